@@ -1,0 +1,2 @@
+//! The tailwater program.
+fn main() {}

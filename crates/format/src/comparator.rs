@@ -1,0 +1,172 @@
+//! The order of user keys.
+//!
+//! A database's order is part of its format: it is named in the MANIFEST and in every table, and a database opened under
+//! another name is refused. The two built-in orders are variants, so that a comparison in a loop is inlined; an order
+//! of the user's is a trait object.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::sync::Arc;
+
+/// An order of user keys that is not built in.
+pub trait CustomComparator: Send + Sync {
+    /// The name that stands in the MANIFEST. It must change whenever the order does.
+    fn name(&self) -> &str;
+
+    /// A total order. Keys that compare equal are the same key.
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering;
+
+    /// A short key in `[start, limit)`, written over `start`; leaving `start` as it is is always right.
+    fn find_shortest_separator(&self, start: &mut Vec<u8>, limit: &[u8]) {
+        let _ = (start, limit);
+    }
+
+    /// A short key that is at least `key`, written over `key`; leaving it as it is is always right.
+    fn find_short_successor(&self, key: &mut Vec<u8>) {
+        let _ = key;
+    }
+}
+
+/// The order of a column family's user keys.
+#[derive(Clone, Default)]
+pub enum Comparator {
+    /// By unsigned bytes, shorter first: `leveldb.BytewiseComparator`.
+    #[default]
+    Bytewise,
+    /// The opposite of [`Comparator::Bytewise`]: `rocksdb.ReverseBytewiseComparator`.
+    ReverseBytewise,
+    /// The user's own.
+    Custom(Arc<dyn CustomComparator>),
+}
+
+impl Comparator {
+    /// The built-in order of that name.
+    pub fn built_in(name: &str) -> Option<Self> {
+        match name {
+            "leveldb.BytewiseComparator" | "rocksdb.BytewiseComparator" => Some(Self::Bytewise),
+            "rocksdb.ReverseBytewiseComparator" => Some(Self::ReverseBytewise),
+            _ => None,
+        }
+    }
+
+    /// The name that stands in the MANIFEST and in tables.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Bytewise => "leveldb.BytewiseComparator",
+            Self::ReverseBytewise => "rocksdb.ReverseBytewiseComparator",
+            Self::Custom(custom) => custom.name(),
+        }
+    }
+
+    /// Compares two user keys.
+    #[inline(always)]
+    pub fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        match self {
+            Self::Bytewise => a.cmp(b),
+            Self::ReverseBytewise => b.cmp(a),
+            Self::Custom(custom) => custom.compare(a, b),
+        }
+    }
+
+    /// Shortens `start` to a key in `[start, limit)`, for an index entry between two blocks.
+    pub fn find_shortest_separator(&self, start: &mut Vec<u8>, limit: &[u8]) {
+        match self {
+            Self::Bytewise => bytewise_separator(start, limit),
+            Self::ReverseBytewise => reverse_bytewise_separator(start, limit),
+            Self::Custom(custom) => custom.find_shortest_separator(start, limit),
+        }
+    }
+
+    /// Shortens `key` to one that is at least `key`, for the last index entry of a table.
+    pub fn find_short_successor(&self, key: &mut Vec<u8>) {
+        match self {
+            Self::Bytewise => {
+                if let Some(at) = key.iter().position(|&byte| byte != 0xff) {
+                    key.truncate(at + 1);
+                    if let Some(last) = key.last_mut() {
+                        *last += 1;
+                    }
+                }
+            }
+            // Nothing shorter sorts after a key in reverse order, except prefixes, which RocksDB leaves alone too.
+            Self::ReverseBytewise => {}
+            Self::Custom(custom) => custom.find_short_successor(key),
+        }
+    }
+}
+
+impl fmt::Debug for Comparator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
+fn bytewise_separator(start: &mut Vec<u8>, limit: &[u8]) {
+    let shared = common_prefix(start, limit);
+    let (Some(&low), Some(&high)) = (start.get(shared), limit.get(shared)) else { return };
+    if low >= high {
+        return;
+    }
+    if shared + 1 < limit.len() || low + 1 < high {
+        start.truncate(shared + 1);
+        if let Some(last) = start.last_mut() {
+            *last += 1;
+        }
+        return;
+    }
+    // `limit` is the shared prefix and low + 1: raise a later byte of `start` instead.
+    let after = start.iter().skip(shared + 1).position(|&byte| byte < 0xff);
+    if let Some(at) = after.map(|at| at + shared + 1) {
+        start.truncate(at + 1);
+        if let Some(last) = start.last_mut() {
+            *last += 1;
+        }
+    }
+}
+
+fn reverse_bytewise_separator(start: &mut Vec<u8>, limit: &[u8]) {
+    let shared = common_prefix(start, limit);
+    // In reverse order a prefix of `start` sorts after it, and before `limit` while it is above `limit`.
+    let (Some(&high), Some(&low)) = (start.get(shared), limit.get(shared)) else { return };
+    if high > low && shared + 1 < start.len() {
+        start.truncate(shared + 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn separators_lie_between_their_keys() {
+        let keys: Vec<Vec<u8>> = (0..4u32.pow(4))
+            .flat_map(|n| {
+                let full: Vec<u8> =
+                    (0..4).map(|i| [0u8, 1, 0xfe, 0xff][(n >> (2 * i)) as usize & 3]).collect();
+                (1..=4).map(move |length| full[..length].to_vec())
+            })
+            .step_by(3)
+            .collect();
+        for comparator in [Comparator::Bytewise, Comparator::ReverseBytewise] {
+            for start in &keys {
+                let mut successor = start.clone();
+                comparator.find_short_successor(&mut successor);
+                assert_ne!(comparator.compare(&successor, start), Ordering::Less);
+                for limit in &keys {
+                    if comparator.compare(start, limit) != Ordering::Less {
+                        continue;
+                    }
+                    let mut separator = start.clone();
+                    comparator.find_shortest_separator(&mut separator, limit);
+                    assert!(separator.len() <= start.len());
+                    assert_ne!(comparator.compare(&separator, start), Ordering::Less);
+                    assert_eq!(comparator.compare(&separator, limit), Ordering::Less);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Why bytes could not be decoded.
+
+use std::borrow::Cow;
+use std::fmt;
+
+/// Why bytes could not be decoded.
+///
+/// An offset counts from the start of the slice that the decoder was given; whoever knows the file adds where that
+/// slice began, see [`Error::at`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Error {
+    /// The bytes are damaged: a checksum, a length or a value contradicts the format.
+    Corruption {
+        /// What was being decoded, in the format's own words: "block trailer", "version edit".
+        what: Cow<'static, str>,
+        /// Where, in bytes from the start of the decoded slice.
+        offset: u64,
+        /// What the format wants there.
+        expected: Cow<'static, str>,
+        /// What stands there.
+        found: Cow<'static, str>,
+    },
+    /// The bytes are well formed but use something that is refused by name rather than misread.
+    Unsupported {
+        /// The feature's name: "user-defined timestamps", "plain table".
+        feature: Cow<'static, str>,
+    },
+}
+
+/// A decoder's answer.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// Damage at `offset` of the decoded slice.
+    #[cold]
+    pub fn corruption(
+        what: impl Into<Cow<'static, str>>,
+        offset: usize,
+        expected: impl Into<Cow<'static, str>>,
+        found: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self::Corruption {
+            what: what.into(),
+            offset: offset as u64,
+            expected: expected.into(),
+            found: found.into(),
+        }
+    }
+
+    /// The slice ended at `offset`, before `what` was complete.
+    #[cold]
+    pub fn truncated(what: impl Into<Cow<'static, str>>, offset: usize) -> Self {
+        Self::corruption(what, offset, "more bytes", "the end")
+    }
+
+    /// A feature that is refused by name.
+    #[cold]
+    pub fn unsupported(feature: impl Into<Cow<'static, str>>) -> Self {
+        Self::Unsupported { feature: feature.into() }
+    }
+
+    /// The same error with its offset moved by `base`, the place of the decoded slice in something larger.
+    #[must_use]
+    pub fn at(mut self, base: u64) -> Self {
+        if let Self::Corruption { offset, .. } = &mut self {
+            *offset = offset.saturating_add(base);
+        }
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Corruption { what, offset, expected, found } => {
+                write!(f, "corrupt {what} at offset {offset}: expected {expected}, found {found}")
+            }
+            Self::Unsupported { feature } => write!(f, "not supported: {feature}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,149 @@
+//! Internal keys: a user key, then eight bytes of sequence number and value type.
+//!
+//! The trailer is `sequence << 8 | type`, little-endian. Internal keys sort by user key in the column family's order,
+//! then by trailer descending, so that the newest version of a key comes first and a seek to `(key, snapshot)` lands on
+//! the newest version that the snapshot sees. Source: `db/dbformat.h`.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use crate::comparator::Comparator;
+use crate::{Error, Result};
+
+/// The number of a write; later writes have higher numbers. 56 bits.
+pub type Sequence = u64;
+
+/// The highest sequence number: a read at it sees everything.
+pub const MAX_SEQUENCE: Sequence = (1 << 56) - 1;
+
+/// The length of the trailer that turns a user key into an internal key, in bytes.
+pub const TRAILER_LENGTH: usize = 8;
+
+/// What a record does to its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum ValueType {
+    /// The key is gone.
+    Deletion = 0x0,
+    /// The key has this value.
+    Value = 0x1,
+    /// An operand to be merged with what is below.
+    Merge = 0x2,
+    /// The key, written once since it was last deleted, is gone.
+    SingleDeletion = 0x7,
+    /// Every key from this one up to, not including, the key in the value is gone.
+    RangeDeletion = 0xF,
+    /// The value stands in a blob file; here is where.
+    BlobIndex = 0x11,
+    /// The key is gone; the user key ends in a timestamp.
+    DeletionWithTimestamp = 0x14,
+    /// The value is an entity of named columns.
+    WideColumnEntity = 0x16,
+    /// A value followed by the sequence number it prefers, from a timed put.
+    ValuePreferredSequence = 0x18,
+}
+
+impl ValueType {
+    /// The highest type that a seek uses, so that it lands before every record of the same sequence number.
+    pub const FOR_SEEK: u8 = 0x18;
+
+    /// The type with that number, if tables and memtables hold such records.
+    #[inline]
+    pub fn from_byte(byte: u8) -> Option<Self> {
+        Some(match byte {
+            0x0 => Self::Deletion,
+            0x1 => Self::Value,
+            0x2 => Self::Merge,
+            0x7 => Self::SingleDeletion,
+            0xF => Self::RangeDeletion,
+            0x11 => Self::BlobIndex,
+            0x14 => Self::DeletionWithTimestamp,
+            0x16 => Self::WideColumnEntity,
+            0x18 => Self::ValuePreferredSequence,
+            _ => return None,
+        })
+    }
+}
+
+/// Sequence number and value type in one number: `sequence << 8 | type`.
+#[inline]
+pub const fn pack_trailer(sequence: Sequence, value_type: u8) -> u64 {
+    (sequence << 8) | value_type as u64
+}
+
+/// Splits an internal key into its user key and packed trailer.
+#[inline(always)]
+pub fn split(internal_key: &[u8]) -> Option<(&[u8], u64)> {
+    let (user_key, trailer) = internal_key.split_last_chunk::<TRAILER_LENGTH>()?;
+    Some((user_key, u64::from_le_bytes(*trailer)))
+}
+
+/// The user key of an internal key; of anything shorter than a trailer, nothing.
+#[inline(always)]
+pub fn user_key(internal_key: &[u8]) -> &[u8] {
+    match split(internal_key) {
+        Some((user_key, _)) => user_key,
+        None => &[],
+    }
+}
+
+/// Appends the internal key of these parts.
+#[inline]
+pub fn put_internal_key(out: &mut Vec<u8>, user_key: &[u8], trailer: u64) {
+    out.reserve(user_key.len() + TRAILER_LENGTH);
+    out.extend_from_slice(user_key);
+    out.extend_from_slice(&trailer.to_le_bytes());
+}
+
+/// Compares two internal keys: by user key, then the higher trailer first.
+#[inline(always)]
+pub fn compare_internal(comparator: &Comparator, a: &[u8], b: &[u8]) -> Ordering {
+    let (a_key, a_trailer) = split(a).unwrap_or((a, 0));
+    let (b_key, b_trailer) = split(b).unwrap_or((b, 0));
+    comparator.compare(a_key, b_key).then(b_trailer.cmp(&a_trailer))
+}
+
+/// An internal key in its parts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct ParsedKey<'a> {
+    /// The key as the user knows it.
+    pub user_key: &'a [u8],
+    /// The number of the write.
+    pub sequence: Sequence,
+    /// What the record does.
+    pub value_type: ValueType,
+}
+
+impl<'a> ParsedKey<'a> {
+    /// Takes an internal key apart.
+    ///
+    /// # Errors
+    /// Corruption, for a key shorter than its trailer or a type that no table holds.
+    #[inline]
+    pub fn parse(internal_key: &'a [u8]) -> Result<Self> {
+        let (user_key, trailer) = split(internal_key)
+            .ok_or_else(|| Error::truncated("internal key", internal_key.len()))?;
+        let value_type = ValueType::from_byte(trailer as u8).ok_or_else(|| {
+            let found = format!("type {:#x}", trailer as u8);
+            Error::corruption("internal key", user_key.len(), "a known value type", found)
+        })?;
+        Ok(Self { user_key, sequence: trailer >> 8, value_type })
+    }
+
+    /// The parts in one key again.
+    pub fn to_vec(self) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_internal_key(
+            &mut out,
+            self.user_key,
+            pack_trailer(self.sequence, self.value_type as u8),
+        );
+        out
+    }
+}
+
+impl fmt::Debug for ParsedKey<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "'{}' @ {} : {:?}", self.user_key.escape_ascii(), self.sequence, self.value_type)
+    }
+}

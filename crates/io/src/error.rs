@@ -1,0 +1,123 @@
+//! A failed call, with the path and offset it was for.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The call that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Operation {
+    /// Opening an existing file.
+    Open,
+    /// Creating a file.
+    Create,
+    /// Reading.
+    Read,
+    /// Writing.
+    Write,
+    /// Reserving space.
+    Allocate,
+    /// Changing a file's length.
+    Truncate,
+    /// Making a file's bytes durable.
+    Sync,
+    /// Making a directory's entries durable.
+    SyncDirectory,
+    /// Renaming.
+    Rename,
+    /// Removing a file or directory.
+    Remove,
+    /// Making a second name for a file.
+    Link,
+    /// Listing a directory.
+    List,
+    /// Creating a directory.
+    CreateDirectory,
+    /// Reading a file's length and kind.
+    Metadata,
+    /// Taking the lock on a file.
+    Lock,
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Open => "open",
+            Self::Create => "create",
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Allocate => "allocate",
+            Self::Truncate => "truncate",
+            Self::Sync => "sync",
+            Self::SyncDirectory => "sync directory",
+            Self::Rename => "rename",
+            Self::Remove => "remove",
+            Self::Link => "link",
+            Self::List => "list",
+            Self::CreateDirectory => "create directory",
+            Self::Metadata => "stat",
+            Self::Lock => "lock",
+        })
+    }
+}
+
+/// A failed call: which, on what, where, and the system's reason.
+#[derive(Debug)]
+pub struct Error {
+    /// The call.
+    pub operation: Operation,
+    /// The file or directory.
+    pub path: PathBuf,
+    /// The offset in the file, where the call has one.
+    pub offset: Option<u64>,
+    /// The system's reason.
+    pub source: io::Error,
+}
+
+/// The answer of a call to storage.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// A failed call without an offset.
+    #[cold]
+    pub fn new(operation: Operation, path: &Path, source: impl Into<io::Error>) -> Self {
+        Self { operation, path: path.to_owned(), offset: None, source: source.into() }
+    }
+
+    /// A failed call at an offset, in bytes.
+    #[cold]
+    pub fn at(
+        operation: Operation,
+        path: &Path,
+        offset: u64,
+        source: impl Into<io::Error>,
+    ) -> Self {
+        Self { operation, path: path.to_owned(), offset: Some(offset), source: source.into() }
+    }
+
+    /// Whether the file or directory is not there.
+    pub fn is_not_found(&self) -> bool {
+        self.source.kind() == io::ErrorKind::NotFound
+    }
+
+    /// Whether the disk or the quota is full: worth a retry when there is room.
+    pub fn is_no_space(&self) -> bool {
+        matches!(self.source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot {} {}", self.operation, self.path.display())?;
+        if let Some(offset) = self.offset {
+            write!(f, " at offset {offset}")?;
+        }
+        write!(f, ": {}", self.source)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.source)
+    }
+}

@@ -1,0 +1,84 @@
+//! Why bytes move, and how.
+
+/// Why bytes move. Every open, read, write and sync carries one; figures are kept and modes are chosen by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Purpose {
+    /// A user's get or iterator reads a table.
+    UserRead,
+    /// A user's get or iterator reads a blob file.
+    UserBlobRead,
+    /// A compaction reads its input tables.
+    CompactionRead,
+    /// A compaction reads blob files.
+    CompactionBlobRead,
+    /// A compaction writes its output tables.
+    CompactionWrite,
+    /// A flush writes a table.
+    FlushWrite,
+    /// A flush or compaction writes a blob file.
+    BlobWrite,
+    /// The write-ahead log, written or replayed.
+    Wal,
+    /// MANIFEST and CURRENT.
+    Manifest,
+    /// Tables and files are read only to check them.
+    Verification,
+    /// A table is written for, or taken in by, ingestion.
+    Ingestion,
+    /// A file is copied into a checkpoint.
+    Checkpoint,
+    /// Small files that are read or written once: OPTIONS, IDENTITY, LOCK, LOG.
+    Metadata,
+}
+
+impl Purpose {
+    /// How many purposes there are.
+    pub const COUNT: usize = 13;
+
+    /// Every purpose, in the order of its number.
+    pub const ALL: [Self; Self::COUNT] = [
+        Self::UserRead,
+        Self::UserBlobRead,
+        Self::CompactionRead,
+        Self::CompactionBlobRead,
+        Self::CompactionWrite,
+        Self::FlushWrite,
+        Self::BlobWrite,
+        Self::Wal,
+        Self::Manifest,
+        Self::Verification,
+        Self::Ingestion,
+        Self::Checkpoint,
+        Self::Metadata,
+    ];
+
+    /// The purpose's name in options and figures: `user_read`, `compaction_write`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::UserRead => "user_read",
+            Self::UserBlobRead => "user_blob_read",
+            Self::CompactionRead => "compaction_read",
+            Self::CompactionBlobRead => "compaction_blob_read",
+            Self::CompactionWrite => "compaction_write",
+            Self::FlushWrite => "flush_write",
+            Self::BlobWrite => "blob_write",
+            Self::Wal => "wal",
+            Self::Manifest => "manifest",
+            Self::Verification => "verification",
+            Self::Ingestion => "ingestion",
+            Self::Checkpoint => "checkpoint",
+            Self::Metadata => "metadata",
+        }
+    }
+}
+
+/// How bytes move between a file and memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum IoMode {
+    /// Through the page cache.
+    #[default]
+    Buffered,
+    /// Past the page cache (`O_DIRECT`): offset, length and memory are aligned.
+    Direct,
+}

@@ -1,0 +1,162 @@
+//! The seam between the engine and the disk.
+//!
+//! A [`Storage`] stands for one file system as one process sees it. All of it is safe to call from any thread.
+//!
+//! # Durability
+//!
+//! What a backend promises, and what the simulated one takes away in a crash:
+//! - Bytes written are durable once a sync of that file that began after the write has returned.
+//! - A name (a file created, renamed, linked or removed) is durable once a sync of its directory has returned. A file's
+//!   own sync does not make its name durable.
+//! - After a failed sync nothing is known about the bytes written since the last good one; it is never retried.
+
+use std::fmt::Debug;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::Result;
+use crate::purpose::{IoMode, Purpose};
+
+/// What to do about a file that may already be there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Create {
+    /// It must not be there.
+    New,
+    /// It is made empty if it is there.
+    Truncate,
+    /// It must be there and is kept: a log taken up again or recycled.
+    Existing,
+}
+
+/// One name in a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DirectoryEntry {
+    /// The name, without its directory. A name that is not UTF-8 is given with replacement characters.
+    pub name: String,
+    /// Whether it is a directory.
+    pub is_directory: bool,
+}
+
+/// What is known of a file without reading it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileMetadata {
+    /// The length in bytes.
+    pub length: u64,
+    /// Whether it is a directory.
+    pub is_directory: bool,
+    /// When it was last written, in microseconds since 1970.
+    pub modified_us: u64,
+}
+
+/// A file system: the real one, or one that is simulated.
+pub trait Storage: Debug + Send + Sync + 'static {
+    /// Opens a file for reading at any offset.
+    fn open(&self, path: &Path, mode: IoMode, purpose: Purpose) -> Result<Arc<dyn ReadFile>>;
+
+    /// Opens a file for writing at any offset.
+    fn create(
+        &self,
+        path: &Path,
+        create: Create,
+        mode: IoMode,
+        purpose: Purpose,
+    ) -> Result<Box<dyn WriteFile>>;
+
+    /// Gives a file another name; a file that had it is replaced.
+    fn rename(&self, from: &Path, to: &Path) -> Result<()>;
+
+    /// Removes a file.
+    fn remove(&self, path: &Path) -> Result<()>;
+
+    /// Removes an empty directory.
+    fn remove_directory(&self, path: &Path) -> Result<()>;
+
+    /// Gives a file a second name, which must not be there.
+    fn link(&self, existing: &Path, new: &Path) -> Result<()>;
+
+    /// The names in a directory, sorted.
+    fn list(&self, directory: &Path) -> Result<Vec<DirectoryEntry>>;
+
+    /// Creates a directory and those above it; one that is there is left as it is.
+    fn create_directory(&self, path: &Path) -> Result<()>;
+
+    /// A file's length, kind and time.
+    fn metadata(&self, path: &Path) -> Result<FileMetadata>;
+
+    /// Makes the names in a directory durable.
+    fn sync_directory(&self, directory: &Path) -> Result<()>;
+
+    /// Takes the exclusive lock on a file, which is created if it is not there, and holds it until the guard is dropped.
+    /// A lock held by another process or elsewhere in this one is an error of kind `WouldBlock`; it is never waited for.
+    fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>>;
+}
+
+/// A lock on a file, held until this is dropped.
+pub trait FileLock: Debug + Send + Sync {}
+
+/// A file open for reading. Reads at different offsets may run at once.
+pub trait ReadFile: Debug + Send + Sync {
+    /// Reads at `offset` into `buffer` and answers how many bytes came: fewer than asked only at the end of the file or
+    /// where the system gave fewer; zero only at the end.
+    fn read_at(&self, buffer: &mut [u8], offset: u64, purpose: Purpose) -> Result<usize>;
+
+    /// The length in bytes, as it is at this moment.
+    fn length(&self) -> Result<u64>;
+
+    /// The path it was opened by.
+    fn path(&self) -> &Path;
+
+    /// How its bytes move.
+    fn mode(&self) -> IoMode;
+
+    /// Reads until `buffer` is full or the file ends, and answers how many bytes came.
+    fn read_full_at(&self, buffer: &mut [u8], offset: u64, purpose: Purpose) -> Result<usize> {
+        let mut done = 0;
+        while done < buffer.len() {
+            match self.read_at(&mut buffer[done..], offset + done as u64, purpose)? {
+                0 => break,
+                count => done += count,
+            }
+        }
+        Ok(done)
+    }
+}
+
+/// A file open for writing. One writer at a time.
+pub trait WriteFile: Debug + Send + Sync {
+    /// Writes at `offset` and answers how many bytes went: fewer than given only where the system took fewer.
+    fn write_at(&mut self, bytes: &[u8], offset: u64, purpose: Purpose) -> Result<usize>;
+
+    /// Makes the bytes, and the length needed to read them, durable.
+    fn sync_data(&mut self, purpose: Purpose) -> Result<()>;
+
+    /// Makes the bytes and all metadata durable.
+    fn sync_all(&mut self, purpose: Purpose) -> Result<()>;
+
+    /// Changes the length; a longer file reads as zeros.
+    fn truncate(&mut self, length: u64) -> Result<()>;
+
+    /// Reserves space for `length` bytes from `offset` without changing the file's length.
+    fn allocate(&mut self, offset: u64, length: u64) -> Result<()>;
+
+    /// Starts writing back a span without waiting for it (`sync_file_range`); no durability follows from it.
+    fn start_writeback(&mut self, offset: u64, length: u64) -> Result<()>;
+
+    /// The length in bytes.
+    fn length(&self) -> Result<u64>;
+
+    /// The path it was opened by.
+    fn path(&self) -> &Path;
+
+    /// How its bytes move.
+    fn mode(&self) -> IoMode;
+
+    /// Writes all of `bytes` at `offset`, resuming after short writes.
+    fn write_all_at(&mut self, bytes: &[u8], offset: u64, purpose: Purpose) -> Result<()> {
+        let mut done = 0;
+        while done < bytes.len() {
+            done += self.write_at(&bytes[done..], offset + done as u64, purpose)?;
+        }
+        Ok(())
+    }
+}

@@ -5,6 +5,7 @@
 //! the bytes.
 #![deny(clippy::indexing_slicing)]
 
+pub mod checksum;
 pub mod comparator;
 mod error;
 pub mod key;

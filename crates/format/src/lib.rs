@@ -7,6 +7,7 @@
 
 pub mod checksum;
 pub mod comparator;
+pub mod compress;
 mod error;
 pub mod key;
 pub mod varint;

@@ -1,0 +1,214 @@
+//! Compression, with the codecs' contexts kept from block to block.
+
+use std::fmt;
+
+use flate2::{Compress, FlushCompress, Status};
+use zstd::zstd_safe::{self, CCtx, CParameter};
+
+use super::{Compression, MAX_UNCOMPRESSED_LENGTH, lz4, unreadable};
+use crate::varint::{MAX_VARINT32_LENGTH, put_varint64};
+use crate::{Error, Result};
+
+/// The level that means the codec's own default.
+pub const DEFAULT_LEVEL: i32 = 32_767;
+
+/// RocksDB inflates with a window of this many bits, so deflate must not look back further.
+const ZLIB_WINDOW_BITS: u8 = 14;
+/// The default level of the slower LZ4 compressor.
+const LZ4_HC_DEFAULT_LEVEL: i32 = 9;
+
+/// How blocks are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CompressorOptions {
+    /// The codec's level, or [`DEFAULT_LEVEL`]. LZ4 and LZ4HC share one scale: up to 0 the fast compressor, accelerated
+    /// by the negative; 1 to 12 the slower one.
+    pub level: i32,
+    /// How long the compressed bytes may be, for each 1024 bytes of input; a block that stays longer is stored as it
+    /// is. Zero or less compresses nothing, and more than 1023 is taken for 1023.
+    pub max_compressed_bytes_per_kb: i32,
+    /// Whether ZSTD frames end in a checksum of their contents.
+    pub checksum: bool,
+}
+
+impl Default for CompressorOptions {
+    fn default() -> Self {
+        Self { level: DEFAULT_LEVEL, max_compressed_bytes_per_kb: 896, checksum: false }
+    }
+}
+
+/// Compresses blocks one after the other, reusing the codec's context: after the first block nothing is allocated but
+/// growth of the output (bzip2 excepted, whose library has no reset). One thread at a time.
+pub struct Compressor {
+    codec: Codec,
+    max_compressed_bytes_per_kb: u64,
+}
+
+enum Codec {
+    None,
+    Snappy(Box<snap::raw::Encoder>),
+    Zlib { deflate: Compress, dictionary: Vec<u8> },
+    Bzip2,
+    Lz4(lz4::Encoder),
+    Zstd(CCtx<'static>),
+}
+
+impl Compressor {
+    /// A compressor of that type. An empty dictionary is none; Snappy and bzip2 ignore it.
+    ///
+    /// # Errors
+    /// Unsupported, for a type that is not writable here, a level that its codec does not know, or a ZSTD dictionary
+    /// that is damaged.
+    pub fn new(
+        compression: Compression,
+        options: &CompressorOptions,
+        dictionary: &[u8],
+    ) -> Result<Self> {
+        let codec = match compression {
+            _ if options.max_compressed_bytes_per_kb <= 0 => Codec::None,
+            Compression::None => Codec::None,
+            // Deflate's level 0 stores, which never saves enough.
+            Compression::Zlib if options.level == 0 => Codec::None,
+            Compression::Snappy => Codec::Snappy(Box::new(snap::raw::Encoder::new())),
+            Compression::Zlib => Codec::Zlib {
+                deflate: Compress::new_with_window_bits(
+                    zlib_level(options.level)?,
+                    false,
+                    ZLIB_WINDOW_BITS,
+                ),
+                dictionary: dictionary.to_vec(),
+            },
+            Compression::Bzip2 => Codec::Bzip2,
+            Compression::Lz4 | Compression::Lz4Hc => {
+                let level = match (options.level, compression) {
+                    (DEFAULT_LEVEL, Compression::Lz4Hc) => LZ4_HC_DEFAULT_LEVEL,
+                    (DEFAULT_LEVEL, _) => -1,
+                    (level, _) => level,
+                };
+                let encoder = lz4::Encoder::new(level, dictionary)
+                    .ok_or_else(|| Error::unsupported("LZ4 compression without memory for it"))?;
+                Codec::Lz4(encoder)
+            }
+            Compression::Zstd => Codec::Zstd(zstd_context(options, dictionary)?),
+            Compression::Xpress | Compression::ZstdNotFinal | Compression::Custom(_) => {
+                return Err(unreadable(compression));
+            }
+        };
+        let max_compressed_bytes_per_kb = options.max_compressed_bytes_per_kb.clamp(0, 1023) as u64;
+        Ok(Self { codec, max_compressed_bytes_per_kb })
+    }
+
+    /// The type of the blocks that it makes, besides those that it leaves alone. LZ4 and LZ4HC are told apart by the
+    /// level, not by the type that was asked for.
+    pub fn compression(&self) -> Compression {
+        match self.codec {
+            Codec::None => Compression::None,
+            Codec::Snappy(_) => Compression::Snappy,
+            Codec::Zlib { .. } => Compression::Zlib,
+            Codec::Bzip2 => Compression::Bzip2,
+            Codec::Lz4(lz4::Encoder::Fast { .. }) => Compression::Lz4,
+            Codec::Lz4(lz4::Encoder::High { .. }) => Compression::Lz4Hc,
+            Codec::Zstd(_) => Compression::Zstd,
+        }
+    }
+
+    /// Compresses `block`, makes the result all of `output` and returns the type for the block's trailer. It is
+    /// [`Compression::None`] where compression does not save enough (or fails): then `output` is unspecified and `block`
+    /// is to be stored as it is.
+    pub fn compress(&mut self, block: &[u8], output: &mut Vec<u8>) -> Compression {
+        if block.len() > MAX_UNCOMPRESSED_LENGTH {
+            return Compression::None;
+        }
+        let most = (self.max_compressed_bytes_per_kb * block.len() as u64) >> 10;
+        match self.compress_within(block, most as usize, output) {
+            Some(()) => self.compression(),
+            None => Compression::None,
+        }
+    }
+
+    /// Compresses into at most `most` bytes, framing included.
+    fn compress_within(&mut self, block: &[u8], most: usize, output: &mut Vec<u8>) -> Option<()> {
+        if let Codec::None = self.codec {
+            return None;
+        }
+        if let Codec::Snappy(encoder) = &mut self.codec {
+            output.resize(snap::raw::max_compress_len(block.len()), 0);
+            let length = encoder.compress(block, output).ok().filter(|&length| length <= most)?;
+            output.truncate(length);
+            return Some(());
+        }
+        if most <= MAX_VARINT32_LENGTH {
+            return None;
+        }
+        output.clear();
+        put_varint64(output, block.len() as u64);
+        let header = output.len();
+        output.resize(most, 0);
+        let room = output.get_mut(header..)?;
+        let length = match &mut self.codec {
+            Codec::None | Codec::Snappy(_) => return None,
+            Codec::Zlib { deflate, dictionary } => {
+                deflate.reset();
+                if !dictionary.is_empty() {
+                    deflate.set_dictionary(dictionary).ok()?;
+                }
+                let status = deflate.compress(block, room, FlushCompress::Finish).ok()?;
+                (status == Status::StreamEnd).then_some(deflate.total_out() as usize)?
+            }
+            Codec::Bzip2 => {
+                let mut codec = bzip2::Compress::new(bzip2::Compression::fast(), 30);
+                let status = codec.compress(block, room, bzip2::Action::Finish).ok()?;
+                (status == bzip2::Status::StreamEnd).then_some(codec.total_out() as usize)?
+            }
+            Codec::Lz4(encoder) => encoder.compress(block, room)?,
+            Codec::Zstd(context) => context.compress2(room, block).ok()?,
+        };
+        output.truncate(header + length);
+        Some(())
+    }
+}
+
+impl fmt::Debug for Compressor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Compressor({:?})", self.compression())
+    }
+}
+
+fn zlib_level(level: i32) -> Result<flate2::Compression> {
+    match level {
+        // -1 is zlib's own name for its default.
+        DEFAULT_LEVEL | -1 => Ok(flate2::Compression::default()),
+        0..=9 => Ok(flate2::Compression::new(level as u32)),
+        _ => Err(Error::unsupported(format!("zlib compression level {level}"))),
+    }
+}
+
+fn zstd_context(options: &CompressorOptions, dictionary: &[u8]) -> Result<CCtx<'static>> {
+    let level = match options.level {
+        DEFAULT_LEVEL => zstd_safe::CLEVEL_DEFAULT,
+        // The library takes 0 for its default, which would be a step up between -1 and 1.
+        0 => -1,
+        level => level.clamp(zstd_safe::min_c_level(), zstd_safe::max_c_level()),
+    };
+    let refused = |code| Error::unsupported(format!("ZSTD: {}", zstd_safe::get_error_name(code)));
+    let mut context =
+        CCtx::try_create().ok_or_else(|| Error::unsupported("ZSTD without memory for it"))?;
+    context.set_parameter(CParameter::CompressionLevel(level)).map_err(refused)?;
+    context.set_parameter(CParameter::ChecksumFlag(options.checksum)).map_err(refused)?;
+    if !dictionary.is_empty() {
+        // Digested once, at the first block, and kept by the context.
+        context.load_dictionary(dictionary).map_err(refused)?;
+    }
+    Ok(context)
+}
+
+/// Trains a ZSTD dictionary of at most `max_length` bytes from samples that stand one behind the other in `samples`,
+/// `lengths` long. `None` where the samples are too few or too alike, or `lengths` do not add up to all of `samples`.
+pub fn train_dictionary(samples: &[u8], lengths: &[usize], max_length: usize) -> Option<Vec<u8>> {
+    let total = lengths.iter().try_fold(0usize, |total, &length| total.checked_add(length));
+    if samples.is_empty() || total != Some(samples.len()) {
+        return None;
+    }
+    let mut dictionary = Vec::with_capacity(max_length);
+    zstd_safe::train_from_buffer(&mut dictionary, samples, lengths).ok()?;
+    Some(dictionary)
+}

@@ -10,6 +10,7 @@ pub mod comparator;
 pub mod compress;
 mod error;
 pub mod key;
+pub mod table;
 pub mod varint;
 
 pub use comparator::Comparator;

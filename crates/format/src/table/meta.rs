@@ -1,0 +1,120 @@
+//! The meta blocks: what the names in a table's metaindex mean.
+//!
+//! The metaindex maps names, sorted by bytes, to block handles. Source: `table/meta_blocks.cc`,
+//! `table/block_based/block_based_table_reader.cc`, `table/block_based/block_based_table_factory.cc`.
+
+/// The name of the properties block.
+pub const PROPERTIES: &str = "rocksdb.properties";
+/// The name of the index block, from `format_version` 6 on.
+pub const INDEX: &str = "rocksdb.index";
+/// The name of the block of range tombstones.
+pub const RANGE_DELETIONS: &str = "rocksdb.range_del";
+/// The name of the compression dictionary.
+pub const COMPRESSION_DICTIONARY: &str = "rocksdb.compression_dict";
+/// The name of the prefixes of a hash index.
+pub const HASH_INDEX_PREFIXES: &str = "rocksdb.hashindex.prefixes";
+/// The name of the block that tells a hash index's prefixes apart.
+pub const HASH_INDEX_METADATA: &str = "rocksdb.hashindex.metadata";
+/// What the name of a full filter begins with; the policy's compatibility name follows.
+pub const FULL_FILTER_PREFIX: &str = "fullfilter.";
+/// What the name of a partitioned filter's index begins with; the policy's compatibility name follows.
+pub const PARTITIONED_FILTER_PREFIX: &str = "partitionedfilter.";
+/// What the name of a filter per data block begins with, which nothing reads any more.
+pub const OBSOLETE_FILTER_PREFIX: &str = "filter.";
+/// What the name of a user-defined index begins with.
+pub const USER_DEFINED_INDEX_PREFIX: &str = "rocksdb.user_defined_index.";
+
+/// What a meta block holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MetaBlock<'a> {
+    /// The table's properties.
+    Properties,
+    /// The index, or the top level of a partitioned one.
+    Index,
+    /// Range tombstones: internal start keys, and end keys as values.
+    RangeDeletions,
+    /// The dictionary of the data blocks, as raw bytes.
+    CompressionDictionary,
+    /// The prefixes of a hash index, one behind the other. Reading the table without it is always right.
+    HashIndexPrefixes,
+    /// For each of these prefixes its length, first block and number of blocks.
+    HashIndexMetadata,
+    /// One filter for the whole table, by the policy of that compatibility name.
+    FullFilter(&'a str),
+    /// The index over a filter in partitions, by the policy of that compatibility name.
+    PartitionedFilter(&'a str),
+    /// Filters per data block, of a kind that is not read any more: the table is read without.
+    ObsoleteFilter(&'a str),
+    /// A user-defined index. The table has its ordinary index beside it.
+    UserDefinedIndex(&'a str),
+}
+
+impl<'a> MetaBlock<'a> {
+    /// What the block of that name in a metaindex holds, or `None` for one to be passed over.
+    pub fn from_name(name: &'a [u8]) -> Option<Self> {
+        let name = str::from_utf8(name).ok()?;
+        Some(match name {
+            PROPERTIES => Self::Properties,
+            INDEX => Self::Index,
+            RANGE_DELETIONS => Self::RangeDeletions,
+            COMPRESSION_DICTIONARY => Self::CompressionDictionary,
+            HASH_INDEX_PREFIXES => Self::HashIndexPrefixes,
+            HASH_INDEX_METADATA => Self::HashIndexMetadata,
+            _ => {
+                if let Some(policy) = name.strip_prefix(FULL_FILTER_PREFIX) {
+                    Self::FullFilter(policy)
+                } else if let Some(policy) = name.strip_prefix(PARTITIONED_FILTER_PREFIX) {
+                    Self::PartitionedFilter(policy)
+                } else if let Some(policy) = name.strip_prefix(OBSOLETE_FILTER_PREFIX) {
+                    Self::ObsoleteFilter(policy)
+                } else {
+                    Self::UserDefinedIndex(name.strip_prefix(USER_DEFINED_INDEX_PREFIX)?)
+                }
+            }
+        })
+    }
+
+    /// The name in the metaindex.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Properties => PROPERTIES.to_string(),
+            Self::Index => INDEX.to_string(),
+            Self::RangeDeletions => RANGE_DELETIONS.to_string(),
+            Self::CompressionDictionary => COMPRESSION_DICTIONARY.to_string(),
+            Self::HashIndexPrefixes => HASH_INDEX_PREFIXES.to_string(),
+            Self::HashIndexMetadata => HASH_INDEX_METADATA.to_string(),
+            Self::FullFilter(policy) => format!("{FULL_FILTER_PREFIX}{policy}"),
+            Self::PartitionedFilter(policy) => format!("{PARTITIONED_FILTER_PREFIX}{policy}"),
+            Self::ObsoleteFilter(policy) => format!("{OBSOLETE_FILTER_PREFIX}{policy}"),
+            Self::UserDefinedIndex(name) => format!("{USER_DEFINED_INDEX_PREFIX}{name}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_back() {
+        let policy = "rocksdb.BuiltinBloomFilter";
+        let blocks = [
+            MetaBlock::Properties,
+            MetaBlock::Index,
+            MetaBlock::RangeDeletions,
+            MetaBlock::CompressionDictionary,
+            MetaBlock::HashIndexPrefixes,
+            MetaBlock::HashIndexMetadata,
+            MetaBlock::FullFilter(policy),
+            MetaBlock::PartitionedFilter(policy),
+            MetaBlock::ObsoleteFilter(policy),
+            MetaBlock::UserDefinedIndex("trie"),
+        ];
+        for block in blocks {
+            assert_eq!(MetaBlock::from_name(block.name().as_bytes()), Some(block));
+        }
+        for name in [&b"rocksdb.indexes"[..], b"", b"\xff", b"fullfilter", b"Rocksdb.index"] {
+            assert_eq!(MetaBlock::from_name(name), None);
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! The parts of a block-based table (SST) that are not data or index blocks.
+//!
+//! ```text
+//! data blocks | filter | index | compression dictionary | range deletions | properties | metaindex | footer
+//! ```
+//!
+//! Each block is followed by a [trailer](trailer). The metaindex names the [meta blocks](meta), the footer finds the
+//! metaindex. A reader needs the footer and the metaindex for the places of the rest, and does not rely on their order.
+
+pub mod footer;
+pub mod meta;
+pub mod trailer;
+
+pub use footer::{BlockHandle, Footer};
+pub use trailer::{BLOCK_TRAILER_LENGTH, BlockChecksum};

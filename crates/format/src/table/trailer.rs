@@ -1,0 +1,65 @@
+//! The five bytes behind every block: its compression type and a checksum of block and type.
+//!
+//! Source: `table/format.cc`, `table/block_based/reader_common.cc`.
+
+use crate::checksum::{ChecksumType, context_modifier};
+use crate::{Error, Result};
+
+/// The length of a block's trailer, in bytes.
+pub const BLOCK_TRAILER_LENGTH: usize = 5;
+
+/// How the blocks of one table are protected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockChecksum {
+    /// The hash.
+    pub checksum_type: ChecksumType,
+    /// The file's base context checksum; zero below format version 6.
+    pub base_context: u32,
+}
+
+impl BlockChecksum {
+    /// Splits `bytes`, a block at `offset` of its file with its trailer behind it, into the block and its compression
+    /// type byte, after a check of the checksum.
+    ///
+    /// # Errors
+    /// Corruption, for a checksum that does not match or fewer bytes than a trailer. Offsets count from the block.
+    #[inline]
+    pub fn verify<'a>(&self, offset: u64, bytes: &'a [u8]) -> Result<(&'a [u8], u8)> {
+        let (protected, stored) = bytes
+            .split_last_chunk::<4>()
+            .ok_or_else(|| Error::truncated("block trailer", bytes.len()))?;
+        let stored = u32::from_le_bytes(*stored);
+        let (&compression, block) =
+            protected.split_last().ok_or_else(|| Error::truncated("block trailer", bytes.len()))?;
+        let computed = self
+            .checksum_type
+            .compute(protected)
+            .wrapping_add(context_modifier(self.base_context, offset));
+        if stored != computed {
+            return Err(mismatch(protected.len(), computed, stored));
+        }
+        Ok((block, compression))
+    }
+
+    /// The trailer of `block`, as it is stored at `offset` of its file under that compression type.
+    #[inline]
+    pub fn trailer(
+        &self,
+        offset: u64,
+        block: &[u8],
+        compression: u8,
+    ) -> [u8; BLOCK_TRAILER_LENGTH] {
+        let checksum = self
+            .checksum_type
+            .compute_with_last_byte(block, compression)
+            .wrapping_add(context_modifier(self.base_context, offset));
+        let [a, b, c, d] = checksum.to_le_bytes();
+        [compression, a, b, c, d]
+    }
+}
+
+#[cold]
+fn mismatch(at: usize, computed: u32, stored: u32) -> Error {
+    let expected = format!("checksum {computed:#010x}");
+    Error::corruption("block", at, expected, format!("{stored:#010x}"))
+}

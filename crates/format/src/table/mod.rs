@@ -9,7 +9,10 @@
 
 pub mod footer;
 pub mod meta;
+pub mod properties;
+mod property_names;
 pub mod trailer;
 
 pub use footer::{BlockHandle, Footer};
+pub use properties::{IndexType, Properties};
 pub use trailer::{BLOCK_TRAILER_LENGTH, BlockChecksum};

@@ -21,6 +21,8 @@ pub enum Operation {
     Truncate,
     /// Making a file's bytes durable.
     Sync,
+    /// Starting to write bytes back without waiting.
+    StartWriteback,
     /// Making a directory's entries durable.
     SyncDirectory,
     /// Renaming.
@@ -49,6 +51,7 @@ impl fmt::Display for Operation {
             Self::Allocate => "allocate",
             Self::Truncate => "truncate",
             Self::Sync => "sync",
+            Self::StartWriteback => "start writing back",
             Self::SyncDirectory => "sync directory",
             Self::Rename => "rename",
             Self::Remove => "remove",
@@ -93,6 +96,22 @@ impl Error {
         source: impl Into<io::Error>,
     ) -> Self {
         Self { operation, path: path.to_owned(), offset: Some(offset), source: source.into() }
+    }
+
+    /// The same failure once more, for each later call on something that the first one left unusable.
+    #[cold]
+    #[must_use]
+    pub fn duplicate(&self) -> Self {
+        let source = match self.source.raw_os_error() {
+            Some(code) => io::Error::from_raw_os_error(code),
+            None => io::Error::new(self.source.kind(), self.source.to_string()),
+        };
+        Self { operation: self.operation, path: self.path.clone(), offset: self.offset, source }
+    }
+
+    /// Whether the filesystem cannot do what was asked: direct I/O, as a rule.
+    pub fn is_unsupported(&self) -> bool {
+        self.source.kind() == io::ErrorKind::Unsupported
     }
 
     /// Whether the file or directory is not there.

@@ -11,11 +11,14 @@
 //! - After a failed sync nothing is known about the bytes written since the last good one; it is never retried.
 
 use std::fmt::Debug;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::Result;
+use crate::buffer::ALIGNMENT;
 use crate::purpose::{IoMode, Purpose};
+use crate::statistics::Statistics;
+use crate::{Error, Operation, Result};
 
 /// What to do about a file that may already be there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +53,8 @@ pub struct FileMetadata {
 
 /// A file system: the real one, or one that is simulated.
 pub trait Storage: Debug + Send + Sync + 'static {
-    /// Opens a file for reading at any offset.
+    /// Opens a file for reading at any offset. A filesystem that refuses [`IoMode::Direct`] is an error of kind
+    /// `Unsupported`, here and in [`Self::create`].
     fn open(&self, path: &Path, mode: IoMode, purpose: Purpose) -> Result<Arc<dyn ReadFile>>;
 
     /// Opens a file for writing at any offset.
@@ -62,7 +66,7 @@ pub trait Storage: Debug + Send + Sync + 'static {
         purpose: Purpose,
     ) -> Result<Box<dyn WriteFile>>;
 
-    /// Gives a file another name; a file that had it is replaced.
+    /// Gives a file or directory another name; a file or an empty directory that had it is replaced.
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
 
     /// Removes a file.
@@ -88,13 +92,20 @@ pub trait Storage: Debug + Send + Sync + 'static {
 
     /// Takes the exclusive lock on a file, which is created if it is not there, and holds it until the guard is dropped.
     /// A lock held by another process or elsewhere in this one is an error of kind `WouldBlock`; it is never waited for.
+    /// While it is held, this process cannot open the file: closing a second descriptor would release the lock.
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>>;
+
+    /// What was opened, read, written and synced through this storage so far.
+    fn statistics(&self) -> &Statistics;
 }
 
 /// A lock on a file, held until this is dropped.
 pub trait FileLock: Debug + Send + Sync {}
 
 /// A file open for reading. Reads at different offsets may run at once.
+///
+/// In [`IoMode::Direct`] offset, length and memory are multiples of [`ALIGNMENT`]; anything else is an error of kind
+/// `InvalidInput`. A direct read that passes an unaligned end of the file is short.
 pub trait ReadFile: Debug + Send + Sync {
     /// Reads at `offset` into `buffer` and answers how many bytes came: fewer than asked only at the end of the file or
     /// where the system gave fewer; zero only at the end.
@@ -113,16 +124,23 @@ pub trait ReadFile: Debug + Send + Sync {
     fn read_full_at(&self, buffer: &mut [u8], offset: u64, purpose: Purpose) -> Result<usize> {
         let mut done = 0;
         while done < buffer.len() {
-            match self.read_at(&mut buffer[done..], offset + done as u64, purpose)? {
-                0 => break,
-                count => done += count,
+            let resume = resume_at(done, self.mode());
+            let count = self.read_at(&mut buffer[resume..], offset + resume as u64, purpose)?;
+            if resume + count > done {
+                done = resume + count;
+                continue;
             }
+            if count > 0 && offset + (done as u64) < self.length()? {
+                let source = ErrorKind::UnexpectedEof;
+                return Err(Error::at(Operation::Read, self.path(), offset + done as u64, source));
+            }
+            break;
         }
         Ok(done)
     }
 }
 
-/// A file open for writing. One writer at a time.
+/// A file open for writing. One writer at a time. Alignment is as for [`ReadFile`].
 pub trait WriteFile: Debug + Send + Sync {
     /// Writes at `offset` and answers how many bytes went: fewer than given only where the system took fewer.
     fn write_at(&mut self, bytes: &[u8], offset: u64, purpose: Purpose) -> Result<usize>;
@@ -155,8 +173,23 @@ pub trait WriteFile: Debug + Send + Sync {
     fn write_all_at(&mut self, bytes: &[u8], offset: u64, purpose: Purpose) -> Result<()> {
         let mut done = 0;
         while done < bytes.len() {
-            done += self.write_at(&bytes[done..], offset + done as u64, purpose)?;
+            let resume = resume_at(done, self.mode());
+            let count = self.write_at(&bytes[resume..], offset + resume as u64, purpose)?;
+            if resume + count <= done {
+                let source = ErrorKind::WriteZero;
+                return Err(Error::at(Operation::Write, self.path(), offset + done as u64, source));
+            }
+            done = resume + count;
         }
         Ok(())
+    }
+}
+
+/// Where a transfer of which `done` bytes went is taken up again. A direct one that stopped inside a block does that
+/// block again, since it can begin nowhere else.
+fn resume_at(done: usize, mode: IoMode) -> usize {
+    match mode {
+        IoMode::Buffered => done,
+        IoMode::Direct => done - done % ALIGNMENT,
     }
 }

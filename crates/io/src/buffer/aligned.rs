@@ -1,0 +1,177 @@
+//! Heap memory aligned for direct I/O.
+#![expect(unsafe_code, reason = "the allocator's interface for aligned memory is unsafe")]
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+
+/// What direct I/O wants offset, length and memory to be a multiple of, in bytes: enough for every common device.
+pub const ALIGNMENT: usize = 4096;
+
+/// The largest multiple of [`ALIGNMENT`] that is not above `offset`.
+#[inline]
+pub fn align_down(offset: u64) -> u64 {
+    offset - offset % ALIGNMENT as u64
+}
+
+/// The smallest multiple of [`ALIGNMENT`] that is not below `offset`, which is at most 2^64 - 4096.
+#[inline]
+pub fn align_up(offset: u64) -> u64 {
+    offset.next_multiple_of(ALIGNMENT as u64)
+}
+
+/// Bytes on the heap that begin at a multiple of [`ALIGNMENT`]: a length, and a fixed capacity that is such a multiple
+/// too. The whole capacity is initialised, with zeros at first.
+pub struct AlignedBuffer {
+    /// `capacity` initialised bytes that this buffer alone owns.
+    memory: NonNull<u8>,
+    capacity: usize,
+    length: usize,
+}
+
+// SAFETY: the memory is owned by the buffer alone and is reached only through its references, as a Vec's is.
+unsafe impl Send for AlignedBuffer {}
+// SAFETY: as above: a shared buffer gives out shared slices only.
+unsafe impl Sync for AlignedBuffer {}
+
+impl AlignedBuffer {
+    /// An empty buffer with room for `bytes`, rounded up to a multiple of [`ALIGNMENT`] and at least one.
+    ///
+    /// # Panics
+    /// If `bytes` is near the size of the address space. Ends the process where there is no memory, as a Vec does.
+    pub fn with_capacity(bytes: usize) -> Self {
+        let layout = Self::layout(bytes.max(1).next_multiple_of(ALIGNMENT));
+        // SAFETY: the layout's size is at least ALIGNMENT and so not zero.
+        let memory = unsafe { alloc_zeroed(layout) };
+        let Some(memory) = NonNull::new(memory) else { handle_alloc_error(layout) };
+        Self { memory, capacity: layout.size(), length: 0 }
+    }
+
+    fn layout(capacity: usize) -> Layout {
+        match Layout::from_size_align(capacity, ALIGNMENT) {
+            Ok(layout) => layout,
+            Err(_) => panic!("a buffer of {capacity} bytes does not fit the address space"),
+        }
+    }
+
+    /// How many bytes there is room for.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// How many bytes can be appended.
+    pub fn remaining(&self) -> usize {
+        self.capacity - self.length
+    }
+
+    /// Makes it empty.
+    pub fn clear(&mut self) {
+        self.length = 0;
+    }
+
+    /// Changes the length; bytes that come into view are whatever was written there last, zeros at first.
+    ///
+    /// # Panics
+    /// If `length` is above the capacity.
+    pub fn set_length(&mut self, length: usize) {
+        assert!(length <= self.capacity, "length {length} of capacity {}", self.capacity);
+        self.length = length;
+    }
+
+    /// Appends as much of `bytes` as there is room for and answers how much that was.
+    pub fn append(&mut self, bytes: &[u8]) -> usize {
+        let count = bytes.len().min(self.remaining());
+        let start = self.length;
+        self.length += count;
+        self[start..].copy_from_slice(&bytes[..count]);
+        count
+    }
+
+    /// Appends zeros up to the next multiple of [`ALIGNMENT`].
+    pub fn pad(&mut self) {
+        let start = self.length;
+        // The capacity is a multiple of ALIGNMENT, so this stays within it.
+        self.length = start.next_multiple_of(ALIGNMENT);
+        self[start..].fill(0);
+    }
+}
+
+impl Deref for AlignedBuffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the first `length` bytes, at most `capacity`, are owned, initialised and borrowed through self.
+        unsafe { std::slice::from_raw_parts(self.memory.as_ptr(), self.length) }
+    }
+}
+
+impl DerefMut for AlignedBuffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in deref, and self is borrowed exclusively.
+        unsafe { std::slice::from_raw_parts_mut(self.memory.as_ptr(), self.length) }
+    }
+}
+
+impl Drop for AlignedBuffer {
+    fn drop(&mut self) {
+        // SAFETY: the memory came from alloc_zeroed with this very layout and is given back once.
+        unsafe { dealloc(self.memory.as_ptr(), Self::layout(self.capacity)) }
+    }
+}
+
+impl fmt::Debug for AlignedBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AlignedBuffer")
+            .field("capacity", &self.capacity)
+            .field("length", &self.length)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_aligned_and_zeroed() {
+        for bytes in [0, 1, 4095, 4096, 4097, 1 << 20] {
+            let mut buffer = AlignedBuffer::with_capacity(bytes);
+            assert_eq!(buffer.as_ptr().addr() % ALIGNMENT, 0);
+            assert_eq!(buffer.capacity(), bytes.max(1).next_multiple_of(ALIGNMENT));
+            assert!(buffer.is_empty());
+            buffer.set_length(buffer.capacity());
+            assert!(buffer.iter().all(|&byte| byte == 0));
+        }
+    }
+
+    #[test]
+    fn appending_stops_at_the_capacity() {
+        let mut buffer = AlignedBuffer::with_capacity(4096);
+        assert_eq!(buffer.append(&[7; 4000]), 4000);
+        assert_eq!(buffer.append(&[8; 100]), 96);
+        assert_eq!(buffer.append(&[9]), 0);
+        assert_eq!((buffer[3999], buffer[4000], buffer.len()), (7, 8, 4096));
+        buffer.clear();
+        assert_eq!(buffer.append(&[1, 2, 3]), 3);
+        buffer.pad();
+        assert_eq!((buffer.len(), buffer[2], buffer[3], buffer[4095]), (4096, 3, 0, 0));
+        buffer.pad();
+        assert_eq!(buffer.len(), 4096);
+    }
+
+    #[test]
+    #[should_panic(expected = "of capacity")]
+    fn a_length_beyond_the_capacity_is_refused() {
+        AlignedBuffer::with_capacity(1).set_length(4097);
+    }
+
+    #[test]
+    fn alignment_of_offsets() {
+        assert_eq!((align_down(0), align_down(4095), align_down(4096)), (0, 0, 4096));
+        assert_eq!(
+            (align_up(0), align_up(1), align_up(4096), align_up(4097)),
+            (0, 4096, 4096, 8192)
+        );
+    }
+}

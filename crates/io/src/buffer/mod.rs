@@ -1,0 +1,7 @@
+//! Memory that direct I/O can use, and a bound on how much of it there is.
+
+mod aligned;
+mod pool;
+
+pub use aligned::{ALIGNMENT, AlignedBuffer, align_down, align_up};
+pub use pool::{BufferPool, PoolError, PooledBuffer};

@@ -1,0 +1,240 @@
+//! A bound on the memory that I/O buffers take, and their reuse.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, Condvar, Mutex};
+
+use super::ALIGNMENT;
+use super::aligned::AlignedBuffer;
+use crate::sync;
+
+/// Why the pool gave no buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PoolError {
+    /// More was asked than the whole pool may hold: it can never be given.
+    TooLarge {
+        /// What was asked, in bytes, rounded up to the alignment.
+        asked: usize,
+        /// What the pool may hold, in bytes.
+        limit: usize,
+    },
+    /// Too much is in use at this moment.
+    Exhausted,
+}
+
+impl fmt::Display for PoolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLarge { asked, limit } => {
+                write!(f, "a buffer of {asked} bytes does not fit a pool of {limit}")
+            }
+            Self::Exhausted => f.write_str("all I/O buffers are in use"),
+        }
+    }
+}
+
+impl std::error::Error for PoolError {}
+
+/// Aligned buffers, of which only so many bytes exist at a time: those in use and those kept for reuse together.
+///
+/// Cloning gives another handle on the same pool. Safe to use from any thread. Buffers may outlive the pool.
+#[derive(Debug, Clone)]
+pub struct BufferPool {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    limit: usize,
+    state: Mutex<State>,
+    returned: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    in_use: usize,
+    peak: usize,
+    kept_bytes: usize,
+    /// Buffers to reuse, by capacity. No list is empty.
+    kept: BTreeMap<usize, Vec<AlignedBuffer>>,
+}
+
+impl BufferPool {
+    /// A pool that holds at most `limit` bytes.
+    pub fn new(limit: usize) -> Self {
+        let shared = Shared { limit, state: Mutex::default(), returned: Condvar::new() };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Gives an empty buffer with room for `bytes`, and waits for one to come back if too much is in use.
+    ///
+    /// Whoever waits here while holding buffers of the same pool may wait forever; use [`Self::try_acquire`] for every
+    /// buffer but the first. A large request is served when enough comes back at once and so may wait behind small ones.
+    ///
+    /// # Errors
+    /// [`PoolError::TooLarge`].
+    pub fn acquire(&self, bytes: usize) -> Result<PooledBuffer, PoolError> {
+        let capacity = self.capacity_for(bytes)?;
+        let mut state = sync::lock(&self.shared.state);
+        while state.in_use + capacity > self.shared.limit {
+            state = sync::wait(&self.shared.returned, state);
+        }
+        Ok(self.give(&mut state, capacity))
+    }
+
+    /// Gives an empty buffer with room for `bytes`, if there is one without waiting.
+    ///
+    /// # Errors
+    /// [`PoolError::Exhausted`] and [`PoolError::TooLarge`].
+    pub fn try_acquire(&self, bytes: usize) -> Result<PooledBuffer, PoolError> {
+        let capacity = self.capacity_for(bytes)?;
+        let mut state = sync::lock(&self.shared.state);
+        if state.in_use + capacity > self.shared.limit {
+            return Err(PoolError::Exhausted);
+        }
+        Ok(self.give(&mut state, capacity))
+    }
+
+    /// How many bytes it may hold.
+    pub fn limit(&self) -> usize {
+        self.shared.limit
+    }
+
+    /// How many bytes are in use.
+    pub fn in_use(&self) -> usize {
+        sync::lock(&self.shared.state).in_use
+    }
+
+    /// The most bytes that were ever in use at once.
+    pub fn peak(&self) -> usize {
+        sync::lock(&self.shared.state).peak
+    }
+
+    fn capacity_for(&self, bytes: usize) -> Result<usize, PoolError> {
+        let asked = bytes.max(1).checked_next_multiple_of(ALIGNMENT).unwrap_or(usize::MAX);
+        let limit = self.shared.limit;
+        if asked > limit { Err(PoolError::TooLarge { asked, limit }) } else { Ok(asked) }
+    }
+
+    /// Takes a kept buffer of this capacity or makes one. `capacity` fits beside what is in use.
+    fn give(&self, state: &mut State, capacity: usize) -> PooledBuffer {
+        state.in_use += capacity;
+        state.peak = state.peak.max(state.in_use);
+        let buffer = state.take_kept(Some(capacity)).unwrap_or_else(|| {
+            while state.in_use + state.kept_bytes > self.shared.limit {
+                if state.take_kept(None).is_none() {
+                    break;
+                }
+            }
+            AlignedBuffer::with_capacity(capacity)
+        });
+        PooledBuffer { buffer: Some(buffer), shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl State {
+    /// Takes out a kept buffer of the given capacity, or the largest.
+    fn take_kept(&mut self, capacity: Option<usize>) -> Option<AlignedBuffer> {
+        let capacity = match capacity {
+            Some(capacity) => capacity,
+            None => *self.kept.keys().next_back()?,
+        };
+        let list = self.kept.get_mut(&capacity)?;
+        let buffer = list.pop()?;
+        if list.is_empty() {
+            self.kept.remove(&capacity);
+        }
+        self.kept_bytes -= capacity;
+        Some(buffer)
+    }
+}
+
+/// A buffer of a pool, to which it goes back when it is dropped.
+#[derive(Debug)]
+pub struct PooledBuffer {
+    /// `None` only inside drop.
+    buffer: Option<AlignedBuffer>,
+    shared: Arc<Shared>,
+}
+
+impl Deref for PooledBuffer {
+    type Target = AlignedBuffer;
+
+    fn deref(&self) -> &AlignedBuffer {
+        match &self.buffer {
+            Some(buffer) => buffer,
+            None => unreachable!("the buffer leaves only when this is dropped"),
+        }
+    }
+}
+
+impl DerefMut for PooledBuffer {
+    fn deref_mut(&mut self) -> &mut AlignedBuffer {
+        match &mut self.buffer {
+            Some(buffer) => buffer,
+            None => unreachable!("the buffer leaves only when this is dropped"),
+        }
+    }
+}
+
+impl Drop for PooledBuffer {
+    fn drop(&mut self) {
+        let Some(mut buffer) = self.buffer.take() else { return };
+        buffer.clear();
+        let capacity = buffer.capacity();
+        let mut state = sync::lock(&self.shared.state);
+        state.in_use -= capacity;
+        state.kept_bytes += capacity;
+        state.kept.entry(capacity).or_default().push(buffer);
+        drop(state);
+        self.shared.returned.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_are_reused_and_counted() {
+        let pool = BufferPool::new(3 * 4096);
+        let mut first = pool.acquire(5000).unwrap();
+        assert_eq!((first.capacity(), pool.in_use(), pool.peak()), (8192, 8192, 8192));
+        first.append(b"left over");
+        let address = first.as_ptr().addr();
+        drop(first);
+        assert_eq!((pool.in_use(), pool.peak()), (0, 8192));
+        let again = pool.acquire(8192).unwrap();
+        assert_eq!((again.as_ptr().addr(), again.len()), (address, 0));
+    }
+
+    #[test]
+    fn the_limit_holds_for_kept_buffers_too() {
+        let pool = BufferPool::new(4 * 4096);
+        let small: Vec<_> = (0..4).map(|_| pool.try_acquire(4096).unwrap()).collect();
+        assert_eq!(pool.try_acquire(1).unwrap_err(), PoolError::Exhausted);
+        drop(small);
+        let large = pool.try_acquire(3 * 4096).unwrap();
+        let kept = sync::lock(&pool.shared.state).kept_bytes;
+        assert_eq!((pool.in_use(), kept), (3 * 4096, 4096));
+        drop(large);
+        let too_large = PoolError::TooLarge { asked: 5 * 4096, limit: 4 * 4096 };
+        assert_eq!(pool.acquire(4 * 4096 + 1).unwrap_err(), too_large);
+        assert!(matches!(pool.acquire(usize::MAX), Err(PoolError::TooLarge { .. })));
+    }
+
+    #[test]
+    fn acquire_waits_for_a_buffer_to_come_back() {
+        let pool = BufferPool::new(4096);
+        let held = pool.acquire(1).unwrap();
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| pool.acquire(1).map(|buffer| buffer.capacity()));
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            assert!(!waiting.is_finished());
+            drop(held);
+            assert_eq!(waiting.join().unwrap(), Ok(4096));
+        });
+        assert_eq!(pool.peak(), 4096);
+    }
+}

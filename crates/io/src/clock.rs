@@ -1,0 +1,142 @@
+//! The one home of time.
+//!
+//! Everything that asks what time it is, or waits for a time to come, does so through a [`Clock`], so that tests own
+//! the time.
+
+use std::fmt::Debug;
+use std::sync::{Condvar, LazyLock, Mutex};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use crate::sync;
+
+/// What time it is. Safe to use from any thread.
+pub trait Clock: Debug + Send + Sync + 'static {
+    /// Nanoseconds since some moment in the past; never goes back.
+    fn monotonic_ns(&self) -> u64;
+
+    /// Microseconds since 1970 in UTC, as the system has it: it may jump either way.
+    fn wall_us(&self) -> u64;
+
+    /// Waits until [`Self::monotonic_ns`] has reached `deadline_ns`; answers at once if it has.
+    fn sleep_until(&self, deadline_ns: u64);
+}
+
+/// The system's time.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+/// Nanoseconds since the first call in this process; never goes back.
+pub(crate) fn monotonic_ns() -> u64 {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    START.elapsed().as_nanos() as u64
+}
+
+impl Clock for SystemClock {
+    fn monotonic_ns(&self) -> u64 {
+        monotonic_ns()
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "this is the home of time")]
+    fn wall_us(&self) -> u64 {
+        // A system that thinks it is before 1970 is taken to be at 1970.
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
+    }
+
+    fn sleep_until(&self, deadline_ns: u64) {
+        let now = monotonic_ns();
+        if deadline_ns > now {
+            std::thread::sleep(Duration::from_nanos(deadline_ns - now));
+        }
+    }
+}
+
+/// Time that moves only when it is told to.
+#[derive(Debug, Default)]
+pub struct ManualClock {
+    time: Mutex<ManualTime>,
+    moved: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct ManualTime {
+    monotonic_ns: u64,
+    wall_ns: u64,
+    sleepers: usize,
+}
+
+impl ManualClock {
+    /// A clock whose wall-clock time begins at `wall_us` microseconds since 1970 and whose monotonic time begins at 0.
+    pub fn new(wall_us: u64) -> Self {
+        let time = ManualTime { wall_ns: wall_us * 1000, ..ManualTime::default() };
+        Self { time: Mutex::new(time), moved: Condvar::new() }
+    }
+
+    /// Moves both times ahead by `duration_ns` and wakes those whose time has come.
+    pub fn advance(&self, duration_ns: u64) {
+        let mut time = sync::lock(&self.time);
+        time.monotonic_ns += duration_ns;
+        time.wall_ns += duration_ns;
+        self.moved.notify_all();
+    }
+
+    /// Waits until at least `count` threads are inside [`Clock::sleep_until`]: how a test knows that the others have
+    /// come to rest before it moves the time.
+    pub fn wait_for_sleepers(&self, count: usize) {
+        let mut time = sync::lock(&self.time);
+        while time.sleepers < count {
+            time = sync::wait(&self.moved, time);
+        }
+    }
+}
+
+impl Clock for ManualClock {
+    fn monotonic_ns(&self) -> u64 {
+        sync::lock(&self.time).monotonic_ns
+    }
+
+    fn wall_us(&self) -> u64 {
+        sync::lock(&self.time).wall_ns / 1000
+    }
+
+    fn sleep_until(&self, deadline_ns: u64) {
+        let mut time = sync::lock(&self.time);
+        if time.monotonic_ns >= deadline_ns {
+            return;
+        }
+        time.sleepers += 1;
+        self.moved.notify_all();
+        while time.monotonic_ns < deadline_ns {
+            time = sync::wait(&self.moved, time);
+        }
+        time.sleepers -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_system_clock_moves_and_sleeps() {
+        let clock = SystemClock;
+        let before = clock.monotonic_ns();
+        clock.sleep_until(before + 2_000_000);
+        assert!(clock.monotonic_ns() >= before + 2_000_000);
+        assert!(clock.wall_us() > 1_700_000_000_000_000, "this is after 2023");
+        clock.sleep_until(0);
+    }
+
+    #[test]
+    fn a_manual_clock_wakes_whose_time_has_come() {
+        let clock = ManualClock::new(5);
+        assert_eq!((clock.monotonic_ns(), clock.wall_us()), (0, 5));
+        std::thread::scope(|scope| {
+            let sleeper = scope.spawn(|| clock.sleep_until(1000));
+            clock.wait_for_sleepers(1);
+            clock.advance(999);
+            assert!(!sleeper.is_finished());
+            clock.advance(1001);
+        });
+        assert_eq!((clock.monotonic_ns(), clock.wall_us()), (2000, 7));
+    }
+}

@@ -1,0 +1,157 @@
+//! A histogram of durations that many threads record into without locks.
+//!
+//! Buckets are log-linear: every power of two is cut into [`SUBDIVISIONS`] equal parts, so a bucket is at most 1/16 of
+//! its lower bound wide and the memory is fixed. The layout is the one that HdrHistogram made known.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+const SUBDIVISION_BITS: u32 = 4;
+/// How many buckets share one power of two.
+const SUBDIVISIONS: u64 = 1 << SUBDIVISION_BITS;
+/// Durations of 2^40 ns (18 minutes) and more share the last bucket.
+const LARGEST_EXPONENT: u32 = 40;
+const BUCKETS: usize = ((LARGEST_EXPONENT - SUBDIVISION_BITS + 1) << SUBDIVISION_BITS) as usize;
+
+/// The bucket that counts `value`.
+fn bucket_of(value: u64) -> usize {
+    let value = value.min((1 << LARGEST_EXPONENT) - 1);
+    if value < SUBDIVISIONS {
+        return value as usize;
+    }
+    let shift = value.ilog2() - SUBDIVISION_BITS;
+    let part = (value >> shift) & (SUBDIVISIONS - 1);
+    ((u64::from(shift + 1) << SUBDIVISION_BITS) + part) as usize
+}
+
+/// The largest value that `bucket` counts.
+fn highest_in(bucket: usize) -> u64 {
+    let bucket = bucket as u64;
+    if bucket < SUBDIVISIONS {
+        return bucket;
+    }
+    let shift = (bucket >> SUBDIVISION_BITS) - 1;
+    let part = bucket & (SUBDIVISIONS - 1);
+    ((SUBDIVISIONS + part + 1) << shift) - 1
+}
+
+/// Counts durations. Recording is a few relaxed atomic additions.
+#[derive(Debug)]
+pub(crate) struct Histogram {
+    buckets: [AtomicU64; BUCKETS],
+    total_ns: AtomicU64,
+    max_ns: AtomicU64,
+}
+
+impl Histogram {
+    pub(crate) fn new() -> Self {
+        Self {
+            buckets: [const { AtomicU64::new(0) }; BUCKETS],
+            total_ns: AtomicU64::new(0),
+            max_ns: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn record(&self, duration_ns: u64) {
+        self.buckets[bucket_of(duration_ns)].fetch_add(1, Relaxed);
+        self.total_ns.fetch_add(duration_ns, Relaxed);
+        // The maximum seldom moves: looking first keeps the line from being written.
+        if duration_ns > self.max_ns.load(Relaxed) {
+            self.max_ns.fetch_max(duration_ns, Relaxed);
+        }
+    }
+
+    /// Adds what was recorded here to `sum`.
+    pub(crate) fn add_to(&self, sum: &mut Latencies) {
+        sum.buckets.resize(BUCKETS, 0);
+        for (into, bucket) in sum.buckets.iter_mut().zip(&self.buckets) {
+            let count = bucket.load(Relaxed);
+            *into += count;
+            sum.count += count;
+        }
+        sum.total_ns += self.total_ns.load(Relaxed);
+        sum.max_ns = sum.max_ns.max(self.max_ns.load(Relaxed));
+    }
+}
+
+/// How long calls took: a copy of what had been recorded when it was taken.
+///
+/// Calls that end while it is taken may be in the count and not yet in the total.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Latencies {
+    /// How many calls.
+    pub count: u64,
+    /// The time of all of them, in nanoseconds.
+    pub total_ns: u64,
+    /// The longest, in nanoseconds.
+    pub max_ns: u64,
+    buckets: Vec<u64>,
+}
+
+impl Latencies {
+    /// The mean in nanoseconds; zero if there was no call.
+    pub fn mean_ns(&self) -> u64 {
+        self.total_ns.checked_div(self.count).unwrap_or(0)
+    }
+
+    /// The duration in nanoseconds that `percent` of the calls (0 to 100) did not exceed: never below the true value
+    /// and at most 1/16 above it. Zero if there was no call.
+    pub fn percentile_ns(&self, percent: f64) -> u64 {
+        let rank =
+            ((percent / 100.0 * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
+        let mut seen = 0;
+        for (bucket, count) in self.buckets.iter().enumerate() {
+            seen += count;
+            if seen >= rank {
+                return highest_in(bucket).min(self.max_ns);
+            }
+        }
+        self.max_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_contiguous_and_narrow() {
+        let mut next = 0u64;
+        for bucket in 0..BUCKETS {
+            assert_eq!(bucket_of(next), bucket, "the lowest value of bucket {bucket}");
+            let highest = highest_in(bucket);
+            assert_eq!(bucket_of(highest), bucket, "the highest value of bucket {bucket}");
+            assert!(highest - next <= next / SUBDIVISIONS, "bucket {bucket} is too wide");
+            next = highest + 1;
+        }
+        assert_eq!(next, 1 << LARGEST_EXPONENT);
+        assert_eq!(bucket_of(u64::MAX), BUCKETS - 1);
+    }
+
+    #[test]
+    fn percentiles_bound_the_true_value() {
+        let histogram = Histogram::new();
+        for value in 1..=10_000u64 {
+            histogram.record(value * 100);
+        }
+        let mut latencies = Latencies::default();
+        histogram.add_to(&mut latencies);
+        assert_eq!(latencies.count, 10_000);
+        assert_eq!(latencies.mean_ns(), 500_050);
+        assert_eq!(latencies.max_ns, 1_000_000);
+        assert_eq!(latencies.percentile_ns(100.0), 1_000_000);
+        for percent in [0.01, 1.0, 50.0, 99.0, 99.9] {
+            let exact = (percent * 10_000.0) as u64;
+            let found = latencies.percentile_ns(percent);
+            assert!(
+                found >= exact && found <= exact + exact / 16,
+                "{percent}: {found}, not {exact}"
+            );
+        }
+    }
+
+    #[test]
+    fn nothing_recorded_reads_as_zero() {
+        let latencies = Latencies::default();
+        assert_eq!((latencies.mean_ns(), latencies.percentile_ns(99.0)), (0, 0));
+    }
+}

@@ -1,0 +1,104 @@
+//! The lock that keeps a second engine out of a directory.
+//!
+//! It is the lock that RocksDB takes: an `fcntl` write lock on the whole file. Such a lock belongs to the process, which
+//! has two consequences. The process can take it any number of times, so a table of the files that are locked refuses
+//! the second time. And the kernel drops it as soon as the process closes *any* descriptor of the file, so a file in the
+//! table is never opened again: it is recognised by device and inode, by its path, before anything is opened.
+//!
+//! Order: the table is held from the first look until the file stands in it, and again from the release until it is
+//! gone, so no other thread opens the file in between.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::{LazyLock, Mutex};
+
+use rustix::fs::{FlockOperation, OFlags, Stat};
+use rustix::io::{Errno, retry_on_intr};
+
+use super::system;
+use crate::purpose::IoMode;
+use crate::storage::FileLock;
+use crate::sync;
+
+/// Device and inode, in a type that holds every system's.
+type FileId = (i128, i128);
+
+/// The files this process holds locked, and the names they were locked by.
+static LOCKED: LazyLock<Mutex<HashMap<FileId, OsString>>> = LazyLock::new(Mutex::default);
+
+fn file_id(status: &Stat) -> FileId {
+    (i128::from(status.st_dev), i128::from(status.st_ino))
+}
+
+/// A lock that is held.
+#[derive(Debug)]
+pub(super) struct PosixLock {
+    /// `None` only inside drop.
+    descriptor: Option<OwnedFd>,
+    id: FileId,
+}
+
+impl PosixLock {
+    /// Takes the lock on `path`, which is created if it is not there; kind `WouldBlock` if it is held.
+    pub(super) fn take(path: &Path) -> io::Result<Self> {
+        let mut locked = sync::lock(&LOCKED);
+        match rustix::fs::stat(path) {
+            Ok(status) if locked.contains_key(&file_id(&status)) => {
+                return Err(held("this process holds the lock already"));
+            }
+            Ok(_) | Err(Errno::NOENT) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let descriptor = system::open(path, OFlags::RDWR | OFlags::CREATE, IoMode::Buffered)?;
+        let operation = FlockOperation::NonBlockingLockExclusive;
+        match retry_on_intr(|| rustix::fs::fcntl_lock(&descriptor, operation)) {
+            Ok(()) => {}
+            Err(Errno::ACCESS | Errno::AGAIN) => {
+                return Err(held("another process holds the lock"));
+            }
+            Err(error) => return Err(error.into()),
+        }
+        let id = file_id(&rustix::fs::fstat(&descriptor)?);
+        locked.insert(id, path.file_name().unwrap_or_default().to_owned());
+        Ok(Self { descriptor: Some(descriptor), id })
+    }
+}
+
+#[cold]
+fn held(text: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::WouldBlock, text)
+}
+
+impl FileLock for PosixLock {}
+
+impl Drop for PosixLock {
+    fn drop(&mut self) {
+        let mut locked = sync::lock(&LOCKED);
+        // Closing it releases the lock; the table must not forget the file before.
+        drop(self.descriptor.take());
+        locked.remove(&self.id);
+    }
+}
+
+/// Refuses a path that this process holds locked: closing a second descriptor of it would release the lock.
+///
+/// Only a path whose last part is the name of a locked file is looked at, so that opening a table costs no more than a
+/// look at the list. A locked file that has a second name of another kind is not recognised.
+pub(super) fn refuse_locked(path: &Path) -> io::Result<()> {
+    let locked = sync::lock(&LOCKED);
+    let name = path.file_name().unwrap_or_else(|| OsStr::new(""));
+    if !locked.values().any(|other| other == name) {
+        return Ok(());
+    }
+    match rustix::fs::stat(path) {
+        Ok(status) if locked.contains_key(&file_id(&status)) => {
+            let text = "this process holds it locked, and opening it would release the lock";
+            Err(io::Error::new(io::ErrorKind::ResourceBusy, text))
+        }
+        // Whatever else is the matter, opening it will say so.
+        Ok(_) | Err(_) => Ok(()),
+    }
+}

@@ -1,0 +1,191 @@
+//! Names and directories.
+
+use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::fs::{FileType, Mode, OFlags, Stat};
+use rustix::io::{Errno, retry_on_intr};
+
+use super::file::PosixFile;
+use super::lock::{PosixLock, refuse_locked};
+use super::system;
+use crate::clock::monotonic_ns;
+use crate::purpose::{IoMode, Purpose};
+use crate::statistics::Statistics;
+use crate::storage::{
+    Create, DirectoryEntry, FileLock, FileMetadata, ReadFile, Storage, WriteFile,
+};
+use crate::{Error, Operation, Result};
+
+/// Directories are open to all and writable by their owner, as far as the process's mask lets them.
+const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o755);
+
+/// The file system of this machine.
+#[derive(Debug, Clone, Default)]
+pub struct PosixStorage {
+    statistics: Arc<Statistics>,
+}
+
+impl PosixStorage {
+    /// The file system of this machine, with figures of its own that are all zero.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn file(
+        &self,
+        operation: Operation,
+        path: &Path,
+        flags: OFlags,
+        mode: IoMode,
+        purpose: Purpose,
+    ) -> Result<PosixFile> {
+        let failed = |error| Error::new(operation, path, error);
+        refuse_locked(path).map_err(failed)?;
+        let descriptor = system::open(path, flags, mode).map_err(failed)?;
+        if operation == Operation::Open {
+            let status = rustix::fs::fstat(&descriptor).map_err(|error| failed(error.into()))?;
+            if is_directory(&status) {
+                return Err(failed(Errno::ISDIR.into()));
+            }
+        }
+        self.statistics.record_open(purpose);
+        let statistics = Arc::clone(&self.statistics);
+        Ok(PosixFile { descriptor, path: path.to_owned(), mode, statistics })
+    }
+}
+
+fn is_directory(status: &Stat) -> bool {
+    FileType::from_raw_mode(status.st_mode) == FileType::Directory
+}
+
+fn open_directory(path: &Path) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty()))
+}
+
+fn read_directory(path: &Path) -> rustix::io::Result<Vec<DirectoryEntry>> {
+    let mut entries = Vec::new();
+    for entry in rustix::fs::Dir::new(open_directory(path)?)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy();
+        if name == "." || name == ".." {
+            continue;
+        }
+        let is_directory = match entry.file_type() {
+            FileType::Directory => true,
+            // What a link points to counts; one that points nowhere is a name all the same.
+            FileType::Symlink | FileType::Unknown => {
+                let there = path.join(OsStr::from_bytes(entry.file_name().to_bytes()));
+                rustix::fs::stat(&there).is_ok_and(|status| is_directory(&status))
+            }
+            _ => false,
+        };
+        entries.push(DirectoryEntry { name: name.into_owned(), is_directory });
+    }
+    entries.sort_by(|left, right| left.name.cmp(&right.name));
+    Ok(entries)
+}
+
+fn make_directories(path: &Path) -> rustix::io::Result<()> {
+    match rustix::fs::mkdir(path, DIRECTORY_MODE) {
+        Err(Errno::EXIST) => match rustix::fs::stat(path) {
+            Ok(status) if is_directory(&status) => Ok(()),
+            _ => Err(Errno::EXIST),
+        },
+        Err(Errno::NOENT) => match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => {
+                make_directories(parent)?;
+                match rustix::fs::mkdir(path, DIRECTORY_MODE) {
+                    // Somebody else made it at the same moment.
+                    Err(Errno::EXIST) => Ok(()),
+                    answer => answer,
+                }
+            }
+            _ => Err(Errno::NOENT),
+        },
+        answer => answer,
+    }
+}
+
+impl Storage for PosixStorage {
+    fn open(&self, path: &Path, mode: IoMode, purpose: Purpose) -> Result<Arc<dyn ReadFile>> {
+        let file = self.file(Operation::Open, path, OFlags::RDONLY, mode, purpose)?;
+        Ok(Arc::new(file))
+    }
+
+    fn create(
+        &self,
+        path: &Path,
+        create: Create,
+        mode: IoMode,
+        purpose: Purpose,
+    ) -> Result<Box<dyn WriteFile>> {
+        let flags = OFlags::WRONLY
+            | match create {
+                Create::New => OFlags::CREATE | OFlags::EXCL,
+                Create::Truncate => OFlags::CREATE | OFlags::TRUNC,
+                Create::Existing => OFlags::empty(),
+            };
+        Ok(Box::new(self.file(Operation::Create, path, flags, mode, purpose)?))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        rustix::fs::rename(from, to).map_err(|error| Error::new(Operation::Rename, from, error))
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        rustix::fs::unlink(path).map_err(|error| Error::new(Operation::Remove, path, error))
+    }
+
+    fn remove_directory(&self, path: &Path) -> Result<()> {
+        rustix::fs::rmdir(path).map_err(|error| Error::new(Operation::Remove, path, error))
+    }
+
+    fn link(&self, existing: &Path, new: &Path) -> Result<()> {
+        rustix::fs::link(existing, new).map_err(|error| Error::new(Operation::Link, new, error))
+    }
+
+    fn list(&self, directory: &Path) -> Result<Vec<DirectoryEntry>> {
+        read_directory(directory).map_err(|error| Error::new(Operation::List, directory, error))
+    }
+
+    fn create_directory(&self, path: &Path) -> Result<()> {
+        make_directories(path).map_err(|error| Error::new(Operation::CreateDirectory, path, error))
+    }
+
+    fn metadata(&self, path: &Path) -> Result<FileMetadata> {
+        let status =
+            rustix::fs::stat(path).map_err(|error| Error::new(Operation::Metadata, path, error))?;
+        let is_directory = is_directory(&status);
+        let modified_us = status.st_mtime as i128 * 1_000_000 + status.st_mtime_nsec as i128 / 1000;
+        Ok(FileMetadata {
+            length: if is_directory { 0 } else { status.st_size as u64 },
+            is_directory,
+            modified_us: modified_us.max(0) as u64,
+        })
+    }
+
+    fn sync_directory(&self, directory: &Path) -> Result<()> {
+        let started = monotonic_ns();
+        open_directory(directory)
+            .and_then(|descriptor| retry_on_intr(|| rustix::fs::fsync(&descriptor)))
+            .map_err(|error| Error::new(Operation::SyncDirectory, directory, error))?;
+        self.statistics.record_sync(Purpose::Metadata, monotonic_ns() - started);
+        Ok(())
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
+        match PosixLock::take(path) {
+            Ok(lock) => Ok(Box::new(lock)),
+            Err(error) => Err(Error::new(Operation::Lock, path, error)),
+        }
+    }
+
+    fn statistics(&self) -> &Statistics {
+        &self.statistics
+    }
+}

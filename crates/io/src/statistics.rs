@@ -1,0 +1,168 @@
+//! What was read, written and synced, by purpose, and how long it took.
+//!
+//! Recording takes no lock. Counters stand in a few shards, and a thread keeps to one of them, so two cores that read
+//! at once do not hand one cache line back and forth. A shard's counters for a purpose are made when that purpose is
+//! first used there.
+
+use std::cell::Cell;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+use crate::histogram::{Histogram, Latencies};
+use crate::purpose::Purpose;
+
+const SHARDS: usize = 4;
+
+/// The figures of one [`crate::Storage`]. Only calls that succeeded are counted. Safe to use from any thread.
+#[derive(Debug, Default)]
+pub struct Statistics {
+    shards: [Shard; SHARDS],
+}
+
+/// Aligned to two cache lines: processors fetch lines in pairs.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Shard {
+    purposes: [OnceLock<Box<Counters>>; Purpose::COUNT],
+}
+
+#[derive(Debug)]
+#[repr(align(128))]
+struct Counters {
+    opens: AtomicU64,
+    reads: Histogram,
+    read_bytes: AtomicU64,
+    writes: Histogram,
+    written_bytes: AtomicU64,
+    syncs: Histogram,
+}
+
+impl Counters {
+    fn new() -> Self {
+        Self {
+            opens: AtomicU64::new(0),
+            reads: Histogram::new(),
+            read_bytes: AtomicU64::new(0),
+            writes: Histogram::new(),
+            written_bytes: AtomicU64::new(0),
+            syncs: Histogram::new(),
+        }
+    }
+}
+
+/// The shard that this thread records into: threads take them in turn.
+fn shard_of_this_thread() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local!(static MINE: Cell<usize> = const { Cell::new(usize::MAX) });
+    MINE.with(|mine| {
+        if mine.get() == usize::MAX {
+            mine.set(NEXT.fetch_add(1, Relaxed) % SHARDS);
+        }
+        mine.get()
+    })
+}
+
+impl Statistics {
+    /// Figures that are all zero.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Counts a file opened or created.
+    pub fn record_open(&self, purpose: Purpose) {
+        self.counters(purpose).opens.fetch_add(1, Relaxed);
+    }
+
+    /// Counts a read of `bytes` that took `duration_ns`.
+    pub fn record_read(&self, purpose: Purpose, bytes: u64, duration_ns: u64) {
+        let counters = self.counters(purpose);
+        counters.reads.record(duration_ns);
+        counters.read_bytes.fetch_add(bytes, Relaxed);
+    }
+
+    /// Counts a write of `bytes` that took `duration_ns`.
+    pub fn record_write(&self, purpose: Purpose, bytes: u64, duration_ns: u64) {
+        let counters = self.counters(purpose);
+        counters.writes.record(duration_ns);
+        counters.written_bytes.fetch_add(bytes, Relaxed);
+    }
+
+    /// Counts a sync that took `duration_ns`.
+    pub fn record_sync(&self, purpose: Purpose, duration_ns: u64) {
+        self.counters(purpose).syncs.record(duration_ns);
+    }
+
+    /// The figures of one purpose so far.
+    pub fn snapshot(&self, purpose: Purpose) -> PurposeStatistics {
+        let mut sum = PurposeStatistics::default();
+        for shard in &self.shards {
+            let Some(counters) = shard.purposes[purpose as usize].get() else { continue };
+            sum.opens += counters.opens.load(Relaxed);
+            counters.reads.add_to(&mut sum.reads);
+            sum.read_bytes += counters.read_bytes.load(Relaxed);
+            counters.writes.add_to(&mut sum.writes);
+            sum.written_bytes += counters.written_bytes.load(Relaxed);
+            counters.syncs.add_to(&mut sum.syncs);
+        }
+        sum
+    }
+
+    fn counters(&self, purpose: Purpose) -> &Counters {
+        self.shards[shard_of_this_thread()].purposes[purpose as usize]
+            .get_or_init(|| Box::new(Counters::new()))
+    }
+}
+
+/// The figures of one purpose: a copy, as they were when it was taken.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PurposeStatistics {
+    /// Files opened or created.
+    pub opens: u64,
+    /// Reads: how many, and how long they took.
+    pub reads: Latencies,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Writes: how many, and how long they took.
+    pub writes: Latencies,
+    /// Bytes written.
+    pub written_bytes: u64,
+    /// Syncs: how many, and how long they took.
+    pub syncs: Latencies,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_lose_no_count() {
+        let statistics = Statistics::new();
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for step in 0..1000 {
+                        statistics.record_open(Purpose::Wal);
+                        statistics.record_read(Purpose::UserRead, 10, step);
+                        statistics.record_write(Purpose::Wal, 7, step);
+                        statistics.record_sync(Purpose::Wal, step);
+                    }
+                });
+            }
+        });
+        let read = statistics.snapshot(Purpose::UserRead);
+        assert_eq!((read.reads.count, read.read_bytes, read.reads.max_ns), (8000, 80_000, 999));
+        assert_eq!((read.opens, read.writes.count, read.syncs.count), (0, 0, 0));
+        let log = statistics.snapshot(Purpose::Wal);
+        assert_eq!((log.opens, log.writes.count, log.written_bytes), (8000, 8000, 56_000));
+        assert_eq!(log.syncs.count, 8000);
+        assert_eq!(statistics.snapshot(Purpose::Manifest), PurposeStatistics::default());
+    }
+
+    #[test]
+    fn more_threads_than_one_use_more_shards_than_one() {
+        let shards: std::collections::BTreeSet<usize> = (0..SHARDS)
+            .map(|_| std::thread::scope(|scope| scope.spawn(shard_of_this_thread).join().unwrap()))
+            .collect();
+        assert!(shards.len() > 1, "{shards:?}");
+    }
+}

@@ -1,0 +1,82 @@
+//! The one home of threads: each has a name and is joined.
+
+use std::io;
+use std::thread::JoinHandle;
+
+/// A running thread. Dropping it waits for the thread to end, so whoever drops it has asked it to end before.
+#[derive(Debug)]
+pub struct Thread<T = ()> {
+    handle: Option<JoinHandle<T>>,
+}
+
+/// Starts a thread. Linux shows the first 15 bytes of its name.
+///
+/// # Errors
+/// The system's, where it has no room for another thread.
+///
+/// # Panics
+/// If `name` holds a NUL byte.
+pub fn spawn<T: Send + 'static>(
+    name: &str,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<Thread<T>> {
+    let handle = std::thread::Builder::new().name(name.to_owned()).spawn(body)?;
+    Ok(Thread { handle: Some(handle) })
+}
+
+impl<T> Thread<T> {
+    /// Waits for the thread to end and answers what it answered, or what it panicked with.
+    pub fn join(mut self) -> std::thread::Result<T> {
+        match self.handle.take() {
+            Some(handle) => handle.join(),
+            None => {
+                unreachable!("only join and drop take the handle, and each consumes the thread")
+            }
+        }
+    }
+
+    /// Whether the thread has ended, so that joining it will not wait.
+    pub fn is_finished(&self) -> bool {
+        self.handle.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+}
+
+impl<T> Drop for Thread<T> {
+    fn drop(&mut self) {
+        let Some(handle) = self.handle.take() else { return };
+        // A thread that drops its own guard cannot wait for itself; it is ending anyway.
+        if handle.thread().id() != std::thread::current().id() {
+            // A panic was reported by the panic hook where it happened; raising it in a drop would abort.
+            let _ = handle.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+    use super::*;
+
+    #[test]
+    fn a_dropped_thread_has_ended() {
+        let ended = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&ended);
+        let thread = spawn("sleeper", move || {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            flag.store(true, Relaxed);
+        })
+        .unwrap();
+        drop(thread);
+        assert!(ended.load(Relaxed));
+    }
+
+    #[test]
+    fn join_answers_the_value_or_the_panic() {
+        let named = spawn("answer", || std::thread::current().name().map(str::to_owned)).unwrap();
+        assert_eq!(named.join().unwrap().as_deref(), Some("answer"));
+        let panicking = spawn("panics", || panic!("on purpose")).unwrap();
+        assert!(panicking.join().is_err());
+    }
+}

@@ -1,0 +1,163 @@
+//! What only the real disk has: locks between processes, direct I/O that is refused, figures with real durations.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tailwater_io::buffer::AlignedBuffer;
+use tailwater_io::posix::PosixStorage;
+use tailwater_io::{Create, IoMode, Operation, Purpose, Storage};
+
+/// The path that the child process is to lock.
+const LOCK_PATH: &str = "TAILWATER_TEST_LOCK_PATH";
+/// Whether the child is to find the lock free: `yes` or `no`.
+const LOCK_FREE: &str = "TAILWATER_TEST_LOCK_FREE";
+
+/// Starts this test binary again to run only [`child_takes_the_lock`].
+fn assert_seen_by_another_process(path: &Path, free: bool) {
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "child_takes_the_lock", "--nocapture"])
+        .env(LOCK_PATH, path)
+        .env(LOCK_FREE, if free { "yes" } else { "no" })
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "expected free = {free}: {text}");
+    assert!(text.contains("the child has looked"), "the child did not run: {text}");
+}
+
+#[test]
+fn child_takes_the_lock() {
+    let Some(path) = std::env::var_os(LOCK_PATH).map(PathBuf::from) else { return };
+    match PosixStorage::new().lock(&path) {
+        Ok(_) => assert_eq!(std::env::var(LOCK_FREE).unwrap(), "yes"),
+        Err(error) => {
+            assert_eq!(std::env::var(LOCK_FREE).unwrap(), "no", "{error}");
+            assert_eq!(error.source.kind(), ErrorKind::WouldBlock);
+        }
+    }
+    println!("the child has looked");
+}
+
+#[test]
+fn a_lock_keeps_out_this_process_and_others() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("LOCK");
+    let storage = PosixStorage::new();
+    let lock = storage.lock(&path).unwrap();
+    assert_seen_by_another_process(&path, false);
+    for storage in [storage.clone(), PosixStorage::new()] {
+        let refused = storage.lock(&path).unwrap_err();
+        assert_eq!(refused.operation, Operation::Lock);
+        assert_eq!(refused.source.kind(), ErrorKind::WouldBlock);
+    }
+    // The refused attempts closed no descriptor of the file: the lock stands.
+    assert_seen_by_another_process(&path, false);
+    drop(lock);
+    assert_seen_by_another_process(&path, true);
+    drop(storage.lock(&path).unwrap());
+}
+
+#[test]
+fn a_locked_file_is_known_by_any_path() {
+    let directory = tempfile::tempdir().unwrap();
+    let storage = PosixStorage::new();
+    let path = directory.path().join("LOCK");
+    let _lock = storage.lock(&path).unwrap();
+    let second = directory.path().join("second");
+    storage.link(&path, &second).unwrap();
+    assert_eq!(storage.lock(&second).unwrap_err().source.kind(), ErrorKind::WouldBlock);
+    let roundabout = directory.path().join(".").join("LOCK");
+    assert_eq!(storage.lock(&roundabout).unwrap_err().source.kind(), ErrorKind::WouldBlock);
+    assert_seen_by_another_process(&path, false);
+}
+
+#[test]
+fn opening_a_locked_file_is_refused_and_keeps_the_lock() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("LOCK");
+    let storage = PosixStorage::new();
+    let lock = storage.lock(&path).unwrap();
+    let opened = storage.open(&path, IoMode::Buffered, Purpose::Metadata).unwrap_err();
+    assert_eq!(opened.source.kind(), ErrorKind::ResourceBusy);
+    let written = storage.create(&path, Create::Existing, IoMode::Buffered, Purpose::Metadata);
+    assert_eq!(written.unwrap_err().source.kind(), ErrorKind::ResourceBusy);
+    assert_seen_by_another_process(&path, false);
+    drop(lock);
+    storage.open(&path, IoMode::Buffered, Purpose::Metadata).unwrap();
+}
+
+#[test]
+fn another_file_of_the_same_name_can_be_opened() {
+    let directory = tempfile::tempdir().unwrap();
+    let storage = PosixStorage::new();
+    let _lock = storage.lock(&directory.path().join("LOCK")).unwrap();
+    let other = directory.path().join("other");
+    storage.create_directory(&other).unwrap();
+    let path = other.join("LOCK");
+    storage.create(&path, Create::New, IoMode::Buffered, Purpose::Metadata).unwrap();
+    storage.open(&path, IoMode::Buffered, Purpose::Metadata).unwrap();
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn refused_direct_io_names_the_path_and_the_filesystem() {
+    let storage = PosixStorage::new();
+    let path = Path::new("/proc/self/status");
+    let error = storage.open(path, IoMode::Direct, Purpose::CompactionRead).unwrap_err();
+    assert!(error.is_unsupported());
+    let text = error.to_string();
+    assert!(text.contains("/proc/self/status: proc refuses direct I/O (O_DIRECT)"), "{text}");
+    storage.open(path, IoMode::Buffered, Purpose::CompactionRead).unwrap();
+    let missing = storage.open(Path::new("/proc/nothing"), IoMode::Direct, Purpose::UserRead);
+    assert!(missing.unwrap_err().is_not_found());
+}
+
+#[test]
+fn figures_are_kept_by_purpose() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("000012.log");
+    let storage = PosixStorage::new();
+    let mut file = storage.create(&path, Create::New, IoMode::Buffered, Purpose::Wal).unwrap();
+    file.write_all_at(&[1; 1000], 0, Purpose::Wal).unwrap();
+    file.write_all_at(&[1; 500], 1000, Purpose::Wal).unwrap();
+    file.sync_data(Purpose::Wal).unwrap();
+    let file = storage.open(&path, IoMode::Buffered, Purpose::Verification).unwrap();
+    let mut buffer = [0; 4096];
+    assert_eq!(file.read_full_at(&mut buffer, 0, Purpose::Verification).unwrap(), 1500);
+    let log = storage.statistics().snapshot(Purpose::Wal);
+    assert_eq!((log.opens, log.writes.count, log.written_bytes, log.syncs.count), (1, 2, 1500, 1));
+    assert!(log.syncs.max_ns > 0 && log.syncs.percentile_ns(50.0) <= log.syncs.max_ns);
+    let check = storage.statistics().snapshot(Purpose::Verification);
+    // One read finds the bytes and one finds the end.
+    assert_eq!((check.opens, check.reads.count, check.read_bytes), (1, 2, 1500));
+    assert_eq!(storage.statistics().snapshot(Purpose::Manifest).opens, 0);
+}
+
+#[test]
+fn direct_transfers_where_the_filesystem_has_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("direct");
+    let storage = PosixStorage::new();
+    let mut file = match storage.create(&path, Create::New, IoMode::Direct, Purpose::FlushWrite) {
+        Ok(file) => file,
+        Err(error) => {
+            assert!(error.is_unsupported(), "{error}");
+            assert!(storage.metadata(&path).unwrap_err().is_not_found());
+            return;
+        }
+    };
+    let mut buffer = AlignedBuffer::with_capacity(8192);
+    buffer.append(&[9; 8192]);
+    file.allocate(0, 1 << 20).unwrap();
+    assert_eq!(file.length().unwrap(), 0);
+    file.write_all_at(&buffer, 0, Purpose::FlushWrite).unwrap();
+    file.truncate(5000).unwrap();
+    file.sync_all(Purpose::FlushWrite).unwrap();
+    let file = storage.open(&path, IoMode::Direct, Purpose::CompactionRead).unwrap();
+    buffer.fill(0);
+    assert_eq!(file.read_full_at(&mut buffer, 0, Purpose::CompactionRead).unwrap(), 5000);
+    assert!(buffer[..5000].iter().all(|&byte| byte == 9));
+    assert_eq!(file.read_full_at(&mut buffer, 8192, Purpose::CompactionRead).unwrap(), 0);
+}

@@ -10,6 +10,7 @@ mod error;
 mod histogram;
 pub mod posix;
 pub mod purpose;
+pub mod sim;
 pub mod statistics;
 pub mod storage;
 mod sync;

@@ -8,8 +8,7 @@
 //! Order: the table is held from the first look until the file stands in it, and again from the release until it is
 //! gone, so no other thread opens the file in between.
 
-use std::collections::HashMap;
-use std::ffi::{OsStr, OsString};
+use std::collections::HashSet;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -26,8 +25,8 @@ use crate::sync;
 /// Device and inode, in a type that holds every system's.
 type FileId = (i128, i128);
 
-/// The files this process holds locked, and the names they were locked by.
-static LOCKED: LazyLock<Mutex<HashMap<FileId, OsString>>> = LazyLock::new(Mutex::default);
+/// The files this process holds locked.
+static LOCKED: LazyLock<Mutex<HashSet<FileId>>> = LazyLock::new(Mutex::default);
 
 fn file_id(status: &Stat) -> FileId {
     (i128::from(status.st_dev), i128::from(status.st_ino))
@@ -46,7 +45,7 @@ impl PosixLock {
     pub(super) fn take(path: &Path) -> io::Result<Self> {
         let mut locked = sync::lock(&LOCKED);
         match rustix::fs::stat(path) {
-            Ok(status) if locked.contains_key(&file_id(&status)) => {
+            Ok(status) if locked.contains(&file_id(&status)) => {
                 return Err(held("this process holds the lock already"));
             }
             Ok(_) | Err(Errno::NOENT) => {}
@@ -62,7 +61,7 @@ impl PosixLock {
             Err(error) => return Err(error.into()),
         }
         let id = file_id(&rustix::fs::fstat(&descriptor)?);
-        locked.insert(id, path.file_name().unwrap_or_default().to_owned());
+        locked.insert(id);
         Ok(Self { descriptor: Some(descriptor), id })
     }
 }
@@ -85,16 +84,14 @@ impl Drop for PosixLock {
 
 /// Refuses a path that this process holds locked: closing a second descriptor of it would release the lock.
 ///
-/// Only a path whose last part is the name of a locked file is looked at, so that opening a table costs no more than a
-/// look at the list. A locked file that has a second name of another kind is not recognised.
+/// While any lock is held this costs one `stat` for each file that is opened.
 pub(super) fn refuse_locked(path: &Path) -> io::Result<()> {
     let locked = sync::lock(&LOCKED);
-    let name = path.file_name().unwrap_or_else(|| OsStr::new(""));
-    if !locked.values().any(|other| other == name) {
+    if locked.is_empty() {
         return Ok(());
     }
     match rustix::fs::stat(path) {
-        Ok(status) if locked.contains_key(&file_id(&status)) => {
+        Ok(status) if locked.contains(&file_id(&status)) => {
             let text = "this process holds it locked, and opening it would release the lock";
             Err(io::Error::new(io::ErrorKind::ResourceBusy, text))
         }

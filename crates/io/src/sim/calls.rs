@@ -1,0 +1,60 @@
+//! The list of calls, for counting what a test has covered.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::error::Operation;
+use crate::purpose::Purpose;
+
+/// One call to the storage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// Its number: the storage's first call is 0.
+    pub number: u64,
+    /// What was done.
+    pub operation: Operation,
+    /// Why: given by the call, or, where it gives none, by whoever opened the file. Calls on names have none.
+    pub purpose: Option<Purpose>,
+    /// The file or directory it was done to.
+    pub path: Arc<Path>,
+}
+
+/// How often each kind of call was made: by operation, purpose and class of path ([`path_class`]).
+pub type Coverage = BTreeMap<(Operation, Option<Purpose>, String), u64>;
+
+/// The last part of a path with each run of digits as `#`: `000012.sst` and `000007.sst` are both `#.sst`.
+pub fn path_class(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let mut class = String::with_capacity(name.len());
+    for letter in name.chars() {
+        if !letter.is_ascii_digit() {
+            class.push(letter);
+        } else if !class.ends_with('#') {
+            class.push('#');
+        }
+    }
+    class
+}
+
+/// Counts calls by their kind.
+pub(super) fn coverage(calls: &[Call]) -> Coverage {
+    let mut coverage = Coverage::new();
+    for call in calls {
+        let kind = (call.operation, call.purpose, path_class(&call.path));
+        *coverage.entry(kind).or_default() += 1;
+    }
+    coverage
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_of_paths() {
+        let classes = ["/db/000012.sst", "/db/MANIFEST-000005", "/db/LOCK", "/", "a1b22"]
+            .map(|path| path_class(Path::new(path)));
+        assert_eq!(classes, ["#.sst", "MANIFEST-#", "LOCK", "", "a#b#"]);
+    }
+}

@@ -1,0 +1,225 @@
+//! One file's bytes: what the process reads, what is durable, and the changes between the two.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What the disk writes whole or not at all, in bytes.
+pub const SECTOR: u64 = 512;
+
+/// A change of a file's bytes that no sync has covered.
+#[derive(Debug, Clone)]
+enum Pending {
+    Write { offset: u64, bytes: Arc<[u8]> },
+    Truncate { length: u64 },
+}
+
+/// A file.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Contents {
+    current: Vec<u8>,
+    durable: Vec<u8>,
+    /// What happened since the last sync, oldest first.
+    pending: Vec<Pending>,
+    pub(super) modified_us: u64,
+}
+
+impl Contents {
+    /// An empty file.
+    pub(super) fn new(modified_us: u64) -> Self {
+        Self { modified_us, ..Self::default() }
+    }
+
+    /// A file of which every byte is durable.
+    fn new_durable(bytes: Vec<u8>, modified_us: u64) -> Self {
+        Self { current: bytes.clone(), durable: bytes, pending: Vec::new(), modified_us }
+    }
+
+    pub(super) fn length(&self) -> u64 {
+        self.current.len() as u64
+    }
+
+    /// Copies what is there at `offset` and answers how much that was.
+    pub(super) fn read(&self, buffer: &mut [u8], offset: u64) -> usize {
+        let start = offset.min(self.length()) as usize;
+        let count = buffer.len().min(self.current.len() - start);
+        buffer[..count].copy_from_slice(&self.current[start..start + count]);
+        count
+    }
+
+    pub(super) fn write(&mut self, offset: u64, bytes: &Arc<[u8]>, modified_us: u64) {
+        put(&mut self.current, offset, bytes);
+        self.pending.push(Pending::Write { offset, bytes: Arc::clone(bytes) });
+        self.modified_us = modified_us;
+    }
+
+    pub(super) fn truncate(&mut self, length: u64, modified_us: u64) {
+        self.current.resize(length as usize, 0);
+        self.pending.push(Pending::Truncate { length });
+        self.modified_us = modified_us;
+    }
+
+    /// Everything written so far is durable.
+    pub(super) fn sync(&mut self) {
+        for change in self.pending.drain(..) {
+            match change {
+                Pending::Write { offset, bytes } => put(&mut self.durable, offset, &bytes),
+                Pending::Truncate { length } => self.durable.resize(length as usize, 0),
+            }
+        }
+    }
+
+    /// The system tried to write what is pending, failed part of the way, and takes all of it for written.
+    pub(super) fn fail_sync(&mut self, random: &mut fastrand::Rng) {
+        self.durable = self.bytes_after_crash(random);
+        self.pending.clear();
+    }
+
+    /// The file that a power cut may leave.
+    pub(super) fn after_crash(&self, random: &mut fastrand::Rng) -> Self {
+        Self::new_durable(self.bytes_after_crash(random), self.modified_us)
+    }
+
+    fn bytes_after_crash(&self, random: &mut fastrand::Rng) -> Vec<u8> {
+        // Purely random choices would hardly ever keep all or none of many sectors, which is what disks mostly do.
+        match random.u8(..4) {
+            0 => self.durable.clone(),
+            1 => {
+                let mut synced = self.clone();
+                synced.sync();
+                synced.durable
+            }
+            _ => Survivor::choose(self, random).bytes,
+        }
+    }
+}
+
+/// Writes into `file`, which grows as it must; a gap reads as zeros.
+fn put(file: &mut Vec<u8>, offset: u64, bytes: &[u8]) {
+    let start = offset as usize;
+    let end = start + bytes.len();
+    if file.len() < end {
+        file.resize(end, 0);
+    }
+    file[start..end].copy_from_slice(bytes);
+}
+
+/// The choice of what survives of pending changes, sector by sector.
+///
+/// Truncations are metadata and arrive in order: some number of them did. Those bound what may be chosen of each
+/// sector's writes: all before a truncation that arrived and cut the sector, none after one that did not and would have.
+struct Survivor<'a> {
+    pending: &'a [Pending],
+    /// Pending changes before this one count as arrived where they are truncations.
+    truncated_before: usize,
+    bytes: Vec<u8>,
+}
+
+impl<'a> Survivor<'a> {
+    fn choose(file: &'a Contents, random: &mut fastrand::Rng) -> Self {
+        let pending = file.pending.as_slice();
+        let truncations: Vec<usize> = (0..pending.len())
+            .filter(|&index| matches!(pending[index], Pending::Truncate { .. }))
+            .collect();
+        let arrived = random.usize(..=truncations.len());
+        let truncated_before = truncations.get(arrived).copied().unwrap_or(pending.len());
+        let mut survivor = Self { pending, truncated_before, bytes: file.durable.clone() };
+        let length = survivor.choose_length(random);
+        survivor.apply(random);
+        survivor.bytes.resize(length as usize, 0);
+        survivor
+    }
+
+    /// Any length from the last truncation that arrived to the next: one that the file had, or one in between.
+    fn choose_length(&self, random: &mut fastrand::Rng) -> u64 {
+        let mut length = self.bytes.len() as u64;
+        let mut seen = vec![length];
+        for change in &self.pending[..self.truncated_before] {
+            match change {
+                Pending::Write { offset, bytes } => {
+                    length = length.max(offset + bytes.len() as u64);
+                    seen.push(length);
+                }
+                Pending::Truncate { length: cut } => {
+                    length = *cut;
+                    seen = vec![length];
+                }
+            }
+        }
+        let first = seen[0];
+        if random.bool() {
+            return seen[random.usize(..seen.len())];
+        }
+        let between = random.u64(first..=length);
+        (between - between % SECTOR).max(first)
+    }
+
+    fn apply(&mut self, random: &mut fastrand::Rng) {
+        let chosen = self.choose_versions(random);
+        for (index, change) in self.pending.iter().enumerate() {
+            match change {
+                Pending::Truncate { length } if index < self.truncated_before => {
+                    self.bytes.resize(*length as usize, 0);
+                }
+                Pending::Truncate { .. } => {}
+                Pending::Write { offset, bytes } => {
+                    for (start, part) in sectors(*offset, bytes) {
+                        if chosen.get(&(start / SECTOR)).is_some_and(|&before| index < before) {
+                            put(&mut self.bytes, start, part);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// For every sector that was written, the pending change before which its writes arrived.
+    fn choose_versions(&self, random: &mut fastrand::Rng) -> BTreeMap<u64, usize> {
+        let mut writes: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+        for (index, change) in self.pending.iter().enumerate() {
+            if let Pending::Write { offset, bytes } = change {
+                for (start, _) in sectors(*offset, bytes) {
+                    writes.entry(start / SECTOR).or_default().push(index);
+                }
+            }
+        }
+        let choose = |(sector, writes): (u64, Vec<usize>)| {
+            let (from, to) = self.bounds(sector);
+            let free: Vec<usize> =
+                writes.into_iter().filter(|write| (from..to).contains(write)).collect();
+            let before = match random.usize(..=free.len()) {
+                0 => from,
+                count => free[count - 1] + 1,
+            };
+            (sector, before)
+        };
+        writes.into_iter().map(choose).collect()
+    }
+
+    /// The pending changes between the last truncation that arrived and cut the sector and the first that did not.
+    fn bounds(&self, sector: u64) -> (usize, usize) {
+        let cuts = |index: &usize| match self.pending[*index] {
+            Pending::Truncate { length } => length < (sector + 1) * SECTOR,
+            Pending::Write { .. } => false,
+        };
+        let from = (0..self.truncated_before).rev().find(cuts).unwrap_or(0);
+        let to = (self.truncated_before..self.pending.len()).find(cuts);
+        (from, to.unwrap_or(self.pending.len()))
+    }
+}
+
+/// The parts of a write by the sector they fall in, each with the offset where it begins.
+fn sectors(offset: u64, bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
+    let mut start = offset;
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let room = (SECTOR - start % SECTOR) as usize;
+        let (part, after) = rest.split_at(room.min(rest.len()));
+        let answer = (start, part);
+        start += part.len() as u64;
+        rest = after;
+        Some(answer)
+    })
+}

@@ -1,0 +1,148 @@
+//! What goes wrong, and at which call.
+
+use std::path::Path;
+
+use crate::error::Operation;
+use crate::purpose::Purpose;
+
+/// What happens to a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// It fails with an I/O error (EIO). A write that fails so may have written a part; a sync that fails, with this or
+    /// with [`Self::NoSpace`], may have lost what was not synced.
+    InputOutput,
+    /// It fails for want of space (ENOSPC).
+    NoSpace,
+    /// A read or write moves fewer bytes than asked, at least one and, direct, whole blocks of 4096. Calls that cannot
+    /// be cut short go through.
+    Short,
+    /// The power is cut: this call and all after it fail, and the disk stays as it was before this call.
+    PowerCut,
+}
+
+/// One thing that goes wrong: which calls it is about, at which of them it strikes, and what it does.
+#[derive(Debug, Clone)]
+pub struct FaultRule {
+    fault: Fault,
+    operation: Option<Operation>,
+    purpose: Option<Purpose>,
+    path_part: Option<String>,
+    first: u64,
+    once: bool,
+    seen: u64,
+}
+
+impl FaultRule {
+    /// Strikes at the first call of all; the methods below narrow it down.
+    pub fn new(fault: Fault) -> Self {
+        Self {
+            fault,
+            operation: None,
+            purpose: None,
+            path_part: None,
+            first: 0,
+            once: true,
+            seen: 0,
+        }
+    }
+
+    /// Only calls of this kind count.
+    #[must_use]
+    pub fn operation(mut self, operation: Operation) -> Self {
+        self.operation = Some(operation);
+        self
+    }
+
+    /// Only calls for this purpose count. Calls that have none ([`super::Call`]) do not.
+    #[must_use]
+    pub fn purpose(mut self, purpose: Purpose) -> Self {
+        self.purpose = Some(purpose);
+        self
+    }
+
+    /// Only calls on a path that contains `part` count.
+    #[must_use]
+    pub fn path_containing(mut self, part: &str) -> Self {
+        self.path_part = Some(part.to_owned());
+        self
+    }
+
+    /// Strikes at one call only: `index`, counted from 0 among the calls that count, since the plan was set.
+    #[must_use]
+    pub fn at(mut self, index: u64) -> Self {
+        self.first = index;
+        self.once = true;
+        self
+    }
+
+    /// Strikes at every call from `index` on, counted as for [`Self::at`].
+    #[must_use]
+    pub fn from(mut self, index: u64) -> Self {
+        self.first = index;
+        self.once = false;
+        self
+    }
+
+    /// Counts the call if it is one that counts and answers whether the fault strikes at it.
+    fn strikes(&mut self, operation: Operation, path: &Path, purpose: Option<Purpose>) -> bool {
+        let counts = self.operation.is_none_or(|wanted| wanted == operation)
+            && self.purpose.is_none_or(|wanted| Some(wanted) == purpose)
+            && self
+                .path_part
+                .as_ref()
+                .is_none_or(|part| path.to_string_lossy().contains(part.as_str()));
+        if !counts {
+            return false;
+        }
+        let index = self.seen;
+        self.seen += 1;
+        index == self.first || (index > self.first && !self.once)
+    }
+}
+
+/// Everything that goes wrong. Where several rules strike at one call, the first of them does.
+#[derive(Debug, Clone, Default)]
+pub struct FaultPlan {
+    rules: Vec<FaultRule>,
+}
+
+impl FaultPlan {
+    /// Nothing goes wrong.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// The fault strikes at one call, counted from 0 since the plan was set.
+    pub fn at(index: u64, fault: Fault) -> Self {
+        Self::none().with(FaultRule::new(fault).at(index))
+    }
+
+    /// The fault strikes at every call from one on, counted from 0 since the plan was set.
+    pub fn from(index: u64, fault: Fault) -> Self {
+        Self::none().with(FaultRule::new(fault).from(index))
+    }
+
+    /// This goes wrong too.
+    #[must_use]
+    pub fn with(mut self, rule: FaultRule) -> Self {
+        self.rules.push(rule);
+        self
+    }
+
+    /// What happens to this call.
+    pub(super) fn strike(
+        &mut self,
+        operation: Operation,
+        path: &Path,
+        purpose: Option<Purpose>,
+    ) -> Option<Fault> {
+        let mut struck = None;
+        for rule in &mut self.rules {
+            // Every rule counts every call, whether or not another has struck.
+            if rule.strikes(operation, path, purpose) && struck.is_none() {
+                struck = Some(rule.fault);
+            }
+        }
+        struck
+    }
+}

@@ -1,0 +1,227 @@
+//! Open files of the simulated disk.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, MutexGuard};
+
+use rustix::io::Errno;
+
+use super::disk::Effect;
+use super::namespace::FileId;
+use super::state::{State, Verdict};
+use super::storage::Shared;
+use crate::buffer::ALIGNMENT;
+use crate::purpose::{IoMode, Purpose};
+use crate::storage::{FileLock, ReadFile, WriteFile};
+use crate::sync;
+use crate::{Error, Operation, Result};
+
+/// A handle. The file stays for as long as there is one, whatever happens to its names.
+#[derive(Debug)]
+pub(super) struct SimFile {
+    shared: Arc<Shared>,
+    file: FileId,
+    path: PathBuf,
+    mode: IoMode,
+    purpose: Purpose,
+}
+
+impl SimFile {
+    /// A handle on a file of the state that `shared` holds, and `state` is.
+    pub(super) fn open(
+        shared: &Arc<Shared>,
+        state: &mut State,
+        file: FileId,
+        path: &Path,
+        mode: IoMode,
+        purpose: Purpose,
+    ) -> Self {
+        state.opened(file);
+        shared.statistics.record_open(purpose);
+        Self { shared: Arc::clone(shared), file, path: path.to_owned(), mode, purpose }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        sync::lock(&self.shared.state)
+    }
+
+    /// Direct transfers want offset, length and memory aligned.
+    fn check_alignment(&self, memory: &[u8], offset: u64) -> io::Result<()> {
+        let aligned = memory.as_ptr().addr().is_multiple_of(ALIGNMENT)
+            && memory.len().is_multiple_of(ALIGNMENT)
+            && offset.is_multiple_of(ALIGNMENT as u64);
+        if self.mode == IoMode::Direct && !aligned {
+            return Err(Errno::INVAL.into());
+        }
+        Ok(())
+    }
+
+    fn file_length(&self) -> Result<u64> {
+        let mut state = self.state();
+        state
+            .begin_whole(Operation::Metadata, &self.path, Some(self.purpose))
+            .map_err(|error| Error::new(Operation::Metadata, &self.path, error))?;
+        Ok(state.disk.file(self.file).length())
+    }
+
+    fn read(&self, buffer: &mut [u8], offset: u64, purpose: Purpose) -> io::Result<usize> {
+        let mut state = self.state();
+        let verdict = state.begin(Operation::Read, &self.path, Some(purpose))?;
+        self.check_alignment(buffer, offset)?;
+        let length = match verdict {
+            Verdict::Whole => buffer.len(),
+            Verdict::Short => state.short_length(buffer.len(), self.mode == IoMode::Direct),
+            Verdict::Fail(error) => return Err(error.into()),
+        };
+        Ok(state.disk.file(self.file).read(&mut buffer[..length], offset))
+    }
+
+    fn write(&mut self, bytes: &[u8], offset: u64, purpose: Purpose) -> io::Result<usize> {
+        let mut state = self.state();
+        let call = state.calls;
+        let verdict = state.begin(Operation::Write, &self.path, Some(purpose))?;
+        self.check_alignment(bytes, offset)?;
+        let span = offset..offset + bytes.len() as u64;
+        state.acknowledged.check(self.file, call, &self.path, span);
+        let direct = self.mode == IoMode::Direct;
+        let (length, error) = match verdict {
+            Verdict::Whole => (bytes.len(), None),
+            Verdict::Short => (state.short_length(bytes.len(), direct), None),
+            Verdict::Fail(Errno::IO) => {
+                (state.part_of_failed_write(bytes.len(), direct), Some(Errno::IO))
+            }
+            Verdict::Fail(error) => (0, Some(error)),
+        };
+        if length > 0 {
+            let bytes = Arc::from(&bytes[..length]);
+            state.apply(Effect::Write { file: self.file, offset, bytes });
+        }
+        match error {
+            Some(error) => Err(error.into()),
+            None => Ok(length),
+        }
+    }
+
+    fn sync(&mut self, purpose: Purpose) -> Result<()> {
+        let failed = |error| Error::new(Operation::Sync, &self.path, error);
+        let mut state = self.state();
+        let verdict = state.begin(Operation::Sync, &self.path, Some(purpose)).map_err(failed)?;
+        if let Verdict::Fail(error) = verdict {
+            let seed = state.random_seed();
+            state.apply(Effect::FailSync { file: self.file, seed });
+            return Err(failed(error.into()));
+        }
+        state.apply(Effect::Sync(self.file));
+        self.shared.statistics.record_sync(purpose, 0);
+        Ok(())
+    }
+}
+
+impl Drop for SimFile {
+    fn drop(&mut self) {
+        self.state().closed(self.file);
+    }
+}
+
+impl ReadFile for SimFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64, purpose: Purpose) -> Result<usize> {
+        let count = self
+            .read(buffer, offset, purpose)
+            .map_err(|error| Error::at(Operation::Read, &self.path, offset, error))?;
+        self.shared.statistics.record_read(purpose, count as u64, 0);
+        Ok(count)
+    }
+
+    fn length(&self) -> Result<u64> {
+        self.file_length()
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn mode(&self) -> IoMode {
+        self.mode
+    }
+}
+
+impl WriteFile for SimFile {
+    fn write_at(&mut self, bytes: &[u8], offset: u64, purpose: Purpose) -> Result<usize> {
+        let count = self
+            .write(bytes, offset, purpose)
+            .map_err(|error| Error::at(Operation::Write, &self.path, offset, error))?;
+        self.shared.statistics.record_write(purpose, count as u64, 0);
+        Ok(count)
+    }
+
+    fn sync_data(&mut self, purpose: Purpose) -> Result<()> {
+        self.sync(purpose)
+    }
+
+    fn sync_all(&mut self, purpose: Purpose) -> Result<()> {
+        self.sync(purpose)
+    }
+
+    fn truncate(&mut self, length: u64) -> Result<()> {
+        let mut state = self.state();
+        state
+            .begin_whole(Operation::Truncate, &self.path, Some(self.purpose))
+            .map_err(|error| Error::at(Operation::Truncate, &self.path, length, error))?;
+        state.acknowledged.truncate(self.file, length);
+        state.apply(Effect::Truncate { file: self.file, length });
+        Ok(())
+    }
+
+    fn allocate(&mut self, offset: u64, _length: u64) -> Result<()> {
+        self.state()
+            .begin_whole(Operation::Allocate, &self.path, Some(self.purpose))
+            .map_err(|error| Error::at(Operation::Allocate, &self.path, offset, error))
+    }
+
+    fn start_writeback(&mut self, offset: u64, _length: u64) -> Result<()> {
+        self.state()
+            .begin_whole(Operation::StartWriteback, &self.path, Some(self.purpose))
+            .map_err(|error| Error::at(Operation::StartWriteback, &self.path, offset, error))
+    }
+
+    fn length(&self) -> Result<u64> {
+        self.file_length()
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn mode(&self) -> IoMode {
+        self.mode
+    }
+}
+
+/// The lock on a file. Releasing it is not a call: a process that ends does it too.
+#[derive(Debug)]
+pub(super) struct SimLock {
+    shared: Arc<Shared>,
+    file: FileId,
+}
+
+impl SimLock {
+    /// Takes the lock on a file of the state that `shared` holds, and `state` is.
+    pub(super) fn take(shared: &Arc<Shared>, state: &mut State, file: FileId) -> io::Result<Self> {
+        if !state.locked.insert(file) {
+            let text = "this process holds the lock already";
+            return Err(io::Error::new(io::ErrorKind::WouldBlock, text));
+        }
+        state.opened(file);
+        Ok(Self { shared: Arc::clone(shared), file })
+    }
+}
+
+impl FileLock for SimLock {}
+
+impl Drop for SimLock {
+    fn drop(&mut self) {
+        let mut state = sync::lock(&self.shared.state);
+        state.locked.remove(&self.file);
+        state.closed(self.file);
+    }
+}

@@ -1,0 +1,191 @@
+//! Everything behind the storage's lock, and the point that every call passes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::io::Errno;
+
+use super::acknowledged::Acknowledged;
+use super::calls::Call;
+use super::crash::{JournalEntry, Recording};
+use super::disk::{Disk, Effect};
+use super::faults::{Fault, FaultPlan};
+use super::namespace::{Change, FileId, Node};
+use crate::buffer::{ALIGNMENT, align_down};
+use crate::clock::{Clock, ManualClock};
+use crate::error::Operation;
+use crate::purpose::Purpose;
+
+/// Files that no name leads to are looked for after this many names were taken away.
+const REMOVALS_BETWEEN_SWEEPS: u32 = 64;
+
+/// What becomes of a call that is not refused outright.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Whole,
+    Short,
+    Fail(Errno),
+}
+
+impl Verdict {
+    /// For calls that cannot be cut short.
+    pub(super) fn all_or_nothing(self) -> io::Result<()> {
+        match self {
+            Self::Whole | Self::Short => Ok(()),
+            Self::Fail(error) => Err(error.into()),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) disk: Disk,
+    pub(super) clock: Arc<ManualClock>,
+    pub(super) plan: FaultPlan,
+    pub(super) recording: Option<Recording>,
+    pub(super) acknowledged: Acknowledged,
+    pub(super) locked: BTreeSet<FileId>,
+    pub(super) direct_refused: Vec<PathBuf>,
+    /// How many calls were made: the number of the next.
+    pub(super) calls: u64,
+    pub(super) next_id: u64,
+    random: fastrand::Rng,
+    power_is_cut: bool,
+    /// How many handles each open file has.
+    open: BTreeMap<FileId, usize>,
+    removals: u32,
+}
+
+impl State {
+    pub(super) fn new(disk: Disk, next_id: u64, clock: Arc<ManualClock>, seed: u64) -> Self {
+        Self {
+            disk,
+            clock,
+            plan: FaultPlan::none(),
+            recording: None,
+            acknowledged: Acknowledged::default(),
+            locked: BTreeSet::new(),
+            direct_refused: Vec::new(),
+            calls: 0,
+            next_id,
+            random: fastrand::Rng::with_seed(seed),
+            power_is_cut: false,
+            open: BTreeMap::new(),
+            removals: 0,
+        }
+    }
+
+    /// The point that every call passes: it is numbered, listed, and may be struck by a fault.
+    pub(super) fn begin(
+        &mut self,
+        operation: Operation,
+        path: &Path,
+        purpose: Option<Purpose>,
+    ) -> io::Result<Verdict> {
+        let number = self.calls;
+        self.calls += 1;
+        if let Some(recording) = &mut self.recording {
+            recording.calls.push(Call { number, operation, purpose, path: Arc::from(path) });
+        }
+        let fault = self.plan.strike(operation, path, purpose);
+        if fault == Some(Fault::PowerCut) {
+            self.power_is_cut = true;
+        }
+        if self.power_is_cut {
+            return Err(io::Error::other("the power of the simulated disk is cut"));
+        }
+        Ok(match fault {
+            Some(Fault::InputOutput) => Verdict::Fail(Errno::IO),
+            Some(Fault::NoSpace) => Verdict::Fail(Errno::NOSPC),
+            Some(Fault::Short) => Verdict::Short,
+            Some(Fault::PowerCut) | None => Verdict::Whole,
+        })
+    }
+
+    /// As [`Self::begin`], for calls that either happen or do not.
+    pub(super) fn begin_whole(
+        &mut self,
+        operation: Operation,
+        path: &Path,
+        purpose: Option<Purpose>,
+    ) -> io::Result<()> {
+        self.begin(operation, path, purpose)?.all_or_nothing()
+    }
+
+    /// Does something to the disk as part of the call that began last.
+    pub(super) fn apply(&mut self, effect: Effect) {
+        let now_us = self.clock.wall_us();
+        self.disk.apply(&effect, now_us);
+        if let Some(recording) = &mut self.recording {
+            recording.journal.push(JournalEntry { call: self.calls - 1, now_us, effect });
+        }
+    }
+
+    /// Changes names, some of which may be taken away by it.
+    pub(super) fn change_names(&mut self, change: Change) {
+        self.apply(Effect::Change(change));
+        self.removals += 1;
+        if self.removals >= REMOVALS_BETWEEN_SWEEPS {
+            self.removals = 0;
+            let open = &self.open;
+            self.disk.forget_unreachable(|file| open.contains_key(&file));
+        }
+    }
+
+    /// A number that no file or directory had before.
+    pub(super) fn new_id(&mut self) -> u64 {
+        let id = self.next_id;
+        self.next_id += 1;
+        id
+    }
+
+    /// The file of a path, which is made if it is not there. `must_be_new` refuses one that is.
+    pub(super) fn find_or_make(&mut self, path: &Path, must_be_new: bool) -> io::Result<FileId> {
+        let Some(place) = self.disk.names.place(path)? else { return Err(Errno::ISDIR.into()) };
+        match self.disk.names.get(&place) {
+            Some(_) if must_be_new => Err(Errno::EXIST.into()),
+            Some(Node::Directory(_)) => Err(Errno::ISDIR.into()),
+            Some(Node::File(file)) => Ok(file),
+            None => {
+                let file = FileId(self.new_id());
+                self.apply(Effect::NewFile(file));
+                self.change_names(Change::set(place, Node::File(file)));
+                Ok(file)
+            }
+        }
+    }
+
+    pub(super) fn opened(&mut self, file: FileId) {
+        *self.open.entry(file).or_default() += 1;
+    }
+
+    pub(super) fn closed(&mut self, file: FileId) {
+        if let Some(count) = self.open.get_mut(&file) {
+            *count -= 1;
+            if *count == 0 {
+                self.open.remove(&file);
+            }
+        }
+    }
+
+    /// How much of a transfer of `length` bytes a short one moves: something, and not all where that can be.
+    pub(super) fn short_length(&mut self, length: usize, direct: bool) -> usize {
+        let unit = if direct { ALIGNMENT } else { 1 };
+        match length.div_ceil(unit) {
+            0 | 1 => length,
+            units => self.random.usize(1..units) * unit,
+        }
+    }
+
+    /// What a write that fails may have written all the same, in bytes from its start.
+    pub(super) fn part_of_failed_write(&mut self, length: usize, direct: bool) -> usize {
+        let part = self.random.usize(..=length);
+        if direct { align_down(part as u64) as usize } else { part }
+    }
+
+    pub(super) fn random_seed(&mut self) -> u64 {
+        self.random.u64(..)
+    }
+}

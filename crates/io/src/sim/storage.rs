@@ -1,0 +1,388 @@
+//! The storage, and the handle by which a test steers it.
+
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use rustix::io::Errno;
+
+use super::acknowledged::Overwrite;
+use super::calls::{Call, Coverage, coverage};
+use super::crash::{Recording, Replay, Surroundings};
+use super::disk::{Disk, Effect};
+use super::faults::FaultPlan;
+use super::file::{SimFile, SimLock};
+use super::namespace::{Change, DirectoryId, FileId, Node, Place, ROOT, names_of};
+use super::state::State;
+use crate::clock::ManualClock;
+use crate::purpose::{IoMode, Purpose};
+use crate::statistics::Statistics;
+use crate::storage::{
+    Create, DirectoryEntry, FileLock, FileMetadata, ReadFile, Storage, WriteFile,
+};
+use crate::sync;
+use crate::{Error, Operation, Result};
+
+/// What a new disk's clock shows, in microseconds since 1970.
+const FIRST_WALL_US: u64 = 1_700_000_000_000_000;
+
+/// A simulated disk, see [the module](crate::sim).
+///
+/// Cloning gives another handle on the same disk and the same process: locks taken through one hold against the other.
+/// Paths begin at the root, relative ones too; the root is there and durable. Safe to use from any thread; with several
+/// threads the order of their calls, and so their numbers, are the system's choice.
+#[derive(Debug, Clone)]
+pub struct SimStorage {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) state: Mutex<State>,
+    pub(super) statistics: Statistics,
+}
+
+/// Steering, for tests. None of this is a call that is numbered or can fail by a fault.
+impl SimStorage {
+    /// An empty disk. The seed decides how much short transfers move and what failing calls destroy.
+    pub fn new(seed: u64) -> Self {
+        let clock = Arc::new(ManualClock::new(FIRST_WALL_US));
+        Self::with_state(State::new(Disk::default(), ROOT.0 + 1, clock, seed))
+    }
+
+    pub(super) fn with_state(state: State) -> Self {
+        let shared = Shared { state: Mutex::new(state), statistics: Statistics::new() };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// The clock that stamps files; images share it.
+    pub fn clock(&self) -> Arc<ManualClock> {
+        Arc::clone(&self.state().clock)
+    }
+
+    /// Replaces what goes wrong from the next call on. A power that was cut stays cut.
+    pub fn set_faults(&self, plan: FaultPlan) {
+        self.state().plan = plan;
+    }
+
+    /// Opens with [`IoMode::Direct`] of anything in this directory are refused from now on, as by a filesystem that
+    /// cannot do it.
+    pub fn refuse_direct(&self, directory: &Path) {
+        self.state().direct_refused.push(directory.to_owned());
+    }
+
+    /// How many calls were made, which is the number of the next.
+    pub fn call_count(&self) -> u64 {
+        self.state().calls
+    }
+
+    /// Starts to keep the list of calls and the journal, from which [`Self::replay`] works; what was recorded before is
+    /// dropped. It costs a copy of the disk now and of every name changed from now on; written bytes are shared.
+    pub fn start_recording(&self) {
+        let mut state = self.state();
+        let base = state.disk.clone();
+        state.recording = Some(Recording { base, calls: Vec::new(), journal: Vec::new() });
+    }
+
+    /// The calls since recording began, in order; none if it did not.
+    pub fn calls(&self) -> Vec<Call> {
+        self.state().recording.as_ref().map(|recording| recording.calls.clone()).unwrap_or_default()
+    }
+
+    /// How often each kind of call was made since recording began.
+    pub fn coverage(&self) -> Coverage {
+        self.state()
+            .recording
+            .as_ref()
+            .map(|recording| coverage(&recording.calls))
+            .unwrap_or_default()
+    }
+
+    /// A walk through what was recorded, standing before the first recorded call.
+    ///
+    /// # Panics
+    /// If recording was not started.
+    pub fn replay(&self) -> Replay {
+        let state = self.state();
+        match &state.recording {
+            Some(recording) => Replay::new(recording, Surroundings::of(&state)),
+            None => panic!("call start_recording before the calls that are to be replayed"),
+        }
+    }
+
+    /// What the disk may hold after a power cut now; `seed` decides what of it, and is the new storage's. The image is a
+    /// disk of its own, without faults, handles and locks, with the same refusals of direct I/O.
+    pub fn crash_image(&self, seed: u64) -> Self {
+        let state = self.state();
+        Surroundings::of(&state).crash_image(&state.disk, seed)
+    }
+
+    /// What the disk may hold after a power cut right before the call with this number, for a single image; many are
+    /// cheaper by [`Self::replay`].
+    ///
+    /// # Panics
+    /// If recording was not started.
+    pub fn crash_image_at(&self, call: u64, seed: u64) -> Self {
+        let mut replay = self.replay();
+        replay.advance_to(call);
+        replay.crash_image(seed)
+    }
+
+    /// What is left after a crash of the process now: everything written, of which what was not synced is still not
+    /// durable. `seed` is that of the new storage.
+    pub fn process_crash_image(&self, seed: u64) -> Self {
+        let state = self.state();
+        Surroundings::of(&state).process_crash_image(&state.disk, seed)
+    }
+
+    /// Declares bytes of a file as acknowledged: from now on a write into a block of 4096 bytes that holds one of them is
+    /// reported by [`Self::overwrites`], until the file is cut below that block or [released](Self::release).
+    ///
+    /// # Errors
+    /// If there is no such file.
+    pub fn acknowledge(&self, path: &Path, bytes: Range<u64>) -> Result<()> {
+        let mut state = self.state();
+        let file = file_at(&state, path)?;
+        state.acknowledged.declare(file, bytes);
+        Ok(())
+    }
+
+    /// Declares that nothing of a file is acknowledged any more: it is recycled.
+    ///
+    /// # Errors
+    /// If there is no such file.
+    pub fn release(&self, path: &Path) -> Result<()> {
+        let mut state = self.state();
+        let file = file_at(&state, path)?;
+        state.acknowledged.release(file);
+        Ok(())
+    }
+
+    /// The writes so far that touched a block with an acknowledged byte, in order.
+    pub fn overwrites(&self) -> Vec<Overwrite> {
+        self.state().acknowledged.overwrites().to_vec()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        sync::lock(&self.shared.state)
+    }
+
+    /// Runs a call on names: through the fault point, then `body`; its error is reported for `path`.
+    fn on_names<T>(
+        &self,
+        operation: Operation,
+        path: &Path,
+        purpose: Option<Purpose>,
+        body: impl FnOnce(&mut State) -> io::Result<T>,
+    ) -> Result<T> {
+        let mut state = self.state();
+        state
+            .begin_whole(operation, path, purpose)
+            .and_then(|()| body(&mut state))
+            .map_err(|error| Error::new(operation, path, error))
+    }
+}
+
+fn file_at(state: &State, path: &Path) -> Result<FileId> {
+    state.disk.names.file(path).map_err(|error| Error::new(Operation::Metadata, path, error))
+}
+
+/// The place of a path; the root, which has none, is answered with `root_error`.
+fn place_of(state: &State, path: &Path, root_error: Errno) -> io::Result<Place> {
+    Ok(state.disk.names.place(path)?.ok_or(root_error)?)
+}
+
+/// Refuses direct I/O where the test asked for it, and a file that this process holds locked.
+fn check_open(state: &State, path: &Path, mode: IoMode) -> io::Result<()> {
+    let refused = |directory: &PathBuf| names_of(path).starts_with(&names_of(directory));
+    if mode == IoMode::Direct && state.direct_refused.iter().any(refused) {
+        let text = "the simulated filesystem refuses direct I/O (O_DIRECT); use buffered I/O there";
+        return Err(io::Error::new(io::ErrorKind::Unsupported, text));
+    }
+    match state.disk.names.file(path) {
+        Ok(file) if state.locked.contains(&file) => {
+            let text = "this process holds it locked, and opening it would release the lock";
+            Err(io::Error::new(io::ErrorKind::ResourceBusy, text))
+        }
+        // Whatever else is the matter, the open itself says so.
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+fn rename(state: &mut State, from: &Path, to: &Path) -> io::Result<()> {
+    let (from, to) = (place_of(state, from, Errno::BUSY)?, place_of(state, to, Errno::BUSY)?);
+    let names = &state.disk.names;
+    let node = names.get(&from).ok_or(Errno::NOENT)?;
+    if let Node::Directory(directory) = node
+        && names.is_within(to.directory, directory)
+    {
+        return Err(Errno::INVAL.into());
+    }
+    if let Some(Node::Directory(there)) = names.get(&to)
+        && names.is_within(from.directory, there)
+    {
+        // Linux looks at this before it compares the kinds.
+        return Err(Errno::NOTEMPTY.into());
+    }
+    match (node, names.get(&to)) {
+        // Two names of one file, or a name and itself: POSIX leaves both.
+        (node, Some(there)) if node == there => return Ok(()),
+        (_, None) | (Node::File(_), Some(Node::File(_))) => {}
+        (Node::File(_), Some(Node::Directory(_))) => return Err(Errno::ISDIR.into()),
+        (Node::Directory(_), Some(Node::File(_))) => return Err(Errno::NOTDIR.into()),
+        (Node::Directory(_), Some(Node::Directory(there))) => {
+            if names.names(there).next().is_some() {
+                return Err(Errno::NOTEMPTY.into());
+            }
+        }
+    }
+    state.change_names(Change::rename(from, to, node));
+    Ok(())
+}
+
+fn create_directories(state: &mut State, path: &Path) -> io::Result<()> {
+    let names = names_of(path);
+    let mut directory = ROOT;
+    let last = names.len().saturating_sub(1);
+    for (index, name) in names.into_iter().enumerate() {
+        let place = Place { directory, name };
+        directory = match state.disk.names.get(&place) {
+            Some(Node::Directory(there)) => there,
+            Some(Node::File(_)) if index == last => return Err(Errno::EXIST.into()),
+            Some(Node::File(_)) => return Err(Errno::NOTDIR.into()),
+            None => {
+                let new = DirectoryId(state.new_id());
+                state.change_names(Change::set(place, Node::Directory(new)));
+                new
+            }
+        };
+    }
+    Ok(())
+}
+
+impl Storage for SimStorage {
+    fn open(&self, path: &Path, mode: IoMode, purpose: Purpose) -> Result<Arc<dyn ReadFile>> {
+        self.on_names(Operation::Open, path, Some(purpose), |state| {
+            check_open(state, path, mode)?;
+            let file = state.disk.names.file(path)?;
+            let handle = SimFile::open(&self.shared, state, file, path, mode, purpose);
+            Ok(Arc::new(handle) as Arc<dyn ReadFile>)
+        })
+    }
+
+    fn create(
+        &self,
+        path: &Path,
+        create: Create,
+        mode: IoMode,
+        purpose: Purpose,
+    ) -> Result<Box<dyn WriteFile>> {
+        self.on_names(Operation::Create, path, Some(purpose), |state| {
+            check_open(state, path, mode)?;
+            let file = match create {
+                Create::Existing => state.disk.names.file(path)?,
+                Create::New | Create::Truncate => {
+                    state.find_or_make(path, create == Create::New)?
+                }
+            };
+            if create == Create::Truncate && state.disk.file(file).length() > 0 {
+                state.acknowledged.truncate(file, 0);
+                state.apply(Effect::Truncate { file, length: 0 });
+            }
+            let handle = SimFile::open(&self.shared, state, file, path, mode, purpose);
+            Ok(Box::new(handle) as Box<dyn WriteFile>)
+        })
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        self.on_names(Operation::Rename, from, None, |state| rename(state, from, to))
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        self.on_names(Operation::Remove, path, None, |state| {
+            state.disk.names.file(path)?;
+            let place = place_of(state, path, Errno::ISDIR)?;
+            state.change_names(Change::unset(place));
+            Ok(())
+        })
+    }
+
+    fn remove_directory(&self, path: &Path) -> Result<()> {
+        self.on_names(Operation::Remove, path, None, |state| {
+            let place = place_of(state, path, Errno::BUSY)?;
+            let directory = state.disk.names.directory(path)?;
+            if state.disk.names.names(directory).next().is_some() {
+                return Err(Errno::NOTEMPTY.into());
+            }
+            state.change_names(Change::unset(place));
+            Ok(())
+        })
+    }
+
+    fn link(&self, existing: &Path, new: &Path) -> Result<()> {
+        self.on_names(Operation::Link, new, None, |state| {
+            let node = state.disk.names.node(existing)?;
+            let place = place_of(state, new, Errno::EXIST)?;
+            if state.disk.names.get(&place).is_some() {
+                return Err(Errno::EXIST.into());
+            }
+            let Node::File(_) = node else { return Err(Errno::PERM.into()) };
+            state.change_names(Change::set(place, node));
+            Ok(())
+        })
+    }
+
+    fn list(&self, directory: &Path) -> Result<Vec<DirectoryEntry>> {
+        self.on_names(Operation::List, directory, None, |state| {
+            let directory = state.disk.names.directory(directory)?;
+            let entry = |(name, node): (&String, &Node)| DirectoryEntry {
+                name: name.clone(),
+                is_directory: matches!(node, Node::Directory(_)),
+            };
+            Ok(state.disk.names.names(directory).map(entry).collect())
+        })
+    }
+
+    fn create_directory(&self, path: &Path) -> Result<()> {
+        self.on_names(Operation::CreateDirectory, path, None, |state| {
+            create_directories(state, path)
+        })
+    }
+
+    fn metadata(&self, path: &Path) -> Result<FileMetadata> {
+        self.on_names(Operation::Metadata, path, None, |state| {
+            Ok(match state.disk.names.node(path)? {
+                Node::Directory(_) => {
+                    FileMetadata { length: 0, is_directory: true, modified_us: FIRST_WALL_US }
+                }
+                Node::File(file) => {
+                    let file = state.disk.file(file);
+                    let (length, modified_us) = (file.length(), file.modified_us);
+                    FileMetadata { length, is_directory: false, modified_us }
+                }
+            })
+        })
+    }
+
+    fn sync_directory(&self, directory: &Path) -> Result<()> {
+        self.on_names(Operation::SyncDirectory, directory, None, |state| {
+            let directory = state.disk.names.directory(directory)?;
+            state.apply(Effect::SyncDirectory(directory));
+            self.shared.statistics.record_sync(Purpose::Metadata, 0);
+            Ok(())
+        })
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
+        self.on_names(Operation::Lock, path, None, |state| {
+            let file = state.find_or_make(path, false)?;
+            let lock = SimLock::take(&self.shared, state, file)?;
+            Ok(Box::new(lock) as Box<dyn FileLock>)
+        })
+    }
+
+    fn statistics(&self) -> &Statistics {
+        &self.shared.statistics
+    }
+}

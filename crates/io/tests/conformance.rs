@@ -1,0 +1,433 @@
+//! The real disk and the simulated one give the same answers to the same calls.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tailwater_io::buffer::AlignedBuffer;
+use tailwater_io::posix::PosixStorage;
+use tailwater_io::sim::SimStorage;
+use tailwater_io::{Create, FileLock, IoMode, Purpose, ReadFile, Result, Storage, WriteFile};
+
+const MODE: IoMode = IoMode::Buffered;
+const PURPOSE: Purpose = Purpose::Metadata;
+
+/// Runs the same test against both backends, each in an empty directory.
+fn on_both(test: impl Fn(&dyn Storage, &Path)) {
+    let directory = tempfile::tempdir().unwrap();
+    test(&PosixStorage::new(), directory.path());
+    let sim = SimStorage::new(1);
+    sim.create_directory(Path::new("/base")).unwrap();
+    test(&sim, Path::new("/base"));
+}
+
+fn kind<T>(answer: Result<T>) -> Option<ErrorKind> {
+    answer.err().map(|error| error.source.kind())
+}
+
+fn put(storage: &dyn Storage, path: &Path, bytes: &[u8]) {
+    let mut file = storage.create(path, Create::Truncate, MODE, PURPOSE).unwrap();
+    file.write_all_at(bytes, 0, PURPOSE).unwrap();
+}
+
+fn get(storage: &dyn Storage, path: &Path) -> Vec<u8> {
+    let file = storage.open(path, MODE, PURPOSE).unwrap();
+    let mut bytes = vec![0; file.length().unwrap() as usize + 1];
+    let count = file.read_full_at(&mut bytes, 0, PURPOSE).unwrap();
+    bytes.truncate(count);
+    bytes
+}
+
+fn names(storage: &dyn Storage, directory: &Path) -> Vec<(String, bool)> {
+    let entries = storage.list(directory).unwrap();
+    entries.into_iter().map(|entry| (entry.name, entry.is_directory)).collect()
+}
+
+#[test]
+fn creating() {
+    on_both(|storage, base| {
+        let path = base.join("file");
+        assert_eq!(
+            kind(storage.create(&path, Create::Existing, MODE, PURPOSE)),
+            Some(ErrorKind::NotFound)
+        );
+        let mut file = storage.create(&path, Create::New, MODE, PURPOSE).unwrap();
+        assert_eq!((file.path(), file.mode(), file.length().unwrap()), (path.as_path(), MODE, 0));
+        assert_eq!(
+            kind(storage.create(&path, Create::New, MODE, PURPOSE)),
+            Some(ErrorKind::AlreadyExists)
+        );
+        assert_eq!(file.write_at(b"hello", 3, PURPOSE).unwrap(), 5);
+        assert_eq!(get(storage, &path), b"\0\0\0hello");
+        let mut kept = storage.create(&path, Create::Existing, MODE, PURPOSE).unwrap();
+        kept.write_all_at(b"J", 3, PURPOSE).unwrap();
+        assert_eq!(get(storage, &path), b"\0\0\0Jello");
+        kept.truncate(4).unwrap();
+        kept.truncate(6).unwrap();
+        kept.allocate(0, 100_000).unwrap();
+        kept.start_writeback(0, 4).unwrap();
+        kept.start_writeback(0, 0).unwrap();
+        kept.sync_data(PURPOSE).unwrap();
+        kept.sync_all(PURPOSE).unwrap();
+        assert_eq!(get(storage, &path), b"\0\0\0J\0\0");
+        drop(storage.create(&path, Create::Truncate, MODE, PURPOSE).unwrap());
+        assert_eq!(get(storage, &path), b"");
+        assert_eq!(kept.length().unwrap(), 0);
+    });
+}
+
+#[test]
+fn reading() {
+    on_both(|storage, base| {
+        let path = base.join("file");
+        assert_eq!(kind(storage.open(&path, MODE, PURPOSE)), Some(ErrorKind::NotFound));
+        put(storage, &path, b"0123456789");
+        let file = storage.open(&path, MODE, PURPOSE).unwrap();
+        let mut buffer = [b'-'; 4];
+        assert_eq!(file.read_at(&mut buffer, 8, PURPOSE).unwrap(), 2);
+        assert_eq!(&buffer, b"89--");
+        assert_eq!(file.read_at(&mut buffer, 10, PURPOSE).unwrap(), 0);
+        assert_eq!(file.read_at(&mut buffer, 1 << 40, PURPOSE).unwrap(), 0);
+        assert_eq!(file.read_full_at(&mut buffer, 2, PURPOSE).unwrap(), 4);
+        assert_eq!(&buffer, b"2345");
+        assert_eq!(kind(storage.open(base, MODE, PURPOSE)), Some(ErrorKind::IsADirectory));
+    });
+}
+
+#[test]
+fn renaming() {
+    on_both(|storage, base| {
+        let [a, b, directory] = ["a", "b", "directory"].map(|name| base.join(name));
+        assert_eq!(kind(storage.rename(&a, &b)), Some(ErrorKind::NotFound));
+        put(storage, &a, b"a");
+        put(storage, &b, b"b");
+        let old = storage.open(&b, MODE, PURPOSE).unwrap();
+        storage.rename(&a, &b).unwrap();
+        assert_eq!(
+            (names(storage, base), get(storage, &b)),
+            (vec![("b".into(), false)], b"a".into())
+        );
+        // Whoever had the replaced file open still reads it.
+        let mut byte = [0];
+        assert_eq!((old.read_full_at(&mut byte, 0, PURPOSE).unwrap(), byte), (1, *b"b"));
+        storage.rename(&b, &b).unwrap();
+        storage.create_directory(&directory).unwrap();
+        assert_eq!(kind(storage.rename(&b, &directory)), Some(ErrorKind::IsADirectory));
+        assert_eq!(kind(storage.rename(&directory, &b)), Some(ErrorKind::NotADirectory));
+        assert_eq!(kind(storage.rename(&b, &b.join("x"))), Some(ErrorKind::NotADirectory));
+        storage.rename(&b, &directory.join("c")).unwrap();
+        let moved = base.join("moved");
+        storage.rename(&directory, &moved).unwrap();
+        assert_eq!(get(storage, &moved.join("c")), b"a");
+        storage.create_directory(&directory).unwrap();
+        assert_eq!(kind(storage.rename(&directory, &moved)), Some(ErrorKind::DirectoryNotEmpty));
+        assert_eq!(kind(storage.rename(&moved, &moved.join("d"))), Some(ErrorKind::InvalidInput));
+        storage.rename(&moved, &directory).unwrap();
+        assert_eq!(names(storage, base), [("directory".into(), true)]);
+        // Two names of one file: nothing happens.
+        let (c, d) = (directory.join("c"), directory.join("d"));
+        storage.link(&c, &d).unwrap();
+        storage.rename(&c, &d).unwrap();
+        assert_eq!(names(storage, &directory).len(), 2);
+    });
+}
+
+#[test]
+fn linking_and_removing() {
+    on_both(|storage, base| {
+        let [a, b, directory] = ["a", "b", "directory"].map(|name| base.join(name));
+        assert_eq!(kind(storage.link(&a, &b)), Some(ErrorKind::NotFound));
+        put(storage, &a, b"shared");
+        storage.link(&a, &b).unwrap();
+        assert_eq!(kind(storage.link(&a, &b)), Some(ErrorKind::AlreadyExists));
+        storage
+            .create(&b, Create::Existing, MODE, PURPOSE)
+            .unwrap()
+            .write_all_at(b"S", 0, PURPOSE)
+            .unwrap();
+        storage.create_directory(&directory).unwrap();
+        assert_eq!(
+            kind(storage.link(&directory, &base.join("x"))),
+            Some(ErrorKind::PermissionDenied)
+        );
+        assert_eq!(kind(storage.remove(&directory)), Some(ErrorKind::IsADirectory));
+        assert_eq!(kind(storage.remove_directory(&a)), Some(ErrorKind::NotADirectory));
+        let open = storage.open(&a, MODE, PURPOSE).unwrap();
+        storage.remove(&a).unwrap();
+        assert_eq!(kind(storage.remove(&a)), Some(ErrorKind::NotFound));
+        assert_eq!(get(storage, &b), b"Shared");
+        storage.remove(&b).unwrap();
+        let mut buffer = [0; 6];
+        assert_eq!(open.read_full_at(&mut buffer, 0, PURPOSE).unwrap(), 6);
+        put(storage, &directory.join("x"), b"");
+        assert_eq!(kind(storage.remove_directory(&directory)), Some(ErrorKind::DirectoryNotEmpty));
+        storage.remove(&directory.join("x")).unwrap();
+        storage.remove_directory(&directory).unwrap();
+        assert_eq!(kind(storage.remove_directory(&directory)), Some(ErrorKind::NotFound));
+        assert!(names(storage, base).is_empty());
+    });
+}
+
+#[test]
+fn directories_and_metadata() {
+    on_both(|storage, base| {
+        let deep = base.join("one/two/three");
+        storage.create_directory(&deep).unwrap();
+        storage.create_directory(&deep).unwrap();
+        put(storage, &deep.join("file"), b"12345");
+        assert_eq!(
+            kind(storage.create_directory(&deep.join("file"))),
+            Some(ErrorKind::AlreadyExists)
+        );
+        assert_eq!(
+            kind(storage.create_directory(&deep.join("file/x"))),
+            Some(ErrorKind::NotADirectory)
+        );
+        for name in ["b", "c", "a"] {
+            put(storage, &base.join(name), b"");
+        }
+        let listed = [("a", false), ("b", false), ("c", false), ("one", true)];
+        assert_eq!(names(storage, base), listed.map(|(name, is)| (name.to_owned(), is)));
+        let file = storage.metadata(&deep.join("file")).unwrap();
+        assert_eq!((file.length, file.is_directory), (5, false));
+        assert!(file.modified_us > 1_600_000_000_000_000);
+        let directory = storage.metadata(&deep).unwrap();
+        assert_eq!((directory.length, directory.is_directory), (0, true));
+        assert_eq!(kind(storage.metadata(&base.join("x"))), Some(ErrorKind::NotFound));
+        assert_eq!(kind(storage.metadata(&base.join("a/x"))), Some(ErrorKind::NotADirectory));
+        assert_eq!(kind(storage.list(&base.join("a"))), Some(ErrorKind::NotADirectory));
+        assert_eq!(kind(storage.list(&base.join("x"))), Some(ErrorKind::NotFound));
+        storage.sync_directory(&deep).unwrap();
+        assert_eq!(kind(storage.sync_directory(&base.join("a"))), Some(ErrorKind::NotADirectory));
+        assert_eq!(kind(storage.sync_directory(&base.join("x"))), Some(ErrorKind::NotFound));
+    });
+}
+
+#[test]
+fn locking() {
+    on_both(|storage, base| {
+        let path = base.join("LOCK");
+        let lock = storage.lock(&path).unwrap();
+        assert_eq!(kind(storage.lock(&path)), Some(ErrorKind::WouldBlock));
+        assert_eq!(kind(storage.open(&path, MODE, PURPOSE)), Some(ErrorKind::ResourceBusy));
+        assert_eq!(storage.metadata(&path).unwrap().length, 0);
+        drop(lock);
+        drop(storage.lock(&path).unwrap());
+        assert_eq!(kind(storage.lock(base)), Some(ErrorKind::IsADirectory));
+        assert_eq!(kind(storage.lock(&base.join("x/LOCK"))), Some(ErrorKind::NotFound));
+    });
+}
+
+#[test]
+fn direct_transfers_are_aligned() {
+    on_both(|storage, base| {
+        let path = base.join("direct");
+        let created = storage.create(&path, Create::New, IoMode::Direct, PURPOSE);
+        let mut file = match created {
+            Ok(file) => file,
+            // This machine's temporary directory may be on a filesystem that has no direct I/O.
+            Err(error) => return assert!(error.is_unsupported(), "{error}"),
+        };
+        let mut buffer = AlignedBuffer::with_capacity(3 * 4096);
+        buffer.append(&[5; 3 * 4096]);
+        file.write_all_at(&buffer[..8192], 0, PURPOSE).unwrap();
+        file.truncate(6000).unwrap();
+        let read = storage.open(&path, IoMode::Direct, PURPOSE).unwrap();
+        assert_eq!(read.mode(), IoMode::Direct);
+        assert_eq!(read.read_at(&mut buffer, 0, PURPOSE).unwrap(), 6000);
+        assert_eq!(read.read_full_at(&mut buffer, 4096, PURPOSE).unwrap(), 1904);
+        assert_eq!(read.read_full_at(&mut buffer, 8192, PURPOSE).unwrap(), 0);
+        // No filesystem takes odd lengths, offsets or addresses, whatever its block size.
+        assert_eq!(
+            kind(read.read_at(&mut buffer[..4095], 0, PURPOSE)),
+            Some(ErrorKind::InvalidInput)
+        );
+        assert_eq!(kind(read.read_at(&mut buffer, 1, PURPOSE)), Some(ErrorKind::InvalidInput));
+        assert_eq!(kind(file.write_at(&buffer[..100], 0, PURPOSE)), Some(ErrorKind::InvalidInput));
+        assert_eq!(kind(file.write_at(&buffer, 77, PURPOSE)), Some(ErrorKind::InvalidInput));
+    });
+}
+
+/// Makes random calls and notes every answer.
+struct Script<'a> {
+    storage: &'a dyn Storage,
+    base: PathBuf,
+    random: fastrand::Rng,
+    writers: Vec<Box<dyn WriteFile>>,
+    readers: Vec<Arc<dyn ReadFile>>,
+    locks: Vec<Box<dyn FileLock>>,
+    answers: Vec<String>,
+}
+
+impl Script<'_> {
+    fn path(&mut self) -> PathBuf {
+        let directory = self.random.choice(["", "", "d", "d/e", "a"]).unwrap();
+        let name = self.random.choice(["a", "b", "c", "d", "e"]).unwrap();
+        self.base.join(directory).join(name)
+    }
+
+    fn directory(&mut self) -> PathBuf {
+        self.base.join(self.random.choice(["", "d", "d/e", "a"]).unwrap())
+    }
+
+    fn note<T>(
+        &mut self,
+        call: String,
+        answer: Result<T>,
+        show: impl Fn(&T) -> String,
+    ) -> Option<T> {
+        let text = match &answer {
+            Ok(value) => show(value),
+            Err(error) => format!("{:?} {:?}", error.operation, error.source.kind()),
+        };
+        let call = call.replace(&*self.base.to_string_lossy(), "");
+        self.answers.push(format!("{call} -> {text}"));
+        answer.ok()
+    }
+
+    fn step(&mut self) {
+        match self.random.u8(..16) {
+            0 | 1 => {
+                let path = self.path();
+                let create =
+                    self.random.choice([Create::New, Create::Truncate, Create::Existing]).unwrap();
+                let answer = self.storage.create(&path, create, MODE, PURPOSE);
+                let call = format!("create {path:?} {create:?}");
+                let file = self.note(call, answer, |_| "file".into());
+                self.writers.extend(file);
+            }
+            2 => {
+                let path = self.path();
+                let answer = self.storage.open(&path, MODE, PURPOSE);
+                let file = self.note(format!("open {path:?}"), answer, |_| "file".into());
+                self.readers.extend(file);
+            }
+            3..=5 => self.step_writer(),
+            6 | 7 => self.step_reader(),
+            8 => {
+                let (from, to) = (self.path(), self.path());
+                let answer = self.storage.rename(&from, &to);
+                self.note(format!("rename {from:?} {to:?}"), answer, |()| "done".into());
+            }
+            9 => {
+                let (from, to) = (self.path(), self.path());
+                let answer = self.storage.link(&from, &to);
+                self.note(format!("link {from:?} {to:?}"), answer, |()| "done".into());
+            }
+            10 => {
+                let path = self.path();
+                let answer = self.storage.remove(&path);
+                self.note(format!("remove {path:?}"), answer, |()| "done".into());
+            }
+            11 => {
+                let path = self.path();
+                let answer = self.storage.create_directory(&path);
+                self.note(format!("create directory {path:?}"), answer, |()| "done".into());
+            }
+            12 => {
+                let path = self.directory();
+                let answer = self.storage.list(&path);
+                self.note(format!("list {path:?}"), answer, |names| format!("{names:?}"));
+            }
+            13 => {
+                let path = self.path();
+                let answer = self.storage.metadata(&path);
+                self.note(format!("stat {path:?}"), answer, |there| {
+                    format!("{} {}", there.length, there.is_directory)
+                });
+            }
+            14 => self.step_lock(),
+            _ => {
+                let path = self.directory();
+                let answer = match self.random.bool() {
+                    true => self.storage.remove_directory(&path),
+                    false => self.storage.sync_directory(&path),
+                };
+                self.note(format!("directory {path:?}"), answer, |()| "done".into());
+            }
+        }
+    }
+
+    fn step_writer(&mut self) {
+        if self.writers.is_empty() {
+            return;
+        }
+        let index = self.random.usize(..self.writers.len());
+        let offset = self.random.u64(..3000);
+        let length = self.random.usize(..2000);
+        let bytes = vec![self.random.u8(..); length];
+        let file = &mut self.writers[index];
+        let (name, answer) = match self.random.u8(..8) {
+            0..=3 => ("write", file.write_at(&bytes, offset, PURPOSE)),
+            4 => ("truncate", file.truncate(offset).map(|()| 0)),
+            5 => ("sync", file.sync_data(PURPOSE).map(|()| 0)),
+            6 => ("length", file.length().map(|length| length as usize)),
+            _ => {
+                drop(self.writers.swap_remove(index));
+                return;
+            }
+        };
+        self.note(format!("{name} {index} {offset} {length}"), answer, usize::to_string);
+    }
+
+    fn step_reader(&mut self) {
+        if self.readers.is_empty() {
+            return;
+        }
+        let index = self.random.usize(..self.readers.len());
+        let offset = self.random.u64(..4000);
+        let mut buffer = vec![0; self.random.usize(..3000)];
+        if self.random.u8(..10) == 0 {
+            self.readers.swap_remove(index);
+            return;
+        }
+        let answer = self.readers[index].read_full_at(&mut buffer, offset, PURPOSE);
+        self.note(format!("read {index} {offset}"), answer, |count| {
+            format!("{count} {:?}", &buffer[..*count])
+        });
+    }
+
+    fn step_lock(&mut self) {
+        if self.random.bool() && !self.locks.is_empty() {
+            self.locks.swap_remove(self.random.usize(..self.locks.len()));
+            return;
+        }
+        let path = self.base.join("a");
+        let answer = self.storage.lock(&path);
+        let lock = self.note(format!("lock {path:?}"), answer, |_| "lock".into());
+        self.locks.extend(lock);
+    }
+}
+
+fn run_script(storage: &dyn Storage, base: &Path, seed: u64) -> Vec<String> {
+    let mut script = Script {
+        storage,
+        base: base.to_owned(),
+        random: fastrand::Rng::with_seed(seed),
+        writers: Vec::new(),
+        readers: Vec::new(),
+        locks: Vec::new(),
+        answers: Vec::new(),
+    };
+    for _ in 0..400 {
+        script.step();
+    }
+    script.answers
+}
+
+#[test]
+fn random_calls_are_answered_alike() {
+    let first = fastrand::u64(..1 << 40);
+    for seed in first..first + 60 {
+        let directory = tempfile::tempdir().unwrap();
+        let real = run_script(&PosixStorage::new(), directory.path(), seed);
+        let sim = SimStorage::new(seed);
+        sim.create_directory(Path::new("/base")).unwrap();
+        let simulated = run_script(&sim, Path::new("/base"), seed);
+        for (step, (real, simulated)) in real.iter().zip(&simulated).enumerate() {
+            assert_eq!(real, simulated, "answer {step} of seed {seed}");
+        }
+        assert_eq!(real.len(), simulated.len(), "seed {seed}");
+    }
+}

@@ -1,1 +1,3 @@
 //! Tailwater.
+
+pub mod range_tombstone;

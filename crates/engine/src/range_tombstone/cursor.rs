@@ -1,0 +1,227 @@
+//! A position among the fragments of a view.
+
+use tailwater_format::key::{Sequence, ValueType, pack_trailer};
+
+use super::truncation::{first_version, last_version};
+use super::{Boundary, View};
+
+/// A position among the fragments of a view that a tombstone between two sequence numbers covers; fragments without
+/// one are stepped over.
+///
+/// Every call must be given the view that the cursor was last moved on. Nothing allocates.
+#[derive(Debug, Clone)]
+pub struct Cursor {
+    /// The oldest sequence that counts.
+    oldest: Sequence,
+    /// The newest sequence that counts.
+    newest: Sequence,
+    fragment: usize,
+    /// Where the sequences that count begin and end among the fragment's.
+    visible_start: usize,
+    visible_end: usize,
+    valid: bool,
+}
+
+impl Cursor {
+    /// Sees what a read at the snapshot sees. Stands nowhere.
+    pub fn new(snapshot: Sequence) -> Self {
+        Self::between(0, snapshot)
+    }
+
+    /// Sees the tombstones with sequences in `[oldest, newest]`: what lies between two snapshots. Stands nowhere.
+    pub fn between(oldest: Sequence, newest: Sequence) -> Self {
+        Self { oldest, newest, fragment: 0, visible_start: 0, visible_end: 0, valid: false }
+    }
+
+    /// The snapshot that the cursor reads at: the newest sequence that counts.
+    pub fn snapshot(&self) -> Sequence {
+        self.newest
+    }
+
+    /// Reads at another snapshot from the next move on. Stands nowhere until then.
+    pub fn set_snapshot(&mut self, snapshot: Sequence) {
+        self.newest = snapshot;
+        self.valid = false;
+    }
+
+    /// Whether the cursor stands on a fragment.
+    #[inline]
+    pub fn valid(&self) -> bool {
+        self.valid
+    }
+
+    /// Where the current fragment starts, inclusive: its start key at its newest visible sequence, or the view's
+    /// smallest bound. The cursor must be valid.
+    #[inline]
+    pub fn start<'a>(&self, view: View<'a>) -> Boundary<'a> {
+        let start = self.untruncated_start(view);
+        match view.smallest() {
+            Some(smallest) if start.is_before(view.fragments.comparator(), smallest) => smallest,
+            _ => start,
+        }
+    }
+
+    /// Where the current fragment ends, exclusive: before every record of its end key, or the view's largest bound.
+    /// The cursor must be valid.
+    #[inline]
+    pub fn end<'a>(&self, view: View<'a>) -> Boundary<'a> {
+        let end = self.untruncated_end(view);
+        match view.largest() {
+            Some(largest) if largest.is_before(view.fragments.comparator(), end) => largest,
+            _ => end,
+        }
+    }
+
+    /// The newest visible sequence of the current fragment. The cursor must be valid.
+    #[inline]
+    pub fn sequence(&self, view: View<'_>) -> Sequence {
+        view.fragments.sequences(self.fragment)[self.visible_start]
+    }
+
+    /// All visible sequences of the current fragment, newest first. The cursor must be valid.
+    #[inline]
+    pub fn sequences<'a>(&self, view: View<'a>) -> &'a [Sequence] {
+        &view.fragments.sequences(self.fragment)[self.visible_start..self.visible_end]
+    }
+
+    /// The current fragment's start and end user keys, not truncated. The cursor must be valid.
+    #[inline]
+    pub fn user_key_range<'a>(&self, view: View<'a>) -> (&'a [u8], &'a [u8]) {
+        (view.fragments.cut(self.fragment), view.fragments.cut(self.fragment + 1))
+    }
+
+    /// Goes to the first fragment.
+    pub fn seek_to_first(&mut self, view: View<'_>) {
+        match view.smallest() {
+            Some(smallest) => self.move_to_first_ending_after(view, smallest.user_key),
+            None => self.move_to_visible_from(view, 0),
+        }
+    }
+
+    /// Goes to the last fragment.
+    pub fn seek_to_last(&mut self, view: View<'_>) {
+        match view.largest() {
+            Some(largest) => self.move_to_last_starting_by(view, largest.user_key),
+            None => self.move_to_visible_before(view, view.fragments.fragments_end()),
+        }
+    }
+
+    /// Goes to the fragment that covers the user key, or else to the first one behind it.
+    pub fn seek(&mut self, view: View<'_>, user_key: &[u8]) {
+        self.seek_boundary(view, first_version(user_key));
+    }
+
+    /// Goes to the first fragment that ends behind the place, which is one that covers it if there is such a one.
+    pub fn seek_boundary(&mut self, view: View<'_>, target: Boundary<'_>) {
+        let comparator = view.fragments.comparator();
+        if view.largest().is_some_and(|largest| !target.is_before(comparator, largest)) {
+            self.valid = false;
+            return;
+        }
+        match view.smallest() {
+            Some(smallest) if target.is_before(comparator, smallest) => {
+                self.move_to_first_ending_after(view, smallest.user_key);
+            }
+            _ => self.move_to_first_ending_after(view, target.user_key),
+        }
+    }
+
+    /// Goes to the fragment that covers the user key, or else to the last one before it.
+    pub fn seek_for_previous(&mut self, view: View<'_>, user_key: &[u8]) {
+        let comparator = view.fragments.comparator();
+        if let Some(smallest) = view.smallest()
+            && last_version(user_key).is_before(comparator, smallest)
+        {
+            self.valid = false;
+            return;
+        }
+        match view.largest() {
+            Some(largest) if comparator.compare(largest.user_key, user_key).is_lt() => {
+                self.move_to_last_starting_by(view, largest.user_key);
+            }
+            _ => self.move_to_last_starting_by(view, user_key),
+        }
+    }
+
+    /// Goes to the next fragment. The cursor must be valid; behind the last it is no longer.
+    pub fn next(&mut self, view: View<'_>) {
+        self.move_to_visible_from(view, self.fragment + 1);
+    }
+
+    /// Goes to the fragment before. The cursor must be valid; before the first it is no longer.
+    pub fn previous(&mut self, view: View<'_>) {
+        self.move_to_visible_before(view, self.fragment);
+    }
+
+    fn move_to_first_ending_after(&mut self, view: View<'_>, user_key: &[u8]) {
+        let behind = view.fragments.first_cut_after(user_key);
+        self.move_to_visible_from(view, behind.saturating_sub(1));
+    }
+
+    fn move_to_last_starting_by(&mut self, view: View<'_>, user_key: &[u8]) {
+        let behind = view.fragments.first_cut_after(user_key);
+        self.move_to_visible_before(view, behind.min(view.fragments.fragments_end()));
+    }
+
+    /// Goes to the first visible fragment from index `at` on, if it begins before the view's end.
+    fn move_to_visible_from(&mut self, view: View<'_>, at: usize) {
+        let fragments = at..view.fragments.fragments_end();
+        self.valid = false;
+        for fragment in fragments {
+            if self.look_at(view, fragment) {
+                self.valid = self.begins_in_view(view) && self.ends_in_view(view);
+                return;
+            }
+        }
+    }
+
+    /// Goes to the last visible fragment below index `end` that begins before the view's end, if it reaches into the
+    /// view.
+    fn move_to_visible_before(&mut self, view: View<'_>, end: usize) {
+        self.valid = false;
+        for fragment in (0..end).rev() {
+            // A fragment that starts at the largest bound's user key may lie wholly behind the bound.
+            if self.look_at(view, fragment) && self.begins_in_view(view) {
+                self.valid = self.ends_in_view(view);
+                return;
+            }
+        }
+    }
+
+    /// Takes a fragment as the current one; whether a tombstone that counts covers it.
+    #[inline]
+    fn look_at(&mut self, view: View<'_>, fragment: usize) -> bool {
+        self.fragment = fragment;
+        self.visible_start = view.fragments.newest_visible(fragment, self.newest);
+        self.visible_end = match self.oldest.checked_sub(1) {
+            Some(too_old) => view.fragments.newest_visible(fragment, too_old),
+            None => view.fragments.sequences(fragment).len(),
+        };
+        self.visible_start < self.visible_end
+    }
+
+    #[inline]
+    fn begins_in_view(&self, view: View<'_>) -> bool {
+        let comparator = view.fragments.comparator();
+        let start = self.untruncated_start(view);
+        view.largest().is_none_or(|largest| start.is_before(comparator, largest))
+    }
+
+    #[inline]
+    fn ends_in_view(&self, view: View<'_>) -> bool {
+        let comparator = view.fragments.comparator();
+        let end = self.untruncated_end(view);
+        view.smallest().is_none_or(|smallest| smallest.is_before(comparator, end))
+    }
+
+    #[inline]
+    fn untruncated_start<'a>(&self, view: View<'a>) -> Boundary<'a> {
+        let trailer = pack_trailer(self.sequence(view), ValueType::RangeDeletion as u8);
+        Boundary { user_key: view.fragments.cut(self.fragment), trailer }
+    }
+
+    #[inline]
+    fn untruncated_end<'a>(&self, view: View<'a>) -> Boundary<'a> {
+        first_version(view.fragments.cut(self.fragment + 1))
+    }
+}

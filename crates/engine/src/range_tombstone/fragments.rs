@@ -1,0 +1,219 @@
+//! Fragments, stored compactly, and the cutting that makes them.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use tailwater_format::Comparator;
+use tailwater_format::key::Sequence;
+
+use super::{RangeTombstone, Truncation, View};
+
+/// Range tombstones cut into fragments that do not overlap, each with the sequences of the tombstones that cover it.
+///
+/// Fragment `i` is `[cut i, cut i + 1)`; between tombstones that do not touch there are fragments without sequences.
+/// Immutable and shared freely between threads. Memory: the bytes of every distinct start and end key once, 16 bytes
+/// for each, and 8 bytes for each tombstone in each fragment it covers: the square of the number of tombstones where
+/// all of them overlap.
+pub struct FragmentedRangeTombstones {
+    comparator: Comparator,
+    /// The cuts' user keys, one after the other.
+    keys: Vec<u8>,
+    /// Where each cut's user key ends in `keys`.
+    key_ends: Vec<usize>,
+    /// The fragments' sequences, one fragment after the other.
+    sequences: Vec<Sequence>,
+    /// Where the sequences of the fragment before each cut end in `sequences`: 0 for the first cut.
+    sequence_ends: Vec<usize>,
+    tombstone_count: usize,
+}
+
+impl FragmentedRangeTombstones {
+    /// Cuts tombstones, given in any order. One whose end does not come after its start deletes nothing and is left
+    /// out, but counted. Takes time for sorting, which is short where they come nearly sorted by start key, and for
+    /// writing what is stored.
+    pub fn build<'a>(
+        comparator: &Comparator,
+        tombstones: impl IntoIterator<Item = RangeTombstone<'a>>,
+    ) -> Self {
+        let mut tombstone_count = 0;
+        let mut starts: Vec<RangeTombstone<'a>> = tombstones
+            .into_iter()
+            .inspect(|_| tombstone_count += 1)
+            .filter(|tombstone| {
+                comparator.compare(tombstone.start, tombstone.end) == Ordering::Less
+            })
+            .collect();
+        let mut ends = starts.clone();
+        starts.sort_by(|a, b| comparator.compare(a.start, b.start));
+        ends.sort_by(|a, b| comparator.compare(a.end, b.end));
+
+        let mut fragments = Self::empty(comparator.clone());
+        fragments.tombstone_count = tombstone_count;
+        fragments.sweep(&starts, &ends);
+        fragments.keys.shrink_to_fit();
+        fragments.key_ends.shrink_to_fit();
+        fragments.sequences.shrink_to_fit();
+        fragments.sequence_ends.shrink_to_fit();
+        fragments
+    }
+
+    /// No tombstones.
+    pub fn empty(comparator: Comparator) -> Self {
+        Self {
+            comparator,
+            keys: Vec::new(),
+            key_ends: Vec::new(),
+            sequences: Vec::new(),
+            sequence_ends: Vec::new(),
+            tombstone_count: 0,
+        }
+    }
+
+    /// Goes over all starts and ends in key order and writes a cut, with the fragment before it, where one changes
+    /// what is active.
+    fn sweep(&mut self, starts: &[RangeTombstone<'_>], ends: &[RangeTombstone<'_>]) {
+        let mut starts = starts.iter().peekable();
+        let mut ends = ends.iter().peekable();
+        // Sequences of the tombstones that cover the fragment in the making, descending; equal ones stand repeatedly.
+        let mut active: Vec<Sequence> = Vec::new();
+        // A tombstone starts before it ends, so the ends last longest.
+        while let Some(&&next_end) = ends.peek() {
+            let cut = match starts.peek() {
+                Some(next) if self.comparator.compare(next.start, next_end.end).is_lt() => {
+                    next.start
+                }
+                _ => next_end.end,
+            };
+            self.push_cut(cut, &active);
+            let comparator = &self.comparator;
+            while let Some(ended) = ends.next_if(|end| comparator.compare(end.end, cut).is_eq()) {
+                let at = active.partition_point(|&sequence| sequence > ended.sequence);
+                active.remove(at);
+            }
+            while let Some(begun) =
+                starts.next_if(|start| comparator.compare(start.start, cut).is_eq())
+            {
+                let at = active.partition_point(|&sequence| sequence > begun.sequence);
+                active.insert(at, begun.sequence);
+            }
+        }
+    }
+
+    /// Ends the fragment that these tombstones cover at `key`.
+    fn push_cut(&mut self, key: &[u8], active: &[Sequence]) {
+        self.keys.extend_from_slice(key);
+        self.key_ends.push(self.keys.len());
+        for group in active.chunk_by(|a, b| a == b) {
+            self.sequences.extend(group.first());
+        }
+        self.sequence_ends.push(self.sequences.len());
+    }
+
+    /// The order of the user keys.
+    #[inline]
+    pub fn comparator(&self) -> &Comparator {
+        &self.comparator
+    }
+
+    /// Whether nothing is deleted.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.key_ends.is_empty()
+    }
+
+    /// How many tombstones went in, those with empty ranges too.
+    #[inline]
+    pub fn tombstone_count(&self) -> usize {
+        self.tombstone_count
+    }
+
+    /// How many fragments there are that something covers.
+    pub fn fragment_count(&self) -> usize {
+        (0..self.fragments_end()).filter(|&at| !self.sequences(at).is_empty()).count()
+    }
+
+    /// The bytes that this takes, its own head not counted.
+    pub fn memory_usage(&self) -> usize {
+        self.keys.capacity()
+            + (self.key_ends.capacity() + self.sequence_ends.capacity()) * size_of::<usize>()
+            + self.sequences.capacity() * size_of::<Sequence>()
+    }
+
+    /// The newest tombstone at or below the snapshot that covers the user key.
+    #[inline]
+    pub fn covering_sequence(&self, user_key: &[u8], snapshot: Sequence) -> Option<Sequence> {
+        let fragment = self.fragment_at_or_before(user_key)?;
+        let newest = self.newest_visible(fragment, snapshot);
+        self.sequences(fragment).get(newest).copied()
+    }
+
+    /// All of it, not truncated.
+    #[inline]
+    pub fn view(&self) -> View<'_> {
+        View::new(self, Truncation::NONE)
+    }
+
+    /// What lies within the bounds.
+    #[inline]
+    pub fn truncated<'a>(&'a self, truncation: &'a Truncation) -> View<'a> {
+        View::new(self, truncation)
+    }
+
+    /// One more than the last fragment's index.
+    #[inline]
+    pub(super) fn fragments_end(&self) -> usize {
+        self.key_ends.len().saturating_sub(1)
+    }
+
+    /// Where fragment `at` starts, which is where the one before it ends.
+    #[inline]
+    pub(super) fn cut(&self, at: usize) -> &[u8] {
+        let start = if at == 0 { 0 } else { self.key_ends[at - 1] };
+        &self.keys[start..self.key_ends[at]]
+    }
+
+    /// The sequences of the tombstones that cover fragment `at`, newest first.
+    #[inline]
+    pub(super) fn sequences(&self, at: usize) -> &[Sequence] {
+        &self.sequences[self.sequence_ends[at]..self.sequence_ends[at + 1]]
+    }
+
+    /// Where the sequences at or below the snapshot begin among those of fragment `at`.
+    #[inline]
+    pub(super) fn newest_visible(&self, at: usize, snapshot: Sequence) -> usize {
+        self.sequences(at).partition_point(|&sequence| sequence > snapshot)
+    }
+
+    /// The fragment that the user key lies in; `None` before the first and behind the last.
+    #[inline]
+    pub(super) fn fragment_at_or_before(&self, user_key: &[u8]) -> Option<usize> {
+        let behind = self.first_cut_after(user_key);
+        if behind == self.key_ends.len() { None } else { behind.checked_sub(1) }
+    }
+
+    /// The first cut whose key comes after the user key; the number of cuts if there is none.
+    #[inline]
+    pub(super) fn first_cut_after(&self, user_key: &[u8]) -> usize {
+        let (mut low, mut high) = (0, self.key_ends.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.comparator.compare(self.cut(middle), user_key).is_gt() {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        low
+    }
+}
+
+impl fmt::Debug for FragmentedRangeTombstones {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut list = f.debug_list();
+        for at in 0..self.fragments_end() {
+            let (start, end) = (self.cut(at).escape_ascii(), self.cut(at + 1).escape_ascii());
+            list.entry(&format_args!("['{start}', '{end}') {:?}", self.sequences(at)));
+        }
+        list.finish()
+    }
+}

@@ -1,0 +1,100 @@
+//! Range tombstones: what a range deletion leaves behind, cut so that reads can search it.
+//!
+//! Tombstones arrive in any order and overlap each other. [`FragmentedRangeTombstones`] cuts them at every start and
+//! end, so that between two neighbouring cuts the same set of tombstones holds throughout:
+//!
+//! ```text
+//! given        [a, g) @ 5     [c, k) @ 9     [e, g) @ 2
+//! cuts       a       c         e            g       k
+//! sequences     {5}     {9, 5}   {9, 5, 2}     {9}
+//! ```
+//!
+//! A read then needs one binary search for the cuts around its key and one for its snapshot among the sequences
+//! between them.
+//!
+//! A file holds only the part of a tombstone that lies between its smallest and largest internal key: [`Truncation`]
+//! is made of those bounds, and a [`View`] is fragments seen through it. A [`Cursor`] is a position in a view; it
+//! borrows the view at each call, so that an owner can keep both beside each other.
+//!
+//! Invariants: cuts are strictly ascending in the comparator's order; the sequences between two cuts are strictly
+//! descending; fragments never change once built.
+
+mod cursor;
+mod fragments;
+#[cfg(test)]
+mod tests;
+mod truncation;
+
+use std::cmp::Ordering;
+
+use tailwater_format::Comparator;
+use tailwater_format::key::{self, ParsedKey, Sequence, ValueType};
+
+pub use cursor::Cursor;
+pub use fragments::FragmentedRangeTombstones;
+pub use truncation::{Truncation, View};
+
+/// One range deletion: every key in `[start, end)` written before `sequence` is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RangeTombstone<'a> {
+    /// The first user key that is deleted.
+    pub start: &'a [u8],
+    /// The first user key after `start` that is not.
+    pub end: &'a [u8],
+    /// The number of the write.
+    pub sequence: Sequence,
+}
+
+impl<'a> RangeTombstone<'a> {
+    /// The tombstone that an entry of a table's `rocksdb.range_del` block holds: the internal key is the start key
+    /// with the sequence number and [`ValueType::RangeDeletion`], the value is the end key.
+    ///
+    /// # Errors
+    /// Corruption, for a key that is no internal key or has another type.
+    pub fn from_entry(internal_key: &'a [u8], value: &'a [u8]) -> tailwater_format::Result<Self> {
+        let parsed = ParsedKey::parse(internal_key)?;
+        if parsed.value_type != ValueType::RangeDeletion {
+            return Err(tailwater_format::Error::corruption(
+                "range tombstone",
+                parsed.user_key.len(),
+                "type RangeDeletion",
+                format!("{:?}", parsed.value_type),
+            ));
+        }
+        Ok(Self { start: parsed.user_key, end: value, sequence: parsed.sequence })
+    }
+}
+
+/// A place between internal keys, where a truncated tombstone starts or ends.
+///
+/// It is written like an internal key, a user key and a packed trailer, and sorts like one; but its type may be one
+/// that no record has, so that it never equals a record's key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Boundary<'a> {
+    /// The user key.
+    pub user_key: &'a [u8],
+    /// `sequence << 8 | type`; of two boundaries with one user key, the higher trailer comes first.
+    pub trailer: u64,
+}
+
+impl<'a> Boundary<'a> {
+    /// The place of that internal key; `None` for one that is shorter than its trailer.
+    #[inline]
+    pub fn from_internal_key(internal_key: &'a [u8]) -> Option<Self> {
+        key::split(internal_key).map(|(user_key, trailer)| Self { user_key, trailer })
+    }
+
+    /// Compares two places: by user key, then the higher trailer first.
+    #[inline]
+    pub fn compare(self, comparator: &Comparator, other: Boundary<'_>) -> Ordering {
+        comparator
+            .compare(self.user_key, other.user_key)
+            .then_with(|| other.trailer.cmp(&self.trailer))
+    }
+
+    /// Whether this place comes before the other.
+    #[inline]
+    pub fn is_before(self, comparator: &Comparator, other: Boundary<'_>) -> bool {
+        self.compare(comparator, other) == Ordering::Less
+    }
+}

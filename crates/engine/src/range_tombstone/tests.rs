@@ -1,0 +1,327 @@
+//! Fragments, cursors and truncation against models that look at every tombstone.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use fastrand::Rng;
+use tailwater_format::Comparator;
+use tailwater_format::comparator::CustomComparator;
+use tailwater_format::key::{MAX_SEQUENCE, Sequence, ValueType, pack_trailer, put_internal_key};
+
+use super::{Boundary, Cursor, FragmentedRangeTombstones, RangeTombstone, Truncation, View};
+
+const ROUNDS: u32 = 400;
+const LAST_SEQUENCE: Sequence = 20;
+
+/// Shorter keys first, then by bytes.
+struct ShortestFirst;
+
+impl CustomComparator for ShortestFirst {
+    fn name(&self) -> &str {
+        "tests.ShortestFirst"
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        a.len().cmp(&b.len()).then_with(|| a.cmp(b))
+    }
+}
+
+struct Owned {
+    start: Vec<u8>,
+    end: Vec<u8>,
+    sequence: Sequence,
+}
+
+fn comparators() -> [Comparator; 3] {
+    [Comparator::Bytewise, Comparator::ReverseBytewise, Comparator::Custom(Arc::new(ShortestFirst))]
+}
+
+/// All keys of up to two letters of four.
+fn all_keys() -> Vec<Vec<u8>> {
+    let letters = *b"abcd";
+    let mut keys = vec![Vec::new()];
+    for first in letters {
+        keys.push(vec![first]);
+        keys.extend(letters.map(|second| vec![first, second]));
+    }
+    keys
+}
+
+fn random_key(random: &mut Rng) -> Vec<u8> {
+    let keys = all_keys();
+    keys[random.usize(..keys.len())].clone()
+}
+
+fn random_tombstones(random: &mut Rng) -> Vec<Owned> {
+    (0..random.usize(..12))
+        .map(|_| Owned {
+            start: random_key(random),
+            end: random_key(random),
+            sequence: random.u64(1..=LAST_SEQUENCE),
+        })
+        .collect()
+}
+
+fn build(comparator: &Comparator, tombstones: &[Owned]) -> FragmentedRangeTombstones {
+    let borrowed = tombstones.iter().map(|tombstone| RangeTombstone {
+        start: &tombstone.start,
+        end: &tombstone.end,
+        sequence: tombstone.sequence,
+    });
+    FragmentedRangeTombstones::build(comparator, borrowed)
+}
+
+/// The sequences in `[oldest, newest]` of the tombstones that cover the key, newest first.
+fn covering(
+    comparator: &Comparator,
+    tombstones: &[Owned],
+    key: &[u8],
+    oldest: Sequence,
+    newest: Sequence,
+) -> Vec<Sequence> {
+    let mut sequences: Vec<Sequence> = tombstones
+        .iter()
+        .filter(|tombstone| comparator.compare(&tombstone.start, key).is_le())
+        .filter(|tombstone| comparator.compare(key, &tombstone.end).is_lt())
+        .map(|tombstone| tombstone.sequence)
+        .filter(|sequence| (oldest..=newest).contains(sequence))
+        .collect();
+    sequences.sort_unstable_by(|a, b| b.cmp(a));
+    sequences.dedup();
+    sequences
+}
+
+/// A seed of its own for every round; the one that fails is in the panic's output.
+fn for_each_seed(mut test: impl FnMut(&mut Rng, &Comparator)) {
+    let base = fastrand::u64(..);
+    for round in 0..ROUNDS {
+        let seed = base.wrapping_add(u64::from(round));
+        for comparator in comparators() {
+            println!("seed {seed} comparator {}", comparator.name());
+            test(&mut Rng::with_seed(seed), &comparator);
+        }
+    }
+}
+
+/// A fragment as a cursor shows it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Seen<'a> {
+    start: Boundary<'a>,
+    end: Boundary<'a>,
+    sequences: &'a [Sequence],
+}
+
+fn seen<'a>(cursor: &Cursor, view: View<'a>) -> Option<Seen<'a>> {
+    cursor.valid().then(|| {
+        assert_eq!(cursor.sequence(view), cursor.sequences(view)[0]);
+        Seen { start: cursor.start(view), end: cursor.end(view), sequences: cursor.sequences(view) }
+    })
+}
+
+fn walk_forward<'a>(cursor: &mut Cursor, view: View<'a>) -> Vec<Seen<'a>> {
+    cursor.seek_to_first(view);
+    std::iter::from_fn(|| {
+        let fragment = seen(cursor, view)?;
+        cursor.next(view);
+        Some(fragment)
+    })
+    .collect()
+}
+
+fn walk_backward<'a>(cursor: &mut Cursor, view: View<'a>) -> Vec<Seen<'a>> {
+    cursor.seek_to_last(view);
+    std::iter::from_fn(|| {
+        let fragment = seen(cursor, view)?;
+        cursor.previous(view);
+        Some(fragment)
+    })
+    .collect()
+}
+
+fn internal_key(user_key: &[u8], sequence: Sequence, value_type: ValueType) -> Vec<u8> {
+    let mut key = Vec::new();
+    put_internal_key(&mut key, user_key, pack_trailer(sequence, value_type as u8));
+    key
+}
+
+#[test]
+fn the_newest_visible_tombstone_over_a_key_is_found() {
+    for_each_seed(|random, comparator| {
+        let tombstones = random_tombstones(random);
+        let fragments = build(comparator, &tombstones);
+        assert_eq!(fragments.tombstone_count(), tombstones.len());
+        for key in all_keys() {
+            for snapshot in 0..=LAST_SEQUENCE + 1 {
+                let expected = covering(comparator, &tombstones, &key, 0, snapshot);
+                let found = fragments.covering_sequence(&key, snapshot);
+                assert_eq!(found, expected.first().copied(), "{key:?} @ {snapshot} {fragments:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn fragments_are_ordered_apart_and_complete() {
+    for_each_seed(|random, comparator| {
+        let tombstones = random_tombstones(random);
+        let fragments = build(comparator, &tombstones);
+        let (oldest, newest) = (random.u64(..4), random.u64(..=LAST_SEQUENCE));
+        let mut cursor = Cursor::between(oldest, newest);
+        let forward = walk_forward(&mut cursor, fragments.view());
+        for pair in forward.windows(2) {
+            assert!(comparator.compare(pair[0].end.user_key, pair[1].start.user_key).is_le());
+        }
+        for key in all_keys() {
+            let here = forward.iter().find(|fragment| {
+                comparator.compare(fragment.start.user_key, &key).is_le()
+                    && comparator.compare(&key, fragment.end.user_key).is_lt()
+            });
+            let found = here.map_or(&[][..], |fragment| fragment.sequences);
+            assert_eq!(found, covering(comparator, &tombstones, &key, oldest, newest));
+        }
+    });
+}
+
+#[test]
+fn nothing_is_covered_where_there_are_no_tombstones() {
+    let fragments = build(&Comparator::Bytewise, &[]);
+    assert!(fragments.is_empty());
+    assert_eq!(fragments.covering_sequence(b"", MAX_SEQUENCE), None);
+    assert_eq!(walk_forward(&mut Cursor::new(MAX_SEQUENCE), fragments.view()), []);
+    assert_eq!(walk_backward(&mut Cursor::new(MAX_SEQUENCE), fragments.view()), []);
+    let backwards = Owned { start: b"b".to_vec(), end: b"a".to_vec(), sequence: 1 };
+    let fragments = build(&Comparator::Bytewise, &[backwards]);
+    assert!(fragments.is_empty());
+    assert_eq!(fragments.tombstone_count(), 1);
+}
+
+/// Bounds that a file could have: internal keys in order, the largest one maybe a sentinel.
+fn random_bounds(random: &mut Rng, comparator: &Comparator) -> (Vec<u8>, Vec<u8>) {
+    loop {
+        let smallest =
+            internal_key(&random_key(random), random.u64(..=LAST_SEQUENCE), ValueType::Value);
+        let largest = if random.bool() {
+            internal_key(&random_key(random), MAX_SEQUENCE, ValueType::RangeDeletion)
+        } else {
+            internal_key(&random_key(random), random.u64(..=LAST_SEQUENCE), ValueType::Value)
+        };
+        if tailwater_format::key::compare_internal(comparator, &smallest, &largest).is_lt() {
+            return (smallest, largest);
+        }
+    }
+}
+
+/// Whether a record at that place belongs to the file. A largest key of sequence 0 is left out: no tombstone may cover
+/// it, and truncation relies on that.
+fn in_file(comparator: &Comparator, smallest: &[u8], record: &[u8], largest: &[u8]) -> bool {
+    let compare = |a, b| tailwater_format::key::compare_internal(comparator, a, b);
+    let at_largest = compare(record, largest);
+    let largest_sequence = Boundary::from_internal_key(largest).unwrap().trailer >> 8;
+    compare(smallest, record).is_le()
+        && (at_largest.is_lt() || (at_largest.is_eq() && largest_sequence != 0))
+}
+
+#[test]
+fn truncated_tombstones_delete_within_their_file_only() {
+    for_each_seed(|random, comparator| {
+        let tombstones = random_tombstones(random);
+        let fragments = build(comparator, &tombstones);
+        let (smallest, largest) = random_bounds(random, comparator);
+        let truncation = Truncation::new(&smallest, &largest).unwrap();
+        let view = fragments.truncated(&truncation);
+        let snapshot = random.u64(..=LAST_SEQUENCE);
+        let forward = walk_forward(&mut Cursor::new(snapshot), view);
+        for key in all_keys() {
+            let expected = covering(comparator, &tombstones, &key, 0, snapshot).first().copied();
+            for sequence in 0..=LAST_SEQUENCE {
+                let record = internal_key(&key, sequence, ValueType::Value);
+                let place = Boundary::from_internal_key(&record).unwrap();
+                let deleted = forward.iter().any(|fragment| {
+                    !place.is_before(comparator, fragment.start)
+                        && place.is_before(comparator, fragment.end)
+                        && fragment.sequences[0] > sequence
+                });
+                let here = in_file(comparator, &smallest, &record, &largest);
+                let expected_deleted = here && expected.is_some_and(|newest| newest > sequence);
+                assert_eq!(deleted, expected_deleted, "{key:?} @ {sequence} in {truncation:?}");
+                if here {
+                    assert_eq!(view.covering_sequence(&key, snapshot), expected);
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn truncated_cursors_move_alike_in_all_ways() {
+    for_each_seed(|random, comparator| {
+        let tombstones = random_tombstones(random);
+        let fragments = build(comparator, &tombstones);
+        let (smallest, largest) = random_bounds(random, comparator);
+        let truncation = Truncation::new(&smallest, &largest).unwrap();
+        let bounded = random.bool();
+        let view = if bounded { fragments.truncated(&truncation) } else { fragments.view() };
+        let mut cursor = Cursor::between(random.u64(..4), random.u64(..=LAST_SEQUENCE));
+        let forward = walk_forward(&mut cursor, view);
+        let mut backward = walk_backward(&mut cursor, view);
+        backward.reverse();
+        assert_eq!(forward, backward);
+        for fragment in &forward {
+            assert!(fragment.start.is_before(comparator, fragment.end));
+        }
+        for key in all_keys() {
+            let first = Boundary {
+                user_key: &key,
+                trailer: pack_trailer(MAX_SEQUENCE, ValueType::RangeDeletion as u8),
+            };
+            let last = Boundary { trailer: ValueType::RangeDeletion as u64, ..first };
+            cursor.seek(view, &key);
+            let at_or_behind = forward.iter().find(|seen| first.is_before(comparator, seen.end));
+            assert_eq!(seen(&cursor, view).as_ref(), at_or_behind);
+            cursor.seek_for_previous(view, &key);
+            let at_or_before = forward.iter().rfind(|seen| !last.is_before(comparator, seen.start));
+            assert_eq!(seen(&cursor, view).as_ref(), at_or_before);
+            let place = Boundary {
+                user_key: &key,
+                trailer: pack_trailer(random.u64(..=LAST_SEQUENCE), ValueType::FOR_SEEK),
+            };
+            cursor.seek_boundary(view, place);
+            let reaching = forward.iter().find(|seen| place.is_before(comparator, seen.end));
+            assert_eq!(seen(&cursor, view).as_ref(), reaching);
+        }
+    });
+}
+
+#[test]
+fn a_sentinel_bound_is_exclusive_and_a_record_is_not() {
+    let tombstones = [Owned { start: b"a".to_vec(), end: b"z".to_vec(), sequence: 9 }];
+    let fragments = build(&Comparator::Bytewise, &tombstones);
+    let smallest = internal_key(b"c", 7, ValueType::Value);
+    let sentinel = internal_key(b"m", MAX_SEQUENCE, ValueType::RangeDeletion);
+    let truncation = Truncation::new(&smallest, &sentinel).unwrap();
+    let view = fragments.truncated(&truncation);
+    assert_eq!(view.covering_sequence(b"b", 9), None);
+    assert_eq!(view.covering_sequence(b"c", 9), Some(9));
+    assert_eq!(view.covering_sequence(b"l", 9), Some(9));
+    assert_eq!(view.covering_sequence(b"m", 9), None);
+    let record = internal_key(b"m", 5, ValueType::Value);
+    let truncation = Truncation::new(&smallest, &record).unwrap();
+    let view = fragments.truncated(&truncation);
+    assert_eq!(view.covering_sequence(b"m", 9), Some(9));
+    assert_eq!(view.covering_sequence(b"n", 9), None);
+    let mut cursor = Cursor::new(9);
+    cursor.seek_to_first(view);
+    assert_eq!(cursor.start(view), Boundary { user_key: b"c", trailer: pack_trailer(7, 0x1A) });
+    assert_eq!(cursor.end(view), Boundary { user_key: b"m", trailer: pack_trailer(4, 0x1A) });
+}
+
+#[test]
+fn entries_of_another_type_are_refused() {
+    let key = internal_key(b"a", 3, ValueType::RangeDeletion);
+    let expected = RangeTombstone { start: b"a", end: b"c", sequence: 3 };
+    assert_eq!(RangeTombstone::from_entry(&key, b"c"), Ok(expected));
+    assert!(RangeTombstone::from_entry(&internal_key(b"a", 3, ValueType::Value), b"c").is_err());
+    assert!(RangeTombstone::from_entry(b"short", b"c").is_err());
+    assert!(Truncation::new(b"short", &key).is_err());
+    assert!(Truncation::new(&key, b"").is_err());
+}

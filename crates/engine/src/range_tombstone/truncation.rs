@@ -1,0 +1,138 @@
+//! Fragments within a file's bounds.
+//!
+//! A tombstone that spans several files of a level stands in each of them and holds in each only between that file's
+//! smallest and largest internal key. The bounds are internal keys, not user keys, because versions of one user key
+//! may lie in two neighbouring files. Source: `db/range_del_aggregator.cc`, `db/dbformat.h`.
+
+use tailwater_format::key::{MAX_SEQUENCE, Sequence, ValueType, pack_trailer};
+use tailwater_format::{Error, Result};
+
+use super::{Boundary, FragmentedRangeTombstones};
+
+/// A type above all that records have (RocksDB's `kTypeMaxValid`): a boundary of this type comes right before the
+/// records of its sequence number.
+const BEFORE_RECORDS: u8 = 0x1A;
+
+/// The bounds that a file sets to its range tombstones.
+#[derive(Debug, Clone)]
+pub struct Truncation {
+    /// Inclusive.
+    smallest: Option<OwnedBoundary>,
+    /// Exclusive.
+    largest: Option<OwnedBoundary>,
+}
+
+#[derive(Debug, Clone)]
+struct OwnedBoundary {
+    user_key: Box<[u8]>,
+    trailer: u64,
+}
+
+impl Truncation {
+    /// No bounds.
+    pub const NONE: &'static Self = &Self { smallest: None, largest: None };
+
+    /// The bounds of a file with that smallest and largest internal key, as its version edit names them.
+    ///
+    /// Tombstones hold from `smallest` on. Where they stop depends on `largest`:
+    /// - a sentinel ([`MAX_SEQUENCE`] and [`ValueType::RangeDeletion`]) was made from a tombstone's end key and is
+    ///   exclusive as it stands: no version of its user key is in the file;
+    /// - with sequence 0 it stands too: that version cannot have an older one in the next file, so no tombstone was
+    ///   cut there;
+    /// - any other is a record of the file: it is covered, older versions of its user key are not.
+    ///
+    /// # Errors
+    /// Corruption, for a key that is shorter than its trailer.
+    pub fn new(smallest: &[u8], largest: &[u8]) -> Result<Self> {
+        let smallest = parse("smallest key of a file", smallest)?;
+        let largest = parse("largest key of a file", largest)?;
+        let smallest_trailer = pack_trailer(smallest.trailer >> 8, BEFORE_RECORDS);
+        let sentinel = pack_trailer(MAX_SEQUENCE, ValueType::RangeDeletion as u8);
+        let largest_trailer = match largest.trailer >> 8 {
+            0 => largest.trailer,
+            _ if largest.trailer == sentinel => sentinel,
+            sequence => pack_trailer(sequence - 1, BEFORE_RECORDS),
+        };
+        Ok(Self {
+            smallest: Some(OwnedBoundary::new(smallest.user_key, smallest_trailer)),
+            largest: Some(OwnedBoundary::new(largest.user_key, largest_trailer)),
+        })
+    }
+}
+
+impl OwnedBoundary {
+    fn new(user_key: &[u8], trailer: u64) -> Self {
+        Self { user_key: user_key.into(), trailer }
+    }
+
+    #[inline]
+    fn as_boundary(&self) -> Boundary<'_> {
+        Boundary { user_key: &self.user_key, trailer: self.trailer }
+    }
+}
+
+fn parse<'a>(what: &'static str, internal_key: &'a [u8]) -> Result<Boundary<'a>> {
+    Boundary::from_internal_key(internal_key)
+        .ok_or_else(|| Error::truncated(what, internal_key.len()))
+}
+
+/// Fragments seen through a file's bounds.
+#[derive(Debug, Clone, Copy)]
+pub struct View<'a> {
+    pub(super) fragments: &'a FragmentedRangeTombstones,
+    truncation: &'a Truncation,
+}
+
+impl<'a> View<'a> {
+    /// What of `fragments` lies within the bounds.
+    #[inline]
+    pub fn new(fragments: &'a FragmentedRangeTombstones, truncation: &'a Truncation) -> Self {
+        Self { fragments, truncation }
+    }
+
+    /// The fragments, without the bounds.
+    #[inline]
+    pub fn fragments(self) -> &'a FragmentedRangeTombstones {
+        self.fragments
+    }
+
+    /// The newest tombstone at or below the snapshot that covers versions of the user key in this file.
+    #[inline]
+    pub fn covering_sequence(self, user_key: &[u8], snapshot: Sequence) -> Option<Sequence> {
+        let comparator = self.fragments.comparator();
+        if let Some(smallest) = self.smallest()
+            && comparator.compare(user_key, smallest.user_key).is_lt()
+        {
+            return None;
+        }
+        let first_version = first_version(user_key);
+        if self.largest().is_some_and(|largest| !first_version.is_before(comparator, largest)) {
+            return None;
+        }
+        self.fragments.covering_sequence(user_key, snapshot)
+    }
+
+    #[inline]
+    pub(super) fn smallest(self) -> Option<Boundary<'a>> {
+        self.truncation.smallest.as_ref().map(OwnedBoundary::as_boundary)
+    }
+
+    #[inline]
+    pub(super) fn largest(self) -> Option<Boundary<'a>> {
+        self.truncation.largest.as_ref().map(OwnedBoundary::as_boundary)
+    }
+}
+
+/// The place before which no record of the user key can stand: also where a tombstone ends that ends at it.
+#[inline]
+pub(super) fn first_version(user_key: &[u8]) -> Boundary<'_> {
+    let trailer = pack_trailer(MAX_SEQUENCE, ValueType::RangeDeletion as u8);
+    Boundary { user_key, trailer }
+}
+
+/// The place behind all records of the user key that a tombstone can cover.
+#[inline]
+pub(super) fn last_version(user_key: &[u8]) -> Boundary<'_> {
+    let trailer = pack_trailer(0, ValueType::RangeDeletion as u8);
+    Boundary { user_key, trailer }
+}

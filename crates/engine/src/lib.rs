@@ -1,3 +1,4 @@
 //! Tailwater.
 
 pub mod range_tombstone;
+pub mod epoch;

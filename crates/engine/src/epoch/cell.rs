@@ -1,0 +1,90 @@
+//! A shared pointer that readers follow without counting.
+
+#![expect(unsafe_code, reason = "readers borrow from a pointer that is replaced under them")]
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ptr;
+use std::sync::Arc;
+
+use super::atomic::{AtomicPtr, Ordering};
+use super::{Guard, pin, retire};
+
+/// An `Option<Arc<T>>` that can be replaced while others read it.
+///
+/// Reading under a [`Guard`] writes nothing that other threads read: no reference is counted. What is replaced is
+/// retired, so its reference is given up by a later [`collect`](super::collect), never inside a reader and never by the
+/// one who replaces it. All of it is safe to call from any thread.
+pub struct EpochCell<T: Send + Sync + 'static> {
+    /// Null, or a pointer from `Arc::into_raw` whose reference the cell owns.
+    pointer: AtomicPtr<T>,
+    owner: PhantomData<Arc<T>>,
+}
+
+impl<T: Send + Sync + 'static> EpochCell<T> {
+    /// A cell that holds `value`.
+    pub fn new(value: Option<Arc<T>>) -> Self {
+        Self { pointer: AtomicPtr::new(into_pointer(value)), owner: PhantomData }
+    }
+
+    /// What the cell holds, for as long as the guard lives, whatever becomes of the cell meanwhile.
+    #[inline]
+    pub fn load<'g>(&self, _guard: &'g Guard) -> Option<&'g T> {
+        // SAFETY: the pointer is null or owns a reference. That reference is given up only by an object retired after
+        // the pointer was unlinked, and so not before `_guard` is gone, which entered before this load.
+        unsafe { self.pointer.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// A counted reference to what the cell holds.
+    pub fn load_arc(&self) -> Option<Arc<T>> {
+        let _guard = pin();
+        let pointer = self.pointer.load(Ordering::Acquire);
+        if pointer.is_null() {
+            return None;
+        }
+        // SAFETY: the pointer is from `Arc::into_raw`, and as in `load` the reference that the cell owned at the time of
+        // loading stays until `_guard` is gone; adding one makes the `Arc` that is returned.
+        unsafe {
+            Arc::increment_strong_count(pointer);
+            Some(Arc::from_raw(pointer))
+        }
+    }
+
+    /// Replaces what the cell holds and retires it.
+    pub fn store(&self, value: Option<Arc<T>>) {
+        if let Some(old) = self.exchange(value) {
+            retire(old);
+        }
+    }
+
+    /// Replaces what the cell holds, retires that reference, and answers another one to it.
+    pub fn swap(&self, value: Option<Arc<T>>) -> Option<Arc<T>> {
+        let old = self.exchange(value)?;
+        retire(Arc::clone(&old));
+        Some(old)
+    }
+
+    /// Replaces the pointer. What comes back must be retired: readers may be looking at it.
+    fn exchange(&self, value: Option<Arc<T>>) -> Option<Arc<T>> {
+        let old = self.pointer.swap(into_pointer(value), Ordering::AcqRel);
+        // SAFETY: a pointer that is not null is from `Arc::into_raw`, and the swap took its one reference out.
+        (!old.is_null()).then(|| unsafe { Arc::from_raw(old) })
+    }
+}
+
+impl<T: Send + Sync + 'static> Drop for EpochCell<T> {
+    /// Retires what the cell holds: a reader's borrow is bound to its guard, not to the cell.
+    fn drop(&mut self) {
+        self.store(None);
+    }
+}
+
+impl<T: Send + Sync + fmt::Debug + 'static> fmt::Debug for EpochCell<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("EpochCell").field(&self.load(&pin())).finish()
+    }
+}
+
+fn into_pointer<T>(value: Option<Arc<T>>) -> *mut T {
+    value.map_or(ptr::null_mut(), |value| Arc::into_raw(value).cast_mut())
+}

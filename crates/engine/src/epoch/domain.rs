@@ -1,0 +1,161 @@
+//! The clock and the slots that readers announce themselves in.
+//!
+//! The process has one [`Domain`]; tests make more.
+//!
+//! # Why nothing is freed under a reader
+//!
+//! The clock only counts up. A reader *enters*: it loads the clock (acquire), stores what it found in its slot, passes a
+//! sequentially consistent fence, and only then loads shared pointers. A writer *unlinks* an object, then *advances* the
+//! clock (a read-modify-write with release) and keeps the count it found there as the object's stamp. A collector loads
+//! the clock (acquire), passes a sequentially consistent fence, scans the slots, and frees objects whose stamp is lower
+//! than everything that it saw. Take a reader in whose slot `p` stands, and an object with the stamp `s`:
+//!
+//! - `p > s`: the reader's load of the clock read the advance that made `s`, or a later one. Advances are
+//!   read-modify-writes, so each continues the release sequence of those before it: the unlinking happens before the
+//!   reader's loads, which therefore do not find the object. It may be freed.
+//! - `p <= s`, and the collector sees `p`: the object is kept.
+//! - `p <= s`, and the collector does not see `p`. Were the reader's fence before the collector's in the one order of
+//!   such fences, the scan would have read the slot's `p` or something newer; newer means that the reader has left or
+//!   entered again, and both are release stores that the scan's acquire load pairs with, so its use of the object
+//!   happened before the object is freed. Otherwise the collector's fence comes first. The object was unlinked before
+//!   that fence, since the collector read from the clock a count above `s`; so the reader's loads, after its own fence,
+//!   find it unlinked. That is why the clock is read before the fence, and why [`Domain::oldest_pinned`] never answers
+//!   more than the count it read: its answer is good for every stamp below it, however late the stamp is compared.
+//!
+//! A slot itself is never freed, only taken again. It is pushed before its owner's first fence, so the same argument
+//! shows that a scan which misses a new slot belongs to a collector whose unlinking that slot's owner sees.
+
+#![expect(unsafe_code, reason = "slots form a linked list that is read without a lock")]
+
+use std::ptr;
+use std::sync::atomic::{AtomicBool as UnwatchedBool, AtomicU32 as UnwatchedU32};
+
+use super::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, constructor, fence};
+
+/// What stands in the slot of a thread that is not reading.
+const NOT_PINNED: u64 = 0;
+
+/// Where one thread announces since when it has been reading.
+///
+/// As wide as the two cache lines that processors fetch together, so that announcing disturbs no other thread.
+#[repr(align(128))]
+pub(super) struct Slot {
+    /// The clock when the thread entered, or [`NOT_PINNED`].
+    pinned: AtomicU64,
+    /// Whether a thread owns the slot.
+    taken: AtomicBool,
+    /// The slot that was pushed before this one; never changed once this one is in the list.
+    next: *const Slot,
+    /// How many guards the owner holds. Only the owner touches it.
+    pub(super) nesting: UnwatchedU32,
+    /// Whether the slot is given back with its last guard, because its thread is ending. Only the owner touches it.
+    pub(super) ending: UnwatchedBool,
+}
+
+// SAFETY: `next` is written before the slot is shared and only read afterwards; all else is atomic.
+unsafe impl Sync for Slot {}
+// SAFETY: as for `Sync`; a slot does not refer to the thread that made it.
+unsafe impl Send for Slot {}
+
+impl Slot {
+    /// Takes back the announcement: the owner reads nothing shared any more.
+    #[inline]
+    pub(super) fn leave(&self) {
+        self.pinned.store(NOT_PINNED, Ordering::Release);
+    }
+
+    /// Gives the slot back for another thread to take. The owner must have left.
+    pub(super) fn release(&self) {
+        self.ending.store(false, Ordering::Relaxed);
+        self.taken.store(false, Ordering::Release);
+    }
+}
+
+/// A clock and its readers' slots.
+pub(super) struct Domain {
+    /// Starts at 1, so that no announcement looks like [`NOT_PINNED`].
+    clock: Clock,
+    /// The slot pushed last.
+    slots: AtomicPtr<Slot>,
+}
+
+/// The clock on cache lines of its own: every reader loads it.
+#[repr(align(128))]
+struct Clock(AtomicU64);
+
+impl Domain {
+    constructor! {
+        /// A clock that no reader has seen yet.
+        pub(super) fn new() -> Self {
+            Self { clock: Clock(AtomicU64::new(1)), slots: AtomicPtr::new(ptr::null_mut()) }
+        }
+    }
+
+    /// A slot for the calling thread: one that was given back, or a new one.
+    pub(super) fn take_slot(&self) -> &'static Slot {
+        let mut next = self.slots.load(Ordering::Acquire).cast_const();
+        // SAFETY: the list holds null or slots that were leaked below, before they were published with release.
+        while let Some(slot) = unsafe { next.as_ref() } {
+            let free = !slot.taken.load(Ordering::Relaxed);
+            if free
+                && slot
+                    .taken
+                    .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
+                    .is_ok()
+            {
+                return slot;
+            }
+            next = slot.next;
+        }
+        self.push_slot()
+    }
+
+    fn push_slot(&self) -> &'static Slot {
+        let mut head = self.slots.load(Ordering::Relaxed);
+        let slot = Box::leak(Box::new(Slot {
+            pinned: AtomicU64::new(NOT_PINNED),
+            taken: AtomicBool::new(true),
+            next: head,
+            nesting: UnwatchedU32::new(0),
+            ending: UnwatchedBool::new(false),
+        }));
+        loop {
+            slot.next = head;
+            let new: *mut Slot = slot;
+            match self.slots.compare_exchange(head, new, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return slot,
+                Err(found) => head = found,
+            }
+        }
+    }
+
+    /// Announces in `slot`, which its caller owns and has left, that the caller reads from here on.
+    #[inline]
+    pub(super) fn enter(&self, slot: &Slot) {
+        let count = self.clock.0.load(Ordering::Acquire);
+        // Release, because a collector may read this instead of the leaving before it.
+        slot.pinned.store(count, Ordering::Release);
+        fence(Ordering::SeqCst);
+    }
+
+    /// Moves the clock on and answers the count it showed: the stamp of everything the caller has unlinked so far.
+    pub(super) fn advance(&self) -> u64 {
+        self.clock.0.fetch_add(1, Ordering::AcqRel)
+    }
+
+    /// A count that no reader entered before: what was stamped lower is out of every reader's sight, for good.
+    pub(super) fn oldest_pinned(&self) -> u64 {
+        let mut oldest = self.clock.0.load(Ordering::Acquire);
+        fence(Ordering::SeqCst);
+        let mut next = self.slots.load(Ordering::Acquire).cast_const();
+        // SAFETY: as in `take_slot`.
+        while let Some(slot) = unsafe { next.as_ref() } {
+            let pinned = slot.pinned.load(Ordering::Acquire);
+            if pinned != NOT_PINNED {
+                oldest = oldest.min(pinned);
+            }
+            next = slot.next;
+        }
+        oldest
+    }
+}

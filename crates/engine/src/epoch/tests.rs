@@ -1,0 +1,206 @@
+//! Epochs on real threads.
+
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::*;
+
+/// Counts its drops, and can tell that it was dropped.
+struct Canary {
+    number: u64,
+    check: AtomicU64,
+    dropped: Arc<AtomicUsize>,
+}
+
+const POISON: u64 = 0xdead_beef_dead_beef;
+
+impl Canary {
+    fn new(number: u64, dropped: &Arc<AtomicUsize>) -> Arc<Self> {
+        let dropped = Arc::clone(dropped);
+        Arc::new(Self { number, check: AtomicU64::new(!number), dropped })
+    }
+
+    fn is_alive(&self) -> bool {
+        self.check.load(Ordering::Relaxed) == !self.number
+    }
+}
+
+impl Drop for Canary {
+    fn drop(&mut self) {
+        assert!(self.is_alive(), "dropped twice");
+        self.check.store(POISON, Ordering::Relaxed);
+        self.dropped.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Collects until `done`; guards of other tests in the process may hold things back for a while.
+fn collect_until(done: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        collect();
+        assert!(start.elapsed() < Duration::from_secs(30), "still waiting for {}", waiting());
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn a_guard_holds_back_what_is_retired_while_it_lives() {
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let cell = EpochCell::new(Some(Canary::new(1, &dropped)));
+    let outer = pin();
+    let seen = cell.load(&outer).expect("the first canary");
+    cell.store(Some(Canary::new(2, &dropped)));
+    drop(pin());
+    for _ in 0..10 {
+        collect();
+        assert_eq!(dropped.load(Ordering::Relaxed), 0);
+        assert!(seen.is_alive() && waiting() >= 1);
+    }
+    assert_eq!(cell.load(&outer).map(|canary| canary.number), Some(2));
+    drop(outer);
+    assert_eq!(dropped.load(Ordering::Relaxed), 0, "a guard's end dropped something");
+    collect_until(|| dropped.load(Ordering::Relaxed) == 1);
+    drop(cell);
+    collect_until(|| dropped.load(Ordering::Relaxed) == 2);
+}
+
+#[test]
+fn an_object_borrowed_outlives_its_cell() {
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let guard = pin();
+    let cell = EpochCell::new(Some(Canary::new(1, &dropped)));
+    let seen = cell.load(&guard).expect("a canary");
+    drop(cell);
+    collect();
+    assert!(seen.is_alive());
+}
+
+#[test]
+fn a_counted_reference_outlives_collection() {
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let cell = EpochCell::new(Some(Canary::new(1, &dropped)));
+    let loaded = cell.load_arc().expect("a canary");
+    let swapped = cell.swap(None).expect("a canary");
+    assert!(cell.load_arc().is_none() && cell.swap(None).is_none());
+    assert!(Arc::ptr_eq(&loaded, &swapped));
+    collect_until(|| Arc::strong_count(&loaded) == 2);
+    drop((loaded, swapped));
+    assert_eq!(dropped.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn a_stamp_is_due_when_its_readers_have_left() {
+    let guard = pin();
+    let stamp = advance();
+    assert!(oldest_pinned() <= stamp);
+    drop(guard);
+    let start = Instant::now();
+    while oldest_pinned() <= stamp {
+        assert!(start.elapsed() < Duration::from_secs(30));
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn a_thread_gives_its_slot_back() {
+    let domain = Domain::new();
+    let first: *const Slot = domain.take_slot();
+    let second = domain.take_slot();
+    second.release();
+    assert!(std::ptr::eq(second, domain.take_slot()));
+    assert!(!std::ptr::eq(first, domain.take_slot()));
+
+    // A scan as long as the number of threads that ever were would take these for ever.
+    for _ in 0..200 {
+        thread::scope(|scope| scope.spawn(|| drop(pin())).join().expect("pins"));
+    }
+}
+
+#[test]
+fn a_guard_that_outlives_the_end_of_its_threads_slot_still_guards() {
+    struct Late(RefCell<Option<Guard>>, RefCell<Option<Arc<AtomicBool>>>);
+    impl Drop for Late {
+        fn drop(&mut self) {
+            let nested = pin();
+            let stamp = advance();
+            let guarded = oldest_pinned() <= stamp;
+            drop(self.0.take());
+            drop(nested);
+            if let Some(answer) = self.1.take() {
+                answer.store(guarded, Ordering::Relaxed);
+            }
+        }
+    }
+    thread_local! {
+        static LATE: Late = const { Late(RefCell::new(None), RefCell::new(None)) };
+    }
+    for pin_first in [false, true] {
+        let guarded = Arc::new(AtomicBool::new(false));
+        let answer = Arc::clone(&guarded);
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                // Destructors run in the reverse order of registration, or in order: both are tried.
+                let early = pin_first.then(pin);
+                LATE.with(|late| {
+                    *late.0.borrow_mut() = Some(pin());
+                    *late.1.borrow_mut() = Some(answer);
+                });
+                drop(early);
+            });
+        });
+        let start = Instant::now();
+        while !guarded.load(Ordering::Relaxed) {
+            assert!(start.elapsed() < Duration::from_secs(30), "pin_first {pin_first}");
+            thread::yield_now();
+        }
+    }
+}
+
+#[test]
+fn readers_under_storm_see_only_living_objects() {
+    const READERS: usize = 3;
+    const SWAPS: u64 = 30_000;
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let cells = [0, 1].map(|number| EpochCell::new(Some(Canary::new(number, &dropped))));
+    let stop = AtomicBool::new(false);
+    let start = Barrier::new(READERS + 2);
+    thread::scope(|scope| {
+        for _ in 0..READERS {
+            scope.spawn(|| {
+                start.wait();
+                while !stop.load(Ordering::Relaxed) {
+                    let guard = pin();
+                    for cell in &cells {
+                        let canary = cell.load(&guard).expect("never empty");
+                        assert!(canary.is_alive(), "a reader saw a dropped object");
+                        let nested = pin();
+                        assert!(canary.is_alive(), "a reader's object was dropped under it");
+                        drop(nested);
+                        assert!(canary.is_alive(), "a reader's object was dropped under it");
+                    }
+                }
+            });
+        }
+        let writers: Vec<_> = cells
+            .iter()
+            .map(|cell| {
+                scope.spawn(|| {
+                    start.wait();
+                    for number in 0..SWAPS {
+                        cell.store(Some(Canary::new(number, &dropped)));
+                        collect();
+                    }
+                })
+            })
+            .collect();
+        for writer in writers {
+            writer.join().expect("the writer is done");
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    drop(cells);
+    collect_until(|| dropped.load(Ordering::Relaxed) as u64 == 2 + 2 * SWAPS);
+}

@@ -1,8 +1,8 @@
 //! The atomics that loom watches: loom's own in its tests, the standard library's everywhere else.
 //!
-//! Whatever a reader touches under a [`Guard`](super::Guard) goes through these, so that a loom test explores the code
-//! that runs in production. Loom's tests run with
-//! `RUSTFLAGS="--cfg loom" cargo test -p tailwater --lib --release loom`.
+//! Whatever a reader touches under a [`Guard`](super::Guard) goes through these, so that a loom
+//! test explores the code that runs in production. Loom's tests run with `RUSTFLAGS="--cfg loom"
+//! cargo test -p tailwater --lib --release loom`.
 
 #[cfg(not(all(loom, test)))]
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, fence};
@@ -10,7 +10,8 @@ pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, f
 #[cfg(all(loom, test))]
 pub(crate) use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, fence};
 
-/// Makes a constructor `const`, except under loom, whose atomics are known to the model that runs and cannot be.
+/// Makes a constructor `const`, except under loom, whose atomics are known to the model that runs
+/// and cannot be.
 macro_rules! constructor {
     ($(#[$attribute:meta])* $visibility:vis fn new() -> Self $body:block) => {
         #[cfg(not(all(loom, test)))]

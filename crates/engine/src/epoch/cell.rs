@@ -12,9 +12,10 @@ use super::{Guard, pin, retire};
 
 /// An `Option<Arc<T>>` that can be replaced while others read it.
 ///
-/// Reading under a [`Guard`] writes nothing that other threads read: no reference is counted. What is replaced is
-/// retired, so its reference is given up by a later [`collect`](super::collect), never inside a reader and never by the
-/// one who replaces it. All of it is safe to call from any thread.
+/// Reading under a [`Guard`] writes nothing that other threads read: no reference is counted. What
+/// is replaced is retired, so its reference is given up by a later [`collect`](super::collect),
+/// never inside a reader and never by the one who replaces it. All of it is safe to call from any
+/// thread.
 pub struct EpochCell<T: Send + Sync + 'static> {
     /// Null, or a pointer from `Arc::into_raw` whose reference the cell owns.
     pointer: AtomicPtr<T>,
@@ -30,8 +31,9 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
     /// What the cell holds, for as long as the guard lives, whatever becomes of the cell meanwhile.
     #[inline]
     pub fn load<'g>(&self, _guard: &'g Guard) -> Option<&'g T> {
-        // SAFETY: the pointer is null or owns a reference. That reference is given up only by an object retired after
-        // the pointer was unlinked, and so not before `_guard` is gone, which entered before this load.
+        // SAFETY: the pointer is null or owns a reference. That reference is given up only by an
+        // object retired after the pointer was unlinked, and so not before `_guard` is gone, which
+        // entered before this load.
         unsafe { self.pointer.load(Ordering::Acquire).as_ref() }
     }
 
@@ -42,8 +44,9 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
         if pointer.is_null() {
             return None;
         }
-        // SAFETY: the pointer is from `Arc::into_raw`, and as in `load` the reference that the cell owned at the time of
-        // loading stays until `_guard` is gone; adding one makes the `Arc` that is returned.
+        // SAFETY: the pointer is from `Arc::into_raw`, and as in `load` the reference that the cell
+        // owned at the time of loading stays until `_guard` is gone; adding one makes the `Arc`
+        // that is returned.
         unsafe {
             Arc::increment_strong_count(pointer);
             Some(Arc::from_raw(pointer))
@@ -67,7 +70,8 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
     /// Replaces the pointer. What comes back must be retired: readers may be looking at it.
     fn exchange(&self, value: Option<Arc<T>>) -> Option<Arc<T>> {
         let old = self.pointer.swap(into_pointer(value), Ordering::AcqRel);
-        // SAFETY: a pointer that is not null is from `Arc::into_raw`, and the swap took its one reference out.
+        // SAFETY: a pointer that is not null is from `Arc::into_raw`, and the swap took its one
+        // reference out.
         (!old.is_null()).then(|| unsafe { Arc::from_raw(old) })
     }
 }

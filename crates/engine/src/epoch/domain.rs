@@ -4,26 +4,32 @@
 //!
 //! # Why nothing is freed under a reader
 //!
-//! The clock only counts up. A reader *enters*: it loads the clock (acquire), stores what it found in its slot, passes a
-//! sequentially consistent fence, and only then loads shared pointers. A writer *unlinks* an object, then *advances* the
-//! clock (a read-modify-write with release) and keeps the count it found there as the object's stamp. A collector loads
-//! the clock (acquire), passes a sequentially consistent fence, scans the slots, and frees objects whose stamp is lower
-//! than everything that it saw. Take a reader in whose slot `p` stands, and an object with the stamp `s`:
+//! The clock only counts up. A reader *enters*: it loads the clock, stores what it found in its
+//! slot, passes a sequentially consistent fence, and only then loads shared pointers. A writer
+//! *unlinks* an object, then *advances* the clock (a read-modify-write with release) and keeps the
+//! count it found there as the object's stamp. A collector loads the clock (acquire), passes a
+//! sequentially consistent fence, scans the slots, and frees objects whose stamp is lower than
+//! everything that it saw. Take a reader in whose slot `p` stands, and an object with the stamp
+//! `s`:
 //!
-//! - `p > s`: the reader's load of the clock read the advance that made `s`, or a later one. Advances are
-//!   read-modify-writes, so each continues the release sequence of those before it: the unlinking happens before the
-//!   reader's loads, which therefore do not find the object. It may be freed.
+//! - `p > s`: the reader's load of the clock, made an acquire by the fence behind it, read the
+//!   advance that made `s` or a later one. Advances are read-modify-writes, so each continues the
+//!   release sequence of those before it: the unlinking happens before the reader's loads, which
+//!   therefore do not find the object. It may be freed.
 //! - `p <= s`, and the collector sees `p`: the object is kept.
-//! - `p <= s`, and the collector does not see `p`. Were the reader's fence before the collector's in the one order of
-//!   such fences, the scan would have read the slot's `p` or something newer; newer means that the reader has left or
-//!   entered again, and both are release stores that the scan's acquire load pairs with, so its use of the object
-//!   happened before the object is freed. Otherwise the collector's fence comes first. The object was unlinked before
-//!   that fence, since the collector read from the clock a count above `s`; so the reader's loads, after its own fence,
-//!   find it unlinked. That is why the clock is read before the fence, and why [`Domain::oldest_pinned`] never answers
-//!   more than the count it read: its answer is good for every stamp below it, however late the stamp is compared.
+//! - `p <= s`, and the collector does not see `p`. Were the reader's fence before the collector's
+//!   in the one order of such fences, the scan would have read the slot's `p` or something newer;
+//!   newer means that the reader has left or entered again, and both are release stores that the
+//!   scan's acquire load pairs with, so its use of the object happened before the object is freed.
+//!   Otherwise the collector's fence comes first. The object was unlinked before that fence, since
+//!   the collector read from the clock a count above `s`; so the reader's loads, after its own
+//!   fence, find it unlinked. That is why the clock is read before the fence, and why
+//!   [`Domain::oldest_pinned`] never answers more than the count it read: its answer is good for
+//!   every stamp below it, however late the stamp is compared.
 //!
-//! A slot itself is never freed, only taken again. It is pushed before its owner's first fence, so the same argument
-//! shows that a scan which misses a new slot belongs to a collector whose unlinking that slot's owner sees.
+//! A slot itself is never freed, only taken again. It is pushed before its owner's first fence, so
+//! the same argument shows that a scan which misses a new slot belongs to a collector whose
+//! unlinking that slot's owner sees.
 
 #![expect(unsafe_code, reason = "slots form a linked list that is read without a lock")]
 
@@ -37,7 +43,8 @@ const NOT_PINNED: u64 = 0;
 
 /// Where one thread announces since when it has been reading.
 ///
-/// As wide as the two cache lines that processors fetch together, so that announcing disturbs no other thread.
+/// As wide as the two cache lines that processors fetch together, so that announcing disturbs no
+/// other thread.
 #[repr(align(128))]
 pub(super) struct Slot {
     /// The clock when the thread entered, or [`NOT_PINNED`].
@@ -48,7 +55,8 @@ pub(super) struct Slot {
     next: *const Slot,
     /// How many guards the owner holds. Only the owner touches it.
     pub(super) nesting: UnwatchedU32,
-    /// Whether the slot is given back with its last guard, because its thread is ending. Only the owner touches it.
+    /// Whether the slot is given back with its last guard, because its thread is ending. Only the
+    /// owner touches it.
     pub(super) ending: UnwatchedBool,
 }
 
@@ -94,7 +102,8 @@ impl Domain {
     /// A slot for the calling thread: one that was given back, or a new one.
     pub(super) fn take_slot(&self) -> &'static Slot {
         let mut next = self.slots.load(Ordering::Acquire).cast_const();
-        // SAFETY: the list holds null or slots that were leaked below, before they were published with release.
+        // SAFETY: the list holds null or slots that were leaked below, before they were published
+        // with release.
         while let Some(slot) = unsafe { next.as_ref() } {
             let free = !slot.taken.load(Ordering::Relaxed);
             if free
@@ -132,18 +141,20 @@ impl Domain {
     /// Announces in `slot`, which its caller owns and has left, that the caller reads from here on.
     #[inline]
     pub(super) fn enter(&self, slot: &Slot) {
-        let count = self.clock.0.load(Ordering::Acquire);
+        let count = self.clock.0.load(Ordering::Relaxed);
         // Release, because a collector may read this instead of the leaving before it.
         slot.pinned.store(count, Ordering::Release);
         fence(Ordering::SeqCst);
     }
 
-    /// Moves the clock on and answers the count it showed: the stamp of everything the caller has unlinked so far.
+    /// Moves the clock on and answers the count it showed: the stamp of everything the caller has
+    /// unlinked so far.
     pub(super) fn advance(&self) -> u64 {
         self.clock.0.fetch_add(1, Ordering::AcqRel)
     }
 
-    /// A count that no reader entered before: what was stamped lower is out of every reader's sight, for good.
+    /// A count that no reader entered before: what was stamped lower is out of every reader's
+    /// sight, for good.
     pub(super) fn oldest_pinned(&self) -> u64 {
         let mut oldest = self.clock.0.load(Ordering::Acquire);
         fence(Ordering::SeqCst);

@@ -1,8 +1,8 @@
 //! Every interleaving, and every value a load may see, of pinning, unlinking and freeing.
 //!
-//! The object under test holds loom's own cell: freeing is a write to it, so loom reports a reader whose look is not
-//! ordered before the freeing. A domain of the test's own stands in for the process's, whose thread-local slots know
-//! nothing of loom's threads.
+//! The object under test holds loom's own cell: freeing is a write to it, so loom reports a reader
+//! whose look is not ordered before the freeing. A domain of the test's own stands in for the
+//! process's, whose thread-local slots know nothing of loom's threads.
 
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
@@ -21,7 +21,8 @@ struct Shared {
     objects: [UnsafeCell<u32>; 2],
 }
 
-// SAFETY: the test's subject is that the protocol orders every access to the cells; loom checks each one.
+// SAFETY: the test's subject is that the protocol orders every access to the cells; loom checks
+// each one.
 #[expect(unsafe_code, reason = "loom's cells are shared on purpose")]
 unsafe impl Sync for Shared {}
 
@@ -34,7 +35,8 @@ impl Shared {
     fn look(&self) {
         let linked = self.linked.load(Ordering::Acquire);
         #[expect(unsafe_code, reason = "loom checks that no write is concurrent")]
-        // SAFETY: loom fails the test if a write to the cell is not ordered before or after this read.
+        // SAFETY: loom fails the test if a write to the cell is not ordered before or after this
+        // read.
         let found = self.objects[linked].with(|object| unsafe { *object });
         assert_eq!(found, ALIVE, "object {linked}");
     }

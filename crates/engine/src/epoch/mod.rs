@@ -1,30 +1,32 @@
 //! Epochs: memory is given back once no reader that could see it is left.
 //!
-//! Versions of the tree, blocks in the cache and the cache's tables are read without a lock and without counting
-//! references. A reader [`pin`]s for the time it looks; whoever takes an object out of sight hands it to [`retire`], and
-//! a background thread drops it in [`collect`] when every reader that was pinned at that time has left.
+//! Versions of the tree, blocks in the cache and the cache's tables are read without a lock and
+//! without counting references. A reader [`pin`]s for the time it looks; whoever takes an object
+//! out of sight hands it to [`retire`], and a background thread drops it in [`collect`] when every
+//! reader that was pinned at that time has left.
 //!
 //! # Invariants
 //!
 //! - An object is retired only after it has been unlinked: whoever pins later cannot find it.
 //! - A reader keeps a borrowed object no longer than its guard. The signatures see to it.
-//! - Nothing is ever dropped by [`pin`] or by dropping a [`Guard`]: reads have no part in freeing. A file is unlinked or
-//!   an arena freed by whoever calls [`collect`], and that is never a user's read.
+//! - Nothing is ever dropped by [`pin`] or by dropping a [`Guard`]: reads have no part in freeing.
+//!   A file is unlinked or an arena freed by whoever calls [`collect`], and that is never a user's
+//!   read.
 //! - Pinning writes one slot that belongs to the thread alone.
 //!
 //! Why that suffices, with the fences it takes, is argued in `domain.rs`.
 //!
 //! # Bounds
 //!
-//! A guard holds back everything that is retired while it lives, by anyone. So a guard is for looking, not for waiting:
-//! what is needed longer (across a read from the device, in an iterator) is kept with an `Arc`. [`waiting`] says how
-//! many objects are held back or not yet collected.
+//! A guard holds back everything that is retired while it lives, by anyone. So a guard is for
+//! looking, not for waiting: what is needed longer (across a read from the device, in an iterator)
+//! is kept with an `Arc`. [`waiting`] says how many objects are held back or not yet collected.
 //!
 //! # Garbage of one's own
 //!
-//! A structure that would rather keep its garbage beside the lock it already holds stamps it itself: unlink, then
-//! [`advance`]; what has that stamp may go once it is lower than [`oldest_pinned`]. One stamp serves any number of
-//! objects. The block cache does so.
+//! A structure that would rather keep its garbage beside the lock it already holds stamps it
+//! itself: unlink, then [`advance`]; what has that stamp may go once it is lower than
+//! [`oldest_pinned`]. One stamp serves any number of objects. The block cache does so.
 
 pub(crate) mod atomic;
 mod cell;
@@ -57,7 +59,8 @@ static PROCESS: std::sync::LazyLock<Process> =
     std::sync::LazyLock::new(|| Process { domain: Domain::new(), retired: Retired::new() });
 
 thread_local! {
-    /// The thread's slot, once it has pinned. Without a destructor, so that reading it is one plain load.
+    /// The thread's slot, once it has pinned. Without a destructor, so that reading it is one plain
+    /// load.
     static SLOT: Cell<Option<&'static Slot>> = const { Cell::new(None) };
     /// Gives the slot back when the thread ends.
     static ENDING: Ending = const { Ending };
@@ -80,7 +83,8 @@ impl Drop for Ending {
 
 /// While it lives, nothing that its thread can reach is freed.
 ///
-/// Guards nest; only the outermost costs more than a count. A guard stays on the thread that made it.
+/// Guards nest; only the outermost costs more than a count. A guard stays on the thread that made
+/// it.
 pub struct Guard {
     slot: &'static Slot,
     not_send: PhantomData<*mut ()>,
@@ -88,8 +92,8 @@ pub struct Guard {
 
 /// Announces that the calling thread reads until the guard is dropped.
 ///
-/// A few nanoseconds: a store to a cache line of the thread's own and a fence. The first call of a thread takes a slot,
-/// which the thread's end gives back.
+/// A few nanoseconds: a store to a cache line of the thread's own and a fence. The first call of a
+/// thread takes a slot, which the thread's end gives back.
 #[inline]
 pub fn pin() -> Guard {
     let slot = SLOT.get().unwrap_or_else(take_slot);
@@ -136,14 +140,16 @@ pub fn advance() -> Epoch {
     Epoch(PROCESS.domain.advance())
 }
 
-/// What was stamped lower than this can no longer be seen by any reader, whenever the two are compared.
+/// What was stamped lower than this can no longer be seen by any reader, whenever the two are
+/// compared.
 ///
 /// Walks over one slot for each thread that ever read at the same time as the others.
 pub fn oldest_pinned() -> Epoch {
     Epoch(PROCESS.domain.oldest_pinned())
 }
 
-/// Hands over an object to be dropped by a later [`collect`], once no guard that could see it remains.
+/// Hands over an object to be dropped by a later [`collect`], once no guard that could see it
+/// remains.
 ///
 /// The caller has unlinked it. Lock-free; allocates.
 pub fn retire<T: Send + 'static>(object: T) {
@@ -153,8 +159,8 @@ pub fn retire<T: Send + 'static>(object: T) {
 
 /// Drops the retired objects that no reader can see any more and answers how many they were.
 ///
-/// For a background thread, since a drop may unlink a file or free an arena. A call that meets another call at work
-/// returns 0. A drop may call [`retire`] and [`collect`] itself.
+/// For a background thread, since a drop may unlink a file or free an arena. A call that meets
+/// another call at work returns 0. A drop may call [`retire`] and [`collect`] itself.
 pub fn collect() -> usize {
     PROCESS.retired.collect(&PROCESS.domain)
 }

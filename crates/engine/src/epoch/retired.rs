@@ -1,8 +1,9 @@
 //! Objects that wait for the readers that may still see them.
 //!
-//! Handing an object over is lock-free, so that a thread of reduced weight can do it: it pushes onto a stack. A collector
-//! takes the whole stack at once into a queue that only collectors lock, and drops what is due after letting go of the
-//! lock, so that a slow drop holds up nobody and may itself retire or collect.
+//! Handing an object over is lock-free, so that a thread of reduced weight can do it: it pushes
+//! onto a stack. A collector takes the whole stack at once into a queue that only collectors lock,
+//! and drops what is due after letting go of the lock, so that a slow drop holds up nobody and may
+//! itself retire or collect.
 
 #![expect(unsafe_code, reason = "the stack's links are boxes in atomic pointers")]
 
@@ -57,7 +58,8 @@ impl Retired {
         let waiting = Waiting { stamp, object };
         let link = Box::into_raw(Box::new(Link { waiting, next: head }));
         loop {
-            // SAFETY: the link came from the box above, and nobody else knows it until the exchange succeeds.
+            // SAFETY: the link came from the box above, and nobody else knows it until the exchange
+            // succeeds.
             unsafe { (*link).next = head };
             match self.stack.compare_exchange(head, link, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return,
@@ -71,8 +73,8 @@ impl Retired {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Drops what no reader of `domain` can see any more and answers how many objects that were; none if another
-    /// collector is sorting at this moment.
+    /// Drops what no reader of `domain` can see any more and answers how many objects that were;
+    /// none if another collector is sorting at this moment.
     pub(super) fn collect(&self, domain: &Domain) -> usize {
         let mut queue = match self.queue.try_lock() {
             Ok(queue) => queue,
@@ -93,7 +95,8 @@ impl Retired {
     fn unstack(&self, queue: &mut Vec<Waiting>) {
         let mut next = self.stack.swap(ptr::null_mut(), Ordering::Acquire);
         while !next.is_null() {
-            // SAFETY: the swap made every link of this stack ours alone; each came from a box in `push`.
+            // SAFETY: the swap made every link of this stack ours alone; each came from a box in
+            // `push`.
             let link = unsafe { Box::from_raw(next) };
             next = link.next;
             queue.push(link.waiting);

@@ -9,6 +9,7 @@ pub mod checksum;
 pub mod comparator;
 pub mod compress;
 mod error;
+pub mod file_name;
 pub mod key;
 pub mod table;
 pub mod varint;

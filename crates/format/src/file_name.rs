@@ -1,0 +1,336 @@
+//! The names in a database's directory, and what the `CURRENT` file says.
+//!
+//! One counter numbers tables, logs, blob files, MANIFESTs and OPTIONS files, so a number names at most one of them
+//! that is in use. Numbers are decimal, padded with zeros to six digits and longer when they have to be. A name that
+//! [`FileKind::parse`] does not know belongs to somebody else: it is neither read nor removed.
+//! Source: `file/filename.cc`.
+
+use std::fmt;
+
+use crate::{Error, Result};
+
+/// The folder, below the directory of the logs, that holds logs that are kept after they were flushed.
+pub const ARCHIVE_DIRECTORY: &str = "archive";
+
+/// The name of the information log where no directory of its own was chosen for it.
+pub const INFO_LOG: &str = "LOG";
+
+/// The longest prefix that [`info_log_prefix`] makes of a path, in bytes, without its `_LOG`.
+const INFO_LOG_PREFIX_MAX: usize = 255;
+
+/// What a file of a database's directory is, with the number in its name.
+///
+/// [`fmt::Display`] writes the name: `FileKind::Table(7)` is `000007.sst`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FileKind {
+    /// `000007.log`: a write-ahead log.
+    Wal(u64),
+    /// `archive/000007.log`: a write-ahead log kept after it was flushed.
+    ArchivedWal(u64),
+    /// `000007.sst`: a table.
+    Table(u64),
+    /// `000007.ldb`: a table under LevelDB's name.
+    LevelDbTable(u64),
+    /// `000007.blob`: a file of large values.
+    Blob(u64),
+    /// `MANIFEST-000007`: the log of version edits.
+    Manifest(u64),
+    /// `CURRENT`: says which MANIFEST counts.
+    Current,
+    /// `OPTIONS-000007`: the options that the database was opened with.
+    Options(u64),
+    /// `OPTIONS-000007.dbtmp`: an OPTIONS file that is being written.
+    TemporaryOptions(u64),
+    /// `000007.dbtmp`: a file that is being written before it is renamed; `CURRENT` and `IDENTITY` begin so.
+    Temporary(u64),
+    /// `IDENTITY`: the database's id.
+    Identity,
+    /// `LOCK`: held while the database is open for writing.
+    Lock,
+    /// `LOG`: messages for people.
+    InfoLog,
+    /// `LOG.old.1700000000000000`: an earlier `LOG`, with the time of its replacement in microseconds since 1970.
+    OldInfoLog(u64),
+    /// `COMPACTION_PROGRESS-1700000000000000`: how far an interrupted compaction came.
+    CompactionProgress(u64),
+    /// `COMPACTION_PROGRESS-1700000000000000.dbtmp`: the same, being written.
+    TemporaryCompactionProgress(u64),
+    /// `METADB-7`: a database about databases, from RocksDB's early days.
+    MetaDatabase(u64),
+    /// `TAILWATER-OPTIONS`: options that RocksDB does not have.
+    TailwaterOptions,
+}
+
+impl FileKind {
+    /// What the file of that name is; `None` for a name that is none of ours.
+    ///
+    /// `name` is relative to the directory of the database, or of the logs, without a leading slash.
+    pub fn parse(name: &str) -> Option<Self> {
+        let unnumbered = match name {
+            "CURRENT" => Some(Self::Current),
+            "IDENTITY" => Some(Self::Identity),
+            "LOCK" => Some(Self::Lock),
+            "TAILWATER-OPTIONS" => Some(Self::TailwaterOptions),
+            _ => None,
+        };
+        unnumbered
+            .or_else(|| Self::parse_info_log(name, INFO_LOG))
+            .or_else(|| Self::parse_prefixed(name))
+            .or_else(|| Self::parse_numbered(name))
+    }
+
+    /// What the information log of that name is, where `prefix` begins their names: [`INFO_LOG`], or
+    /// [`info_log_prefix`] in a directory of their own.
+    pub fn parse_info_log(name: &str, prefix: &str) -> Option<Self> {
+        match name.strip_prefix(prefix)? {
+            "" => Some(Self::InfoLog),
+            ".old" => Some(Self::OldInfoLog(0)),
+            rest => Some(Self::OldInfoLog(parse_number(rest.strip_prefix(".old.")?)?)),
+        }
+    }
+
+    /// The number in the name; `None` for a name without one.
+    pub fn number(self) -> Option<u64> {
+        match self {
+            Self::Wal(number)
+            | Self::ArchivedWal(number)
+            | Self::Table(number)
+            | Self::LevelDbTable(number)
+            | Self::Blob(number)
+            | Self::Manifest(number)
+            | Self::Options(number)
+            | Self::TemporaryOptions(number)
+            | Self::Temporary(number)
+            | Self::OldInfoLog(number)
+            | Self::CompactionProgress(number)
+            | Self::TemporaryCompactionProgress(number)
+            | Self::MetaDatabase(number) => Some(number),
+            Self::Current
+            | Self::Identity
+            | Self::Lock
+            | Self::InfoLog
+            | Self::TailwaterOptions => None,
+        }
+    }
+
+    /// Names that begin with a word and end with their number: `MANIFEST-000007`.
+    fn parse_prefixed(name: &str) -> Option<Self> {
+        let (prefix, rest) = name.split_once('-')?;
+        let (digits, temporary) = match rest.strip_suffix(".dbtmp") {
+            Some(digits) => (digits, true),
+            None => (rest, false),
+        };
+        let number = parse_number(digits)?;
+        match (prefix, temporary) {
+            ("MANIFEST", false) => Some(Self::Manifest(number)),
+            ("OPTIONS", false) => Some(Self::Options(number)),
+            ("OPTIONS", true) => Some(Self::TemporaryOptions(number)),
+            ("COMPACTION_PROGRESS", false) => Some(Self::CompactionProgress(number)),
+            ("COMPACTION_PROGRESS", true) => Some(Self::TemporaryCompactionProgress(number)),
+            ("METADB", false) => Some(Self::MetaDatabase(number)),
+            _ => None,
+        }
+    }
+
+    /// Names that begin with their number: `000007.sst`.
+    fn parse_numbered(name: &str) -> Option<Self> {
+        if let Some(archived) =
+            name.strip_prefix(ARCHIVE_DIRECTORY).and_then(|rest| rest.strip_prefix('/'))
+        {
+            return Some(Self::ArchivedWal(parse_number(archived.strip_suffix(".log")?)?));
+        }
+        let (digits, extension) = name.split_once('.')?;
+        let number = parse_number(digits)?;
+        match extension {
+            "log" => Some(Self::Wal(number)),
+            "sst" => Some(Self::Table(number)),
+            "ldb" => Some(Self::LevelDbTable(number)),
+            "blob" => Some(Self::Blob(number)),
+            "dbtmp" => Some(Self::Temporary(number)),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for FileKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Wal(number) => write!(f, "{number:06}.log"),
+            Self::ArchivedWal(number) => write!(f, "{ARCHIVE_DIRECTORY}/{number:06}.log"),
+            Self::Table(number) => write!(f, "{number:06}.sst"),
+            Self::LevelDbTable(number) => write!(f, "{number:06}.ldb"),
+            Self::Blob(number) => write!(f, "{number:06}.blob"),
+            Self::Manifest(number) => write!(f, "MANIFEST-{number:06}"),
+            Self::Current => f.write_str("CURRENT"),
+            Self::Options(number) => write!(f, "OPTIONS-{number:06}"),
+            Self::TemporaryOptions(number) => write!(f, "OPTIONS-{number:06}.dbtmp"),
+            Self::Temporary(number) => write!(f, "{number:06}.dbtmp"),
+            Self::Identity => f.write_str("IDENTITY"),
+            Self::Lock => f.write_str("LOCK"),
+            Self::InfoLog => f.write_str(INFO_LOG),
+            Self::OldInfoLog(time_us) => write!(f, "{INFO_LOG}.old.{time_us}"),
+            Self::CompactionProgress(time_us) => write!(f, "COMPACTION_PROGRESS-{time_us}"),
+            Self::TemporaryCompactionProgress(time_us) => {
+                write!(f, "COMPACTION_PROGRESS-{time_us}.dbtmp")
+            }
+            Self::MetaDatabase(number) => write!(f, "METADB-{number}"),
+            Self::TailwaterOptions => f.write_str("TAILWATER-OPTIONS"),
+        }
+    }
+}
+
+/// Digits and nothing else, as a number of 64 bits.
+fn parse_number(digits: &str) -> Option<u64> {
+    let only_digits = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    only_digits.then(|| digits.parse().ok()).flatten()
+}
+
+/// What names of information logs begin with in a directory of their own: the database's absolute path with every byte
+/// outside `[0-9A-Za-z._-]` turned into `_`, a leading one left out, and `_LOG`.
+pub fn info_log_prefix(absolute_path: &str) -> String {
+    let mut prefix = String::new();
+    for (index, byte) in absolute_path.bytes().enumerate() {
+        if prefix.len() == INFO_LOG_PREFIX_MAX {
+            break;
+        }
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_') {
+            prefix.push(char::from(byte));
+        } else if index > 0 {
+            prefix.push('_');
+        }
+    }
+    prefix.push_str("_LOG");
+    prefix
+}
+
+/// The number of the MANIFEST that the contents of `CURRENT` name.
+///
+/// # Errors
+/// Corruption, for contents that are not `MANIFEST-<number>` and one newline.
+pub fn parse_current(contents: &[u8]) -> Result<u64> {
+    let Some(name) = contents.strip_suffix(b"\n") else {
+        return Err(Error::corruption("CURRENT", contents.len(), "a newline", "the end"));
+    };
+    match std::str::from_utf8(name).ok().and_then(FileKind::parse) {
+        Some(FileKind::Manifest(number)) => Ok(number),
+        _ => {
+            let found = format!("'{}'", name.escape_ascii());
+            Err(Error::corruption("CURRENT", 0, "MANIFEST-<number>", found))
+        }
+    }
+}
+
+/// The contents of a `CURRENT` that names the MANIFEST of that number.
+pub fn format_current(manifest_number: u64) -> String {
+    format!("{}\n", FileKind::Manifest(manifest_number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Names as RocksDB writes them, and what they are.
+    const NAMES: [(&str, FileKind); 21] = [
+        ("000001.log", FileKind::Wal(1)),
+        ("archive/000123.log", FileKind::ArchivedWal(123)),
+        ("000081.sst", FileKind::Table(81)),
+        ("1234567.sst", FileKind::Table(1_234_567)),
+        ("18446744073709551615.sst", FileKind::Table(u64::MAX)),
+        ("000081.ldb", FileKind::LevelDbTable(81)),
+        ("000010.blob", FileKind::Blob(10)),
+        ("MANIFEST-000005", FileKind::Manifest(5)),
+        ("MANIFEST-1000005", FileKind::Manifest(1_000_005)),
+        ("CURRENT", FileKind::Current),
+        ("OPTIONS-000007", FileKind::Options(7)),
+        ("OPTIONS-000007.dbtmp", FileKind::TemporaryOptions(7)),
+        ("000005.dbtmp", FileKind::Temporary(5)),
+        ("IDENTITY", FileKind::Identity),
+        ("LOCK", FileKind::Lock),
+        ("LOG", FileKind::InfoLog),
+        ("LOG.old.1700000000000000", FileKind::OldInfoLog(1_700_000_000_000_000)),
+        ("COMPACTION_PROGRESS-17", FileKind::CompactionProgress(17)),
+        ("COMPACTION_PROGRESS-17.dbtmp", FileKind::TemporaryCompactionProgress(17)),
+        ("METADB-2", FileKind::MetaDatabase(2)),
+        ("TAILWATER-OPTIONS", FileKind::TailwaterOptions),
+    ];
+
+    #[test]
+    fn names_parse_and_print() {
+        for (name, kind) in NAMES {
+            assert_eq!(FileKind::parse(name), Some(kind), "{name}");
+            assert_eq!(kind.to_string(), name);
+            let digits: String = name.chars().filter(char::is_ascii_digit).collect();
+            assert_eq!(kind.number(), digits.parse().ok(), "{name}");
+        }
+    }
+
+    #[test]
+    fn foreign_names_are_left_alone() {
+        let foreign = [
+            "",
+            ".",
+            "..",
+            "foo",
+            "foo-dx-100.log",
+            ".log",
+            "100",
+            "100.",
+            "100.lop",
+            "100.sst.bak",
+            "-100.sst",
+            "+100.sst",
+            "0x7.sst",
+            "18446744073709551616.log",
+            "manifest-3",
+            "MANIFEST",
+            "MANIFEST-",
+            "MANIFEST-3x",
+            "XMANIFEST-3",
+            "MANIFEST-3.dbtmp",
+            "CURRENT2",
+            "LOCKE",
+            "LOGS",
+            "LOG.old.x",
+            "OPTIONS-",
+            "OPTIONS-7.tmp",
+            "archive",
+            "archive/",
+            "archive/000001.sst",
+            "archive000001.log",
+            "TAILWATER-OPTIONS-1",
+        ];
+        for name in foreign {
+            assert_eq!(FileKind::parse(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn information_logs_in_their_own_directory_carry_the_path() {
+        let prefix = info_log_prefix("/data/my db/1");
+        assert_eq!(prefix, "data_my_db_1_LOG");
+        let current = FileKind::parse_info_log("data_my_db_1_LOG", &prefix);
+        assert_eq!(current, Some(FileKind::InfoLog));
+        let old = FileKind::parse_info_log("data_my_db_1_LOG.old.9", &prefix);
+        assert_eq!(old, Some(FileKind::OldInfoLog(9)));
+        assert_eq!(FileKind::parse_info_log("data_other_LOG", &prefix), None);
+        assert_eq!(info_log_prefix(&"a".repeat(1000)).len(), INFO_LOG_PREFIX_MAX + 4);
+    }
+
+    #[test]
+    fn current_names_a_manifest_and_ends_its_line() {
+        assert_eq!(parse_current(b"MANIFEST-000005\n"), Ok(5));
+        assert_eq!(format_current(5), "MANIFEST-000005\n");
+        let damaged: [&[u8]; 7] = [
+            b"",
+            b"\n",
+            b"MANIFEST-000005",
+            b"MANIFEST-000005\n\n",
+            b"MANIFEST-00000x\n",
+            b"000005.sst\n",
+            b"\xff\xfe\n",
+        ];
+        for contents in damaged {
+            assert!(parse_current(contents).is_err(), "{}", contents.escape_ascii());
+        }
+    }
+}

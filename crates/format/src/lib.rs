@@ -6,6 +6,7 @@
 #![deny(clippy::indexing_slicing)]
 
 pub mod checksum;
+pub mod batch;
 pub mod comparator;
 pub mod compress;
 mod error;

@@ -1,0 +1,537 @@
+//! Write batches: what one write does, in the bytes that the write-ahead log holds.
+//!
+//! ```text
+//! batch  := sequence: fixed64, count: fixed32, record*
+//! record := tag: u8, [column family: varint32], [key: slice], [value: slice]
+//! slice  := length: varint32, bytes
+//! ```
+//!
+//! `sequence` is the number of the first record that changes a key; each such record takes one number, and `count` is
+//! how many there are. Records that change no key (log data, markers of transactions) take none and are not counted.
+//! Whether a column family's id stands after the tag is a property of the tag; without one the record is for the default
+//! column family, id 0. Source: `db/write_batch.cc`, `db/dbformat.h`.
+
+use crate::key::{Sequence, ValueType};
+use crate::varint::{Reader, put_fixed64, put_length_prefixed, put_varint32};
+use crate::{Error, Result};
+
+/// The length of a batch's header, in bytes.
+pub const HEADER_LENGTH: usize = 12;
+
+/// Where the count stands in the header, in bytes.
+const COUNT_OFFSET: usize = 8;
+
+/// The longest key, in bytes: with its trailer it must fit 32 bits.
+pub const KEY_LENGTH_MAX: usize = u32::MAX as usize - 8;
+
+/// The longest value, in bytes.
+pub const VALUE_LENGTH_MAX: usize = u32::MAX as usize;
+
+/// What a record of a batch does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RecordKind {
+    /// Gives the key this value.
+    Put,
+    /// Removes the key.
+    Delete,
+    /// Removes the key, which was written once since it was last removed.
+    SingleDelete,
+    /// Removes every key from `key` up to, not including, `value`.
+    DeleteRange,
+    /// Gives the key a merge operand.
+    Merge,
+    /// Says where in a blob file the key's value stands.
+    BlobIndex,
+    /// Gives the key an entity of named columns.
+    Entity,
+    /// Gives the key a value that ends in the time it was written, eight bytes in seconds since 1970.
+    TimedPut,
+    /// Bytes for whoever reads the log; `value` holds them.
+    LogData,
+    /// Nothing. It marks where the batch of a transaction ends or begins.
+    Noop,
+    /// The records up to the next [`RecordKind::EndPrepare`] are prepared; they take effect when committed.
+    BeginPrepare,
+    /// As `BeginPrepare`; the records are already in the database (the write-prepared policy).
+    BeginPersistedPrepare,
+    /// As `BeginPersistedPrepare`, of a transaction that is not yet prepared (the write-unprepared policy).
+    BeginUnprepare,
+    /// The end of the prepared records of the transaction that `key` names.
+    EndPrepare,
+    /// The transaction that `key` names is committed.
+    Commit,
+    /// The same, at the user's timestamp in `value`.
+    CommitWithTimestamp,
+    /// The transaction that `key` names is rolled back.
+    Rollback,
+}
+
+/// What follows a record's tag.
+#[derive(Clone, Copy)]
+enum Layout {
+    Key,
+    KeyAndValue,
+    Value,
+    ValueAndKey,
+    Nothing,
+}
+
+impl RecordKind {
+    /// What the tag means, and whether a column family's id follows it.
+    #[inline]
+    fn from_tag(tag: u8) -> Option<(Self, bool)> {
+        Some(match tag {
+            0x00 => (Self::Delete, false),
+            0x01 => (Self::Put, false),
+            0x02 => (Self::Merge, false),
+            0x03 => (Self::LogData, false),
+            0x04 => (Self::Delete, true),
+            0x05 => (Self::Put, true),
+            0x06 => (Self::Merge, true),
+            0x07 => (Self::SingleDelete, false),
+            0x08 => (Self::SingleDelete, true),
+            0x09 => (Self::BeginPrepare, false),
+            0x0A => (Self::EndPrepare, false),
+            0x0B => (Self::Commit, false),
+            0x0C => (Self::Rollback, false),
+            0x0D => (Self::Noop, false),
+            0x0E => (Self::DeleteRange, true),
+            0x0F => (Self::DeleteRange, false),
+            0x10 => (Self::BlobIndex, true),
+            0x11 => (Self::BlobIndex, false),
+            0x12 => (Self::BeginPersistedPrepare, false),
+            0x13 => (Self::BeginUnprepare, false),
+            0x15 => (Self::CommitWithTimestamp, false),
+            0x16 => (Self::Entity, false),
+            0x17 => (Self::Entity, true),
+            0x18 => (Self::TimedPut, false),
+            0x19 => (Self::TimedPut, true),
+            _ => return None,
+        })
+    }
+
+    /// The tag for the default column family and the tag that a column family's id follows; the first alone for a
+    /// record that is for no column family.
+    fn tags(self) -> (u8, Option<u8>) {
+        match self {
+            Self::Delete => (0x00, Some(0x04)),
+            Self::Put => (0x01, Some(0x05)),
+            Self::Merge => (0x02, Some(0x06)),
+            Self::LogData => (0x03, None),
+            Self::SingleDelete => (0x07, Some(0x08)),
+            Self::BeginPrepare => (0x09, None),
+            Self::EndPrepare => (0x0A, None),
+            Self::Commit => (0x0B, None),
+            Self::Rollback => (0x0C, None),
+            Self::Noop => (0x0D, None),
+            Self::DeleteRange => (0x0F, Some(0x0E)),
+            Self::BlobIndex => (0x11, Some(0x10)),
+            Self::BeginPersistedPrepare => (0x12, None),
+            Self::BeginUnprepare => (0x13, None),
+            Self::CommitWithTimestamp => (0x15, None),
+            Self::Entity => (0x16, Some(0x17)),
+            Self::TimedPut => (0x18, Some(0x19)),
+        }
+    }
+
+    #[inline]
+    fn layout(self) -> Layout {
+        match self {
+            Self::Delete
+            | Self::SingleDelete
+            | Self::EndPrepare
+            | Self::Commit
+            | Self::Rollback => Layout::Key,
+            Self::Put
+            | Self::DeleteRange
+            | Self::Merge
+            | Self::BlobIndex
+            | Self::Entity
+            | Self::TimedPut => Layout::KeyAndValue,
+            Self::LogData => Layout::Value,
+            Self::CommitWithTimestamp => Layout::ValueAndKey,
+            Self::Noop
+            | Self::BeginPrepare
+            | Self::BeginPersistedPrepare
+            | Self::BeginUnprepare => Layout::Nothing,
+        }
+    }
+
+    /// The type that the record has in a memtable; `None` for a record that changes no key, which takes no sequence
+    /// number and is not counted.
+    #[inline]
+    pub fn value_type(self) -> Option<ValueType> {
+        match self {
+            Self::Put => Some(ValueType::Value),
+            Self::Delete => Some(ValueType::Deletion),
+            Self::SingleDelete => Some(ValueType::SingleDeletion),
+            Self::DeleteRange => Some(ValueType::RangeDeletion),
+            Self::Merge => Some(ValueType::Merge),
+            Self::BlobIndex => Some(ValueType::BlobIndex),
+            Self::Entity => Some(ValueType::WideColumnEntity),
+            Self::TimedPut => Some(ValueType::ValuePreferredSequence),
+            Self::LogData
+            | Self::Noop
+            | Self::BeginPrepare
+            | Self::BeginPersistedPrepare
+            | Self::BeginUnprepare
+            | Self::EndPrepare
+            | Self::Commit
+            | Self::CommitWithTimestamp
+            | Self::Rollback => None,
+        }
+    }
+}
+
+/// One record of a batch, borrowed from its bytes. [`RecordKind`] says what `key` and `value` are; what a kind does not
+/// have is empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// Where the record begins, in bytes from the start of the batch.
+    pub offset: usize,
+    /// The column family's id; 0 for a record that is for none.
+    pub column_family: u32,
+    /// What the record does.
+    pub kind: RecordKind,
+    /// The key, or the name of a transaction.
+    pub key: &'a [u8],
+    /// The value, operand, end of a range or log data.
+    pub value: &'a [u8],
+}
+
+/// Reads the records of a batch in order, allocating nothing.
+///
+/// It ends after the first error, and ends with one if the header's count is not the number of records that change a
+/// key.
+#[derive(Debug, Clone)]
+pub struct BatchReader<'a> {
+    sequence: Sequence,
+    count: u32,
+    found: u32,
+    reader: Reader<'a>,
+    finished: bool,
+}
+
+impl<'a> BatchReader<'a> {
+    /// Reads the header.
+    ///
+    /// # Errors
+    /// Corruption, for bytes shorter than a header.
+    pub fn new(bytes: &'a [u8]) -> Result<Self> {
+        let mut reader = Reader::new(bytes);
+        let sequence = reader.fixed64("write batch header")?;
+        let count = reader.fixed32("write batch header")?;
+        Ok(Self { sequence, count, found: 0, reader, finished: false })
+    }
+
+    /// The number of the first record that changes a key.
+    pub fn sequence(&self) -> Sequence {
+        self.sequence
+    }
+
+    /// How many records change a key, as the header says.
+    pub fn record_count(&self) -> u32 {
+        self.count
+    }
+
+    #[inline]
+    fn read(&mut self) -> Result<Record<'a>> {
+        let offset = self.reader.offset();
+        let tag = self.reader.u8("write batch record")?;
+        let Some((kind, has_column_family)) = RecordKind::from_tag(tag) else {
+            let found = format!("tag {tag:#x}");
+            return Err(Error::corruption("write batch record", offset, "a known tag", found));
+        };
+        let column_family =
+            if has_column_family { self.reader.varint32("column family id")? } else { 0 };
+        let (key, value): (&[u8], &[u8]) = match kind.layout() {
+            Layout::Key => (self.key()?, &[]),
+            Layout::KeyAndValue => (self.key()?, self.value()?),
+            Layout::Value => (&[], self.value()?),
+            Layout::ValueAndKey => {
+                let value = self.value()?;
+                (self.key()?, value)
+            }
+            Layout::Nothing => (&[], &[]),
+        };
+        self.found = self.found.saturating_add(u32::from(kind.value_type().is_some()));
+        Ok(Record { offset, column_family, kind, key, value })
+    }
+
+    #[inline]
+    fn key(&mut self) -> Result<&'a [u8]> {
+        self.reader.length_prefixed("write batch key")
+    }
+
+    #[inline]
+    fn value(&mut self) -> Result<&'a [u8]> {
+        self.reader.length_prefixed("write batch value")
+    }
+
+    #[cold]
+    fn check_count(&self) -> Option<Result<Record<'a>>> {
+        (self.found != self.count).then(|| {
+            let expected = format!("{} records that change a key", self.count);
+            let found = self.found.to_string();
+            Err(Error::corruption("write batch", COUNT_OFFSET, expected, found))
+        })
+    }
+}
+
+impl<'a> Iterator for BatchReader<'a> {
+    type Item = Result<Record<'a>>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.finished {
+            return None;
+        }
+        if self.reader.is_empty() {
+            self.finished = true;
+            return self.check_count();
+        }
+        let record = self.read();
+        self.finished = record.is_err();
+        Some(record)
+    }
+}
+
+/// A batch being put together: its bytes as the log holds them, sequence 0 until [`WriteBatch::set_sequence`].
+///
+/// A method that refuses its arguments leaves the batch as it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WriteBatch {
+    bytes: Vec<u8>,
+    count: u32,
+}
+
+impl Default for WriteBatch {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl WriteBatch {
+    /// An empty batch.
+    pub fn new() -> Self {
+        Self::with_capacity(HEADER_LENGTH)
+    }
+
+    /// An empty batch with room for `capacity` bytes, header included.
+    pub fn with_capacity(capacity: usize) -> Self {
+        let mut bytes = Vec::with_capacity(capacity.max(HEADER_LENGTH));
+        bytes.resize(HEADER_LENGTH, 0);
+        Self { bytes, count: 0 }
+    }
+
+    /// Takes over the bytes of a batch after reading them through.
+    ///
+    /// # Errors
+    /// Corruption, for bytes that are no batch.
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
+        let mut reader = BatchReader::new(&bytes)?;
+        reader.try_for_each(|record| record.map(drop))?;
+        let count = reader.record_count();
+        Ok(Self { bytes, count })
+    }
+
+    /// Removes every record and keeps the memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.bytes.resize(HEADER_LENGTH, 0);
+        self.count = 0;
+    }
+
+    /// How many records change a key.
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// Whether there is no record of any kind.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.len() == HEADER_LENGTH
+    }
+
+    /// The length of the batch in bytes, header included.
+    pub fn data_size(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The batch in bytes, as the log holds it.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The records in order.
+    ///
+    /// # Errors
+    /// None that a batch built here can cause; see [`BatchReader::new`].
+    pub fn reader(&self) -> Result<BatchReader<'_>> {
+        BatchReader::new(&self.bytes)
+    }
+
+    /// The number of the first record that changes a key.
+    pub fn sequence(&self) -> Sequence {
+        self.bytes.first_chunk::<8>().map_or(0, |bytes| Sequence::from_le_bytes(*bytes))
+    }
+
+    /// Numbers the records: the first that changes a key gets `sequence`.
+    pub fn set_sequence(&mut self, sequence: Sequence) {
+        if let Some(bytes) = self.bytes.first_chunk_mut::<8>() {
+            *bytes = sequence.to_le_bytes();
+        }
+    }
+
+    /// Gives `key` this value.
+    ///
+    /// # Errors
+    /// Unsupported, for a key longer than [`KEY_LENGTH_MAX`], a value longer than [`VALUE_LENGTH_MAX`] or more than
+    /// `u32::MAX` records; so with every method that adds a record.
+    pub fn put(&mut self, column_family: u32, key: &[u8], value: &[u8]) -> Result<()> {
+        self.add(RecordKind::Put, column_family, key, value)
+    }
+
+    /// Removes `key`.
+    ///
+    /// # Errors
+    /// See [`WriteBatch::put`].
+    pub fn delete(&mut self, column_family: u32, key: &[u8]) -> Result<()> {
+        self.add(RecordKind::Delete, column_family, key, &[])
+    }
+
+    /// Removes `key`, which must have been written once since it was last removed.
+    ///
+    /// # Errors
+    /// See [`WriteBatch::put`].
+    pub fn single_delete(&mut self, column_family: u32, key: &[u8]) -> Result<()> {
+        self.add(RecordKind::SingleDelete, column_family, key, &[])
+    }
+
+    /// Removes every key from `begin` up to, not including, `end`.
+    ///
+    /// # Errors
+    /// See [`WriteBatch::put`]; `end` is a key too.
+    pub fn delete_range(&mut self, column_family: u32, begin: &[u8], end: &[u8]) -> Result<()> {
+        check_length("a key", end.len(), KEY_LENGTH_MAX)?;
+        self.add(RecordKind::DeleteRange, column_family, begin, end)
+    }
+
+    /// Gives `key` a merge operand.
+    ///
+    /// # Errors
+    /// See [`WriteBatch::put`].
+    pub fn merge(&mut self, column_family: u32, key: &[u8], operand: &[u8]) -> Result<()> {
+        self.add(RecordKind::Merge, column_family, key, operand)
+    }
+
+    /// Gives `key` an entity of named columns, which `entity` holds in its serialized form.
+    ///
+    /// # Errors
+    /// See [`WriteBatch::put`].
+    pub fn put_entity(&mut self, column_family: u32, key: &[u8], entity: &[u8]) -> Result<()> {
+        self.add(RecordKind::Entity, column_family, key, entity)
+    }
+
+    /// Says that the value of `key` stands in a blob file, at the place that `index` holds in its serialized form.
+    ///
+    /// # Errors
+    /// See [`WriteBatch::put`].
+    pub fn put_blob_index(&mut self, column_family: u32, key: &[u8], index: &[u8]) -> Result<()> {
+        self.add(RecordKind::BlobIndex, column_family, key, index)
+    }
+
+    /// Gives `key` a value written at `write_time_s`, in seconds since 1970.
+    ///
+    /// # Errors
+    /// See [`WriteBatch::put`]; eight bytes less are left for the value.
+    pub fn timed_put(
+        &mut self,
+        column_family: u32,
+        key: &[u8],
+        value: &[u8],
+        write_time_s: u64,
+    ) -> Result<()> {
+        check_length("a value", value.len(), VALUE_LENGTH_MAX - 8)?;
+        self.begin(RecordKind::TimedPut, column_family, key.len())?;
+        put_length_prefixed(&mut self.bytes, key);
+        put_varint32(&mut self.bytes, value.len() as u32 + 8);
+        self.bytes.extend_from_slice(value);
+        put_fixed64(&mut self.bytes, write_time_s);
+        Ok(())
+    }
+
+    /// Adds bytes for whoever reads the log. They change no key and are not counted.
+    ///
+    /// # Errors
+    /// See [`WriteBatch::put`].
+    pub fn put_log_data(&mut self, data: &[u8]) -> Result<()> {
+        self.add(RecordKind::LogData, 0, &[], data)
+    }
+
+    /// Adds the records of another batch after those of this one.
+    ///
+    /// # Errors
+    /// Unsupported, if the two count more than `u32::MAX` records.
+    pub fn append(&mut self, other: &WriteBatch) -> Result<()> {
+        self.add_to_count(other.count)?;
+        self.bytes.extend_from_slice(other.bytes.get(HEADER_LENGTH..).unwrap_or_default());
+        Ok(())
+    }
+
+    fn add(
+        &mut self,
+        kind: RecordKind,
+        column_family: u32,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<()> {
+        check_length("a value", value.len(), VALUE_LENGTH_MAX)?;
+        self.begin(kind, column_family, key.len())?;
+        match kind.layout() {
+            Layout::Key => put_length_prefixed(&mut self.bytes, key),
+            Layout::Value => put_length_prefixed(&mut self.bytes, value),
+            Layout::KeyAndValue => {
+                put_length_prefixed(&mut self.bytes, key);
+                put_length_prefixed(&mut self.bytes, value);
+            }
+            Layout::ValueAndKey => {
+                put_length_prefixed(&mut self.bytes, value);
+                put_length_prefixed(&mut self.bytes, key);
+            }
+            Layout::Nothing => {}
+        }
+        Ok(())
+    }
+
+    /// Counts a record and writes its tag and column family.
+    fn begin(&mut self, kind: RecordKind, column_family: u32, key_length: usize) -> Result<()> {
+        check_length("a key", key_length, KEY_LENGTH_MAX)?;
+        self.add_to_count(u32::from(kind.value_type().is_some()))?;
+        match kind.tags() {
+            (_, Some(tag)) if column_family != 0 => {
+                self.bytes.push(tag);
+                put_varint32(&mut self.bytes, column_family);
+            }
+            (tag, _) => self.bytes.push(tag),
+        }
+        Ok(())
+    }
+
+    fn add_to_count(&mut self, records: u32) -> Result<()> {
+        let count = self.count.checked_add(records);
+        self.count = count.ok_or_else(|| Error::unsupported("a batch of 4 Gi records"))?;
+        if let Some((_, rest)) = self.bytes.split_at_mut_checked(COUNT_OFFSET)
+            && let Some(bytes) = rest.first_chunk_mut::<4>()
+        {
+            *bytes = self.count.to_le_bytes();
+        }
+        Ok(())
+    }
+}
+
+fn check_length(what: &str, length: usize, length_max: usize) -> Result<()> {
+    if length <= length_max {
+        return Ok(());
+    }
+    Err(Error::unsupported(format!("{what} of {length} bytes, more than {length_max}")))
+}

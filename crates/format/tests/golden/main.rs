@@ -1,0 +1,8 @@
+//! Decoders and encoders against bytes that RocksDB wrote.
+//!
+//! `cfg(test)` on the modules tells Clippy that their helpers are tests too.
+
+#[cfg(test)]
+mod support;
+#[cfg(test)]
+mod write_batch;

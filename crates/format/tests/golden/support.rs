@@ -1,0 +1,59 @@
+//! What the tests of the decoders share: named bytes in hexadecimal, seeds, and ways to damage bytes.
+
+use std::fmt::Debug;
+
+/// The bytes that `digits` spell.
+pub(crate) fn unhex(digits: &str) -> Vec<u8> {
+    assert!(digits.len().is_multiple_of(2), "an odd number of digits");
+    (0..digits.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&digits[at..at + 2], 16).expect("hexadecimal digits"))
+        .collect()
+}
+
+/// The lines `name hex` of a file, in order; `#` begins a comment line.
+pub(crate) fn named_bytes(text: &str) -> Vec<(&str, Vec<u8>)> {
+    text.lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .map(|line| line.split_once(' ').expect("a name and bytes"))
+        .map(|(name, digits)| (name, unhex(digits)))
+        .collect()
+}
+
+/// Random numbers from the seed in `TAILWATER_SEED`, or from one that is printed so that the test can be repeated.
+pub(crate) fn random() -> fastrand::Rng {
+    let given = std::env::var("TAILWATER_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed: u64 = given.unwrap_or_else(|| fastrand::u64(..));
+    println!("TAILWATER_SEED={seed}");
+    fastrand::Rng::with_seed(seed)
+}
+
+/// Calls `decode` with every truncation of `bytes`, with every bit flipped in turn, with random bytes laid over them,
+/// and with random bytes alone. The decoder may answer what it likes but must return.
+pub(crate) fn damage<T: Debug>(bytes: &[u8], decode: impl Fn(&[u8]) -> T) {
+    for length in 0..bytes.len() {
+        decode(&bytes[..length]);
+    }
+    let mut damaged = bytes.to_vec();
+    for at in 0..bytes.len() {
+        for bit in 0..8 {
+            damaged[at] ^= 1 << bit;
+            decode(&damaged);
+            damaged[at] ^= 1 << bit;
+        }
+    }
+    let mut random = random();
+    for _ in 0..1000 {
+        let mut damaged = bytes.to_vec();
+        for _ in 0..random.usize(1..8) {
+            let byte = random.u8(..);
+            if let Some(place) = random.choice(&mut damaged) {
+                *place = byte;
+            }
+        }
+        decode(&damaged);
+        let length = random.usize(..200);
+        let noise: Vec<u8> = (0..length).map(|_| random.u8(..)).collect();
+        decode(&noise);
+    }
+}

@@ -1,0 +1,157 @@
+//! Write batches: read as RocksDB wrote them, written as RocksDB writes them.
+
+use tailwater_format::batch::{BatchReader, HEADER_LENGTH, Record, RecordKind, WriteBatch};
+use tailwater_format::{Error, Result};
+
+use crate::support;
+
+const BATCHES: &str = include_str!("data/batches.hex");
+
+fn read(bytes: &[u8]) -> Result<Vec<Record<'_>>> {
+    BatchReader::new(bytes)?.collect()
+}
+
+/// The batch that `every-kind` holds, built here.
+fn every_kind() -> WriteBatch {
+    let mut batch = WriteBatch::new();
+    batch.put(0, b"k1", b"value").unwrap();
+    batch.put(1, b"k2", &[0; 200]).unwrap();
+    for family in 0..2 {
+        batch.delete(family, b"k3").unwrap();
+    }
+    for family in 0..2 {
+        batch.single_delete(family, b"k4").unwrap();
+    }
+    for family in 0..2 {
+        batch.delete_range(family, b"a", b"b").unwrap();
+    }
+    for family in 0..2 {
+        batch.merge(family, b"m", b"op").unwrap();
+    }
+    batch.put_log_data(b"blob").unwrap();
+    batch
+}
+
+#[test]
+fn a_batch_is_built_byte_for_byte_as_rocksdb_builds_it() {
+    let (name, golden) = support::named_bytes(BATCHES).remove(0);
+    assert_eq!(name, "every-kind");
+    let batch = every_kind();
+    assert_eq!(batch.as_bytes(), golden);
+    assert_eq!((batch.count(), batch.data_size()), (10, golden.len()));
+    assert_eq!(WriteBatch::from_bytes(golden).unwrap(), batch);
+}
+
+#[test]
+fn every_batch_of_rocksdb_reads_back() {
+    let mut names = Vec::new();
+    for (name, bytes) in support::named_bytes(BATCHES) {
+        let reader = BatchReader::new(&bytes).unwrap();
+        let count = reader.record_count() as usize;
+        let records = reader.collect::<Result<Vec<_>>>().unwrap();
+        let counted = records.iter().filter(|record| record.kind.value_type().is_some()).count();
+        assert_eq!(counted, count);
+        names.extend(records.iter().map(|record| (name, record.kind)));
+    }
+    use RecordKind as Kind;
+    for kind in [Kind::BeginPrepare, Kind::EndPrepare, Kind::Commit, Kind::Rollback] {
+        assert!(names.contains(&("committed", kind)), "{kind:?}");
+    }
+    assert!(names.contains(&("prepared", Kind::BeginPersistedPrepare)));
+}
+
+#[test]
+fn a_prepared_transaction_names_itself_at_its_end() {
+    let batches = support::named_bytes(BATCHES);
+    let (_, bytes) = batches.iter().find(|(name, _)| *name == "committed").unwrap();
+    let records = read(bytes).unwrap();
+    let kinds: Vec<RecordKind> = records.iter().map(|record| record.kind).collect();
+    use RecordKind as Kind;
+    assert_eq!(kinds, [Kind::BeginPrepare, Kind::Put, Kind::Delete, Kind::EndPrepare]);
+    assert_eq!(records[3].key, b"txn1");
+    assert_eq!(records[1].offset, HEADER_LENGTH + 1);
+}
+
+#[test]
+fn records_reach_both_column_families() {
+    let batches = support::named_bytes(BATCHES);
+    let (_, bytes) = batches.iter().find(|(name, _)| *name == "families").unwrap();
+    let records = read(bytes).unwrap();
+    assert_eq!(BatchReader::new(bytes).unwrap().sequence(), 30942);
+    let families: Vec<u32> = records.iter().map(|record| record.column_family).collect();
+    assert_eq!(families, [0, 1]);
+    assert_eq!(records[0].key, b"astro-education/4.0");
+}
+
+#[test]
+fn kinds_that_rocksdbs_java_library_cannot_build_read_back() {
+    let mut batch = WriteBatch::with_capacity(200);
+    for family in [0, 3, 300, u32::MAX] {
+        batch.put_entity(family, b"e", b"columns").unwrap();
+        batch.put_blob_index(family, b"b", b"index").unwrap();
+        batch.timed_put(family, b"t", b"value", 0x0102_0304).unwrap();
+    }
+    batch.set_sequence(77);
+    let reader = batch.reader().unwrap();
+    assert_eq!((reader.sequence(), batch.sequence(), reader.record_count()), (77, 77, 12));
+    let records: Vec<Record<'_>> = reader.collect::<Result<_>>().unwrap();
+    for (chunk, family) in records.chunks(3).zip([0, 3, 300, u32::MAX]) {
+        assert!(chunk.iter().all(|record| record.column_family == family));
+        assert_eq!((chunk[0].kind, chunk[0].value), (RecordKind::Entity, &b"columns"[..]));
+        assert_eq!((chunk[1].kind, chunk[1].value), (RecordKind::BlobIndex, &b"index"[..]));
+        assert_eq!(chunk[2].kind, RecordKind::TimedPut);
+        assert_eq!(chunk[2].value, b"value\x04\x03\x02\x01\0\0\0\0");
+    }
+    // Tags and their column families, from the table of types.
+    assert_eq!(batch.as_bytes()[HEADER_LENGTH], 0x16);
+    assert_eq!(records[3].offset, 12 + 11 + 9 + 17);
+    let tag = |record: &Record<'_>| batch.as_bytes()[record.offset];
+    let tags: Vec<u8> = records.iter().take(6).map(tag).collect();
+    assert_eq!(tags, [0x16, 0x11, 0x18, 0x17, 0x10, 0x19]);
+}
+
+#[test]
+fn appending_joins_records_and_counts() {
+    let mut batch = every_kind();
+    let other = every_kind();
+    batch.append(&other).unwrap();
+    assert_eq!(batch.count(), 20);
+    assert_eq!(read(batch.as_bytes()).unwrap().len(), 22);
+    batch.clear();
+    assert!(batch.is_empty());
+    assert_eq!(batch, WriteBatch::new());
+    assert_eq!(read(batch.as_bytes()), Ok(Vec::new()));
+}
+
+#[test]
+fn a_wrong_count_is_found_at_the_end() {
+    let mut bytes = every_kind().as_bytes().to_vec();
+    bytes[8] = 11;
+    let records: Vec<Result<Record<'_>>> = BatchReader::new(&bytes).unwrap().collect();
+    assert!(records[..11].iter().all(Result::is_ok));
+    assert!(matches!(records[11], Err(Error::Corruption { offset: 8, .. })));
+    assert_eq!(records.len(), 12);
+    assert!(WriteBatch::from_bytes(bytes).is_err());
+}
+
+#[test]
+fn damage_is_reported_with_its_offset() {
+    let batch = every_kind();
+    let length = batch.data_size();
+    let error = read(&batch.as_bytes()[..length - 1]).unwrap_err();
+    let Error::Corruption { offset, .. } = error else { panic!("{error}") };
+    assert_eq!(offset as usize, length - 4);
+    for tag in [0x14, 0x1A, 0x7F, 0x80, 0xFF] {
+        let mut bytes = batch.as_bytes().to_vec();
+        bytes[HEADER_LENGTH] = tag;
+        let error = read(&bytes).unwrap_err();
+        assert!(matches!(error, Error::Corruption { offset: 12, .. }), "{error}");
+    }
+}
+
+#[test]
+fn no_bytes_make_the_reader_panic() {
+    for (_, bytes) in support::named_bytes(BATCHES) {
+        support::damage(&bytes, |bytes| read(bytes).map(|records| records.len()));
+    }
+}

@@ -13,6 +13,7 @@ mod error;
 pub mod file_name;
 pub mod key;
 pub mod table;
+pub mod log;
 pub mod varint;
 
 pub use comparator::Comparator;

@@ -3,6 +3,10 @@
 //! `cfg(test)` on the modules tells Clippy that their helpers are tests too.
 
 #[cfg(test)]
+mod log;
+#[cfg(test)]
+mod log_recovery;
+#[cfg(test)]
 mod support;
 #[cfg(test)]
 mod write_batch;

@@ -1,0 +1,415 @@
+//! Reads a log record by record.
+//!
+//! The reader knows nothing of recovery modes: it says what it finds, and [`super::RecoveryMode::verdict`] says what to
+//! make of it. Read on after damage, it does what the mode that skips any corruption needs; the other modes stop there.
+//!
+//! Where a fragment's checksum or length is wrong, the rest of its block is dropped: the next header's place is not
+//! known, and bytes that only look like a record must not be taken for one. Memory is bounded by one block and the
+//! longest record.
+
+use std::ops::Range;
+
+use super::block::{BlockCursor, BlockSource};
+use super::event::{
+    Damage, DamageReason, Event, Record, Skipped, SkippedReason, Stale, TimestampSizes, Torn,
+    TornReason,
+};
+use super::stream::Decompressor;
+use super::{
+    HEADER_LENGTH, PredecessorWal, RECYCLABLE_HEADER_LENGTH, ZSTD, fragment_type, mask_crc,
+};
+use crate::varint::Reader;
+
+/// Reads a log record by record. Source: `db/log_reader.cc`.
+pub struct RecordReader<S> {
+    cursor: BlockCursor<S>,
+    /// The low half of the log's number, which recyclable fragments carry.
+    log_number: u32,
+    /// A recyclable header was seen.
+    recycled: bool,
+    /// A whole record was read.
+    any_record: bool,
+    compression_stated: bool,
+    decompressor: Option<Decompressor>,
+    /// The payload so far of the record at hand.
+    partial: Vec<u8>,
+    /// Where the record at hand began, if one did.
+    partial_start: Option<u64>,
+    /// A fragment whose predecessor's damage had to be reported first.
+    pending: Option<Fragment>,
+    /// The last event was a record, so that `partial` and the decompressor begin afresh.
+    record_done: bool,
+}
+
+/// Where the bytes of a fragment or record stand.
+#[derive(Debug, Clone)]
+enum Place {
+    Block(Range<usize>),
+    Decompressed,
+    Partial,
+}
+
+/// A fragment whose checksum is right.
+#[derive(Debug)]
+struct Fragment {
+    kind: u8,
+    offset: u64,
+    payload: Place,
+}
+
+/// What stands at the cursor.
+enum Physical {
+    Fragment(Fragment),
+    Zeros { offset: u64, length: u64 },
+    Undecompressable { offset: u64, length: u64 },
+    Damage { offset: u64, length: u64, reason: DamageReason },
+    Stale { offset: u64 },
+    Torn { offset: u64, length: u64, reason: TornReason },
+    End { offset: u64 },
+}
+
+/// An event with the places of its bytes instead of the bytes.
+enum Found {
+    Record { payload: Place, start: u64, end: u64 },
+    TimestampSizes(Place),
+    Event(Event<'static>),
+}
+
+impl<S: BlockSource> RecordReader<S> {
+    /// Reads the log that `source` gives from its beginning. `log_number` is the number in the file's name; records
+    /// that carry another are left over from an earlier use of the file. For a MANIFEST it does not matter.
+    pub fn new(source: S, log_number: u64) -> Self {
+        Self {
+            cursor: BlockCursor::new(source),
+            log_number: log_number as u32,
+            recycled: false,
+            any_record: false,
+            compression_stated: false,
+            decompressor: None,
+            partial: Vec::new(),
+            partial_start: None,
+            pending: None,
+            record_done: false,
+        }
+    }
+
+    /// Where the next unread byte stands, in bytes from the start of the log: after a record, its end.
+    pub fn offset(&self) -> u64 {
+        self.cursor.offset()
+    }
+
+    /// The next thing in the log; after [`Event::End`] it stays there.
+    ///
+    /// # Errors
+    /// The source's own.
+    pub fn next_event(&mut self) -> Result<Event<'_>, S::Error> {
+        Ok(match self.find()? {
+            Found::Event(event) => event,
+            Found::Record { payload, start, end } => {
+                Event::Record(Record { payload: self.bytes(&payload), start, end })
+            }
+            Found::TimestampSizes(payload) => match TimestampSizes::decode(self.bytes(&payload)) {
+                Some(sizes) => Event::TimestampSizes(sizes),
+                None => {
+                    let dropped = self.bytes(&payload).len() as u64;
+                    let offset = self.offset() - dropped;
+                    let reason = DamageReason::TimestampSizesMalformed;
+                    Event::Damage(Damage { offset, dropped, recycled: self.recycled, reason })
+                }
+            },
+        })
+    }
+
+    fn find(&mut self) -> Result<Found, S::Error> {
+        if std::mem::take(&mut self.record_done) {
+            self.drop_partial();
+            if let Some(decompressor) = &mut self.decompressor {
+                decompressor.reset();
+            }
+        }
+        loop {
+            let physical = match self.pending.take() {
+                Some(fragment) => Physical::Fragment(fragment),
+                None => self.read_physical()?,
+            };
+            let found = match physical {
+                Physical::Fragment(fragment) => match self.take(fragment) {
+                    Some(found) => found,
+                    None => continue,
+                },
+                Physical::Zeros { offset, length } => {
+                    self.skip(offset, length, SkippedReason::Zeros, DamageReason::Zeros)
+                }
+                Physical::Undecompressable { offset, length } => self.skip(
+                    offset,
+                    length,
+                    SkippedReason::Decompression,
+                    DamageReason::Decompression,
+                ),
+                Physical::Damage { offset, length, reason } => self.damage(offset, length, reason),
+                Physical::Stale { offset } => {
+                    let in_record = self.partial_start.is_some();
+                    let dropped = self.drop_partial();
+                    Found::Event(Event::Stale(Stale { offset, dropped, in_record }))
+                }
+                Physical::Torn { offset, length, reason } => {
+                    let dropped = length + self.drop_partial();
+                    Found::Event(Event::Torn(Torn { offset, dropped, reason }))
+                }
+                Physical::End { offset } => Found::Event(match self.partial_start {
+                    Some(_) => {
+                        let (dropped, reason) = (self.drop_partial(), TornReason::Record);
+                        Event::Torn(Torn { offset, dropped, reason })
+                    }
+                    None => Event::End,
+                }),
+            };
+            return Ok(found);
+        }
+    }
+
+    /// Takes a fragment into the record at hand; `None` while that is not complete.
+    fn take(&mut self, fragment: Fragment) -> Option<Found> {
+        use fragment_type::*;
+        let begins = matches!(fragment.kind, FULL | FIRST | RECYCLABLE_FULL | RECYCLABLE_FIRST);
+        // An empty first fragment at the end of a block comes from old writers, and is no loss.
+        if begins && !self.partial.is_empty() {
+            let offset = fragment.offset;
+            self.pending = Some(fragment);
+            return Some(self.damage(offset, 0, DamageReason::MissingEnd));
+        }
+        match fragment.kind {
+            FULL | RECYCLABLE_FULL => {
+                self.partial_start = None;
+                Some(self.record(fragment.payload, fragment.offset))
+            }
+            FIRST | RECYCLABLE_FIRST => {
+                self.partial_start = Some(fragment.offset);
+                self.append(&fragment.payload);
+                None
+            }
+            MIDDLE | LAST | RECYCLABLE_MIDDLE | RECYCLABLE_LAST => {
+                let Some(start) = self.partial_start else {
+                    let length = self.bytes(&fragment.payload).len() as u64;
+                    return Some(self.damage(fragment.offset, length, DamageReason::MissingStart));
+                };
+                self.append(&fragment.payload);
+                let is_last = matches!(fragment.kind, LAST | RECYCLABLE_LAST);
+                is_last.then(|| self.record(Place::Partial, start))
+            }
+            _ => self.take_other(fragment),
+        }
+    }
+
+    /// Takes a fragment that is a record of its own about the log.
+    fn take_other(&mut self, fragment: Fragment) -> Option<Found> {
+        use fragment_type::*;
+        let length = self.bytes(&fragment.payload).len() as u64;
+        let known = is_never_compressed(fragment.kind);
+        if known && self.partial_start.is_some() {
+            let reason = DamageReason::Interrupted(fragment.kind);
+            let offset = fragment.offset;
+            self.pending = Some(fragment);
+            return Some(self.damage(offset, 0, reason));
+        }
+        match fragment.kind {
+            SET_COMPRESSION => {
+                let reason = self.set_compression(&fragment.payload)?;
+                Some(self.damage(fragment.offset, length, reason))
+            }
+            PREDECESSOR | RECYCLABLE_PREDECESSOR => {
+                Some(match PredecessorWal::decode(self.bytes(&fragment.payload)) {
+                    Ok(predecessor) => Found::Event(Event::Predecessor(predecessor)),
+                    Err(_) => {
+                        self.damage(fragment.offset, length, DamageReason::PredecessorMalformed)
+                    }
+                })
+            }
+            TIMESTAMP_SIZES | RECYCLABLE_TIMESTAMP_SIZES => {
+                Some(Found::TimestampSizes(fragment.payload))
+            }
+            kind if kind & IGNORABLE != 0 => {
+                let (offset, dropped) = (fragment.offset, length + self.drop_partial());
+                let reason = SkippedReason::Ignorable(kind);
+                Some(Found::Event(Event::Skipped(Skipped { offset, dropped, reason })))
+            }
+            kind => Some(self.damage(fragment.offset, length, DamageReason::UnknownType(kind))),
+        }
+    }
+
+    /// Begins to decompress; answers what is wrong with the record that asks for it.
+    fn set_compression(&mut self, payload: &Place) -> Option<DamageReason> {
+        let kind = Reader::new(self.bytes(payload)).fixed32("compression type").unwrap_or(0);
+        if kind != ZSTD {
+            return Some(DamageReason::CompressionUnsupported(kind));
+        }
+        self.decompressor = Some(Decompressor::new());
+        if std::mem::replace(&mut self.compression_stated, true) {
+            return Some(DamageReason::CompressionRepeated);
+        }
+        self.any_record.then_some(DamageReason::CompressionNotFirst)
+    }
+
+    fn record(&mut self, payload: Place, start: u64) -> Found {
+        self.record_done = true;
+        self.any_record = true;
+        Found::Record { payload, start, end: self.cursor.offset() }
+    }
+
+    /// Damage of `length` bytes, which takes the unfinished record before it along.
+    fn damage(&mut self, offset: u64, length: u64, reason: DamageReason) -> Found {
+        let dropped = length + self.drop_partial();
+        Found::Event(Event::Damage(Damage { offset, dropped, recycled: self.recycled, reason }))
+    }
+
+    /// Bytes that are nothing between records, and damage inside one.
+    fn skip(
+        &mut self,
+        offset: u64,
+        length: u64,
+        outside: SkippedReason,
+        inside: DamageReason,
+    ) -> Found {
+        if self.partial_start.is_some() {
+            return self.damage(offset, length, inside);
+        }
+        Found::Event(Event::Skipped(Skipped { offset, dropped: length, reason: outside }))
+    }
+
+    /// Gives up the record at hand and answers how many bytes of it there were.
+    fn drop_partial(&mut self) -> u64 {
+        let dropped = self.partial.len() as u64;
+        self.partial.clear();
+        self.partial_start = None;
+        dropped
+    }
+
+    fn append(&mut self, payload: &Place) {
+        match (payload, &self.decompressor) {
+            (Place::Block(range), _) => {
+                self.partial.extend_from_slice(self.cursor.bytes(range.start, range.end));
+            }
+            (Place::Decompressed, Some(decompressor)) => {
+                self.partial.extend_from_slice(decompressor.output());
+            }
+            (Place::Decompressed, None) | (Place::Partial, _) => {}
+        }
+    }
+
+    fn bytes(&self, place: &Place) -> &[u8] {
+        match (place, &self.decompressor) {
+            (Place::Block(range), _) => self.cursor.bytes(range.start, range.end),
+            (Place::Decompressed, Some(decompressor)) => decompressor.output(),
+            (Place::Decompressed, None) => &[],
+            (Place::Partial, _) => &self.partial,
+        }
+    }
+
+    /// Reads the fragment at the cursor, or what stands there instead.
+    fn read_physical(&mut self) -> Result<Physical, S::Error> {
+        loop {
+            // What is left of a block is its trailer if it is too short for the header that would begin there.
+            let kind = self.cursor.rest().get(HEADER_LENGTH - 1).copied();
+            let recyclable = kind.is_some_and(fragment_type::is_recyclable);
+            if recyclable && self.any_record && !self.recycled {
+                let (offset, length) = (self.offset(), self.cursor.skip_block());
+                let reason = DamageReason::UnexpectedRecyclable;
+                return Ok(Physical::Damage { offset, length, reason });
+            }
+            self.recycled |= recyclable;
+            let header_length = if recyclable { RECYCLABLE_HEADER_LENGTH } else { HEADER_LENGTH };
+            if self.cursor.rest().len() >= header_length {
+                return Ok(self.read_fragment(header_length));
+            }
+            let rest = self.cursor.rest();
+            let (offset, length) = (self.offset(), rest.len() as u64);
+            let is_zero = rest.iter().all(|&byte| byte == 0);
+            if self.cursor.next_block()? {
+                continue;
+            }
+            self.cursor.skip_block();
+            return Ok(match (length, is_zero) {
+                (0, _) => Physical::End { offset },
+                (_, true) => Physical::Torn { offset, length, reason: TornReason::ZeroPadding },
+                (_, false) => Physical::Torn { offset, length, reason: TornReason::Header },
+            });
+        }
+    }
+
+    /// Reads the fragment at the cursor, whose header is there whole.
+    fn read_fragment(&mut self, header_length: usize) -> Physical {
+        let offset = self.cursor.offset();
+        let Some(header) = Header::parse(self.cursor.rest(), header_length) else {
+            let (length, reason) = (self.cursor.skip_block(), TornReason::Header);
+            return Physical::Torn { offset, length, reason };
+        };
+        let length = header_length + usize::from(header.length);
+        let Some(covered) = self.cursor.rest().get(4..length) else {
+            let dropped = self.cursor.skip_block();
+            if self.cursor.is_last() {
+                return Physical::Torn { offset, length: dropped, reason: TornReason::Payload };
+            }
+            let reason = DamageReason::Length { stated: header.length };
+            return Physical::Damage { offset, length: dropped, reason };
+        };
+        if header.log_number.is_some_and(|number| number != self.log_number) {
+            self.cursor.skip(length);
+            return Physical::Stale { offset };
+        }
+        if header.kind == fragment_type::ZERO && header.length == 0 {
+            return Physical::Zeros { offset, length: self.cursor.skip_block() };
+        }
+        // The length is not covered: it says what is.
+        let found = crc32c::crc32c(covered.get(2..).unwrap_or_default());
+        if mask_crc(found) != header.masked_crc {
+            let expected = unmask_crc(header.masked_crc);
+            let reason = DamageReason::Checksum { expected, found };
+            return Physical::Damage { offset, length: self.cursor.skip_block(), reason };
+        }
+        let end = self.cursor.position() + length;
+        let range = end - usize::from(header.length)..end;
+        self.cursor.skip(length);
+        self.decompress(header.kind, offset, range)
+    }
+
+    fn decompress(&mut self, kind: u8, offset: u64, range: Range<usize>) -> Physical {
+        let payload = match &mut self.decompressor {
+            Some(decompressor) if !fragment_type::is_never_compressed(kind) => {
+                if !decompressor.decompress(self.cursor.bytes(range.start, range.end)) {
+                    let length = self.cursor.offset() - offset + self.cursor.skip_block();
+                    return Physical::Undecompressable { offset, length };
+                }
+                Place::Decompressed
+            }
+            _ => Place::Block(range),
+        };
+        Physical::Fragment(Fragment { kind, offset, payload })
+    }
+}
+
+/// A fragment's header.
+struct Header {
+    masked_crc: u32,
+    length: u16,
+    kind: u8,
+    log_number: Option<u32>,
+}
+
+impl Header {
+    fn parse(bytes: &[u8], header_length: usize) -> Option<Self> {
+        let mut reader = Reader::new(bytes);
+        let masked_crc = reader.fixed32("log record header").ok()?;
+        let length = reader.fixed16("log record header").ok()?;
+        let kind = reader.u8("log record header").ok()?;
+        let log_number = match header_length {
+            RECYCLABLE_HEADER_LENGTH => Some(reader.fixed32("log record header").ok()?),
+            _ => None,
+        };
+        Some(Self { masked_crc, length, kind, log_number })
+    }
+}
+
+/// The checksum that was masked for storage.
+fn unmask_crc(masked: u32) -> u32 {
+    masked.wrapping_sub(0xa282_ead8).rotate_left(15)
+}

@@ -1,0 +1,211 @@
+//! Turns records into the bytes of a log.
+//!
+//! The writer appends to a buffer of the caller's and remembers only where in its block the log ends, so several
+//! records can go to the disk in one write. Once its buffers are warm it allocates nothing.
+//!
+//! # Padding
+//!
+//! A log that is written with direct I/O ends each synced group on a boundary of 4 KiB, so that a block that holds an
+//! acknowledged byte is never written again. The rest of the last block is one record of [`PADDING_TYPE`], which
+//! readers ignore; it stands only between whole records, because it would end one that is in fragments. A gap too short
+//! for it takes a further 4 KiB, except at the end of a block, where zeros are what readers expect or pass over. In a
+//! compressed log readers decompress the padding too, so its payload is empty or one skippable zstd frame.
+
+use super::stream::Compressor;
+use super::{
+    BLOCK_LENGTH, HEADER_LENGTH, PADDING_TYPE, PredecessorWal, RECYCLABLE_HEADER_LENGTH, ZSTD,
+    fragment_type, mask_crc,
+};
+use crate::Result;
+use crate::varint::put_fixed32;
+
+/// The boundary that [`Writer::pad`] fills up to, in bytes: the alignment of direct I/O.
+const PADDING_ALIGNMENT: usize = 4096;
+
+/// The length of a skippable zstd frame's header, in bytes: its magic number and the length of what follows.
+const SKIPPABLE_HEADER_LENGTH: usize = 8;
+
+/// The magic number of a skippable zstd frame.
+const SKIPPABLE_MAGIC: u32 = 0x184d_2a50;
+
+/// Turns records into the bytes of a log. Source: `db/log_writer.cc`.
+pub struct Writer {
+    log_number: u32,
+    recyclable: bool,
+    /// The length of the log so far.
+    offset: u64,
+    compressor: Option<Compressor>,
+}
+
+impl Writer {
+    /// Begins a log. `log_number` is the number in the file's name. `recyclable` records carry it; they are for files
+    /// that hold an older log, and then every record of the log must be recyclable.
+    pub fn new(log_number: u64, recyclable: bool) -> Self {
+        Self::resume(log_number, recyclable, 0)
+    }
+
+    /// Goes on with a log that is `offset` bytes long and not compressed.
+    pub fn resume(log_number: u64, recyclable: bool, offset: u64) -> Self {
+        Self { log_number: log_number as u32, recyclable, offset, compressor: None }
+    }
+
+    /// Begins a log of compressed records and appends the record that says so.
+    ///
+    /// # Errors
+    /// Unsupported, if zstd refuses to begin.
+    pub fn new_compressed(log_number: u64, recyclable: bool, out: &mut Vec<u8>) -> Result<Self> {
+        let mut writer = Self::new(log_number, recyclable);
+        writer.put_fragment(fragment_type::SET_COMPRESSION, &ZSTD.to_le_bytes(), out);
+        writer.compressor = Some(Compressor::new()?);
+        Ok(writer)
+    }
+
+    /// The length of the log so far, in bytes.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Appends a record to `out`.
+    ///
+    /// # Errors
+    /// Unsupported, if zstd refuses to compress it; nothing is appended then.
+    pub fn add_record(&mut self, payload: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        match self.compressor.take() {
+            None => self.put_record(payload, out),
+            Some(mut compressor) => {
+                let compressed = compressor.compress(payload);
+                let result = compressed.map(|compressed| self.put_record(compressed, out));
+                self.compressor = Some(compressor);
+                result?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends what is known of the log before this one. It comes before the first record.
+    pub fn add_predecessor(&mut self, predecessor: PredecessorWal, out: &mut Vec<u8>) {
+        // Such a record is never in fragments.
+        if self.room() < self.header_length() + PredecessorWal::LENGTH {
+            self.put_zeros(self.room(), out);
+        }
+        let kind = match self.recyclable {
+            true => fragment_type::RECYCLABLE_PREDECESSOR,
+            false => fragment_type::PREDECESSOR,
+        };
+        let start = out.len();
+        self.begin_fragment(kind, out);
+        predecessor.encode(out);
+        self.end_fragment(start, out);
+    }
+
+    /// Appends padding, so that the log's length becomes a multiple of 4096; nothing where it is one. See the module's
+    /// text.
+    pub fn pad(&mut self, out: &mut Vec<u8>) {
+        let mut gap = self.room() % PADDING_ALIGNMENT;
+        if gap == 0 {
+            return;
+        }
+        if !self.padding_fits(gap) {
+            if gap == self.room() {
+                return self.put_zeros(gap, out);
+            }
+            gap += PADDING_ALIGNMENT;
+        }
+        let (start, payload_length) = (out.len(), gap - HEADER_LENGTH);
+        self.begin_fragment(PADDING_TYPE, out);
+        if let (Some(_), Some(length)) =
+            (&self.compressor, payload_length.checked_sub(SKIPPABLE_HEADER_LENGTH))
+        {
+            put_fixed32(out, SKIPPABLE_MAGIC);
+            put_fixed32(out, length as u32);
+        }
+        out.resize(start + gap, 0);
+        self.end_fragment(start, out);
+    }
+
+    /// Whether one padding record can fill `gap` bytes.
+    fn padding_fits(&self, gap: usize) -> bool {
+        let shortest_frame = HEADER_LENGTH + SKIPPABLE_HEADER_LENGTH;
+        gap >= HEADER_LENGTH
+            && (self.compressor.is_none() || gap == HEADER_LENGTH || gap >= shortest_frame)
+    }
+
+    fn header_length(&self) -> usize {
+        if self.recyclable { RECYCLABLE_HEADER_LENGTH } else { HEADER_LENGTH }
+    }
+
+    /// How many bytes are left of the block.
+    fn room(&self) -> usize {
+        BLOCK_LENGTH - self.position()
+    }
+
+    /// Where in its block the log ends.
+    fn position(&self) -> usize {
+        (self.offset % BLOCK_LENGTH as u64) as usize
+    }
+
+    fn put_zeros(&mut self, length: usize, out: &mut Vec<u8>) {
+        out.resize(out.len() + length, 0);
+        self.offset += length as u64;
+    }
+
+    /// Appends a record in as many fragments as the blocks demand; an empty one is one empty fragment.
+    fn put_record(&mut self, payload: &[u8], out: &mut Vec<u8>) {
+        let recyclable = if self.recyclable { fragment_type::RECYCLABLE_FULL - 1 } else { 0 };
+        let mut rest = payload;
+        let mut is_first = true;
+        loop {
+            if self.room() < self.header_length() {
+                self.put_zeros(self.room(), out);
+            }
+            let room = self.room() - self.header_length();
+            let (fragment, after) = rest.split_at_checked(room).unwrap_or((rest, &[]));
+            let kind = match (is_first, after.is_empty()) {
+                (true, true) => fragment_type::FULL,
+                (true, false) => fragment_type::FIRST,
+                (false, false) => fragment_type::MIDDLE,
+                (false, true) => fragment_type::LAST,
+            };
+            self.put_fragment(recyclable + kind, fragment, out);
+            if after.is_empty() {
+                return;
+            }
+            (rest, is_first) = (after, false);
+        }
+    }
+
+    fn put_fragment(&mut self, kind: u8, payload: &[u8], out: &mut Vec<u8>) {
+        let start = out.len();
+        self.begin_fragment(kind, out);
+        out.extend_from_slice(payload);
+        self.end_fragment(start, out);
+    }
+
+    /// Appends a header whose checksum and length [`Writer::end_fragment`] fills in.
+    fn begin_fragment(&self, kind: u8, out: &mut Vec<u8>) {
+        out.extend_from_slice(&[0, 0, 0, 0, 0, 0, kind]);
+        if fragment_type::is_recyclable(kind) {
+            put_fixed32(out, self.log_number);
+        }
+    }
+
+    /// Completes the fragment that stands in `out` from `start` to the end.
+    fn end_fragment(&mut self, start: usize, out: &mut [u8]) {
+        let Some((header, covered)) =
+            out.get_mut(start..).and_then(|fragment| fragment.split_at_mut_checked(6))
+        else {
+            return;
+        };
+        let header_length = match covered.first() {
+            Some(&kind) if fragment_type::is_recyclable(kind) => RECYCLABLE_HEADER_LENGTH,
+            _ => HEADER_LENGTH,
+        };
+        let payload_length = (6 + covered.len()).saturating_sub(header_length);
+        let crc = mask_crc(crc32c::crc32c(covered)).to_le_bytes();
+        let length = (payload_length as u16).to_le_bytes();
+        for (target, byte) in header.iter_mut().zip(crc.into_iter().chain(length)) {
+            *target = byte;
+        }
+        self.offset += (6 + covered.len()) as u64;
+    }
+}

@@ -1,0 +1,378 @@
+//! Record logs: read as RocksDB wrote them, written as RocksDB writes them.
+
+use std::collections::BTreeSet;
+
+use tailwater_format::batch::{BatchReader, RecordKind};
+use tailwater_format::log::{
+    BLOCK_LENGTH, BlockSource, DamageReason, Event, PADDING_TYPE, PredecessorWal, RecordReader,
+    RecoveryMode, Skipped, SkippedReason, SliceSource, Stale, Torn, TornReason, Verdict, Writer,
+};
+
+use crate::support;
+
+/// Five puts, the second of which runs into the second block.
+pub(crate) const PLAIN: &[u8] = include_bytes!("data/plain.log");
+/// The same puts, compressed in a recyclable log, after a record about the (missing) log before.
+const RECYCLABLE_ZSTD: &[u8] = include_bytes!("data/recyclable-zstd.log");
+/// Three puts in a file that twelve of the same length were in before.
+pub(crate) const STALE: &[u8] = include_bytes!("data/stale.log");
+/// A predecessor record and three puts in a file that twelve were in before, none of them where a put ends.
+pub(crate) const STALE_UNALIGNED: &[u8] = include_bytes!("data/stale-unaligned.log");
+/// Three compressed puts in a file that twelve were in before, none of them where a put ends.
+pub(crate) const STALE_ZSTD: &[u8] = include_bytes!("data/stale-zstd.log");
+
+/// The lengths of the values of [`PLAIN`] and [`RECYCLABLE_ZSTD`].
+const SPANNING: [usize; 5] = [10, 32600, 60, 0, 300];
+
+/// Where the last record that counts ends in [`STALE`] and in [`STALE_UNALIGNED`].
+const STALE_END: u64 = 390;
+const STALE_UNALIGNED_END: u64 = 248;
+
+/// The value of `length` bytes that was put under `key<number>`: bytes of a xorshift generator.
+pub(crate) fn value(number: u64, length: usize) -> Vec<u8> {
+    let mut state = (number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 56) as u8
+    };
+    (0..length).map(|_| next()).collect()
+}
+
+/// A fragment with a right checksum, whatever else it is.
+pub(crate) fn fragment(kind: u8, payload: &[u8], log_number: u32) -> Vec<u8> {
+    let mut covered = vec![kind];
+    if matches!(kind, 5..=8 | 11 | 131) {
+        covered.extend_from_slice(&log_number.to_le_bytes());
+    }
+    covered.extend_from_slice(payload);
+    let crc = crc32c::crc32c(&covered).rotate_right(15).wrapping_add(0xa282_ead8);
+    let mut bytes = crc.to_le_bytes().to_vec();
+    bytes.extend_from_slice(&(payload.len() as u16).to_le_bytes());
+    bytes.extend_from_slice(&covered);
+    bytes
+}
+
+/// Everything that a log holds before its end.
+#[derive(Debug, Default, PartialEq)]
+struct Log {
+    records: Vec<(Vec<u8>, u64, u64)>,
+    /// Events that are no records.
+    others: Vec<String>,
+    skipped: Vec<Skipped>,
+    torn: Option<Torn>,
+    stale: Vec<Stale>,
+    damage: Vec<DamageReason>,
+    predecessor: Option<PredecessorWal>,
+}
+
+fn read(bytes: &[u8], log_number: u64) -> Log {
+    let mut reader = RecordReader::new(SliceSource::new(bytes), log_number);
+    let mut log = Log::default();
+    loop {
+        let Ok(event) = reader.next_event();
+        match event {
+            Event::Record(record) => {
+                log.records.push((record.payload.to_vec(), record.start, record.end));
+                continue;
+            }
+            Event::Predecessor(predecessor) => log.predecessor = Some(predecessor),
+            Event::TimestampSizes(_) => {}
+            Event::Skipped(skipped) => log.skipped.push(skipped),
+            Event::Torn(torn) => log.torn = Some(torn),
+            Event::Stale(stale) => log.stale.push(stale),
+            Event::Damage(damage) => log.damage.push(damage.reason),
+            Event::End => break,
+        }
+        log.others.push(format!("{event:?}"));
+    }
+    assert_eq!(reader.offset(), bytes.len() as u64);
+    assert_eq!(reader.next_event(), Ok(Event::End));
+    log
+}
+
+/// The records that `mode` recovers from a log, and what ends it.
+pub(crate) fn recover(bytes: &[u8], log_number: u64, mode: RecoveryMode) -> (usize, Verdict) {
+    let mut reader = RecordReader::new(SliceSource::new(bytes), log_number);
+    let mut records = 0;
+    loop {
+        let Ok(event) = reader.next_event();
+        records += usize::from(matches!(event, Event::Record(_)));
+        match mode.verdict(&event) {
+            Verdict::Continue => {}
+            verdict => return (records, verdict),
+        }
+    }
+}
+
+/// Checks that the records are puts of these numbers and value lengths.
+fn assert_puts(log: &Log, puts: &[(u64, usize)]) {
+    assert_eq!(log.records.len(), puts.len());
+    for ((payload, start, end), (number, length)) in log.records.iter().zip(puts) {
+        assert!(start < end);
+        let records: Vec<_> = BatchReader::new(payload).unwrap().map(Result::unwrap).collect();
+        assert_eq!(records.len(), 1);
+        assert_eq!(records[0].kind, RecordKind::Put);
+        assert_eq!(records[0].key, format!("k{number:03}").as_bytes());
+        assert_eq!(records[0].value, value(*number, *length));
+    }
+}
+
+fn spanning_puts() -> Vec<(u64, usize)> {
+    (0..).zip(SPANNING).collect()
+}
+
+#[test]
+fn plain_records_read_back_with_their_places() {
+    let log = read(PLAIN, 4);
+    assert_puts(&log, &spanning_puts());
+    assert_eq!(log.others, Vec::<String>::new());
+    let mut end = 0;
+    for (_, record_start, record_end) in &log.records {
+        assert_eq!(*record_start, end);
+        end = *record_end;
+    }
+    assert_eq!(end, PLAIN.len() as u64);
+}
+
+#[test]
+fn compressed_and_recyclable_records_read_back() {
+    let log = read(RECYCLABLE_ZSTD, 4);
+    assert_puts(&log, &spanning_puts());
+    assert_eq!(log.others, Vec::<String>::new());
+    // Any other log's number makes the whole of it stale.
+    let other = read(RECYCLABLE_ZSTD, 5);
+    assert_eq!(other.records, Vec::new());
+    assert!(!other.stale.is_empty());
+}
+
+#[test]
+fn records_are_written_byte_for_byte_as_rocksdb_writes_them() {
+    let mut out = Vec::new();
+    let mut writer = Writer::new(4, false);
+    for (payload, _, _) in read(PLAIN, 4).records {
+        writer.add_record(&payload, &mut out).unwrap();
+        assert_eq!(writer.offset(), out.len() as u64);
+    }
+    assert_eq!(out, PLAIN);
+
+    let stale = read(STALE_UNALIGNED, 10);
+    out.clear();
+    let mut writer = Writer::new(10, true);
+    writer.add_predecessor(stale.predecessor.unwrap(), &mut out);
+    for (payload, _, _) in stale.records {
+        writer.add_record(&payload, &mut out).unwrap();
+    }
+    assert_eq!(out, &STALE_UNALIGNED[..STALE_UNALIGNED_END as usize]);
+}
+
+#[test]
+fn what_an_earlier_use_of_the_file_left_behind_is_stale() {
+    let log = read(STALE, 10);
+    assert_puts(&log, &[(30, 100), (31, 100), (32, 100)]);
+    assert_eq!(log.stale[0], Stale { offset: STALE_END, dropped: 0, in_record: false });
+    assert_eq!(log.stale.len(), 9);
+    for (mode, verdict) in [
+        (RecoveryMode::TolerateCorruptedTailRecords, Verdict::End),
+        (RecoveryMode::AbsoluteConsistency, Verdict::End),
+        (RecoveryMode::PointInTime, Verdict::StopReplay),
+        (RecoveryMode::SkipAnyCorruptedRecords, Verdict::End),
+    ] {
+        assert_eq!(recover(STALE, 10, mode), (3, verdict), "{mode:?}");
+    }
+}
+
+#[test]
+fn a_record_cut_off_by_a_new_one_is_damage_that_may_be_stale() {
+    let puts = [(30, 40), (31, 41), (32, 42)];
+    let log = read(STALE_UNALIGNED, 10);
+    assert_puts(&log, &puts);
+    let predecessor = PredecessorWal { log_number: 8, size: 115, last_sequence: 13 };
+    assert_eq!(log.predecessor, Some(predecessor));
+    assert_puts(&read(STALE_ZSTD, 10), &puts);
+    for bytes in [STALE_UNALIGNED, STALE_ZSTD] {
+        // Random bytes where a header should be: whatever is wrong with them, the modes for recycled logs open.
+        for mode in [RecoveryMode::PointInTime, RecoveryMode::SkipAnyCorruptedRecords] {
+            let (records, verdict) = recover(bytes, 10, mode);
+            assert_eq!((records, verdict == Verdict::Fail), (3, false), "{mode:?}");
+        }
+    }
+}
+
+#[test]
+fn every_truncation_is_a_whole_prefix_and_a_torn_tail() {
+    let whole = read(PLAIN, 4);
+    for length in (0..1000).chain(32_600..PLAIN.len()) {
+        let log = read(&PLAIN[..length], 4);
+        let complete = whole.records.iter().filter(|(_, _, end)| *end <= length as u64).count();
+        assert_eq!(log.records, whole.records[..complete], "{length}");
+        let end = log.records.last().map_or(0, |(_, _, end)| *end);
+        assert_eq!(log.torn.is_some(), end != length as u64, "{length}");
+        assert_eq!(log.damage, Vec::new());
+        assert!(log.torn.is_none_or(|torn| torn.offset >= end));
+    }
+}
+
+#[test]
+fn a_flipped_bit_costs_only_the_records_of_its_block() {
+    let whole = read(PLAIN, 4);
+    for at in (0..700).chain(32_700..PLAIN.len()) {
+        let mut bytes = PLAIN.to_vec();
+        bytes[at] ^= 0x10;
+        let log = read(&bytes, 4);
+        let before = whole.records.iter().filter(|(_, _, end)| *end <= at as u64).count();
+        assert!(log.records.starts_with(&whole.records[..before]), "{at}");
+        assert!(log.records.len() < whole.records.len(), "{at}");
+        assert!(!log.damage.is_empty() || log.torn.is_some(), "{at}: {log:?}");
+    }
+}
+
+#[test]
+fn unwritten_space_is_passed_over() {
+    let mut bytes = PLAIN.to_vec();
+    bytes.resize(5 * BLOCK_LENGTH, 0);
+    let log = read(&bytes, 4);
+    assert_puts(&log, &spanning_puts());
+    assert_eq!(log.skipped.len(), 4);
+    assert!(log.skipped.iter().all(|skipped| skipped.reason == SkippedReason::Zeros));
+    for rest in 1..7 {
+        let mut bytes = PLAIN.to_vec();
+        bytes.resize(PLAIN.len() + rest, 0);
+        let torn = read(&bytes, 4).torn.unwrap();
+        assert_eq!((torn.reason, torn.dropped), (TornReason::ZeroPadding, rest as u64));
+    }
+}
+
+#[test]
+fn records_of_other_types_are_ignored_refused_or_surfaced() {
+    let fragment = |kind: u8, payload: &[u8]| fragment(kind, payload, 1);
+    let read = |kind: u8, payload: &[u8]| read(&fragment(kind, payload), 1);
+    for kind in 12..130 {
+        let log = read(kind, b"payload");
+        match kind & 0x80 {
+            0 => assert_eq!(log.damage, [DamageReason::UnknownType(kind)]),
+            _ => assert_eq!(log.skipped[0].reason, SkippedReason::Ignorable(kind)),
+        }
+    }
+    assert_eq!(read(0, b"x").damage, [DamageReason::UnknownType(0)]);
+    assert_eq!(read(10, &[1, 0, 0, 0, 8, 0]).others.len(), 1);
+    assert_eq!(read(10, &[1, 0, 0, 0, 0, 0]).damage, [DamageReason::TimestampSizesMalformed]);
+    assert_eq!(read(10, &[1]).damage, [DamageReason::TimestampSizesMalformed]);
+    assert_eq!(read(130, &[1]).damage, [DamageReason::PredecessorMalformed]);
+    assert_eq!(read(9, &[7, 0, 0, 0]).others, Vec::<String>::new());
+    assert_eq!(read(9, &[4, 0, 0, 0]).damage, [DamageReason::CompressionUnsupported(4)]);
+    assert_eq!(read(4, b"x").damage, [DamageReason::MissingStart]);
+    let mut interrupted = fragment(2, b"first");
+    interrupted.extend(fragment(1, b"full"));
+    let log = self::read(&interrupted, 1);
+    assert_eq!((log.damage, log.records.len()), (vec![DamageReason::MissingEnd], 1));
+    let mut interrupted = fragment(2, b"first");
+    interrupted.extend(fragment(PADDING_TYPE, b""));
+    interrupted.extend(fragment(4, b"last"));
+    let log = self::read(&interrupted, 1);
+    assert_eq!((log.damage, log.records.len()), (vec![DamageReason::MissingStart], 0));
+}
+
+#[test]
+fn padding_fills_every_gap_and_is_never_seen() {
+    // An incompressible record of every length over a page leaves every gap, in a page inside a block and in its last.
+    for (compressed, recyclable) in [(false, false), (false, true), (true, false), (true, true)] {
+        let noise = value(7, 8192);
+        for lead in [0, 24_000] {
+            let mut gaps = BTreeSet::new();
+            for length in 4000..8096 {
+                let mut out = Vec::new();
+                let mut writer = if compressed {
+                    Writer::new_compressed(9, recyclable, &mut out).unwrap()
+                } else {
+                    Writer::new(9, recyclable)
+                };
+                let lead = value(8, lead);
+                writer.add_record(&lead, &mut out).unwrap();
+                writer.add_record(&noise[..length], &mut out).unwrap();
+                gaps.insert(writer.offset().next_multiple_of(4096) - writer.offset());
+                let unpadded = out.len();
+                writer.pad(&mut out);
+                assert_eq!(writer.offset(), out.len() as u64);
+                assert!(out.len().is_multiple_of(4096), "{length}");
+                assert!(out.len() < unpadded + 4096 + 15);
+                writer.add_record(b"after", &mut out).unwrap();
+                let log = read(&out, 9);
+                let payloads: Vec<&[u8]> =
+                    log.records.iter().map(|(payload, _, _)| &payload[..]).collect();
+                assert_eq!(payloads, [&lead[..], &noise[..length], b"after"], "{length}");
+                assert_eq!(log.skipped.len(), log.others.len());
+            }
+            assert_eq!(gaps.len(), 4096, "{compressed} {recyclable} {lead}");
+        }
+    }
+}
+
+#[test]
+fn random_records_round_trip_in_every_kind_of_log() {
+    let mut random = support::random();
+    for round in 0..40 {
+        let (compressed, recyclable) = (round & 1 != 0, round & 2 != 0);
+        let mut out = Vec::new();
+        let mut writer = if compressed {
+            Writer::new_compressed(round, recyclable, &mut out).unwrap()
+        } else {
+            Writer::new(round, recyclable)
+        };
+        let mut expected = Vec::new();
+        for number in 0..60 {
+            let length =
+                if random.u8(..) < 20 { random.usize(..100_000) } else { random.usize(..900) };
+            let payload =
+                if random.bool() { value(number, length) } else { vec![number as u8; length] };
+            writer.add_record(&payload, &mut out).unwrap();
+            expected.push(payload);
+            if random.u8(..) < 40 {
+                writer.pad(&mut out);
+                assert!(writer.offset().is_multiple_of(4096));
+            }
+        }
+        let log = read(&out, round);
+        let found: Vec<Vec<u8>> = log.records.into_iter().map(|(payload, _, _)| payload).collect();
+        assert_eq!(found, expected);
+        assert_eq!(log.skipped.len(), log.others.len());
+    }
+}
+
+/// A source that breaks after some blocks.
+struct Broken(usize);
+
+impl BlockSource for Broken {
+    type Error = &'static str;
+
+    fn fill(&mut self, block: &mut [u8]) -> Result<usize, Self::Error> {
+        self.0 = self.0.checked_sub(1).ok_or("broken")?;
+        block.fill(0);
+        Ok(block.len())
+    }
+}
+
+#[test]
+fn a_source_that_fails_is_passed_on() {
+    let mut reader = RecordReader::new(Broken(2), 1);
+    assert!(matches!(reader.next_event(), Ok(Event::Skipped(_))));
+    assert!(matches!(reader.next_event(), Ok(Event::Skipped(_))));
+    assert_eq!(reader.next_event(), Err("broken"));
+}
+
+#[test]
+fn no_bytes_make_the_reader_panic() {
+    let mut random = support::random();
+    for log in [PLAIN, RECYCLABLE_ZSTD, STALE, STALE_UNALIGNED, STALE_ZSTD] {
+        support::damage(&log[..log.len().min(400)], |bytes| read(bytes, 10).records.len());
+        for _ in 0..300 {
+            let mut bytes = log.to_vec();
+            for _ in 0..random.usize(1..20) {
+                let at = random.usize(..bytes.len());
+                bytes[at] = random.u8(..);
+            }
+            read(&bytes, 4);
+        }
+    }
+}

@@ -15,6 +15,7 @@ pub mod key;
 pub mod table;
 pub mod log;
 pub mod varint;
+pub mod version_edit;
 
 pub use comparator::Comparator;
 pub use error::{Error, Result};

@@ -9,4 +9,6 @@ mod log_recovery;
 #[cfg(test)]
 mod support;
 #[cfg(test)]
+mod version_edit;
+#[cfg(test)]
 mod write_batch;

@@ -1,0 +1,152 @@
+//! The field that says how far a subcompaction came, so that it can go on where it was interrupted.
+//!
+//! It and its parts are `(custom tag: varint32, field: slice)*, 1`. A custom tag with bit 16 set may be ignored; any
+//! other must be known.
+
+use super::{NewFile, field, put_field, put_number_field, tag};
+use crate::varint::{Reader, put_length_prefixed, put_varint32};
+use crate::{Error, Result};
+
+/// Set in custom tags that may be ignored.
+const IGNORABLE: u32 = 1 << 16;
+
+/// Ends the custom fields.
+const END: u32 = 1;
+
+mod custom {
+    pub(super) const NEXT_KEY: u32 = 2;
+    pub(super) const INPUT_RECORDS: u32 = 3;
+    pub(super) const OUTPUT_LEVEL: u32 = 4;
+    pub(super) const PROXIMAL_LEVEL: u32 = 5;
+}
+
+mod level_custom {
+    pub(super) const OUTPUT_FILES: u32 = 2;
+    pub(super) const OUTPUT_RECORDS: u32 = 3;
+}
+
+/// What a subcompaction wrote to one level since its progress was last recorded.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LevelProgress {
+    /// How many records were written to the level in all.
+    pub output_records: u64,
+    /// The tables finished since; their levels say nothing. Without any the level is not recorded.
+    pub output_files: Vec<NewFile>,
+}
+
+/// How far a subcompaction came.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SubcompactionProgress {
+    /// The internal key that comes next; empty if none was reached.
+    pub next_key: Vec<u8>,
+    /// How many records were read.
+    pub input_records: u64,
+    /// What was written to the output level.
+    pub output_level: LevelProgress,
+    /// What was written to the level before it, which takes recent data.
+    pub proximal_level: LevelProgress,
+}
+
+impl SubcompactionProgress {
+    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self> {
+        let mut progress = Self::default();
+        loop {
+            let what = "progress of a subcompaction";
+            match reader.varint32(what)? {
+                END => return Ok(progress),
+                custom::NEXT_KEY => progress.next_key = reader.length_prefixed(what)?.to_vec(),
+                custom::INPUT_RECORDS => {
+                    progress.input_records = field(reader, what, |field| field.varint64(what))?;
+                }
+                custom::OUTPUT_LEVEL => {
+                    progress.output_level = field(reader, what, LevelProgress::decode)?;
+                }
+                custom::PROXIMAL_LEVEL => {
+                    progress.proximal_level = field(reader, what, LevelProgress::decode)?;
+                }
+                tag => skip(reader, tag)?,
+            }
+        }
+    }
+
+    pub(super) fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
+        if !self.next_key.is_empty() {
+            put_field(out, custom::NEXT_KEY, &self.next_key);
+        }
+        put_number_field(out, custom::INPUT_RECORDS, self.input_records);
+        for (tag, level) in [
+            (custom::OUTPUT_LEVEL, &self.output_level),
+            (custom::PROXIMAL_LEVEL, &self.proximal_level),
+        ] {
+            if !level.output_files.is_empty() {
+                let mut field = Vec::new();
+                level.encode(&mut field)?;
+                put_field(out, tag, &field);
+            }
+        }
+        put_varint32(out, END);
+        Ok(())
+    }
+}
+
+impl LevelProgress {
+    fn decode(reader: &mut Reader<'_>) -> Result<Self> {
+        let mut progress = Self::default();
+        loop {
+            let what = "progress in a level";
+            match reader.varint32(what)? {
+                END => return Ok(progress),
+                level_custom::OUTPUT_RECORDS => {
+                    progress.output_records = field(reader, what, |field| field.varint64(what))?;
+                }
+                level_custom::OUTPUT_FILES => {
+                    progress.output_files = field(reader, what, decode_files)?;
+                }
+                tag => skip(reader, tag)?,
+            }
+        }
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
+        if self.output_records > 0 {
+            put_number_field(out, level_custom::OUTPUT_RECORDS, self.output_records);
+        }
+        let mut files = Vec::new();
+        put_varint32(&mut files, self.output_files.len() as u32);
+        for file in &self.output_files {
+            let mut field = Vec::new();
+            file.encode(None, &mut field)?;
+            put_length_prefixed(&mut files, &field);
+        }
+        put_field(out, level_custom::OUTPUT_FILES, &files);
+        put_varint32(out, END);
+        Ok(())
+    }
+}
+
+fn decode_files(reader: &mut Reader<'_>) -> Result<Vec<NewFile>> {
+    let what = "output file of a subcompaction";
+    let count = reader.varint32(what)?;
+    let mut files = Vec::new();
+    for _ in 0..count {
+        files.push(field(reader, what, |field| {
+            let start = field.offset();
+            match field.varint32(what)? {
+                tag::NEW_FILE_4 => NewFile::decode_4(field, &mut None),
+                found => {
+                    let expected = format!("tag {}", tag::NEW_FILE_4);
+                    Err(Error::corruption(what, start, expected, found.to_string()))
+                }
+            }
+        })?);
+    }
+    Ok(files)
+}
+
+fn skip(reader: &mut Reader<'_>, tag: u32) -> Result<()> {
+    if tag & IGNORABLE == 0 {
+        return Err(Error::unsupported(format!("field {tag} of a subcompaction's progress")));
+    }
+    reader.length_prefixed("ignorable field of a subcompaction's progress")?;
+    Ok(())
+}

@@ -1,0 +1,47 @@
+//! The field that says that a log was begun or synced. Source: `db/wal_edit.cc`.
+
+use crate::varint::{Reader, put_varint32, put_varint64};
+use crate::{Error, Result};
+
+/// Ends the tagged parts of the field.
+const END: u32 = 1;
+
+/// Precedes the synced length.
+const SYNCED_SIZE: u32 = 2;
+
+/// A log that was begun or synced.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WalAddition {
+    /// The number in the log's name.
+    pub log_number: u64,
+    /// How many bytes of it were synced; `None` for a log that was begun.
+    pub synced_size: Option<u64>,
+}
+
+impl WalAddition {
+    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self> {
+        let mut addition = Self { log_number: reader.varint64("log number")?, synced_size: None };
+        loop {
+            match reader.varint32("tag in the addition of a log")? {
+                END => return Ok(addition),
+                SYNCED_SIZE => {
+                    let size = reader.varint64("synced size of a log")?;
+                    // The highest number is how a size that is not known is kept in memory.
+                    addition.synced_size = Some(size).filter(|&size| size != u64::MAX);
+                }
+                tag => {
+                    return Err(Error::unsupported(format!("tag {tag} in the addition of a log")));
+                }
+            }
+        }
+    }
+
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        put_varint64(out, self.log_number);
+        if let Some(size) = self.synced_size {
+            put_varint32(out, SYNCED_SIZE);
+            put_varint64(out, size);
+        }
+        put_varint32(out, END);
+    }
+}

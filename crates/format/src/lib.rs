@@ -11,11 +11,14 @@ pub mod comparator;
 pub mod compress;
 mod error;
 pub mod file_name;
+pub mod filter;
+pub mod hash;
 pub mod key;
 pub mod table;
 pub mod log;
 pub mod varint;
 pub mod version_edit;
+mod xxph3;
 
 pub use comparator::Comparator;
 pub use error::{Error, Result};

@@ -1,0 +1,170 @@
+//! FastLocalBloom: a Bloom filter whose probes for a key all lie in one cache line, of tables from `format_version` 5
+//! on.
+//!
+//! The lower half of a key's hash chooses the line. The upper half is multiplied by the golden ratio before each probe
+//! but the first, and its top nine bits are the bit in the line. Source: `util/bloom_impl.h`,
+//! `table/block_based/filter_policy.cc`.
+
+use crate::hash::{fast_range32, hash64};
+
+use super::METADATA_LENGTH;
+
+/// The length of a line in bytes.
+const LINE: usize = 64;
+/// The most bytes of lines that a filter can have.
+const MAX_LENGTH: u64 = 0xffff_ffc0;
+/// The golden ratio's fraction in 32 bits.
+const GOLDEN_RATIO: u32 = 0x9e37_79b9;
+
+/// The parameters of such a filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FastLocalBloom {
+    lines: u32,
+    probes: u32,
+}
+
+impl FastLocalBloom {
+    /// The filter of `length` bytes of lines whose third byte of metadata is `probes`, if its meaning is known.
+    pub(super) fn new(length: usize, probes: u8) -> Option<Self> {
+        let lines = u32::try_from(length / LINE).ok().filter(|&lines| lines > 0)?;
+        (1..=30).contains(&probes).then_some(Self { lines, probes: probes.into() })
+    }
+
+    /// The line of a key in `block`.
+    #[inline(always)]
+    fn line<'a>(&self, block: &'a [u8], hash: u64) -> Option<&'a [u8; LINE]> {
+        let start = fast_range32(hash as u32, self.lines) as usize * LINE;
+        block.get(start..)?.first_chunk()
+    }
+
+    #[inline]
+    pub(super) fn may_contain(&self, block: &[u8], hash: u64) -> bool {
+        let Some(line) = self.line(block, hash) else { return true };
+        let mut state = (hash >> 32) as u32;
+        for _ in 0..self.probes {
+            if !probe(line, state) {
+                return false;
+            }
+            state = state.wrapping_mul(GOLDEN_RATIO);
+        }
+        true
+    }
+
+    /// The same in a form that the processor runs ahead of: nothing waits for the outcome of a probe.
+    #[inline]
+    pub(super) fn may_contain_without_branches(&self, block: &[u8], hash: u64) -> bool {
+        let Some(line) = self.line(block, hash) else { return true };
+        let mut state = (hash >> 32) as u32;
+        let mut found = true;
+        for _ in 0..self.probes {
+            found &= probe(line, state);
+            state = state.wrapping_mul(GOLDEN_RATIO);
+        }
+        found
+    }
+}
+
+/// Whether the bit of a line that the top nine bits of `state` name is set.
+#[inline(always)]
+fn probe(line: &[u8; LINE], state: u32) -> bool {
+    let byte = line.get((state >> 26) as usize).copied().unwrap_or_default();
+    byte >> (state >> 23 & 7) & 1 != 0
+}
+
+/// How many probes are best at so many thousandths of a bit for each key.
+fn probes_for(millibits_per_key: u32) -> u32 {
+    /// Up to where one probe is best, up to where two are, and so on.
+    const BOUNDS: [u32; 12] =
+        [2_080, 3_580, 5_100, 6_640, 8_300, 10_070, 11_720, 14_001, 16_050, 18_300, 22_001, 25_501];
+    let fewer = BOUNDS.partition_point(|&bound| bound < millibits_per_key);
+    match millibits_per_key {
+        _ if fewer < BOUNDS.len() => fewer as u32 + 1,
+        ..=50_000 => (millibits_per_key - 1) / 2_000 - 1,
+        _ => 24,
+    }
+}
+
+/// Builds a FastLocalBloom filter block from the keys of a table or partition, added in their order.
+///
+/// The bytes are those that RocksDB makes of the same keys with `optimize_filters_for_memory` off. Memory: eight bytes
+/// for each key until the filter is finished.
+#[derive(Debug, Clone)]
+pub struct BloomBuilder {
+    millibits_per_key: u32,
+    hashes: Vec<u64>,
+    last_prefix: Option<u64>,
+}
+
+impl BloomBuilder {
+    /// A builder for so many thousandths of a bit for each key.
+    pub(super) fn new(millibits_per_key: u32) -> Self {
+        Self { millibits_per_key, hashes: Vec::new(), last_prefix: None }
+    }
+
+    /// Adds a key, or the prefix of one if only prefixes are filtered. A repetition of what was added just before is
+    /// not counted.
+    pub fn add(&mut self, key: &[u8]) {
+        let hash = hash64(key);
+        if self.hashes.last() != Some(&hash) {
+            self.hashes.push(hash);
+        }
+    }
+
+    /// Adds a key and its prefix, where both are filtered. Repetitions of the key or prefix before are not counted.
+    pub fn add_with_prefix(&mut self, key: &[u8], prefix: &[u8]) {
+        let (key, prefix) = (hash64(key), hash64(prefix));
+        let (last_key, last_prefix) = (self.hashes.last().copied(), self.last_prefix);
+        // The prefix first, so that the last hash is always that of a key.
+        if Some(prefix) != last_prefix && prefix != key && Some(prefix) != last_key {
+            self.hashes.push(prefix);
+        }
+        self.last_prefix = Some(prefix);
+        if Some(key) != last_key && Some(key) != last_prefix {
+            self.hashes.push(key);
+        }
+    }
+
+    /// How many keys and prefixes were added and counted.
+    pub fn num_entries(&self) -> usize {
+        self.hashes.len()
+    }
+
+    /// The length in bytes that the block of so many entries has; no entries make an empty block.
+    pub fn block_length(&self, entries: usize) -> usize {
+        if entries == 0 {
+            return 0;
+        }
+        let bits = (entries as u64).saturating_mul(self.millibits_per_key.into());
+        let length = bits.div_ceil(8_000).min(MAX_LENGTH).next_multiple_of(LINE as u64);
+        length as usize + METADATA_LENGTH
+    }
+
+    /// The filter block of everything added; the builder is empty again.
+    pub fn finish(&mut self) -> Vec<u8> {
+        self.last_prefix = None;
+        let length = self.block_length(self.hashes.len());
+        if length == 0 {
+            return Vec::new();
+        }
+        let probes = probes_for(self.millibits_per_key);
+        let mut block = vec![0; length];
+        let (lines, _) = block.as_chunks_mut::<LINE>();
+        let count = lines.len() as u32;
+        for hash in self.hashes.drain(..) {
+            let Some(line) = lines.get_mut(fast_range32(hash as u32, count) as usize) else {
+                continue;
+            };
+            let mut state = (hash >> 32) as u32;
+            for _ in 0..probes {
+                if let Some(byte) = line.get_mut((state >> 26) as usize) {
+                    *byte |= 1 << (state >> 23 & 7);
+                }
+                state = state.wrapping_mul(GOLDEN_RATIO);
+            }
+        }
+        if let Some(metadata) = block.last_chunk_mut::<METADATA_LENGTH>() {
+            *metadata = [0xff, 0, probes as u8, 0, 0];
+        }
+        block
+    }
+}

@@ -1,0 +1,46 @@
+//! The Bloom filter of tables below `format_version` 5: a 32-bit hash whose remainder chooses a cache line, and probes
+//! that step through the line by the hash rotated.
+//!
+//! The length of a line is that of the machine that wrote the filter, a power of two. Source: `util/bloom_impl.h`,
+//! `table/block_based/filter_policy.cc`.
+
+use crate::hash::legacy_bloom_hash;
+
+/// The parameters of such a filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct LegacyBloom {
+    lines: u32,
+    /// The length of a line in bytes, a power of two.
+    line: u32,
+    probes: u32,
+}
+
+impl LegacyBloom {
+    /// The filter of `length` bytes in so many lines, if they divide into them.
+    pub(super) fn new(length: usize, probes: u8, lines: u32) -> Option<Self> {
+        let length = u32::try_from(length).ok()?;
+        let line = length.checked_div(lines)?;
+        // A line's bits have to be numbered in 32 bits.
+        let whole = line.is_power_of_two() && line < 1 << 29 && line.checked_mul(lines)? == length;
+        whole.then_some(Self { lines, line, probes: probes.into() })
+    }
+
+    #[inline]
+    pub(super) fn may_contain(&self, block: &[u8], key: &[u8]) -> bool {
+        let mut hash = legacy_bloom_hash(key);
+        let start = (hash % self.lines) as usize * self.line as usize;
+        let Some(line) = block.get(start..).and_then(|rest| rest.get(..self.line as usize)) else {
+            return true;
+        };
+        let step = hash.rotate_right(17);
+        for _ in 0..self.probes {
+            let bit = hash & (self.line * 8 - 1);
+            let byte = line.get(bit as usize / 8).copied().unwrap_or_default();
+            if byte >> (bit % 8) & 1 == 0 {
+                return false;
+            }
+            hash = hash.wrapping_add(step);
+        }
+        true
+    }
+}

@@ -1,0 +1,148 @@
+//! Filters: which keys a table, or a part of it, surely does not hold.
+//!
+//! A filter block is the bits of one of three structures and five bytes that say which:
+//!
+//! ```text
+//! first byte   structure                then
+//! -1           FastLocalBloom           0, probes (lower 5 bits; upper 3 zero: lines of 64 bytes), 0, 0
+//! -2           Ribbon, 128 bits wide    seed, number of blocks in 24 bits, little-endian
+//! 1 to 127     legacy Bloom, that       number of lines in 32 bits, little-endian
+//!              many probes
+//! others       reserved: every key may be there
+//! ```
+//!
+//! A block of five bytes or fewer has no keys at all. Whatever cannot be made sense of answers that a key may be there,
+//! which costs a read and is never wrong; so there is nothing to refuse, and reading a filter cannot fail. The partitions
+//! of a partitioned filter are filter blocks of their own. Source: `table/block_based/filter_policy.cc`.
+
+mod bloom;
+mod legacy_bloom;
+mod policy;
+mod ribbon;
+
+use crate::hash::hash64;
+
+pub use bloom::BloomBuilder;
+pub use policy::{COMPATIBILITY_NAME, FilterKind, FilterPolicy};
+
+use bloom::FastLocalBloom;
+use legacy_bloom::LegacyBloom;
+use ribbon::Ribbon;
+
+/// The length of what stands behind the bits, in bytes.
+const METADATA_LENGTH: usize = 5;
+
+/// A key to be looked up in filters, hashed once for all of them.
+#[derive(Debug, Clone, Copy)]
+pub struct FilterKey<'a> {
+    key: &'a [u8],
+    hash: u64,
+}
+
+impl<'a> FilterKey<'a> {
+    /// Hashes a user key or a prefix.
+    #[inline]
+    pub fn new(key: &'a [u8]) -> Self {
+        Self { key, hash: hash64(key) }
+    }
+
+    /// The 64-bit hash.
+    #[inline]
+    pub fn hash(&self) -> u64 {
+        self.hash
+    }
+}
+
+/// Which structure a filter block is and its parameters, without the block: what to keep beside a cached block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FilterLayout(Layout);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Layout {
+    AlwaysTrue,
+    AlwaysFalse,
+    FastLocalBloom(FastLocalBloom),
+    Ribbon(Ribbon),
+    LegacyBloom(LegacyBloom),
+}
+
+impl FilterLayout {
+    /// Reads the last five bytes of a filter block.
+    pub fn parse(block: &[u8]) -> Self {
+        let Some((bits, metadata)) = block.split_last_chunk::<METADATA_LENGTH>() else {
+            return Self(Layout::AlwaysFalse);
+        };
+        if bits.is_empty() {
+            return Self(Layout::AlwaysFalse);
+        }
+        let [marker, a, b, c, d] = *metadata;
+        let layout = match marker {
+            0xff if a == 0 && c == 0 && d == 0 => {
+                FastLocalBloom::new(bits.len(), b).map(Layout::FastLocalBloom)
+            }
+            0xfe => {
+                let blocks = u32::from_le_bytes([b, c, d, 0]);
+                Ribbon::new(bits.len(), a, blocks).map(Layout::Ribbon)
+            }
+            1..=0x7f => {
+                let lines = u32::from_le_bytes([a, b, c, d]);
+                LegacyBloom::new(bits.len(), marker, lines).map(Layout::LegacyBloom)
+            }
+            _ => None,
+        };
+        Self(layout.unwrap_or(Layout::AlwaysTrue))
+    }
+}
+
+/// A filter block that can be asked. Asking allocates nothing; it may be shared between threads.
+#[derive(Debug, Clone, Copy)]
+pub struct FilterReader<'a> {
+    block: &'a [u8],
+    layout: FilterLayout,
+}
+
+impl<'a> FilterReader<'a> {
+    /// Reads the last five bytes of `block`, a filter block without its trailer.
+    #[inline]
+    pub fn parse(block: &'a [u8]) -> Self {
+        Self { block, layout: FilterLayout::parse(block) }
+    }
+
+    /// The same for a block whose layout was read before, without touching the block.
+    #[inline]
+    pub fn with_layout(block: &'a [u8], layout: FilterLayout) -> Self {
+        Self { block, layout }
+    }
+
+    /// Which structure it is, and its parameters.
+    pub fn layout(&self) -> FilterLayout {
+        self.layout
+    }
+
+    /// Whether `key` may be among the keys and prefixes that were added; false is certain.
+    #[inline]
+    pub fn may_contain(&self, key: &FilterKey<'_>) -> bool {
+        match &self.layout.0 {
+            Layout::FastLocalBloom(bloom) => bloom.may_contain(self.block, key.hash),
+            Layout::Ribbon(ribbon) => ribbon.may_contain(self.block, key.hash),
+            Layout::LegacyBloom(bloom) => bloom.may_contain(self.block, key.key),
+            Layout::AlwaysTrue => true,
+            Layout::AlwaysFalse => false,
+        }
+    }
+
+    /// Asks for several keys at once and calls `answer` with each key's place in `keys` and whether it may be there.
+    ///
+    /// The probes of one key do not wait for those of another, so that their cache misses overlap.
+    pub fn may_contain_each(&self, keys: &[FilterKey<'_>], mut answer: impl FnMut(usize, bool)) {
+        if let Layout::FastLocalBloom(bloom) = &self.layout.0 {
+            for (place, key) in keys.iter().enumerate() {
+                answer(place, bloom.may_contain_without_branches(self.block, key.hash));
+            }
+            return;
+        }
+        for (place, key) in keys.iter().enumerate() {
+            answer(place, self.may_contain(key));
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! The hash functions of the format, other than checksums.
+//!
+//! Source: `util/hash.cc`, `util/hash.h`, `util/fastrange.h`.
+
+use crate::xxph3::xxph3_64;
+
+/// The seed of legacy Bloom filters.
+const LEGACY_BLOOM_SEED: u32 = 0xbc9f_1d34;
+/// The seed of hash indexes in data blocks.
+const HASH_INDEX_SEED: u32 = 397;
+
+/// The 64-bit hash that filters know keys by: XXPH3, a preview of XXH3 that differs from the final one.
+#[inline]
+pub fn hash64(key: &[u8]) -> u64 {
+    xxph3_64(key)
+}
+
+/// The 32-bit hash of old: like MurmurHash 1, but with sign-extended bytes at the end.
+#[inline]
+pub fn hash32(key: &[u8], seed: u32) -> u32 {
+    const MULTIPLIER: u32 = 0xc6a4_a793;
+    let mut hash = seed ^ (key.len() as u32).wrapping_mul(MULTIPLIER);
+    let (words, rest) = key.as_chunks::<4>();
+    for word in words {
+        hash = hash.wrapping_add(u32::from_le_bytes(*word)).wrapping_mul(MULTIPLIER);
+        hash ^= hash >> 16;
+    }
+    if rest.is_empty() {
+        return hash;
+    }
+    for (at, &byte) in rest.iter().enumerate() {
+        // Sign-extended, as the first writers of this format had it.
+        hash = hash.wrapping_add((byte as i8 as u32) << (8 * at));
+    }
+    hash = hash.wrapping_mul(MULTIPLIER);
+    hash ^ hash >> 24
+}
+
+/// The hash of a key in legacy Bloom filters, those of tables below `format_version` 5.
+#[inline]
+pub fn legacy_bloom_hash(key: &[u8]) -> u32 {
+    hash32(key, LEGACY_BLOOM_SEED)
+}
+
+/// The hash of a user key in the hash index of a data block.
+#[inline]
+pub fn hash_index_hash(key: &[u8]) -> u32 {
+    hash32(key, HASH_INDEX_SEED)
+}
+
+/// Spreads a hash evenly over `0..range`, in order and without a division.
+#[inline(always)]
+pub const fn fast_range32(hash: u32, range: u32) -> u32 {
+    ((range as u64 * hash as u64) >> 32) as u32
+}
+
+/// Spreads a hash evenly over `0..range`, in order and without a division.
+#[inline(always)]
+pub const fn fast_range64(hash: u64, range: u64) -> u64 {
+    ((range as u128 * hash as u128) >> 64) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_old_hash_sign_extends_the_last_bytes() {
+        let cases: [(&[u8], u32); 6] = [
+            (b"", 0xbc9f_1d34),
+            (b"\x62", 0xef13_45c4),
+            (b"\xd0\x7a\x6e\xea\x56", 4_255_445_370),
+            (b"\x5c\x5e\xe1\xa0\x73\x81", 1_036_846_008),
+            (b"\x5c\xbe\x97\x75\x54\x9a\x52", 815_120_748),
+            (b"\x31\x1b\x98\x75\x96\x22\xd3\x9a", 469_635_402),
+        ];
+        for (key, hash) in cases {
+            assert_eq!(legacy_bloom_hash(key), hash, "{key:?}");
+        }
+        assert_eq!(hash_index_hash(b""), 397);
+    }
+
+    #[test]
+    fn ranges_are_filled_in_order() {
+        assert_eq!(fast_range32(0, 10), 0);
+        assert_eq!(fast_range32(u32::MAX, 10), 9);
+        assert_eq!(fast_range32(1 << 31, 10), 5);
+        assert_eq!(fast_range64(u64::MAX, 10), 9);
+        assert_eq!(fast_range64(1 << 63, 10), 5);
+        assert_eq!(fast_range64(u64::MAX, 1 << 40), (1 << 40) - 1);
+    }
+}

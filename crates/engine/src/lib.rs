@@ -1,4 +1,5 @@
 //! Tailwater.
 
+pub mod memtable;
 pub mod range_tombstone;
 pub mod epoch;

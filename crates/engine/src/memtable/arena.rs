@@ -1,0 +1,243 @@
+//! Memory that is handed out piece by piece and given back all at once.
+//!
+//! The arena is cut into shards, and a thread keeps to one of them, so that inserts of different threads rarely meet on
+//! a cache line. A shard hands out the space of its current chunk by adding to a counter. Where a piece does not fit,
+//! the shard gets a new chunk and the tail of the old one is left. Chunks grow with the arena, so that a small memtable
+//! is small and the tails stay a small part of a large one. A piece that would take up much of a chunk gets one of its
+//! own.
+//!
+//! Invariants: a chunk is given back only with the arena; pieces never overlap; every chunk is on the list that starts
+//! at `chunks`, whatever becomes of its shard. Nothing here waits for another thread.
+#![expect(unsafe_code, reason = "hands out raw memory; see the invariants above")]
+
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+/// What every piece is aligned to, in bytes.
+pub(super) const ALIGNMENT: usize = 8;
+
+/// What chunks are aligned to, in bytes: a cache line.
+const CHUNK_ALIGNMENT: usize = 64;
+
+const SMALLEST_CHUNK: usize = 4 << 10;
+const LARGEST_CHUNK: usize = 1 << 20;
+
+/// A new chunk takes one part in this many of what the arena holds.
+const GROWTH: usize = 8;
+
+/// A piece larger than one part in this many of a new chunk gets its own.
+const PIECES_PER_CHUNK: usize = 4;
+
+/// Memory for the entries of one memtable. Shared between threads.
+pub(super) struct Arena {
+    shards: Box<[Shard]>,
+    /// All chunks, the newest first.
+    chunks: AtomicPtr<Chunk>,
+    /// The bytes in all chunks, heads included.
+    allocated: AtomicUsize,
+}
+
+/// On a pair of cache lines of its own, because processors fetch them in pairs.
+#[repr(align(128))]
+struct Shard {
+    /// Null before the first piece.
+    current: AtomicPtr<Chunk>,
+}
+
+/// The head of a chunk; its space follows.
+#[repr(C)]
+struct Chunk {
+    older: *mut Chunk,
+    /// The bytes in the chunk, this head included.
+    size: usize,
+    /// The bytes handed out, this head included; beyond `size` where several threads found it full at once.
+    used: AtomicUsize,
+}
+
+impl Arena {
+    /// An empty arena. The number of shards is rounded up to a power of two.
+    pub(super) fn new(shards: usize) -> Self {
+        let shard = || Shard { current: AtomicPtr::new(ptr::null_mut()) };
+        Self {
+            shards: std::iter::repeat_with(shard).take(shards.next_power_of_two()).collect(),
+            chunks: AtomicPtr::new(ptr::null_mut()),
+            allocated: AtomicUsize::new(0),
+        }
+    }
+
+    /// All memory that the arena holds, in bytes.
+    pub(super) fn memory_usage(&self) -> usize {
+        self.allocated.load(Ordering::Relaxed) + size_of_val(&*self.shards)
+    }
+
+    /// Hands out `size` bytes, aligned to [`ALIGNMENT`], not initialised, valid as long as the arena. Any number will
+    /// do for `shard`; threads that use different ones do not disturb each other.
+    #[inline]
+    pub(super) fn allocate(&self, shard: usize, size: usize) -> NonNull<u8> {
+        let size = size.next_multiple_of(ALIGNMENT);
+        let shard = &self.shards[shard & (self.shards.len() - 1)];
+        loop {
+            let current = shard.current.load(Ordering::Acquire);
+            if let Some(piece) = Self::carve(current, size) {
+                return piece;
+            }
+            let chunk_size = self.next_chunk_size();
+            if size > chunk_size / PIECES_PER_CHUNK {
+                return self.allocate_alone(size);
+            }
+            self.replace(shard, current, chunk_size);
+        }
+    }
+
+    /// Takes a piece from the chunk, if it is not null and has room.
+    #[inline]
+    fn carve(chunk: *mut Chunk, size: usize) -> Option<NonNull<u8>> {
+        let chunk = NonNull::new(chunk)?;
+        // SAFETY: chunks live as long as the arena, and nobody has a mutable reference to one that others can reach.
+        let head = unsafe { chunk.as_ref() };
+        // Looking first leaves the room of a chunk to pieces that do fit.
+        if head.used.load(Ordering::Relaxed).checked_add(size)? > head.size {
+            return None;
+        }
+        let start = head.used.fetch_add(size, Ordering::Relaxed);
+        if start + size > head.size {
+            return None;
+        }
+        // SAFETY: `start + size` is within the chunk's allocation, and the counter gave this range to this call alone.
+        Some(unsafe { chunk.cast::<u8>().add(start) })
+    }
+
+    fn next_chunk_size(&self) -> usize {
+        let wanted = self.allocated.load(Ordering::Relaxed) / GROWTH;
+        wanted.next_power_of_two().clamp(SMALLEST_CHUNK, LARGEST_CHUNK)
+    }
+
+    /// A chunk with room for this piece only.
+    #[cold]
+    fn allocate_alone(&self, size: usize) -> NonNull<u8> {
+        let chunk = self.new_chunk(size_of::<Chunk>() + size, size_of::<Chunk>() + size);
+        // SAFETY: the chunk has `size` bytes behind its head, marked as used before anyone else could see it.
+        unsafe { chunk.cast::<u8>().add(size_of::<Chunk>()) }
+    }
+
+    /// Gives the shard a new chunk, unless another thread did since `full` was read.
+    #[cold]
+    fn replace(&self, shard: &Shard, full: *mut Chunk, size: usize) {
+        if shard.current.load(Ordering::Relaxed) != full {
+            return;
+        }
+        let chunk = self.new_chunk(size, size_of::<Chunk>());
+        // The loser of a race leaves its chunk unused. That takes two threads of one shard, and the winner's chunk will
+        // do for both; it is on the list and is given back with the rest.
+        let _ = shard.current.compare_exchange(
+            full,
+            chunk.as_ptr(),
+            Ordering::Release,
+            Ordering::Relaxed,
+        );
+    }
+
+    /// Gets `size` bytes from the system, of which `used` are taken, and puts them on the list.
+    fn new_chunk(&self, size: usize, used: usize) -> NonNull<Chunk> {
+        let layout = chunk_layout(size);
+        // SAFETY: the layout has the size of a chunk's head at least.
+        let Some(chunk) = NonNull::new(unsafe { alloc(layout) }) else {
+            handle_alloc_error(layout)
+        };
+        let chunk = chunk.cast::<Chunk>();
+        self.allocated.fetch_add(size, Ordering::Relaxed);
+        let mut older = self.chunks.load(Ordering::Relaxed);
+        loop {
+            // SAFETY: the memory is large and aligned enough, and nobody else can reach it yet.
+            unsafe { chunk.write(Chunk { older, size, used: AtomicUsize::new(used) }) };
+            match self.chunks.compare_exchange_weak(
+                older,
+                chunk.as_ptr(),
+                Ordering::Release,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return chunk,
+                Err(newest) => older = newest,
+            }
+        }
+    }
+}
+
+/// The layout of a chunk of that size, which is at least its head's and far below `isize::MAX`.
+fn chunk_layout(size: usize) -> Layout {
+    Layout::from_size_align(size, CHUNK_ALIGNMENT).unwrap_or_else(|_| Layout::new::<Chunk>())
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        let mut next = *self.chunks.get_mut();
+        while let Some(chunk) = NonNull::new(next) {
+            // SAFETY: the chunk is on the list once, and the arena is the last to know it.
+            unsafe {
+                let head = chunk.read();
+                next = head.older;
+                dealloc(chunk.as_ptr().cast(), chunk_layout(head.size));
+            }
+        }
+    }
+}
+
+// SAFETY: chunks are reached through atomics, and a piece is given to one caller only.
+unsafe impl Send for Arena {}
+// SAFETY: as above.
+unsafe impl Sync for Arena {}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn a_small_arena_is_small_and_a_large_one_wastes_little() {
+        let arena = Arena::new(4);
+        arena.allocate(0, 100);
+        assert!(arena.memory_usage() <= SMALLEST_CHUNK + 4 * size_of::<Shard>());
+        let wanted = 16 << 20;
+        for _ in 0..wanted / 160 {
+            arena.allocate(1, 160);
+        }
+        assert!(arena.memory_usage() > wanted);
+        assert!(arena.memory_usage() < wanted + wanted / GROWTH);
+    }
+
+    #[test]
+    fn a_large_piece_takes_no_more_than_itself() {
+        let arena = Arena::new(1);
+        let before = arena.memory_usage();
+        let piece = arena.allocate(0, 3 << 20);
+        assert_eq!(arena.memory_usage() - before, (3 << 20) + size_of::<Chunk>());
+        // SAFETY: the piece has that many bytes.
+        unsafe { piece.write_bytes(7, 3 << 20) };
+    }
+
+    #[test]
+    fn pieces_of_many_threads_do_not_overlap() {
+        let rounds = if cfg!(miri) { 50 } else { 5000 };
+        let arena = Arena::new(2);
+        let mut pieces: Vec<(usize, usize)> = thread::scope(|scope| {
+            let threads: Vec<_> = (0..4)
+                .map(|shard| {
+                    let arena = &arena;
+                    scope.spawn(move || {
+                        let sizes = (0..rounds).map(|round| 1 + (round * 37 + shard) % 700);
+                        let carve = |size| (arena.allocate(shard, size).addr().get(), size);
+                        sizes.map(carve).collect::<Vec<_>>()
+                    })
+                })
+                .collect();
+            threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+        });
+        pieces.sort_unstable();
+        for pair in pieces.windows(2) {
+            assert!(pair[0].0 + pair[0].1 <= pair[1].0);
+        }
+        assert!(pieces.iter().all(|(start, _)| start % ALIGNMENT == 0));
+    }
+}

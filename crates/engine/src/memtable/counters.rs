@@ -1,0 +1,112 @@
+//! What a memtable has taken in, counted by each writer for itself.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tailwater_format::key::{Sequence, ValueType};
+
+/// What a memtable has taken in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// All entries, deletions and range deletions too.
+    pub entries: u64,
+    /// Entries that delete one key.
+    pub deletions: u64,
+    /// Entries that delete a range of keys.
+    pub range_deletions: u64,
+    /// The bytes of the user keys, not counting the trailers.
+    pub key_bytes: u64,
+    /// The bytes of the values; of range deletions, the end keys.
+    pub value_bytes: u64,
+    /// The lowest and the highest sequence, if there are entries.
+    pub sequences: Option<(Sequence, Sequence)>,
+}
+
+/// Counters that one writer at a time, or many at once, add to while others read them.
+#[derive(Debug)]
+pub(super) struct LiveCounters {
+    entries: AtomicU64,
+    deletions: AtomicU64,
+    range_deletions: AtomicU64,
+    key_bytes: AtomicU64,
+    value_bytes: AtomicU64,
+    /// `Sequence::MAX` before the first entry.
+    smallest_sequence: AtomicU64,
+    largest_sequence: AtomicU64,
+}
+
+/// One entry, as far as it is counted.
+pub(super) struct Entry {
+    pub(super) sequence: Sequence,
+    pub(super) value_type: ValueType,
+    pub(super) key_length: usize,
+    pub(super) value_length: usize,
+}
+
+impl Default for LiveCounters {
+    fn default() -> Self {
+        Self {
+            entries: AtomicU64::new(0),
+            deletions: AtomicU64::new(0),
+            range_deletions: AtomicU64::new(0),
+            key_bytes: AtomicU64::new(0),
+            value_bytes: AtomicU64::new(0),
+            smallest_sequence: AtomicU64::new(Sequence::MAX),
+            largest_sequence: AtomicU64::new(0),
+        }
+    }
+}
+
+impl LiveCounters {
+    /// Counts an entry, for the only writer there is.
+    #[inline]
+    pub(super) fn record(&self, entry: &Entry) {
+        let add = |counter: &AtomicU64, by: u64| {
+            counter.store(counter.load(Ordering::Relaxed) + by, Ordering::Relaxed);
+        };
+        self.record_with(entry, add);
+        if entry.sequence < self.smallest_sequence.load(Ordering::Relaxed) {
+            self.smallest_sequence.store(entry.sequence, Ordering::Relaxed);
+        }
+        if entry.sequence > self.largest_sequence.load(Ordering::Relaxed) {
+            self.largest_sequence.store(entry.sequence, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts an entry, for one of several writers.
+    pub(super) fn record_shared(&self, entry: &Entry) {
+        self.record_with(entry, |counter, by| {
+            counter.fetch_add(by, Ordering::Relaxed);
+        });
+        self.smallest_sequence.fetch_min(entry.sequence, Ordering::Relaxed);
+        self.largest_sequence.fetch_max(entry.sequence, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    fn record_with(&self, entry: &Entry, add: impl Fn(&AtomicU64, u64)) {
+        add(&self.entries, 1);
+        add(&self.key_bytes, entry.key_length as u64);
+        add(&self.value_bytes, entry.value_length as u64);
+        match entry.value_type {
+            ValueType::Deletion | ValueType::SingleDeletion | ValueType::DeletionWithTimestamp => {
+                add(&self.deletions, 1)
+            }
+            ValueType::RangeDeletion => add(&self.range_deletions, 1),
+            _ => {}
+        }
+    }
+
+    /// Adds what has been counted to `sum`.
+    pub(super) fn add_to(&self, sum: &mut Counters) {
+        sum.entries += self.entries.load(Ordering::Relaxed);
+        sum.deletions += self.deletions.load(Ordering::Relaxed);
+        sum.range_deletions += self.range_deletions.load(Ordering::Relaxed);
+        sum.key_bytes += self.key_bytes.load(Ordering::Relaxed);
+        sum.value_bytes += self.value_bytes.load(Ordering::Relaxed);
+        let smallest = self.smallest_sequence.load(Ordering::Relaxed);
+        let largest = self.largest_sequence.load(Ordering::Relaxed);
+        if smallest <= largest {
+            let (low, high) = sum.sequences.unwrap_or((smallest, largest));
+            sum.sequences = Some((low.min(smallest), high.max(largest)));
+        }
+    }
+}

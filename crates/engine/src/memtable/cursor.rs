@@ -1,0 +1,128 @@
+//! A position in a memtable.
+//!
+//! A cursor keeps the address of a node and borrows the memtable only during a call, so that an owner can keep both
+//! beside each other. That is sound because nodes are neither moved nor given back before their memtable goes, and
+//! because an address is followed only after the memtable at hand has turned out to be the one it came from: each has a
+//! number that no other ever had.
+#![expect(unsafe_code, reason = "follows kept addresses of nodes; see above")]
+
+use tailwater_format::key;
+
+use super::MemTable;
+use super::skiplist::{Node, NodeAddress, SkipList, Splice, Target};
+
+/// A position in a memtable, among point entries; range deletions stand elsewhere.
+///
+/// Every call must be given the memtable that the cursor was last moved to a place in; anything else panics. Entries
+/// that are added meanwhile may or may not be seen. Nothing allocates.
+#[derive(Debug, Clone, Default)]
+pub struct Cursor {
+    /// Of the list that `path` is attached to; none where the cursor is not valid.
+    node: NodeAddress,
+    path: Splice,
+    /// Whether `path` is right before `node`.
+    path_leads_here: bool,
+}
+
+impl Cursor {
+    /// Whether the cursor stands on an entry.
+    #[inline]
+    pub fn valid(&self) -> bool {
+        self.node != NodeAddress::default()
+    }
+
+    /// The current entry's internal key; empty if the cursor is not valid.
+    #[inline]
+    pub fn key<'a>(&self, memtable: &'a MemTable) -> &'a [u8] {
+        self.node(&memtable.list).map_or(&[], Node::key)
+    }
+
+    /// The current entry's value; empty if the cursor is not valid.
+    #[inline]
+    pub fn value<'a>(&self, memtable: &'a MemTable) -> &'a [u8] {
+        self.node(&memtable.list).map_or(&[], Node::value)
+    }
+
+    /// Goes to the first entry that is not before the internal key.
+    pub fn seek(&mut self, memtable: &MemTable, internal_key: &[u8]) {
+        self.node = NodeAddress::default();
+        let list = &memtable.list;
+        let node = list.locate(&target(list, internal_key), &mut self.path.attach(list));
+        self.stand_on(node, true);
+    }
+
+    /// Goes to the last entry that is not behind the internal key.
+    pub fn seek_for_previous(&mut self, memtable: &MemTable, internal_key: &[u8]) {
+        self.node = NodeAddress::default();
+        let list = &memtable.list;
+        let target = target(list, internal_key);
+        let mut path = self.path.attach(list);
+        let node = match list.locate(&target, &mut path) {
+            Some(node) if list.is_at(node, &target) => Some(node),
+            behind => path.step_back(behind),
+        };
+        self.stand_on(node, true);
+    }
+
+    /// Goes to the first entry.
+    pub fn seek_to_first(&mut self, memtable: &MemTable) {
+        self.node = NodeAddress::default();
+        self.path.attach(&memtable.list);
+        self.stand_on(memtable.list.head().next(0), false);
+    }
+
+    /// Goes to the last entry.
+    pub fn seek_to_last(&mut self, memtable: &MemTable) {
+        self.node = NodeAddress::default();
+        let list = &memtable.list;
+        let mut path = self.path.attach(list);
+        list.locate_end(&mut path);
+        let node = path.step_back(None);
+        self.stand_on(node, true);
+    }
+
+    /// Goes to the next entry; behind the last the cursor is no longer valid. Does nothing if it is not.
+    #[inline]
+    pub fn next(&mut self, memtable: &MemTable) {
+        let next = self.node(&memtable.list).and_then(|node| node.next(0));
+        if let Some(following) = next.and_then(|next| next.next(0)) {
+            following.prefetch();
+        }
+        self.stand_on(next, false);
+    }
+
+    /// Goes to the entry before; before the first the cursor is no longer valid. Does nothing if it is not.
+    pub fn previous(&mut self, memtable: &MemTable) {
+        let list = &memtable.list;
+        let Some(node) = self.node(list) else { return };
+        let mut path = self.path.attach(list);
+        if !self.path_leads_here {
+            path.move_before(Some(node));
+        }
+        let previous = path.step_back(Some(node));
+        self.stand_on(previous, true);
+    }
+
+    #[inline]
+    fn stand_on(&mut self, node: Option<Node<'_>>, path_leads_here: bool) {
+        self.node = NodeAddress::of(node);
+        self.path_leads_here = path_leads_here;
+    }
+
+    #[inline]
+    fn node<'a>(&self, list: &'a SkipList) -> Option<Node<'a>> {
+        if !self.valid() {
+            return None;
+        }
+        // SAFETY: `node` is set only to nodes of the list that `path` was attached to, and cleared before `path` is
+        // attached to any other.
+        unsafe { self.path.node(list, self.node) }
+    }
+}
+
+/// The target for an internal key; one without a trailer is taken for a user key, and sorts behind all its versions.
+#[inline]
+fn target<'a>(list: &SkipList, internal_key: &'a [u8]) -> Target<'a> {
+    let (user_key, trailer) = key::split(internal_key).unwrap_or((internal_key, 0));
+    list.target(user_key, trailer)
+}

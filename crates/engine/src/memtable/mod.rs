@@ -1,0 +1,261 @@
+//! The memtable: what was written and is not in a table yet, sorted.
+//!
+//! Point entries stand in a [skiplist](skiplist) whose nodes lie in an [arena](arena); range deletions stand beside it,
+//! as fragments that are cut once after each change.
+//!
+//! Invariants:
+//! - Inserts of any number of threads and reads go on at once; no read waits for an insert, nor, but for a range
+//!   deletion, an insert for another.
+//! - An entry is in the memtable when [`MemTable::add`] returns; who learns of that through an acquire, for instance of
+//!   a published sequence number, sees it.
+//! - Nothing is removed or changed; all memory goes at once with the memtable.
+//!
+//! Order of steps for an owner: add, from any thread; publish the sequence; when the memtable is full, wait until the
+//! last writer has left, then flush it; drop it when the last reader has left. The memtable does not survive a crash:
+//! the WAL does.
+
+mod arena;
+mod counters;
+mod cursor;
+mod skiplist;
+mod sync;
+#[cfg(test)]
+mod tests;
+mod thread_slot;
+mod tombstones;
+mod versions;
+mod writer_slot;
+
+use std::fmt;
+use std::num::NonZero;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+
+use tailwater_format::Comparator;
+use tailwater_format::key::{Sequence, TRAILER_LENGTH, ValueType, pack_trailer};
+
+use crate::range_tombstone::{FragmentedRangeTombstones, RangeTombstone};
+use counters::{Entry, LiveCounters};
+use skiplist::{SkipList, Splice};
+use tombstones::Tombstones;
+use writer_slot::WriterSlot;
+
+pub use counters::Counters;
+pub use cursor::Cursor;
+pub use versions::{Finger, Version, Versions};
+
+/// The longest user key, in bytes.
+pub const MAX_KEY_LENGTH: usize = u32::MAX as usize - TRAILER_LENGTH;
+
+/// The longest value, in bytes.
+pub const MAX_VALUE_LENGTH: usize = u32::MAX as usize;
+
+/// No more writer slots than this, however many processors.
+const MAX_SLOTS: usize = 64;
+
+/// Why an entry was not added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Error {
+    /// An entry with the same key, sequence and type is there already. The sequence must be a new one.
+    Duplicate,
+    /// The key is longer than [`MAX_KEY_LENGTH`].
+    KeyTooLong,
+    /// The value is longer than [`MAX_VALUE_LENGTH`].
+    ValueTooLong,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Duplicate => "the memtable has an entry with this key, sequence and type",
+            Self::KeyTooLong => "the key is too long",
+            Self::ValueTooLong => "the value is too long",
+        })
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// A memtable. Shared between threads; every call may come from any of them at any time.
+pub struct MemTable {
+    list: SkipList,
+    tombstones: Tombstones,
+    slots: Box<[WriterSlot]>,
+    /// Counts for writers that found their slot taken, and for range deletions.
+    shared_counters: LiveCounters,
+    earliest_log_number: AtomicU64,
+}
+
+impl MemTable {
+    /// An empty memtable. It takes a few kilobytes.
+    pub fn new(comparator: Comparator) -> Self {
+        let slots = slot_count();
+        Self {
+            list: SkipList::new(comparator, slots),
+            tombstones: Tombstones::default(),
+            slots: std::iter::repeat_with(WriterSlot::default).take(slots).collect(),
+            shared_counters: LiveCounters::default(),
+            earliest_log_number: AtomicU64::new(0),
+        }
+    }
+
+    /// The order of user keys.
+    #[inline]
+    pub fn comparator(&self) -> &Comparator {
+        self.list.comparator()
+    }
+
+    /// Adds an entry. Of a [`ValueType::RangeDeletion`] the key is the first user key deleted, the value the first one
+    /// after it that is not. The sequence is at most [`MAX_SEQUENCE`](tailwater_format::key::MAX_SEQUENCE).
+    ///
+    /// Inserts of one thread near each other, sequential ones above all, are quicker than random ones.
+    ///
+    /// # Errors
+    /// If the same internal key is there already, or the entry is too large. Nothing was added then.
+    #[inline]
+    pub fn add(
+        &self,
+        sequence: Sequence,
+        value_type: ValueType,
+        user_key: &[u8],
+        value: &[u8],
+    ) -> Result<(), Error> {
+        if user_key.len() > MAX_KEY_LENGTH {
+            return Err(Error::KeyTooLong);
+        }
+        if value.len() > MAX_VALUE_LENGTH {
+            return Err(Error::ValueTooLong);
+        }
+        let (key_length, value_length) = (user_key.len(), value.len());
+        let entry = Entry { sequence, value_type, key_length, value_length };
+        if value_type == ValueType::RangeDeletion {
+            return self.add_tombstone(user_key, value, &entry);
+        }
+        let target = self.list.target(user_key, pack_trailer(sequence, value_type as u8));
+        let number = thread_slot::number();
+        match self.slots[number & (self.slots.len() - 1)].try_take() {
+            Some(mut slot) => {
+                let mut splice = slot.splice().attach(&self.list);
+                self.list
+                    .insert(&target, value, number, &mut splice)
+                    .map_err(|_| Error::Duplicate)?;
+                slot.counters().record(&entry);
+            }
+            None => {
+                let mut nowhere = Splice::default();
+                let mut splice = nowhere.attach(&self.list);
+                self.list
+                    .insert(&target, value, number, &mut splice)
+                    .map_err(|_| Error::Duplicate)?;
+                self.shared_counters.record_shared(&entry);
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn add_tombstone(&self, start: &[u8], end: &[u8], entry: &Entry) -> Result<(), Error> {
+        let tombstone = RangeTombstone { start, end, sequence: entry.sequence };
+        if !self.tombstones.add(self.comparator(), tombstone) {
+            return Err(Error::Duplicate);
+        }
+        self.shared_counters.record_shared(entry);
+        Ok(())
+    }
+
+    /// The versions of a user key at or below the snapshot, newest first. Range deletions are not among them: see
+    /// [`MemTable::covering_sequence`].
+    #[inline]
+    pub fn versions(&self, user_key: &[u8], snapshot: Sequence) -> Versions<'_> {
+        let target = self.list.target(user_key, pack_trailer(snapshot, ValueType::FOR_SEEK));
+        Versions::of(&self.list, user_key, self.list.find(&target))
+    }
+
+    /// As [`MemTable::versions`], searching from where the last call with this finger ended: quicker for a key near
+    /// the last one.
+    #[inline]
+    pub fn versions_near(
+        &self,
+        finger: &mut Finger,
+        user_key: &[u8],
+        snapshot: Sequence,
+    ) -> Versions<'_> {
+        let target = self.list.target(user_key, pack_trailer(snapshot, ValueType::FOR_SEEK));
+        let first = self.list.locate(&target, &mut finger.0.attach(&self.list));
+        Versions::of(&self.list, user_key, first)
+    }
+
+    /// The newest range deletion at or below the snapshot that covers the user key. Without any range deletions in the
+    /// memtable, one load.
+    ///
+    /// The first call after a range deletion was added cuts the fragments anew, or waits for who is at it; see
+    /// [`MemTable::range_tombstones`].
+    #[inline]
+    pub fn covering_sequence(&self, user_key: &[u8], snapshot: Sequence) -> Option<Sequence> {
+        self.tombstones.covering_sequence(self.comparator(), user_key, snapshot)
+    }
+
+    /// All range deletions, cut into fragments; `None` if there are none. Those added before the caller learnt of their
+    /// sequences are in it.
+    ///
+    /// The first call after a range deletion was added cuts them anew. A writer that calls this between adding and
+    /// publishing spares readers that.
+    #[inline]
+    pub fn range_tombstones(&self) -> Option<Arc<FragmentedRangeTombstones>> {
+        self.tombstones.fragments(self.comparator())
+    }
+
+    /// Whether there are neither point entries nor range deletions.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.tombstones.count() == 0 && self.list.head().next(0).is_none()
+    }
+
+    /// What has been added. While writers are at it, their latest entries may be counted in part.
+    pub fn counters(&self) -> Counters {
+        let mut sum = Counters::default();
+        for slot in &self.slots {
+            slot.counters().add_to(&mut sum);
+        }
+        self.shared_counters.add_to(&mut sum);
+        sum
+    }
+
+    /// All memory that the memtable holds, in bytes: what it got from the system, not only what entries take of it.
+    #[inline]
+    pub fn memory_usage(&self) -> usize {
+        self.list.memory_usage() + self.tombstones.memory_usage() + size_of_val(&*self.slots)
+    }
+
+    /// The number of the oldest WAL that holds entries of this memtable; 0 before it was set.
+    #[inline]
+    pub fn earliest_log_number(&self) -> u64 {
+        self.earliest_log_number.load(Ordering::Relaxed)
+    }
+
+    /// Sets the number of the oldest WAL that holds entries of this memtable.
+    #[inline]
+    pub fn set_earliest_log_number(&self, number: u64) {
+        self.earliest_log_number.store(number, Ordering::Relaxed);
+    }
+}
+
+impl fmt::Debug for MemTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemTable")
+            .field("comparator", self.comparator())
+            .field("counters", &self.counters())
+            .field("memory_usage", &self.memory_usage())
+            .finish_non_exhaustive()
+    }
+}
+
+/// One slot for each processor, rounded up to a power of two.
+fn slot_count() -> usize {
+    static COUNT: OnceLock<usize> = OnceLock::new();
+    *COUNT.get_or_init(|| {
+        let processors = thread::available_parallelism().map_or(1, NonZero::get);
+        processors.next_power_of_two().min(MAX_SLOTS)
+    })
+}

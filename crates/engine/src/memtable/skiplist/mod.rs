@@ -1,0 +1,356 @@
+//! A sorted list of entries that many threads insert into and read at once.
+//!
+//! Every node is on level 0; a quarter of the nodes of a level are on the next one too. A search goes along the highest
+//! level up to the last node before its target, then down a level, and so on: about two steps on each level.
+//!
+//! Invariants:
+//! - Nodes are never taken out and never change, apart from their links.
+//! - Each level is sorted, strictly ascending by internal key, at every moment.
+//! - A node is put on its levels from the lowest to the highest, so that whoever sees it on one sees it on all below.
+//! - A node's bytes are written before the release that links it, and links are read with acquire.
+//!
+//! Order of an insert: find the place; write the node; on each level, point the node at its successor, then swing the
+//! predecessor's link from that successor to the node; where another insert was faster, walk on from the predecessor
+//! and try again. Nothing waits: not readers, and inserts only repeat a step when another insert has made progress.
+//!
+//! Nodes start with eight bytes of their user key, as a number that sorts like the key. Most comparisons end there, and
+//! on the cache line that the step to the node has to read anyway.
+
+mod node;
+mod splice;
+
+use std::cmp::Ordering as KeyOrdering;
+use std::sync::atomic::AtomicU64;
+
+use tailwater_format::Comparator;
+
+use super::arena::Arena;
+use super::sync::{AtomicUsize, Ordering};
+use super::thread_slot;
+
+use node::Head;
+pub(super) use node::{Node, NodeAddress};
+pub(super) use splice::{AttachedSplice, Splice};
+
+/// The most levels. Enough for 4 to the power of 12, 17 million, nodes; with more, searches get slower.
+const MAX_HEIGHT: usize = 12;
+
+/// One node in as many, as a power of two, of a level is on the next level too.
+const BRANCHING_BITS: u32 = 2;
+
+/// Numbers lists, from 1.
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
+
+/// The list.
+pub(super) struct SkipList {
+    /// Unlike that of any other list, ever.
+    number: u64,
+    comparator: Comparator,
+    head: Head,
+    /// How many levels have nodes; at least 1.
+    height: AtomicUsize,
+    arena: Arena,
+}
+
+/// An internal key to look for or insert.
+#[derive(Clone, Copy)]
+pub(super) struct Target<'a> {
+    /// Sorts like the user key as far as it tells keys apart: its first eight bytes, big-endian, filled up with zeros,
+    /// and inverted for the reverse order. 0 for all keys in an order that is not built in.
+    prefix: u64,
+    user_key: &'a [u8],
+    trailer: u64,
+}
+
+/// The entry is in the list already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Duplicate;
+
+impl SkipList {
+    /// An empty list. See [`Arena::new`] for the number of shards.
+    pub(super) fn new(comparator: Comparator, shards: usize) -> Self {
+        let arena = Arena::new(shards);
+        let head = Head::create(&arena, MAX_HEIGHT);
+        let number = NEXT_NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        Self { number, comparator, head, height: AtomicUsize::new(1), arena }
+    }
+
+    /// The list's number, unlike that of any other.
+    #[inline]
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The order of user keys.
+    #[inline]
+    pub(super) fn comparator(&self) -> &Comparator {
+        &self.comparator
+    }
+
+    /// All memory that the list holds, in bytes.
+    pub(super) fn memory_usage(&self) -> usize {
+        self.arena.memory_usage()
+    }
+
+    /// The node before the first entry. It has no key.
+    #[inline]
+    pub(super) fn head(&self) -> Node<'_> {
+        self.head.node()
+    }
+
+    /// The target for that user key and trailer.
+    #[inline]
+    pub(super) fn target<'a>(&self, user_key: &'a [u8], trailer: u64) -> Target<'a> {
+        let prefix = match self.comparator {
+            Comparator::Bytewise => first_bytes(user_key),
+            Comparator::ReverseBytewise => !first_bytes(user_key),
+            Comparator::Custom(_) => 0,
+        };
+        Target { prefix, user_key, trailer }
+    }
+
+    /// Whether two user keys are the same in this list's order.
+    #[inline]
+    pub(super) fn same_user_key(&self, a: &[u8], b: &[u8]) -> bool {
+        match &self.comparator {
+            Comparator::Bytewise | Comparator::ReverseBytewise => a == b,
+            Comparator::Custom(custom) => custom.compare(a, b) == KeyOrdering::Equal,
+        }
+    }
+
+    /// The first node that is not before the target.
+    #[inline]
+    pub(super) fn find(&self, target: &Target<'_>) -> Option<Node<'_>> {
+        let mut level = self.height() - 1;
+        let mut node = self.head();
+        let mut bound = None;
+        loop {
+            let next = node.next(level);
+            if level > 0
+                && let Some(below) = node.next(level - 1)
+            {
+                // Every other step goes down; by then its node is on its way.
+                below.prefetch();
+            }
+            match next {
+                // The node that ended the level above is not before the target here either.
+                Some(next) if Some(next) != bound && self.is_before(next, target) => node = next,
+                _ if level == 0 => return next,
+                _ => {
+                    bound = next;
+                    level -= 1;
+                }
+            }
+        }
+    }
+
+    /// The first node that is not before the target, looked for from the splice's place; the splice encloses the
+    /// target afterwards.
+    #[inline]
+    pub(super) fn locate<'list>(
+        &'list self,
+        target: &Target<'_>,
+        splice: &mut AttachedSplice<'_, 'list>,
+    ) -> Option<Node<'list>> {
+        let height = self.height();
+        let start = self.lowest_enclosing_level(target, splice, height);
+        let (mut node, mut bound) = if start < height {
+            (splice.previous(start), splice.next(start))
+        } else {
+            (self.head(), None)
+        };
+        for level in (0..start).rev() {
+            (node, bound) = self.walk(level, node, bound, target);
+            splice.set(level, node, bound);
+        }
+        bound
+    }
+
+    /// The target for a node's own key.
+    #[inline]
+    pub(super) fn target_of<'list>(&self, node: Node<'list>) -> Target<'list> {
+        let (user_key, trailer) = node.key_parts();
+        Target { prefix: node.prefix(), user_key, trailer }
+    }
+
+    /// Whether the node has the target's internal key.
+    #[inline]
+    pub(super) fn is_at(&self, node: Node<'_>, target: &Target<'_>) -> bool {
+        self.compare(node, target).is_eq()
+    }
+
+    /// Puts the splice behind the last entry.
+    pub(super) fn locate_end<'list>(&'list self, splice: &mut AttachedSplice<'_, 'list>) {
+        let mut node = self.head();
+        for level in (0..self.height()).rev() {
+            while let Some(next) = node.next(level) {
+                node = next;
+            }
+            splice.set(level, node, None);
+        }
+    }
+
+    /// Inserts an entry, looking for its place from the splice's; the splice is right behind the entry afterwards. Any
+    /// number will do for `shard`, see [`Arena::allocate`].
+    ///
+    /// The user key must be shorter than `u32::MAX` by the trailer's length, the value at most that long.
+    ///
+    /// # Errors
+    /// If the internal key is in the list already.
+    #[inline]
+    pub(super) fn insert<'list>(
+        &'list self,
+        target: &Target<'_>,
+        value: &[u8],
+        shard: usize,
+        splice: &mut AttachedSplice<'_, 'list>,
+    ) -> Result<(), Duplicate> {
+        self.insert_with_height(target, value, random_height(), shard, splice)
+    }
+
+    /// Inserts an entry on as many levels as `height` says, from 1 to [`MAX_HEIGHT`].
+    fn insert_with_height<'list>(
+        &'list self,
+        target: &Target<'_>,
+        value: &[u8],
+        height: usize,
+        shard: usize,
+        splice: &mut AttachedSplice<'_, 'list>,
+    ) -> Result<(), Duplicate> {
+        if let Some(next) = self.locate(target, splice)
+            && self.is_at(next, target)
+        {
+            return Err(Duplicate);
+        }
+        let node = Node::create(&self.arena, shard, height, target, value);
+        if height > self.height() {
+            self.height.fetch_max(height, Ordering::Relaxed);
+        }
+        for level in 0..height {
+            self.link(level, node, target, splice)?;
+        }
+        Ok(())
+    }
+
+    /// Puts a node on a level, at the splice's place or behind it.
+    #[inline]
+    fn link<'list>(
+        &'list self,
+        level: usize,
+        node: Node<'list>,
+        target: &Target<'_>,
+        splice: &mut AttachedSplice<'_, 'list>,
+    ) -> Result<(), Duplicate> {
+        let (mut previous, mut next) = (splice.previous(level), splice.next(level));
+        loop {
+            node.prepare_next(level, next);
+            if previous.link_next(level, next, node) {
+                splice.set(level, node, next);
+                return Ok(());
+            }
+            (previous, next) = self.walk(level, previous, None, target);
+            // Duplicates show on level 0, before the node is on any other.
+            if level == 0
+                && let Some(next) = next
+                && self.is_at(next, target)
+            {
+                splice.set(level, previous, Some(next));
+                return Err(Duplicate);
+            }
+        }
+    }
+
+    /// Goes along a level from a node before the target to the last one before it. `bound` is a node that is known not
+    /// to be before it.
+    #[inline]
+    fn walk<'list>(
+        &'list self,
+        level: usize,
+        mut node: Node<'list>,
+        bound: Option<Node<'list>>,
+        target: &Target<'_>,
+    ) -> (Node<'list>, Option<Node<'list>>) {
+        loop {
+            let next = node.next(level);
+            if level > 0
+                && let Some(below) = node.next(level - 1)
+            {
+                below.prefetch();
+            }
+            match next {
+                Some(next) if Some(next) != bound && self.is_before(next, target) => node = next,
+                _ => return (node, next),
+            }
+        }
+    }
+
+    /// The lowest level on which the splice's nodes are neighbours that enclose the target; `height` if there is none.
+    ///
+    /// Nodes that are neighbours on level 0 have nothing between them on any level, and the splice's nodes before the
+    /// last key were not behind its node on level 0: so if level 0 encloses the target, all levels do.
+    #[inline]
+    fn lowest_enclosing_level(
+        &self,
+        target: &Target<'_>,
+        splice: &AttachedSplice<'_, '_>,
+        height: usize,
+    ) -> usize {
+        let mut before = self.head();
+        let mut behind = None;
+        let mut encloses = |level| {
+            let (previous, next) = (splice.previous(level), splice.next(level));
+            let enclosed = previous.next(level) == next
+                && (previous == before || self.is_before(previous, target))
+                && next.is_none_or(|node| next == behind || !self.is_before(node, target));
+            if enclosed {
+                (before, behind) = (previous, next);
+            }
+            enclosed
+        };
+        if encloses(0) {
+            return 0;
+        }
+        let mut lowest = height;
+        while lowest > 1 && encloses(lowest - 1) {
+            lowest -= 1;
+        }
+        lowest
+    }
+
+    #[inline(always)]
+    fn is_before(&self, node: Node<'_>, target: &Target<'_>) -> bool {
+        self.compare(node, target) == KeyOrdering::Less
+    }
+
+    #[inline(always)]
+    fn compare(&self, node: Node<'_>, target: &Target<'_>) -> KeyOrdering {
+        node.prefix().cmp(&target.prefix).then_with(|| {
+            let (user_key, trailer) = node.key_parts();
+            self.comparator
+                .compare(user_key, target.user_key)
+                .then_with(|| target.trailer.cmp(&trailer))
+        })
+    }
+
+    #[inline]
+    fn height(&self) -> usize {
+        // A level that has just got its first node may be missed: it only makes searches shorter.
+        self.height.load(Ordering::Relaxed)
+    }
+}
+
+/// The first eight bytes as a number that sorts like them.
+#[inline(always)]
+fn first_bytes(key: &[u8]) -> u64 {
+    match key.first_chunk() {
+        Some(bytes) => u64::from_be_bytes(*bytes),
+        None => key.iter().rev().fold(0, |number, &byte| (number >> 8) | (u64::from(byte) << 56)),
+    }
+}
+
+/// A height with the distribution that the levels should have.
+#[inline]
+fn random_height() -> usize {
+    let random = thread_slot::random() | 1 << (BRANCHING_BITS * (MAX_HEIGHT as u32 - 1));
+    1 + (random.trailing_zeros() / BRANCHING_BITS) as usize
+}

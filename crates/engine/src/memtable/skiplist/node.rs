@@ -1,0 +1,213 @@
+//! A node's bytes.
+//!
+//! ```text
+//!          link height-1 ... link 1 | link 0 | prefix u64 | key length u32 | value length u32 | key | value
+//! a node's address points here -----^
+//! ```
+//!
+//! The links of the higher levels stand before the node's address, so that everything else has a fixed place whatever
+//! the node's height. Keys are internal keys. A short key shares the cache line with link 0 and the prefix.
+//!
+//! Invariants: everything but the links is written before the node's address is stored in a link, and never again; link
+//! `l` of a node is read only by those who came to the node by a link of level `l` or higher; a link holds null or the
+//! address of a node of the same list.
+#![expect(
+    unsafe_code,
+    reason = "nodes are laid out by hand in the arena; see the invariants above"
+)]
+
+use std::marker::PhantomData;
+use std::ptr::{self, NonNull};
+use std::slice;
+
+use tailwater_format::key::TRAILER_LENGTH;
+
+use super::Target;
+use crate::memtable::arena::{ALIGNMENT, Arena};
+use crate::memtable::sync::{AtomicPtr, Ordering};
+
+const LINK_SIZE: usize = size_of::<AtomicPtr<u8>>();
+const PREFIX: usize = LINK_SIZE;
+const KEY_LENGTH: usize = PREFIX + size_of::<u64>();
+const VALUE_LENGTH: usize = KEY_LENGTH + size_of::<u32>();
+const KEY: usize = VALUE_LENGTH + size_of::<u32>();
+
+const _: () = assert!(ALIGNMENT.is_multiple_of(align_of::<AtomicPtr<u8>>()));
+const _: () = assert!(LINK_SIZE.is_multiple_of(ALIGNMENT));
+
+/// A node of a list that lives for `'list`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::memtable) struct Node<'list> {
+    address: NonNull<u8>,
+    list: PhantomData<&'list u8>,
+}
+
+/// A node's address, which says nothing about its list being alive; null for none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::memtable) struct NodeAddress(*mut u8);
+
+impl Default for NodeAddress {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
+// SAFETY: an address is only a number; `Node::at` says when it may be followed.
+unsafe impl Send for NodeAddress {}
+// SAFETY: as above.
+unsafe impl Sync for NodeAddress {}
+
+/// A list's node before all others, with all levels and no key.
+pub(super) struct Head(NonNull<u8>);
+
+// SAFETY: as for any node, all that changes in it is atomic.
+unsafe impl Send for Head {}
+// SAFETY: as above.
+unsafe impl Sync for Head {}
+
+impl Head {
+    /// The head of a list that keeps its nodes in this arena. It must be kept beside the arena and go when it goes.
+    pub(super) fn create(arena: &Arena, height: usize) -> Self {
+        let no_key = Target { prefix: 0, user_key: &[], trailer: 0 };
+        Self(Node::create(arena, 0, height, &no_key, &[]).address)
+    }
+
+    #[inline(always)]
+    pub(super) fn node(&self) -> Node<'_> {
+        Node { address: self.0, list: PhantomData }
+    }
+}
+
+impl NodeAddress {
+    pub(super) const NONE: Self = Self(ptr::null_mut());
+
+    #[inline]
+    pub(in crate::memtable) fn of(node: Option<Node<'_>>) -> Self {
+        node.map_or(Self::NONE, |node| Self(node.address.as_ptr()))
+    }
+}
+
+impl<'list> Node<'list> {
+    /// The node at that address, none for null.
+    ///
+    /// # Safety
+    /// The address must be null or that of a node whose list lives for `'list`.
+    #[inline]
+    pub(super) unsafe fn at(address: NodeAddress) -> Option<Self> {
+        NonNull::new(address.0).map(|address| Self { address, list: PhantomData })
+    }
+
+    /// Writes a node into the arena: `height` links to nothing, the target as its key, and the value.
+    ///
+    /// The key and trailer together and the value must each be at most `u32::MAX` bytes long.
+    pub(super) fn create(
+        arena: &'list Arena,
+        shard: usize,
+        height: usize,
+        target: &Target<'_>,
+        value: &[u8],
+    ) -> Self {
+        let user_key = target.user_key;
+        let key_length = user_key.len() + TRAILER_LENGTH;
+        debug_assert!(height >= 1 && u32::try_from(key_length.max(value.len())).is_ok());
+        let tower = (height - 1) * LINK_SIZE;
+        let memory = arena.allocate(shard, tower + KEY + key_length + value.len());
+        // SAFETY: the arena gave this call alone `tower` bytes, `KEY` bytes and room for key and value, aligned for
+        // links and so for the numbers that follow them. The slices are elsewhere: nobody else knows this memory.
+        unsafe {
+            let address = memory.add(tower);
+            for level in 0..height {
+                let link = AtomicPtr::new(ptr::null_mut::<u8>());
+                address.sub(level * LINK_SIZE).cast::<AtomicPtr<u8>>().write(link);
+            }
+            address.add(PREFIX).cast::<u64>().write(target.prefix);
+            address.add(KEY_LENGTH).cast::<u32>().write(key_length as u32);
+            address.add(VALUE_LENGTH).cast::<u32>().write(value.len() as u32);
+            let key = address.add(KEY);
+            let trailer = key.add(user_key.len());
+            let end = trailer.add(TRAILER_LENGTH);
+            key.copy_from_nonoverlapping(NonNull::from(user_key).cast(), user_key.len());
+            trailer.cast::<[u8; TRAILER_LENGTH]>().write(target.trailer.to_le_bytes());
+            end.copy_from_nonoverlapping(NonNull::from(value).cast(), value.len());
+            Self { address, list: PhantomData }
+        }
+    }
+
+    /// What sorts first; see [`Target`].
+    #[inline(always)]
+    pub(super) fn prefix(self) -> u64 {
+        // SAFETY: written by `create` and never again.
+        unsafe { self.address.add(PREFIX).cast::<u64>().read() }
+    }
+
+    /// The internal key.
+    #[inline(always)]
+    pub(in crate::memtable) fn key(self) -> &'list [u8] {
+        // SAFETY: `create` wrote the length and as many bytes; they never change and live as long as the list.
+        unsafe {
+            let length = self.address.add(KEY_LENGTH).cast::<u32>().read();
+            slice::from_raw_parts(self.address.add(KEY).as_ptr(), length as usize)
+        }
+    }
+
+    /// The internal key in its parts: user key and trailer.
+    #[inline(always)]
+    pub(in crate::memtable) fn key_parts(self) -> (&'list [u8], u64) {
+        tailwater_format::key::split(self.key()).unwrap_or((&[], 0))
+    }
+
+    /// The value.
+    #[inline(always)]
+    pub(in crate::memtable) fn value(self) -> &'list [u8] {
+        // SAFETY: `create` wrote both lengths and as many bytes, the value behind the key; they never change and live
+        // as long as the list.
+        unsafe {
+            let key_length = self.address.add(KEY_LENGTH).cast::<u32>().read();
+            let length = self.address.add(VALUE_LENGTH).cast::<u32>().read();
+            let start = self.address.add(KEY + key_length as usize);
+            slice::from_raw_parts(start.as_ptr(), length as usize)
+        }
+    }
+
+    /// The node after this one on a level. This node must have been reached on that level or a higher one.
+    #[inline(always)]
+    pub(in crate::memtable) fn next(self, level: usize) -> Option<Self> {
+        let address = self.link(level).load(Ordering::Acquire);
+        // SAFETY: a link holds null or a node of the same list, whose bytes were written before the store that this
+        // load acquires.
+        unsafe { Self::at(NodeAddress(address)) }
+    }
+
+    /// Sets what comes after a node that is not on this level yet.
+    #[inline]
+    pub(super) fn prepare_next(self, level: usize, next: Option<Node<'list>>) {
+        // Published by the release of `link_next`.
+        self.link(level).store(NodeAddress::of(next).0, Ordering::Relaxed);
+    }
+
+    /// Puts `node` after this one on a level, if `next` still follows.
+    #[inline]
+    pub(super) fn link_next(self, level: usize, next: Option<Self>, node: Self) -> bool {
+        let (next, node) = (NodeAddress::of(next).0, node.address.as_ptr());
+        let link = self.link(level);
+        link.compare_exchange(next, node, Ordering::Release, Ordering::Relaxed).is_ok()
+    }
+
+    /// Asks for the node's first bytes to be brought near, before they are needed.
+    #[inline(always)]
+    pub(in crate::memtable) fn prefetch(self) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            // SAFETY: every x86-64 processor has the instruction, and it faults on no address.
+            unsafe { _mm_prefetch(self.address.as_ptr().cast(), _MM_HINT_T0) };
+        }
+    }
+
+    #[inline(always)]
+    fn link(self, level: usize) -> &'list AtomicPtr<u8> {
+        // SAFETY: the node has that level, because it was reached on it or is being put there, and `create` wrote a
+        // link for each of its levels.
+        unsafe { self.address.sub(level * LINK_SIZE).cast::<AtomicPtr<u8>>().as_ref() }
+    }
+}

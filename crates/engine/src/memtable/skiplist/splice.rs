@@ -1,0 +1,139 @@
+//! The place around a key, kept from one search to the next.
+//!
+//! A splice holds, for each level, a node before the key and the node after it. The next search starts from the lowest
+//! level on which the two still enclose the new key as neighbours, so that searches near each other are short: a
+//! sequential insert looks at level 0 and is there.
+//!
+//! A splice outlives the calls that use it and borrows no list; it knows the number of the list that its addresses are
+//! from. No two lists have the same number, so an address is followed only while its list is alive.
+#![expect(unsafe_code, reason = "turns kept addresses into nodes again, once their list is known")]
+
+use super::node::{Node, NodeAddress};
+use super::{MAX_HEIGHT, SkipList};
+
+/// A kept place in a list. Stands nowhere at first.
+#[derive(Debug, Clone)]
+pub(in crate::memtable) struct Splice {
+    list: u64,
+    /// For each level a node before the key; the head where the list has no such level.
+    previous: [NodeAddress; MAX_HEIGHT],
+    /// For each level the node that followed it, none at the end.
+    next: [NodeAddress; MAX_HEIGHT],
+}
+
+/// A splice whose addresses are known to be of a living list.
+pub(in crate::memtable) struct AttachedSplice<'splice, 'list> {
+    splice: &'splice mut Splice,
+    list: &'list SkipList,
+}
+
+impl Default for Splice {
+    fn default() -> Self {
+        let nowhere = [NodeAddress::NONE; MAX_HEIGHT];
+        Self { list: 0, previous: nowhere, next: nowhere }
+    }
+}
+
+impl Splice {
+    /// Makes the splice usable on a list; if it was used on another, it starts anew.
+    #[inline]
+    pub(in crate::memtable) fn attach<'splice, 'list>(
+        &'splice mut self,
+        list: &'list SkipList,
+    ) -> AttachedSplice<'splice, 'list> {
+        if self.list != list.number() {
+            self.list = list.number();
+            self.previous = [NodeAddress::of(Some(list.head())); MAX_HEIGHT];
+            self.next = [NodeAddress::NONE; MAX_HEIGHT];
+        }
+        AttachedSplice { splice: self, list }
+    }
+
+    /// The node at an address that was taken from the list this splice was last attached to.
+    ///
+    /// # Safety
+    /// The address must be null or of a node of the list that the splice was last attached to.
+    ///
+    /// # Panics
+    /// If `list` is another one.
+    #[inline]
+    pub(in crate::memtable) unsafe fn node<'list>(
+        &self,
+        list: &'list SkipList,
+        address: NodeAddress,
+    ) -> Option<Node<'list>> {
+        assert_eq!(self.list, list.number(), "a cursor was given another memtable than its own");
+        // SAFETY: the caller vouches for the list that the splice knows, which is the one that is borrowed here.
+        unsafe { Node::at(address) }
+    }
+}
+
+impl<'list> AttachedSplice<'_, 'list> {
+    #[inline]
+    pub(in crate::memtable) fn previous(&self, level: usize) -> Node<'list> {
+        // SAFETY: `attach` saw to it that all addresses are of this list, which lives for `'list`.
+        let node = unsafe { Node::at(self.splice.previous[level]) };
+        node.unwrap_or_else(|| self.list.head())
+    }
+
+    #[inline]
+    pub(in crate::memtable) fn next(&self, level: usize) -> Option<Node<'list>> {
+        // SAFETY: as for `previous`.
+        unsafe { Node::at(self.splice.next[level]) }
+    }
+
+    #[inline]
+    pub(in crate::memtable) fn set(
+        &mut self,
+        level: usize,
+        previous: Node<'list>,
+        next: Option<Node<'list>>,
+    ) {
+        self.splice.previous[level] = NodeAddress::of(Some(previous));
+        self.splice.next[level] = NodeAddress::of(next);
+    }
+
+    /// Moves the splice, which must be right before `from` (`None` for the end), to before the entry that precedes it,
+    /// and answers with that entry.
+    ///
+    /// Walks a node or two on each of the entry's levels and compares addresses only, except where an insert came
+    /// between.
+    pub(in crate::memtable) fn step_back(
+        &mut self,
+        from: Option<Node<'list>>,
+    ) -> Option<Node<'list>> {
+        if self.previous(0).next(0) != from {
+            self.move_before(from);
+        }
+        let entry = self.previous(0);
+        if entry == self.list.head() {
+            return None;
+        }
+        let levels = (0..MAX_HEIGHT).take_while(|&level| self.previous(level) == entry).count();
+        let mut node = if levels < MAX_HEIGHT { self.previous(levels) } else { self.list.head() };
+        for level in (0..levels).rev() {
+            loop {
+                match node.next(level) {
+                    Some(next) if next == entry => break,
+                    Some(next) => node = next,
+                    None => {
+                        self.move_before(Some(entry));
+                        return Some(entry);
+                    }
+                }
+            }
+            self.set(level, node, Some(entry));
+        }
+        Some(entry)
+    }
+
+    /// Puts the splice right before a node, or behind the last one.
+    pub(in crate::memtable) fn move_before(&mut self, node: Option<Node<'list>>) {
+        match node {
+            Some(node) => {
+                self.list.locate(&self.list.target_of(node), self);
+            }
+            None => self.list.locate_end(self),
+        }
+    }
+}

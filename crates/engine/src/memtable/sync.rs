@@ -1,0 +1,6 @@
+//! The atomics of the skiplist: the standard ones, or the model checker's when built with `--cfg loom`.
+
+#[cfg(loom)]
+pub(super) use loom::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+#[cfg(not(loom))]
+pub(super) use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};

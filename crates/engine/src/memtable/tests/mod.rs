@@ -1,0 +1,34 @@
+//! The memtable against a sorted list, alone and under threads.
+
+mod model;
+mod range_deletions;
+mod threads;
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use tailwater_format::Comparator;
+use tailwater_format::comparator::CustomComparator;
+
+/// Shorter keys first, then by bytes, whatever their case: different keys can be the same.
+struct ShortestFirst;
+
+impl CustomComparator for ShortestFirst {
+    fn name(&self) -> &str {
+        "tests.ShortestFirst"
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        let folded = |key: &[u8]| key.to_ascii_lowercase();
+        a.len().cmp(&b.len()).then_with(|| folded(a).cmp(&folded(b)))
+    }
+}
+
+fn comparators() -> [Comparator; 3] {
+    [Comparator::Bytewise, Comparator::ReverseBytewise, Comparator::Custom(Arc::new(ShortestFirst))]
+}
+
+/// A number of rounds that the interpreter can do, too.
+const fn rounds(natively: usize, under_miri: usize) -> usize {
+    if cfg!(miri) { under_miri } else { natively }
+}

@@ -1,0 +1,168 @@
+//! Several inserters and readers at once.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use tailwater_format::Comparator;
+use tailwater_format::key::{MAX_SEQUENCE, ValueType, compare_internal};
+
+use super::{comparators, rounds};
+use crate::memtable::{Cursor, Error, Finger, MemTable};
+
+const INSERTERS: u64 = 4;
+
+/// How the keys of an inserter lie among those of the others.
+#[derive(Debug, Clone, Copy)]
+enum Pattern {
+    /// Every inserter in a range of its own, ascending.
+    Apart,
+    /// All inserters ascending in the same range.
+    Interleaved,
+    /// All over the place.
+    Scattered,
+}
+
+impl Pattern {
+    /// The key that an inserter adds as its `number`-th.
+    fn key(self, inserter: u64, number: u64) -> [u8; 16] {
+        let place = match self {
+            Self::Apart => (inserter << 32) | number,
+            Self::Interleaved => number * INSERTERS + inserter,
+            // Odd multipliers permute, so no key comes twice.
+            Self::Scattered => (number * INSERTERS + inserter).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+        };
+        // The low digits are behind the prefix, so both parts of a comparison have something to do.
+        let digits = *b"0123456789abcdef";
+        let digit = |at: usize| digits[(place >> (60 - 4 * at)) as usize & 15];
+        std::array::from_fn(digit)
+    }
+}
+
+/// What the inserters have told the readers: how many entries each has added.
+struct Shared {
+    memtable: MemTable,
+    added: [AtomicU64; INSERTERS as usize],
+    done: AtomicBool,
+}
+
+fn insert(shared: &Shared, pattern: Pattern, inserter: u64, count: u64) {
+    for number in 0..count {
+        let key = pattern.key(inserter, number);
+        let sequence = number * INSERTERS + inserter;
+        shared.memtable.add(sequence, ValueType::Value, &key, &key).unwrap();
+        shared.added[inserter as usize].store(number + 1, Ordering::Release);
+    }
+}
+
+fn read(shared: &Shared, pattern: Pattern) {
+    let mut finger = Finger::default();
+    let mut cursor = Cursor::default();
+    loop {
+        let done = shared.done.load(Ordering::Acquire);
+        let added = shared.added.each_ref().map(|added| added.load(Ordering::Acquire));
+        for (inserter, &count) in (0..).zip(&added) {
+            let step = (count / 20).max(1) as usize;
+            for number in (0..count).rev().step_by(step) {
+                let key = pattern.key(inserter, number);
+                let found = shared.memtable.versions(&key, MAX_SEQUENCE).next().unwrap();
+                assert_eq!(found.value, key);
+                let found = shared.memtable.versions_near(&mut finger, &key, MAX_SEQUENCE).next();
+                assert_eq!(found.unwrap().value, key);
+            }
+        }
+        let total = added.iter().sum::<u64>();
+        assert!(count_in_order(&mut cursor, shared, true) >= total);
+        assert!(count_in_order(&mut cursor, shared, false) >= total);
+        if done {
+            return;
+        }
+    }
+}
+
+/// Walks over all entries, checks that they are in order and whole, and counts them.
+fn count_in_order(cursor: &mut Cursor, shared: &Shared, forward: bool) -> u64 {
+    let memtable = &shared.memtable;
+    let (mut count, mut last) = (0, None);
+    if forward {
+        cursor.seek_to_first(memtable)
+    } else {
+        cursor.seek_to_last(memtable)
+    }
+    while cursor.valid() {
+        let key = cursor.key(memtable);
+        assert_eq!(tailwater_format::key::user_key(key), cursor.value(memtable));
+        if let Some(last) = last {
+            let (before, behind) = if forward { (last, key) } else { (key, last) };
+            assert!(compare_internal(memtable.comparator(), before, behind).is_lt());
+        }
+        last = Some(key);
+        count += 1;
+        if forward { cursor.next(memtable) } else { cursor.previous(memtable) }
+    }
+    count
+}
+
+#[test]
+fn readers_find_what_inserters_have_added() {
+    let count = rounds(3000, 40) as u64;
+    for comparator in comparators() {
+        for pattern in [Pattern::Apart, Pattern::Interleaved, Pattern::Scattered] {
+            println!("{} {pattern:?}", comparator.name());
+            let shared = Shared {
+                memtable: MemTable::new(comparator.clone()),
+                added: Default::default(),
+                done: AtomicBool::new(false),
+            };
+            thread::scope(|scope| {
+                let readers: Vec<_> =
+                    (0..2).map(|_| scope.spawn(|| read(&shared, pattern))).collect();
+                thread::scope(|inserters| {
+                    for inserter in 0..INSERTERS {
+                        let shared = &shared;
+                        inserters.spawn(move || insert(shared, pattern, inserter, count));
+                    }
+                });
+                shared.done.store(true, Ordering::Release);
+                for reader in readers {
+                    reader.join().unwrap();
+                }
+            });
+            let counters = shared.memtable.counters();
+            assert_eq!(counters.entries, INSERTERS * count);
+            assert_eq!(counters.key_bytes, INSERTERS * count * 16);
+            assert_eq!(counters.sequences, Some((0, INSERTERS * count - 1)));
+        }
+    }
+}
+
+#[test]
+fn of_inserters_of_the_same_entry_one_succeeds() {
+    let count = rounds(3000, 30) as u64;
+    let memtable = MemTable::new(Comparator::Bytewise);
+    let added = AtomicU64::new(0);
+    thread::scope(|scope| {
+        for _ in 0..INSERTERS {
+            scope.spawn(|| {
+                for number in 0..count {
+                    let key = number.to_be_bytes();
+                    match memtable.add(number, ValueType::Value, &key, b"") {
+                        Ok(()) => added.fetch_add(1, Ordering::Relaxed),
+                        Err(error) => {
+                            assert_eq!(error, Error::Duplicate);
+                            0
+                        }
+                    };
+                }
+            });
+        }
+    });
+    assert_eq!(added.into_inner(), count);
+    assert_eq!(memtable.counters().entries, count);
+    let mut cursor = Cursor::default();
+    cursor.seek_to_first(&memtable);
+    for number in 0..count {
+        assert_eq!(tailwater_format::key::user_key(cursor.key(&memtable)), number.to_be_bytes());
+        cursor.next(&memtable);
+    }
+    assert!(!cursor.valid());
+}

@@ -1,0 +1,42 @@
+//! What a thread has of its own: a number that spreads threads over shards, and a source of random bits.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+static NEXT_THREAD: AtomicUsize = AtomicUsize::new(1);
+
+thread_local! {
+    /// 0 before the first use.
+    static NUMBER: Cell<usize> = const { Cell::new(0) };
+    static RANDOM: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The calling thread's number: threads that start one after the other have neighbouring ones.
+#[inline]
+pub(super) fn number() -> usize {
+    NUMBER.with(|number| match number.get() {
+        0 => {
+            let new = NEXT_THREAD.fetch_add(1, Ordering::Relaxed);
+            number.set(new);
+            new
+        }
+        known => known,
+    })
+}
+
+/// 64 random bits, good enough to balance a list.
+#[inline]
+pub(super) fn random() -> u64 {
+    // SplitMix64 of a counter: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014.
+    RANDOM.with(|state| {
+        let counter = match state.get() {
+            0 => (number() as u64) << 32,
+            counter => counter,
+        }
+        .wrapping_add(0x9e37_79b9_7f4a_7c15);
+        state.set(counter);
+        let mixed = (counter ^ (counter >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    })
+}

@@ -1,0 +1,54 @@
+//! The versions of one key, newest first.
+
+use tailwater_format::key::{Sequence, ValueType};
+
+use super::skiplist::{Node, SkipList, Splice};
+
+/// One version of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Version<'a> {
+    /// The number of the write.
+    pub sequence: Sequence,
+    /// What the write did.
+    pub value_type: ValueType,
+    /// The value, or operand, or whatever the type has.
+    pub value: &'a [u8],
+}
+
+/// The versions of one key, newest first; from [`MemTable::versions`](super::MemTable::versions).
+///
+/// Nothing is allocated or copied; values are the memtable's own bytes.
+pub struct Versions<'a> {
+    list: &'a SkipList,
+    /// The next version to give, known to be of the key.
+    next: Option<Node<'a>>,
+}
+
+/// A place in a memtable that [`MemTable::versions_near`](super::MemTable::versions_near) searches from.
+///
+/// Lookups of sorted keys that share one are shorter. It may be used with any memtable, and starts anew on each.
+#[derive(Debug, Clone, Default)]
+pub struct Finger(pub(super) Splice);
+
+impl<'a> Versions<'a> {
+    /// The versions from a node on, if it is one of the user key's.
+    #[inline]
+    pub(super) fn of(list: &'a SkipList, user_key: &[u8], first: Option<Node<'a>>) -> Self {
+        let next = first.filter(|node| list.same_user_key(node.key_parts().0, user_key));
+        Self { list, next }
+    }
+}
+
+impl<'a> Iterator for Versions<'a> {
+    type Item = Version<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Version<'a>> {
+        let node = self.next?;
+        let (user_key, trailer) = node.key_parts();
+        self.next =
+            node.next(0).filter(|older| self.list.same_user_key(older.key_parts().0, user_key));
+        let value_type = ValueType::from_byte(trailer as u8)?;
+        Some(Version { sequence: trailer >> 8, value_type, value: node.value() })
+    }
+}

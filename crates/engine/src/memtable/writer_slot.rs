@@ -1,0 +1,72 @@
+//! What inserts keep from one to the next: the place of the last one, and counters.
+//!
+//! There is a slot for each processor, and a thread keeps to one of them. Whoever takes a slot has it for one insert. A
+//! thread that finds its slot taken does not wait: it inserts without a remembered place and counts beside the others
+//! in the shared counters.
+#![expect(unsafe_code, reason = "the slot's flag guards its splice, which a lock would wait for")]
+
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::counters::LiveCounters;
+use super::skiplist::Splice;
+
+/// One processor's slot, on cache lines of its own.
+#[repr(align(128))]
+#[derive(Default)]
+pub(super) struct WriterSlot {
+    taken: AtomicBool,
+    splice: UnsafeCell<Splice>,
+    counters: LiveCounters,
+}
+
+// SAFETY: the splice is only reached through a `TakenSlot`, of which there is one at a time.
+unsafe impl Sync for WriterSlot {}
+
+/// A slot in the hands of one writer, until dropped.
+pub(super) struct TakenSlot<'a> {
+    slot: &'a WriterSlot,
+}
+
+impl WriterSlot {
+    /// Takes the slot, unless another writer has it.
+    #[inline]
+    pub(super) fn try_take(&self) -> Option<TakenSlot<'_>> {
+        if self.taken.load(Ordering::Relaxed) || self.taken.swap(true, Ordering::Acquire) {
+            return None;
+        }
+        Some(TakenSlot { slot: self })
+    }
+
+    /// What the writers of this slot have counted.
+    pub(super) fn counters(&self) -> &LiveCounters {
+        &self.counters
+    }
+}
+
+impl TakenSlot<'_> {
+    /// The place of the last insert.
+    #[inline]
+    pub(super) fn splice(&mut self) -> &mut Splice {
+        // SAFETY: the flag was clear and is set until this is dropped, so there is no other `TakenSlot` of this slot;
+        // the release in `drop` and the acquire in `try_take` order its uses.
+        unsafe { &mut *self.slot.splice.get() }
+    }
+
+    /// Counters that only the slot's holder adds to.
+    #[inline]
+    pub(super) fn counters(&self) -> &LiveCounters {
+        &self.slot.counters
+    }
+}
+
+impl Drop for TakenSlot<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            // A comparator may have panicked and left the place half moved.
+            *self.splice() = Splice::default();
+        }
+        self.slot.taken.store(false, Ordering::Release);
+    }
+}

@@ -5,6 +5,7 @@
 //! the bytes.
 #![deny(clippy::indexing_slicing)]
 
+pub mod blob;
 pub mod checksum;
 pub mod batch;
 pub mod comparator;

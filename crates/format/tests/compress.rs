@@ -199,6 +199,26 @@ fn blocks_that_do_not_shrink_enough_are_left_alone() {
 }
 
 #[test]
+fn values_are_compressed_even_if_they_grow() {
+    let mut random = fastrand::Rng::with_seed(13);
+    let mut decompressor = Decompressor::new();
+    let (mut packed, mut back) = (Vec::new(), Vec::new());
+    for compression in WRITABLE {
+        let options = CompressorOptions::default();
+        let mut compressor = Compressor::new(compression, &options, &[]).unwrap();
+        for length in [0, 1, 5, 100, 5000, 100_000] {
+            let noise: Vec<u8> = (0..length).map(|_| random.u8(..)).collect();
+            let answer = compressor.compress_always(&noise, &mut packed);
+            assert_eq!(answer.is_err(), compression == Compression::None);
+            if answer.is_ok() {
+                decompressor.decompress(compression, &packed, None, &mut back).unwrap();
+                assert!(back == noise, "{compression:?} of {length} bytes");
+            }
+        }
+    }
+}
+
+#[test]
 fn levels_choose_between_the_lz4_compressors() {
     let made = |compression, level| {
         let options = CompressorOptions { level, ..CompressorOptions::default() };

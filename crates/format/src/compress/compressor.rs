@@ -125,6 +125,23 @@ impl Compressor {
         }
     }
 
+    /// Compresses `value` however long that makes it, as all values of a blob file are, and makes the result all of
+    /// `output`.
+    ///
+    /// # Errors
+    /// Unsupported, for a compressor of nothing, a value that is too long or a codec that fails.
+    pub fn compress_always(&mut self, value: &[u8], output: &mut Vec<u8>) -> Result<()> {
+        // Snappy grows by a sixth at worst, bzip2 by 600 bytes; the length in front takes up to five.
+        let most = value.len() + value.len() / 6 + 640;
+        if value.len() > MAX_UNCOMPRESSED_LENGTH
+            || self.compress_within(value, most, output).is_none()
+        {
+            let feature = format!("{:?} compression of {} bytes", self.compression(), value.len());
+            return Err(Error::unsupported(feature));
+        }
+        Ok(())
+    }
+
     /// Compresses into at most `most` bytes, framing included.
     fn compress_within(&mut self, block: &[u8], most: usize, output: &mut Vec<u8>) -> Option<()> {
         if let Codec::None = self.codec {

@@ -2,4 +2,5 @@
 
 pub mod memtable;
 pub mod range_tombstone;
+pub mod cache;
 pub mod epoch;

@@ -46,7 +46,7 @@ const NOT_PINNED: u64 = 0;
 /// As wide as the two cache lines that processors fetch together, so that announcing disturbs no
 /// other thread.
 #[repr(align(128))]
-pub(super) struct Slot {
+pub(crate) struct Slot {
     /// The clock when the thread entered, or [`NOT_PINNED`].
     pinned: AtomicU64,
     /// Whether a thread owns the slot.
@@ -54,10 +54,10 @@ pub(super) struct Slot {
     /// The slot that was pushed before this one; never changed once this one is in the list.
     next: *const Slot,
     /// How many guards the owner holds. Only the owner touches it.
-    pub(super) nesting: UnwatchedU32,
+    pub(crate) nesting: UnwatchedU32,
     /// Whether the slot is given back with its last guard, because its thread is ending. Only the
     /// owner touches it.
-    pub(super) ending: UnwatchedBool,
+    pub(crate) ending: UnwatchedBool,
 }
 
 // SAFETY: `next` is written before the slot is shared and only read afterwards; all else is atomic.
@@ -68,19 +68,19 @@ unsafe impl Send for Slot {}
 impl Slot {
     /// Takes back the announcement: the owner reads nothing shared any more.
     #[inline]
-    pub(super) fn leave(&self) {
+    pub(crate) fn leave(&self) {
         self.pinned.store(NOT_PINNED, Ordering::Release);
     }
 
     /// Gives the slot back for another thread to take. The owner must have left.
-    pub(super) fn release(&self) {
+    pub(crate) fn release(&self) {
         self.ending.store(false, Ordering::Relaxed);
         self.taken.store(false, Ordering::Release);
     }
 }
 
 /// A clock and its readers' slots.
-pub(super) struct Domain {
+pub(crate) struct Domain {
     /// Starts at 1, so that no announcement looks like [`NOT_PINNED`].
     clock: Clock,
     /// The slot pushed last.
@@ -94,13 +94,13 @@ struct Clock(AtomicU64);
 impl Domain {
     constructor! {
         /// A clock that no reader has seen yet.
-        pub(super) fn new() -> Self {
+        pub(crate) fn new() -> Self {
             Self { clock: Clock(AtomicU64::new(1)), slots: AtomicPtr::new(ptr::null_mut()) }
         }
     }
 
     /// A slot for the calling thread: one that was given back, or a new one.
-    pub(super) fn take_slot(&self) -> &'static Slot {
+    pub(crate) fn take_slot(&self) -> &'static Slot {
         let mut next = self.slots.load(Ordering::Acquire).cast_const();
         // SAFETY: the list holds null or slots that were leaked below, before they were published
         // with release.
@@ -140,7 +140,7 @@ impl Domain {
 
     /// Announces in `slot`, which its caller owns and has left, that the caller reads from here on.
     #[inline]
-    pub(super) fn enter(&self, slot: &Slot) {
+    pub(crate) fn enter(&self, slot: &Slot) {
         let count = self.clock.0.load(Ordering::Relaxed);
         // Release, because a collector may read this instead of the leaving before it.
         slot.pinned.store(count, Ordering::Release);
@@ -149,13 +149,13 @@ impl Domain {
 
     /// Moves the clock on and answers the count it showed: the stamp of everything the caller has
     /// unlinked so far.
-    pub(super) fn advance(&self) -> u64 {
+    pub(crate) fn advance(&self) -> u64 {
         self.clock.0.fetch_add(1, Ordering::AcqRel)
     }
 
     /// A count that no reader entered before: what was stamped lower is out of every reader's
     /// sight, for good.
-    pub(super) fn oldest_pinned(&self) -> u64 {
+    pub(crate) fn oldest_pinned(&self) -> u64 {
         let mut oldest = self.clock.0.load(Ordering::Acquire);
         fence(Ordering::SeqCst);
         let mut next = self.slots.load(Ordering::Acquire).cast_const();

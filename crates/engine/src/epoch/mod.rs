@@ -30,7 +30,7 @@
 
 pub(crate) mod atomic;
 mod cell;
-mod domain;
+pub(crate) mod domain;
 #[cfg(all(loom, test))]
 mod loom;
 mod retired;

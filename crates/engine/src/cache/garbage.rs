@@ -1,0 +1,50 @@
+//! Entries that left the table and wait for their readers.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::entry::Node;
+use crate::epoch::{self, Epoch};
+
+/// The entries that share a stamp, unless they are wanted sooner: a stamp costs every reader's next
+/// pin a cache miss.
+const STAMP_BATCH: usize = 8;
+
+/// A shard's garbage, guarded by its lock. The stamps are made after the entries were taken out of
+/// the table.
+pub(super) struct Garbage<V> {
+    unstamped: Vec<Arc<Node<V>>>,
+    unstamped_bytes: usize,
+    /// The oldest stamp first.
+    stamped: VecDeque<(Epoch, Arc<Node<V>>)>,
+}
+
+impl<V> Garbage<V> {
+    pub(super) fn new() -> Self {
+        Self { unstamped: Vec::new(), unstamped_bytes: 0, stamped: VecDeque::new() }
+    }
+
+    /// Takes over an entry that was just taken out of the table.
+    pub(super) fn push(&mut self, node: Arc<Node<V>>) {
+        self.unstamped_bytes += node.value.charge();
+        self.unstamped.push(node);
+    }
+
+    /// Takes out what no reader can see any more, for the caller to drop without the lock.
+    ///
+    /// Entries without a stamp get one first if they are many or have `stamp_bytes` bytes.
+    pub(super) fn take_due(&mut self, stamp_bytes: usize) -> Vec<Arc<Node<V>>> {
+        let enough = self.unstamped.len() >= STAMP_BATCH || self.unstamped_bytes >= stamp_bytes;
+        if enough && !self.unstamped.is_empty() {
+            let epoch = epoch::advance();
+            self.unstamped_bytes = 0;
+            self.stamped.extend(self.unstamped.drain(..).map(|node| (epoch, node)));
+        }
+        if self.stamped.is_empty() {
+            return Vec::new();
+        }
+        let oldest = epoch::oldest_pinned();
+        let due = self.stamped.partition_point(|(epoch, _)| *epoch < oldest);
+        self.stamped.drain(..due).map(|(_, node)| node).collect()
+    }
+}

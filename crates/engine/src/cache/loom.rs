@@ -1,0 +1,98 @@
+//! Every interleaving of a lookup with a removal, the freeing behind it, and an insert into the
+//! freed slot.
+//!
+//! Values hold loom's own cell: freeing one is a write to it, so loom reports a lookup whose look
+//! at the value is not ordered before its freeing.
+
+#![expect(unsafe_code, reason = "loom checks the accesses that the table's contract allows")]
+
+use loom::cell::UnsafeCell;
+use loom::sync::Arc as Shared;
+use loom::thread;
+
+use super::entry::{Cached, Key, Node, Priority};
+use super::table::Table;
+use crate::epoch::domain::Domain;
+use std::sync::Arc;
+
+const FREED: u64 = 0xdead;
+
+/// A value that can tell that it was freed.
+struct Value(UnsafeCell<u64>);
+
+// SAFETY: the tests' subject is that every access to the cell is ordered; loom checks each one.
+unsafe impl Sync for Value {}
+// SAFETY: as for `Sync`.
+unsafe impl Send for Value {}
+
+fn node(offset: u64) -> Arc<Node<Value>> {
+    let value = Value(UnsafeCell::new(offset));
+    let cached = Arc::new(Cached::standalone(value));
+    Arc::new(Node::new(Key { file: 1, offset }, cached, Priority::Low, 0))
+}
+
+/// Looks up an offset as a reader does and answers what its value says.
+fn look(domain: &Domain, table: &Table<Value>, offset: u64) -> Option<u64> {
+    let key = Key { file: 1, offset };
+    let slot = domain.take_slot();
+    domain.enter(slot);
+    // SAFETY: entered above, left below, and the writer frees by this domain.
+    let found = unsafe { table.find(key.hash(), key) };
+    let answer = found.map(|node| {
+        node.touch();
+        // SAFETY: loom fails the test if a write is not ordered before or after this.
+        node.value.0.with(|value| unsafe { *value })
+    });
+    slot.leave();
+    slot.release();
+    answer
+}
+
+fn free_if_due(domain: &Domain, stamp: u64, node: &Node<Value>) {
+    if stamp < domain.oldest_pinned() {
+        // SAFETY: as in `look`.
+        node.value.0.with_mut(|value| unsafe { *value = FREED });
+    }
+}
+
+#[test]
+fn a_lookup_finds_a_living_entry_or_none() {
+    loom::model(|| {
+        // One bucket, so that the second entry takes the first one's slot.
+        let shared = Shared::new((Domain::new(), Table::<Value>::new(1)));
+        let (first, second) = (node(10), node(20));
+        shared.1.insert(first.key.hash(), Arc::as_ptr(&first));
+        let reader = {
+            let shared = Shared::clone(&shared);
+            thread::spawn(move || {
+                let found = look(&shared.0, &shared.1, 10);
+                assert!(matches!(found, None | Some(10)), "found {found:?}");
+            })
+        };
+        let (domain, table) = (&shared.0, &shared.1);
+        table.remove(first.key.hash(), Arc::as_ptr(&first));
+        let stamp = domain.advance();
+        table.insert(second.key.hash(), Arc::as_ptr(&second));
+        free_if_due(domain, stamp, &first);
+        reader.join().expect("the reader found what it should");
+        assert_eq!(look(domain, table, 10), None);
+        assert_eq!(look(domain, table, 20), Some(20));
+    });
+}
+
+#[test]
+fn an_insert_is_seen_whole() {
+    loom::model(|| {
+        let shared = Shared::new((Domain::new(), Table::<Value>::new(1)));
+        let first = node(10);
+        let reader = {
+            let shared = Shared::clone(&shared);
+            thread::spawn(move || {
+                let found = look(&shared.0, &shared.1, 10);
+                assert!(matches!(found, None | Some(10)), "found {found:?}");
+            })
+        };
+        shared.1.insert(first.key.hash(), Arc::as_ptr(&first));
+        reader.join().expect("the reader found what it should");
+    });
+}

@@ -1,0 +1,153 @@
+//! A hash table that is read without a lock while one writer at a time changes it.
+//!
+//! A bucket is one cache line: a control word and seven pointers. Bytes 0 to 6 of the control word
+//! are the tags of the pointers (eight bits of the hash, 0 where there is none); byte 7 counts the
+//! entries that would have liked to stand here but found the bucket full and went on. A lookup
+//! compares all tags at once and goes on to the next bucket only where that count is not zero, so
+//! it reads one line of the table, almost always, and removing leaves no tombstones.
+//!
+//! # Invariants
+//!
+//! - Writers hold the shard's lock. A reader sees each of a writer's stores in or after its order,
+//!   so it may miss an entry that is just being inserted or removed, and never finds a wrong one:
+//!   the key in the entry decides.
+//! - A pointer is stored before its tag, and its tag is cleared before it.
+//! - An entry is freed only when it has been removed and every reader that was inside has left.
+//! - A full count (255) stays: it costs a longer look and is gone when the table grows.
+//! - At most three quarters of the slots are used, so every walk finds a free one.
+
+#![expect(
+    unsafe_code,
+    reason = "readers borrow entries from pointers that are unlinked under them"
+)]
+
+use std::ptr;
+
+use super::entry::{Key, Node};
+use crate::epoch::atomic::{AtomicPtr, AtomicU64, Ordering};
+
+/// The pointers in a bucket.
+const LANES: usize = 7;
+/// The lowest bit of each tag.
+const LANE_LOW_BITS: u64 = 0x0001_0101_0101_0101;
+/// The highest bit of each tag.
+const LANE_HIGH_BITS: u64 = LANE_LOW_BITS << 7;
+/// One in the count of entries that went on.
+const PASSED_ONE: u64 = 1 << 56;
+/// The highest count, which stays.
+const PASSED_FULL: u64 = 0xff << 56;
+
+#[repr(align(64))]
+struct Bucket<V> {
+    control: AtomicU64,
+    nodes: [AtomicPtr<Node<V>>; LANES],
+}
+
+impl<V> Bucket<V> {
+    fn new() -> Self {
+        let nodes = std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut()));
+        Self { control: AtomicU64::new(0), nodes }
+    }
+
+    fn free_lane(control: u64) -> Option<usize> {
+        (0..LANES).find(|lane| (control >> (lane * 8)) & 0xff == 0)
+    }
+}
+
+/// The table. Its size is fixed; the shard replaces it by one of twice the size.
+pub(super) struct Table<V> {
+    /// A power of two of them.
+    buckets: Box<[Bucket<V>]>,
+}
+
+impl<V> Table<V> {
+    /// An empty table of `buckets` buckets, rounded up to a power of two.
+    pub(super) fn new(buckets: usize) -> Self {
+        Self { buckets: (0..buckets.next_power_of_two()).map(|_| Bucket::new()).collect() }
+    }
+
+    pub(super) fn buckets(&self) -> usize {
+        self.buckets.len()
+    }
+
+    /// How many entries may stand in it.
+    pub(super) fn limit(&self) -> usize {
+        self.buckets.len() * LANES * 3 / 4
+    }
+
+    fn tag(hash: u64) -> u64 {
+        (hash >> 56).max(1)
+    }
+
+    /// The buckets from the hash's own on, each once.
+    fn walk(&self, hash: u64) -> impl Iterator<Item = &Bucket<V>> {
+        let mask = self.buckets.len() - 1;
+        let home = hash as usize;
+        (0..self.buckets.len()).map(move |step| &self.buckets[home.wrapping_add(step) & mask])
+    }
+
+    /// The entry with that key.
+    ///
+    /// # Safety
+    /// For the whole of `'a` the caller holds the lock that every writer of this table holds, or a
+    /// guard of the epoch that entries removed from this table wait for before they are freed.
+    #[inline]
+    pub(super) unsafe fn find<'a>(&self, hash: u64, key: Key) -> Option<&'a Node<V>> {
+        let tags = Self::tag(hash) * LANE_LOW_BITS;
+        for bucket in self.walk(hash) {
+            let control = bucket.control.load(Ordering::Acquire);
+            let difference = control ^ tags;
+            // A zero byte borrows: its highest bit stands here, perhaps with some of later bytes.
+            let mut matches = difference.wrapping_sub(LANE_LOW_BITS) & !difference & LANE_HIGH_BITS;
+            while matches != 0 {
+                let lane = matches.trailing_zeros() as usize / 8;
+                matches &= matches - 1;
+                let node = bucket.nodes[lane].load(Ordering::Acquire);
+                // SAFETY: a pointer that is not null stands for an entry that was in the table
+                // when it was loaded, which the caller's lock or guard keeps alive.
+                if let Some(node) = unsafe { node.as_ref() }
+                    && node.key == key
+                {
+                    return Some(node);
+                }
+            }
+            if control < PASSED_ONE {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Puts in an entry, whose key is not there yet. The caller holds the lock, keeps the table
+    /// within its limit, and keeps the entry alive as [`Table::find`] says.
+    pub(super) fn insert(&self, hash: u64, node: *const Node<V>) {
+        for bucket in self.walk(hash) {
+            let control = bucket.control.load(Ordering::Relaxed);
+            if let Some(lane) = Bucket::<V>::free_lane(control) {
+                bucket.nodes[lane].store(node.cast_mut(), Ordering::Release);
+                let control = control | Self::tag(hash) << (lane * 8);
+                bucket.control.store(control, Ordering::Release);
+                return;
+            }
+            if control < PASSED_FULL {
+                bucket.control.store(control + PASSED_ONE, Ordering::Release);
+            }
+        }
+    }
+
+    /// Takes out an entry that is in the table. The caller holds the lock.
+    pub(super) fn remove(&self, hash: u64, node: *const Node<V>) {
+        for bucket in self.walk(hash) {
+            let control = bucket.control.load(Ordering::Relaxed);
+            let is_node = |slot: &AtomicPtr<_>| ptr::eq(slot.load(Ordering::Relaxed), node);
+            if let Some(lane) = bucket.nodes.iter().position(is_node) {
+                bucket.control.store(control & !(0xff << (lane * 8)), Ordering::Release);
+                bucket.nodes[lane].store(ptr::null_mut(), Ordering::Release);
+                return;
+            }
+            if control < PASSED_FULL {
+                bucket.control.store(control - PASSED_ONE, Ordering::Release);
+            }
+        }
+    }
+}

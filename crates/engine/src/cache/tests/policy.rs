@@ -1,0 +1,308 @@
+//! Who stays, who goes, and what is counted.
+
+use super::*;
+
+#[test]
+fn the_first_value_of_a_key_stays() {
+    let cache = cache_of(8);
+    assert!(!hit(&cache, key(1, 1)));
+    let first = put(&cache, key(1, 1), Priority::Low);
+    let second = cache.insert(key(1, 1), Block::new(key(1, 1), 2), 100, Priority::High);
+    assert_eq!(outcome(&second), "present");
+    assert!(Arc::ptr_eq(&first, &second.into_cached()));
+    assert!(hit(&cache, key(1, 1)));
+    assert_eq!((cache.entries(), cache.usage(), first.charge()), (1, UNIT, UNIT));
+    let expected = Statistics { inserted: 1, present: 1, ..Statistics::default() };
+    assert_eq!(cache.statistics(), expected);
+}
+
+#[test]
+fn a_value_that_can_never_fit_is_handed_back() {
+    let cache = cache_of(8);
+    for block in 0..8 {
+        put(&cache, key(1, block), Priority::Low);
+    }
+    let refused = cache.insert(key(2, 0), Block::new(key(2, 0), 0), 1 << 20, Priority::High);
+    assert_eq!(outcome(&refused), "standalone");
+    let refused = refused.into_cached();
+    refused.verify(key(2, 0));
+    assert_eq!((refused.charge(), cache.entries(), cache.usage()), (0, 8, 8 * UNIT));
+    assert_eq!(cache.statistics().refused, 1);
+
+    let none = Cache::with_shards(0, 1);
+    let refused = none.insert(key(2, 0), Block::new(key(2, 0), 0), 0, Priority::High);
+    assert_eq!(outcome(&refused), "standalone");
+}
+
+#[test]
+fn what_was_hit_survives_a_scan_as_long_as_the_cache() {
+    let cache = cache_of(64);
+    for block in 0..64 {
+        put(&cache, key(1, block), Priority::Low);
+    }
+    assert!((0..32).all(|block| hit(&cache, key(1, block))));
+    for block in 0..64 {
+        put(&cache, key(2, block), Priority::Low);
+    }
+    let survivors = (0..32).filter(|&block| is_resident(&cache, key(1, block))).count();
+    assert_eq!(survivors, 32, "hot blocks left to a scan");
+    let others = (32..64).filter(|&block| is_resident(&cache, key(1, block))).count();
+    assert_eq!(others, 0, "blocks that nobody asked for outlived the scan");
+
+    assert!((0..32).all(|block| hit(&cache, key(1, block))));
+    // Hit once in a while, they stay whatever the length of the scan.
+    for block in 0..5000 {
+        put(&cache, key(3, block), Priority::Low);
+        if block % 16 == 0 {
+            assert!((0..32).all(|block| hit(&cache, key(1, block))), "lost at {block}");
+        }
+    }
+    // Forgotten, they go.
+    for block in 0..300 {
+        put(&cache, key(4, block), Priority::Low);
+    }
+    let survivors = (0..32).filter(|&block| is_resident(&cache, key(1, block))).count();
+    assert_eq!(survivors, 0, "blocks that nobody asked for again are still there");
+}
+
+#[test]
+fn a_new_entry_has_a_whole_round_to_be_hit() {
+    let cache = cache_of(32);
+    for block in 0..32 {
+        put(&cache, key(1, block), Priority::Bottom);
+    }
+    for block in 0..500 {
+        put(&cache, key(2, block), Priority::Bottom);
+        let young = (block.saturating_sub(25)..=block).find(|&b| !is_resident(&cache, key(2, b)));
+        assert_eq!(young, None, "evicted early, at {block}");
+    }
+}
+
+#[test]
+fn lower_priorities_go_first() {
+    for touched in [false, true] {
+        let cache = cache_of(60);
+        let all = [Priority::Bottom, Priority::Low, Priority::High];
+        for block in 0..60 {
+            put(&cache, key(1, block), all[block as usize % 3]);
+        }
+        if touched {
+            assert!((0..60).all(|block| hit(&cache, key(1, block))));
+        }
+        let left = |rest: u64| {
+            (0..20).filter(|block| is_resident(&cache, key(1, block * 3 + rest))).count()
+        };
+        let mut fresh = 0;
+        while left(2) == 20 {
+            put(&cache, key(2, fresh), Priority::Bottom);
+            fresh += 1;
+            assert!(left(1) == 20 || left(0) == 0, "a data block left before a blob value");
+            assert!(left(2) == 20 || left(1) == 0, "an index block left before a data block");
+            assert!(fresh < 10_000, "index blocks stay for ever");
+        }
+    }
+}
+
+#[test]
+fn what_is_pinned_stays_and_a_cache_full_of_it_refuses() {
+    let cache = cache_of(16);
+    let pinned: Vec<_> = (0..16).map(|block| put(&cache, key(1, block), Priority::Low)).collect();
+    let room = cache.capacity() - cache.usage();
+    assert!(room < UNIT);
+    assert_eq!(cache.pinned_usage(), 16 * UNIT);
+    for attempt in 0..20 {
+        let refused = cache.insert(key(2, 0), Block::new(key(2, 0), 0), UNIT, Priority::High);
+        assert_eq!(outcome(&refused), "standalone", "attempt {attempt}");
+        assert!(cache.reserve(UNIT).is_none());
+    }
+    assert!((0..16).all(|block| is_resident(&cache, key(1, block))));
+    drop(pinned);
+    assert_eq!(cache.pinned_usage(), 0);
+    put(&cache, key(2, 0), Priority::Low);
+    assert!(cache.reserve(UNIT).is_some());
+}
+
+#[test]
+fn an_erased_value_stays_charged_while_it_is_held() {
+    let cache = cache_of(16);
+    let held = put(&cache, key(1, 0), Priority::Low);
+    assert!(cache.erase(key(1, 0)) && !cache.erase(key(1, 0)));
+    settle(&cache);
+    assert!(!is_resident(&cache, key(1, 0)));
+    held.verify(key(1, 0));
+    assert_eq!((cache.entries(), cache.usage(), cache.pinned_usage()), (0, UNIT, UNIT));
+
+    // The key is free for another value meanwhile.
+    put(&cache, key(1, 0), Priority::Low);
+    assert_eq!(cache.usage(), 2 * UNIT);
+    drop(held);
+    assert_eq!((cache.usage(), cache.pinned_usage()), (UNIT, 0));
+}
+
+#[test]
+fn an_erased_value_stays_in_sight_of_the_guard_that_saw_it() {
+    let alive = Arc::new(AtomicUsize::new(0));
+    let cache = cache_of(16);
+    let block = Block::counted(key(1, 0), 0, &alive);
+    drop(cache.insert(key(1, 0), block, UNIT - OVERHEAD, Priority::Low));
+    let guard = pin();
+    let seen = cache.lookup(key(1, 0), &guard).expect("just inserted");
+    assert!(cache.erase(key(1, 0)));
+    cache.collect();
+    seen.verify(key(1, 0));
+    let counts = (alive.load(Ordering::Relaxed), cache.usage(), cache.unlinked_usage());
+    assert_eq!(counts, (1, UNIT, UNIT));
+    assert!(cache.lookup(key(1, 0), &guard).is_none());
+    drop(guard);
+    settle(&cache);
+    assert_eq!((alive.load(Ordering::Relaxed), cache.usage()), (0, 0));
+}
+
+#[test]
+fn a_borrow_and_a_reference_outlive_the_cache() {
+    let alive = Arc::new(AtomicUsize::new(0));
+    let guard = pin();
+    let cache = cache_of(16);
+    let insert = |block: u64| {
+        let value = Block::counted(key(1, block), 0, &alive);
+        cache.insert(key(1, block), value, 0, Priority::Low).into_cached()
+    };
+    let held = insert(0);
+    drop(insert(1));
+    let seen = cache.lookup(key(1, 1), &guard).expect("just inserted");
+    drop(cache);
+    crate::epoch::collect();
+    seen.verify(key(1, 1));
+    held.verify(key(1, 0));
+    drop(guard);
+    let start = Instant::now();
+    while alive.load(Ordering::Relaxed) > 1 {
+        crate::epoch::collect();
+        assert!(start.elapsed() < Duration::from_secs(30), "the cache's values leak");
+    }
+    drop(held);
+    assert_eq!(alive.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn a_reservation_drives_entries_out_and_gives_back() {
+    let cache = cache_of(100);
+    for block in 0..100 {
+        put(&cache, key(1, block), Priority::High);
+    }
+    settle(&cache);
+    let mut reserved = cache.reserve(60 * UNIT).expect("nothing is pinned");
+    settle(&cache);
+    assert!(cache.usage() <= cache.capacity());
+    assert_eq!((cache.pinned_usage(), reserved.bytes()), (60 * UNIT, 60 * UNIT));
+    assert!((39..=42).contains(&cache.entries()), "{cache:?}");
+    assert!(cache.reserve(cache.capacity() - 60 * UNIT + 1).is_none());
+    settle(&cache);
+    let more = cache.reserve(10 * UNIT).expect("nothing is pinned");
+    reserved.merge(more).expect("of the same cache");
+    assert_eq!(reserved.bytes(), 70 * UNIT);
+    reserved.shrink_to(80 * UNIT);
+    reserved.shrink_to(5 * UNIT);
+    assert_eq!(cache.pinned_usage(), 5 * UNIT);
+    let stranger = cache_of(8).reserve(100).expect("empty");
+    assert_eq!(reserved.merge(stranger).map_err(|back| back.bytes()), Err(100));
+    drop(reserved);
+    assert_eq!((cache.pinned_usage(), cache.usage()), (0, cache.entries() * UNIT));
+}
+
+#[test]
+fn a_lower_capacity_is_kept_at_once_and_the_hot_stay() {
+    let capacity = 400 * UNIT;
+    let cache = Cache::with_shards(capacity, 4);
+    for block in 0..380 {
+        put(&cache, key(1, block), Priority::Low);
+    }
+    assert!((0..80).all(|block| hit(&cache, key(1, block))));
+    settle(&cache);
+    cache.set_capacity(150 * UNIT);
+    settle(&cache);
+    let wanted = 150 * UNIT * 63 / 64;
+    assert!(cache.usage() <= wanted && cache.usage() > wanted - 5 * UNIT, "{cache:?}");
+    let hot = (0..80).filter(|&block| is_resident(&cache, key(1, block))).count();
+    assert_eq!(hot, 80, "hot blocks left before cold ones");
+
+    let held = put(&cache, key(2, 0), Priority::Low);
+    cache.set_capacity(0);
+    settle(&cache);
+    assert_eq!((cache.entries(), cache.usage(), cache.pinned_usage()), (1, UNIT, UNIT));
+    drop(held);
+    cache.set_capacity(capacity);
+    for block in 0..300 {
+        put(&cache, key(3, block), Priority::Low);
+    }
+    assert_eq!(cache.entries(), 301);
+}
+
+#[test]
+fn files_are_erased_and_listed_by_themselves() {
+    let cache = Cache::with_shards(1 << 20, 4);
+    for block in 0..100 {
+        put(&cache, key(7, block), Priority::Low);
+        put(&cache, key(8, block), if block < 10 { Priority::High } else { Priority::Low });
+    }
+    assert!([3, 30].iter().all(|&block| hit(&cache, key(8, block))));
+    assert!(is_resident(&cache, key(8, 50)));
+    assert_eq!(cache.erase_file(7), 100);
+    assert_eq!((cache.erase_file(7), cache.resident(7).len()), (0, 0));
+    settle(&cache);
+    assert_eq!((cache.entries(), cache.usage(), cache.statistics().erased), (100, 100 * UNIT, 100));
+    let resident = cache.resident(8);
+    for (block, found) in (0..).zip(&resident) {
+        let (priority, rounds) = match (block < 10, [3, 30].contains(&block)) {
+            (true, false) => (Priority::High, 2),
+            (true, true) => (Priority::High, 5),
+            (false, false) => (Priority::Low, 1),
+            (false, true) => (Priority::Low, 4),
+        };
+        let was_hit = [3, 30].contains(&block);
+        let offset = block * 4096;
+        let expected = Resident { offset, charge: UNIT, priority, was_hit, rounds };
+        assert_eq!(*found, expected);
+    }
+    assert_eq!(resident.len(), 100);
+    // The places that were freed are taken again.
+    for block in 0..100 {
+        put(&cache, key(9, block), Priority::Low);
+    }
+    assert_eq!(cache.resident(9).len(), 100);
+}
+
+#[test]
+fn a_block_larger_than_a_shards_share_is_admitted() {
+    let cache = Cache::new(64 << 20);
+    let large = 8 << 20;
+    for file in 0..7 {
+        let block = Block::new(key(file, 0), 0);
+        let inserted = cache.insert(key(file, 0), block, large, Priority::Low);
+        assert_eq!(outcome(&inserted), "admitted", "block {file}");
+    }
+    assert_eq!(cache.usage(), 7 * (large + OVERHEAD));
+    // Whichever shard it goes to, room is found in the others.
+    for file in 7..100 {
+        settle(&cache);
+        for attempt in 0.. {
+            let block = Block::new(key(file, 0), attempt);
+            if outcome(&cache.insert(key(file, 0), block, large, Priority::Low)) == "admitted" {
+                break;
+            }
+            settle(&cache);
+            assert!(attempt < 10, "no room found for {file}");
+        }
+    }
+}
+
+#[test]
+fn a_growing_table_loses_nothing() {
+    let cache = Cache::with_shards(1 << 30, 1);
+    for block in 0..50_000 {
+        drop(cache.insert(key(1, block), Block::new(key(1, block), 0), 0, Priority::Low));
+    }
+    assert!((0..50_000).all(|block| hit(&cache, key(1, block))));
+    assert!((50_000..60_000).all(|block| !hit(&cache, key(1, block))));
+    assert_eq!((cache.entries(), cache.usage()), (50_000, 50_000 * OVERHEAD));
+}

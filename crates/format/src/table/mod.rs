@@ -12,7 +12,9 @@ pub mod meta;
 pub mod properties;
 mod property_names;
 pub mod trailer;
+pub mod unique_id;
 
 pub use footer::{BlockHandle, Footer};
 pub use properties::{IndexType, Properties};
 pub use trailer::{BLOCK_TRAILER_LENGTH, BlockChecksum};
+pub use unique_id::UniqueId;

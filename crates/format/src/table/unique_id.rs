@@ -1,0 +1,143 @@
+//! The unique id of a table: made of the database's identity, the session and the file number that the table was
+//! written under, it stays the same wherever the file goes.
+//!
+//! The internal form holds the lower half of the session id, then a hash of database and the upper half with the file
+//! number over it, then more of that hash. The MANIFEST has its first 128 bits, and RocksDB compares them with those of
+//! the table's properties when it opens the table. The external form is what users see: the first 128 bits hashed so
+//! that every part of it is evenly spread. Source: `table/unique_id.cc`, `table/unique_id_impl.h`.
+
+use std::fmt;
+
+use xxhash_rust::xxh3::{xxh3_128, xxh3_128_with_seed};
+
+use crate::{Error, Result};
+
+/// The length of a session id, in characters.
+pub const SESSION_ID_LENGTH: usize = 20;
+
+/// How many characters at the end of a session id hold its lower 62 bits.
+const LOW_CHARACTERS: usize = 12;
+/// Added before hashing so that zeros stay zeros.
+const ZERO_OFFSETS: [u64; 2] = [6_417_269_962_128_484_497, 17_391_078_804_906_429_400];
+
+/// The internal unique id of a table.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct UniqueId {
+    words: [u64; 3],
+}
+
+impl UniqueId {
+    /// The id of the table that was file `file_number` of that database in that session.
+    ///
+    /// # Errors
+    /// Corruption, for an empty database id, a file number of zero or what is no session id: such a table has no id of
+    /// its own. See [`UniqueId::forced`].
+    pub fn new(db_id: &[u8], session_id: &[u8], file_number: u64) -> Result<Self> {
+        const WHAT: &str = "table unique id";
+        if db_id.is_empty() {
+            return Err(Error::corruption(WHAT, 0, "a database id", "none"));
+        }
+        if file_number == 0 {
+            return Err(Error::corruption(WHAT, 0, "a file number", "zero"));
+        }
+        Ok(Self::of_session(db_id, decode_session_id(session_id)?, file_number))
+    }
+
+    /// The same for whatever the properties of a table say: what RocksDB compares with the MANIFEST.
+    pub fn forced(db_id: &[u8], session_id: &[u8], file_number: u64) -> Self {
+        let session = decode_session_id(session_id).unwrap_or_else(|_| {
+            let hash = xxh3_128(session_id);
+            let (upper, lower) = ((hash >> 64) as u64, hash as u64);
+            (upper, if lower == 0 { upper | 1 } else { lower })
+        });
+        Self::of_session(db_id, session, file_number)
+    }
+
+    fn of_session(db_id: &[u8], (upper, lower): (u64, u64), file_number: u64) -> Self {
+        let hash = xxh3_128_with_seed(db_id, upper);
+        Self { words: [lower, (hash >> 64) as u64 ^ file_number, hash as u64] }
+    }
+
+    /// The first 128 bits as two numbers.
+    pub fn words(&self) -> [u64; 2] {
+        let [first, second, _] = self.words;
+        [first, second]
+    }
+
+    /// The first 128 bits as they stand in the MANIFEST.
+    pub fn manifest_bytes(&self) -> [u8; 16] {
+        pair_bytes(self.words())
+    }
+
+    /// The 192 bits of the external form, in which users get it; its first 16 bytes are the shorter external form.
+    pub fn external_bytes(&self) -> [u8; 24] {
+        let [first, second, third] = self.words;
+        let [low_offset, high_offset] = ZERO_OFFSETS;
+        let hash = xxh3_128(&pair_bytes([
+            first.wrapping_add(low_offset),
+            second.wrapping_add(high_offset),
+        ]));
+        let (low, high) = (hash as u64, (hash >> 64) as u64);
+        let mut bytes = [0; 24];
+        let words = [low, high, third.wrapping_add(low).wrapping_add(high)];
+        for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+}
+
+/// As RocksDB's messages have it.
+impl fmt::Debug for UniqueId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [first, second, _] = self.words;
+        write!(f, "{{{first},{second}}}")
+    }
+}
+
+fn pair_bytes([first, second]: [u64; 2]) -> [u8; 16] {
+    (u128::from(second) << 64 | u128::from(first)).to_le_bytes()
+}
+
+/// The session id of random bits: 20 characters of `0-9A-Z`. All of `lower` is kept, and of `upper` the lower 39 bits.
+///
+/// `lower` has to be other than zero, so that no unique id is zero; a zero is taken for a one.
+pub fn encode_session_id(upper: u64, lower: u64) -> String {
+    let lower = lower.max(1);
+    let mut front = upper << 2 | lower >> 62;
+    let mut back = lower & (u64::MAX >> 2);
+    let mut digits = [0; SESSION_ID_LENGTH];
+    let (head, tail) = digits.split_at_mut(SESSION_ID_LENGTH - LOW_CHARACTERS);
+    for (place, number) in [(head, &mut front), (tail, &mut back)] {
+        for digit in place.iter_mut().rev() {
+            *digit = *number % 36;
+            *number /= 36;
+        }
+    }
+    let character = |digit| char::from_digit(digit as u32, 36).unwrap_or('0').to_ascii_uppercase();
+    digits.into_iter().map(character).collect()
+}
+
+/// The upper and lower numbers of a session id. Any of 13 to 24 characters will do.
+///
+/// # Errors
+/// Corruption, for fewer, more or other characters.
+pub fn decode_session_id(session_id: &[u8]) -> Result<(u64, u64)> {
+    let refused = || {
+        let found = session_id.escape_ascii().to_string();
+        Error::corruption("session id", 0, "13 to 24 characters of 0-9A-Z", found)
+    };
+    if !(13..=24).contains(&session_id.len()) {
+        return Err(refused());
+    }
+    let number = |characters: &[u8]| {
+        characters.iter().try_fold(0u64, |number, &character| {
+            let digit = char::from(character).to_digit(36)?;
+            Some(number.wrapping_mul(36).wrapping_add(digit.into()))
+        })
+    };
+    let (head, tail) = session_id.split_at(session_id.len() - LOW_CHARACTERS);
+    let front = number(head).ok_or_else(refused)?;
+    let back = number(tail).ok_or_else(refused)?;
+    Ok((front >> 2, (back & (u64::MAX >> 2)) | front << 62))
+}

@@ -19,6 +19,7 @@ pub mod table;
 pub mod log;
 pub mod varint;
 pub mod version_edit;
+pub mod wide_column;
 mod xxph3;
 
 pub use comparator::Comparator;

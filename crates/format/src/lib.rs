@@ -17,6 +17,7 @@ pub mod hash;
 pub mod key;
 pub mod table;
 pub mod log;
+pub mod options_text;
 pub mod varint;
 pub mod version_edit;
 pub mod wide_column;

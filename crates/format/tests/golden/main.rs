@@ -7,6 +7,8 @@ mod log;
 #[cfg(test)]
 mod log_recovery;
 #[cfg(test)]
+mod options_text;
+#[cfg(test)]
 mod support;
 #[cfg(test)]
 mod version_edit;

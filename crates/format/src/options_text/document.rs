@@ -1,0 +1,337 @@
+//! The OPTIONS file.
+//!
+//! ```text
+//! # a comment, to the end of its line; \# is none
+//! [Version]
+//!   rocksdb_version=11.9.0
+//!   options_file_version=1.1
+//!
+//! [DBOptions]
+//!   name=value
+//!
+//! [CFOptions "default"]
+//!   name=value
+//!
+//! [TableOptions/BlockBasedTable "default"]
+//!   name=value
+//! ```
+//!
+//! A line is one section or one statement; white space around names and values is no part of them. Only lines that a
+//! newline ends are read. There is one `DBOptions` section. The default column family comes before the others, each
+//! has one `CFOptions` section, and its `TableOptions` come after that.
+
+use std::fmt::Write as _;
+
+use super::{Place, TextError, escape, trim, unescape};
+
+/// What a written document begins with.
+const HEADER: &str = "# Options of a database, in RocksDB's format.\n\n";
+
+/// The version of the file's format that is written.
+const OPTIONS_FILE_VERSION: &str = "1.1";
+
+/// The name of the column family that every database has.
+const DEFAULT_COLUMN_FAMILY: &str = "default";
+
+/// A version number of up to three parts; missing ones are 0.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version {
+    /// The first part.
+    pub major: u32,
+    /// The second part.
+    pub minor: u32,
+    /// The third part.
+    pub patch: u32,
+}
+
+impl Version {
+    /// Reads digits with dots between them, in at most `parts_max` parts.
+    fn parse(text: &str, parts_max: usize) -> Option<Self> {
+        let parts: Option<Vec<u32>> = text
+            .split('.')
+            .map(|part| {
+                part.bytes().all(|byte| byte.is_ascii_digit()).then(|| part.parse().ok())?
+            })
+            .collect();
+        let parts = parts.filter(|parts| parts.len() <= parts_max)?;
+        let part = |index: usize| parts.get(index).copied().unwrap_or(0);
+        Some(Self { major: part(0), minor: part(1), patch: part(2) })
+    }
+}
+
+impl std::fmt::Display for Version {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
+    }
+}
+
+/// What the options of a section are about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SectionKind {
+    /// Who wrote the file.
+    Version,
+    /// The database.
+    Database,
+    /// The column family of this name.
+    ColumnFamily(String),
+    /// The tables of a column family.
+    Table {
+        /// The kind of table: `BlockBasedTable`.
+        factory: String,
+        /// The column family's name.
+        column_family: String,
+    },
+}
+
+/// One `name=value` line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The option's name.
+    pub name: String,
+    /// The value as it stands in the file, escaped.
+    pub value: String,
+    /// The line, from 1; 0 for an entry that was not read from a file.
+    pub line: u32,
+}
+
+/// A section with its entries in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Section {
+    /// What the options are about.
+    pub kind: SectionKind,
+    /// The line of the section's head, from 1; 0 for a section that was not read from a file.
+    pub line: u32,
+    /// The options.
+    pub entries: Vec<Entry>,
+}
+
+impl Section {
+    /// A section without entries.
+    pub fn new(kind: SectionKind) -> Self {
+        Self { kind, line: 0, entries: Vec::new() }
+    }
+
+    /// Adds an entry; `value` is escaped text.
+    pub fn push(&mut self, name: impl Into<String>, value: impl Into<String>) {
+        self.entries.push(Entry { name: name.into(), value: value.into(), line: 0 });
+    }
+
+    /// The value of that name, as it stands in the file. Of two the first counts.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.entries.iter().find(|entry| entry.name == name).map(|entry| entry.value.as_str())
+    }
+}
+
+/// An OPTIONS file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Document {
+    /// The version of RocksDB that wrote the file, or whose options it holds; 0.0.0 if it does not say.
+    pub rocksdb_version: Version,
+    /// The sections in order, without that of the version.
+    pub sections: Vec<Section>,
+}
+
+impl Document {
+    /// A document without sections that holds the options of that version of RocksDB.
+    pub fn new(rocksdb_version: Version) -> Self {
+        Self { rocksdb_version, sections: Vec::new() }
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// A line that is no section, statement or comment, a section that is unknown, repeated or out of order, a version
+    /// that is none, or no section for the database or the default column family.
+    pub fn parse(text: &str) -> Result<Self, TextError> {
+        let mut sections: Vec<Section> = Vec::new();
+        for (line, number) in text.split_inclusive('\n').zip(1..) {
+            let Some(line) = line.strip_suffix('\n') else { continue };
+            let line = trim(without_comment(line));
+            if line.is_empty() {
+                continue;
+            }
+            let place = Place::Line(number);
+            if line.len() >= 2 && line.starts_with('[') && line.ends_with(']') {
+                let kind = parse_head(line, place)?;
+                check_order(&kind, &sections, place)?;
+                sections.push(Section { kind, line: number, entries: Vec::new() });
+                continue;
+            }
+            let Some(section) = sections.last_mut() else {
+                return Err(TextError::new(place, "an option before any section"));
+            };
+            section.entries.push(parse_statement(line, number)?);
+        }
+        let rocksdb_version = parse_versions(&sections)?;
+        sections.retain(|section| section.kind != SectionKind::Version);
+        let document = Self { rocksdb_version, sections };
+        if document.database().is_none() {
+            return Err(TextError::new(Place::Whole, "no section [DBOptions]"));
+        }
+        if document.column_family(DEFAULT_COLUMN_FAMILY).is_none() {
+            return Err(TextError::new(Place::Whole, "no section [CFOptions \"default\"]"));
+        }
+        Ok(document)
+    }
+
+    /// The options of the database.
+    pub fn database(&self) -> Option<&Section> {
+        self.sections.iter().find(|section| section.kind == SectionKind::Database)
+    }
+
+    /// The names of the column families, in order.
+    pub fn column_families(&self) -> impl Iterator<Item = &str> {
+        self.sections.iter().filter_map(|section| match &section.kind {
+            SectionKind::ColumnFamily(name) => Some(name.as_str()),
+            _ => None,
+        })
+    }
+
+    /// The options of the column family of that name.
+    pub fn column_family(&self, name: &str) -> Option<&Section> {
+        self.sections.iter().find(
+            |section| matches!(&section.kind, SectionKind::ColumnFamily(family) if family == name),
+        )
+    }
+
+    /// The kind of table that the column family of that name has, and its options. Of two the last counts.
+    pub fn table(&self, name: &str) -> Option<(&str, &Section)> {
+        self.sections.iter().rev().find_map(|section| match &section.kind {
+            SectionKind::Table { factory, column_family } if column_family == name => {
+                Some((factory.as_str(), section))
+            }
+            _ => None,
+        })
+    }
+
+    /// The file's text, laid out as RocksDB does.
+    pub fn to_text(&self) -> String {
+        let mut text = String::from(HEADER);
+        let version = self.rocksdb_version;
+        // Writing to a string does not fail.
+        let _ = write!(
+            text,
+            "[Version]\n  rocksdb_version={version}\n  options_file_version={OPTIONS_FILE_VERSION}\n"
+        );
+        for section in &self.sections {
+            let _ = match &section.kind {
+                SectionKind::Version => continue,
+                SectionKind::Database => writeln!(text, "\n[DBOptions]"),
+                SectionKind::ColumnFamily(name) => {
+                    writeln!(text, "\n[CFOptions \"{}\"]", escape(name))
+                }
+                SectionKind::Table { factory, column_family } => {
+                    writeln!(text, "[TableOptions/{factory} \"{}\"]", escape(column_family))
+                }
+            };
+            for entry in &section.entries {
+                let _ = writeln!(text, "  {}={}", entry.name, entry.value);
+            }
+            text.push_str("  \n");
+        }
+        text
+    }
+}
+
+/// What stands before the first `#` that no backslash precedes.
+fn without_comment(line: &str) -> &str {
+    let bytes = line.as_bytes();
+    let begins = |at: usize| match at.checked_sub(1).and_then(|before| bytes.get(before)) {
+        Some(before) => *before != b'\\',
+        None => true,
+    };
+    let end = line.match_indices('#').map(|(at, _)| at).find(|&at| begins(at));
+    end.and_then(|end| line.get(..end)).unwrap_or(line)
+}
+
+/// Reads `[Title "argument"]`.
+fn parse_head(line: &str, place: Place) -> Result<SectionKind, TextError> {
+    let inner = line.get(1..line.len() - 1).unwrap_or_default();
+    let (title, argument) = match (inner.find('"'), inner.rfind('"')) {
+        (Some(open), Some(close)) if open < close => (
+            inner.get(..open).unwrap_or_default(),
+            unescape(inner.get(open + 1..close).unwrap_or_default()),
+        ),
+        _ => (inner, String::new()),
+    };
+    match trim(title) {
+        "Version" => Ok(SectionKind::Version),
+        "DBOptions" => Ok(SectionKind::Database),
+        "CFOptions" => Ok(SectionKind::ColumnFamily(argument)),
+        title => match title.strip_prefix("TableOptions/") {
+            Some(factory) if !factory.is_empty() => {
+                Ok(SectionKind::Table { factory: factory.to_owned(), column_family: argument })
+            }
+            _ => Err(TextError::new(place, format!("unknown section {line}"))),
+        },
+    }
+}
+
+/// Refuses a section that stands in a file where it must not.
+fn check_order(kind: &SectionKind, before: &[Section], place: Place) -> Result<(), TextError> {
+    let has_family = |name: &str| {
+        let is_it = |section: &Section| matches!(&section.kind, SectionKind::ColumnFamily(family) if family == name);
+        before.iter().any(is_it)
+    };
+    let reason = match kind {
+        SectionKind::Version | SectionKind::Database => {
+            let repeated = before.iter().any(|section| section.kind == *kind);
+            repeated.then(|| "a second section of that kind".to_owned())
+        }
+        SectionKind::ColumnFamily(name) if has_family(name) => {
+            Some(format!("a second section for the column family '{name}'"))
+        }
+        SectionKind::ColumnFamily(name) => {
+            let is_early = name != DEFAULT_COLUMN_FAMILY && !has_family(DEFAULT_COLUMN_FAMILY);
+            is_early.then(|| format!("the column family '{name}' before the default one"))
+        }
+        SectionKind::Table { column_family, .. } => {
+            let is_early = !has_family(column_family);
+            is_early.then(|| format!("tables of the column family '{column_family}' before it"))
+        }
+    };
+    match reason {
+        Some(reason) => Err(TextError::new(place, reason)),
+        None => Ok(()),
+    }
+}
+
+fn parse_statement(line: &str, number: u32) -> Result<Entry, TextError> {
+    let place = Place::Line(number);
+    let Some((name, value)) = line.split_once('=') else {
+        return Err(TextError::new(place, format!("'{line}' has no '='")));
+    };
+    let (name, value) = (trim(name), trim(value));
+    if name.is_empty() {
+        return Err(TextError::new(place, format!("'{line}' has no name before its '='")));
+    }
+    Ok(Entry { name: name.to_owned(), value: value.to_owned(), line: number })
+}
+
+/// Reads the version of RocksDB, and checks that of the file's format.
+fn parse_versions(sections: &[Section]) -> Result<Version, TextError> {
+    let entries = sections
+        .iter()
+        .filter(|section| section.kind == SectionKind::Version)
+        .flat_map(|section| &section.entries);
+    let mut rocksdb_version = Version::default();
+    for entry in entries {
+        let bad = || {
+            let reason = format!("{}: '{}' is no version", entry.name, entry.value);
+            TextError::new(Place::Line(entry.line), reason)
+        };
+        match entry.name.as_str() {
+            "rocksdb_version" => {
+                rocksdb_version = Version::parse(&entry.value, 3).ok_or_else(bad)?;
+            }
+            "options_file_version" => {
+                let version = Version::parse(&entry.value, 2).ok_or_else(bad)?;
+                if version.major < 1 {
+                    return Err(bad());
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(rocksdb_version)
+}

@@ -1,0 +1,101 @@
+//! The text of options: the OPTIONS file, and the strings in which options are given.
+//!
+//! Here is syntax only: names and values are text, and what they mean is the engine's. Two forms:
+//!
+//! - the OPTIONS file, a [`Document`]: sections of `name=value` lines;
+//! - the option string, [`parse_option_string`]: `name=value;name={name=value;...};`, which also stands as a value in
+//!   the file.
+//!
+//! Text is escaped where it could be taken for syntax, see [`escape`]. Source: `options/options_parser.cc`,
+//! `options/options_helper.cc`, `util/string_util.cc`.
+
+mod document;
+mod option_string;
+
+use std::borrow::Cow;
+use std::fmt;
+
+pub use document::{Document, Entry, Section, SectionKind, Version};
+pub use option_string::{
+    Assignment, parse_option_string, split_list, strip_outer_braces, write_option_string,
+};
+
+/// Where in a text an error is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// In this line of a file, from 1.
+    Line(u32),
+    /// At this byte of a string, from 0.
+    Byte(usize),
+    /// In the text as a whole.
+    Whole,
+}
+
+/// Why a text of options could not be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextError {
+    /// Where the error is.
+    pub place: Place,
+    /// What is wrong there, with the name of the option if there is one.
+    pub reason: Cow<'static, str>,
+}
+
+impl TextError {
+    #[cold]
+    fn new(place: Place, reason: impl Into<Cow<'static, str>>) -> Self {
+        Self { place, reason: reason.into() }
+    }
+}
+
+impl fmt::Display for TextError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.place {
+            Place::Line(line) => write!(f, "line {line}: {}", self.reason),
+            Place::Byte(byte) => write!(f, "at byte {byte}: {}", self.reason),
+            Place::Whole => f.write_str(&self.reason),
+        }
+    }
+}
+
+impl std::error::Error for TextError {}
+
+/// Puts a backslash before each `\`, `#` and `:`, and writes line ends as `\n` and `\r`.
+pub fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\n' => escaped.push_str("\\n"),
+            '\r' => escaped.push_str("\\r"),
+            '\\' | '#' | ':' => escaped.extend(['\\', character]),
+            _ => escaped.push(character),
+        }
+    }
+    escaped
+}
+
+/// Takes the backslashes of [`escape`] out again; one at the end stands for nothing.
+pub fn unescape(text: &str) -> String {
+    let mut unescaped = String::with_capacity(text.len());
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        match (character, character == '\\') {
+            (_, false) => unescaped.push(character),
+            (_, true) => match characters.next() {
+                Some('n') => unescaped.push('\n'),
+                Some('r') => unescaped.push('\r'),
+                Some(other) => unescaped.push(other),
+                None => {}
+            },
+        }
+    }
+    unescaped
+}
+
+/// Takes white space off both ends, as the C library knows it: the vertical tab too.
+fn trim(text: &str) -> &str {
+    text.trim_matches(is_space)
+}
+
+fn is_space(character: char) -> bool {
+    matches!(character, ' ' | '\t' | '\n' | '\x0b' | '\x0c' | '\r')
+}

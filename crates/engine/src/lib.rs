@@ -1,6 +1,29 @@
-//! Tailwater.
+//! Tailwater: a key-value engine, drop-in for RocksDB, whose reads keep a flat tail while it writes and compacts.
+//!
+//! A [`Db`] is a directory in RocksDB's format: what either engine wrote, the other opens.
 
-pub mod memtable;
-pub mod range_tombstone;
+mod blob;
 pub mod cache;
+mod db;
 pub mod epoch;
+mod error;
+mod iterator;
+pub mod memtable;
+mod merge_operator;
+mod prefix_extractor;
+pub mod range_tombstone;
+mod read;
+mod record_log;
+mod recovery;
+mod table;
+mod version;
+mod wal;
+
+pub use db::{ColumnFamily, Db, ReadOptions, Snapshot};
+pub use error::{Error, ErrorKind, Result};
+pub use iterator::DbIterator;
+pub use merge_operator::{CustomMergeOperator, MergeOperator};
+pub use prefix_extractor::{CustomPrefixExtractor, PrefixExtractor};
+pub use read::PinnedValue;
+pub use recovery::OpenOptions;
+pub use wal::replay::LeftOut;

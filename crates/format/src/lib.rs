@@ -5,9 +5,10 @@
 //! the bytes.
 #![deny(clippy::indexing_slicing)]
 
-pub mod blob;
-pub mod checksum;
 pub mod batch;
+pub mod blob;
+pub mod block;
+pub mod checksum;
 pub mod comparator;
 pub mod compress;
 mod error;
@@ -15,9 +16,9 @@ pub mod file_name;
 pub mod filter;
 pub mod hash;
 pub mod key;
-pub mod table;
 pub mod log;
 pub mod options_text;
+pub mod table;
 pub mod varint;
 pub mod version_edit;
 pub mod wide_column;

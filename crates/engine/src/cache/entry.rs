@@ -80,7 +80,7 @@ impl<V> Cached<V> {
         Self { value, reservation: Some(reservation) }
     }
 
-    pub(super) fn standalone(value: V) -> Self {
+    pub(crate) fn standalone(value: V) -> Self {
         Self { value, reservation: None }
     }
 

@@ -30,11 +30,11 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
 
     /// What the cell holds, for as long as the guard lives, whatever becomes of the cell meanwhile.
     #[inline]
-    pub fn load<'g>(&self, _guard: &'g Guard) -> Option<&'g T> {
+    pub fn load<'g>(&self, _guard: &'g Guard) -> Option<Held<'g, T>> {
         // SAFETY: the pointer is null or owns a reference. That reference is given up only by an
         // object retired after the pointer was unlinked, and so not before `_guard` is gone, which
         // entered before this load.
-        unsafe { self.pointer.load(Ordering::Acquire).as_ref() }
+        unsafe { self.pointer.load(Ordering::Acquire).as_ref() }.map(Held)
     }
 
     /// A counted reference to what the cell holds.
@@ -73,6 +73,46 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
         // SAFETY: a pointer that is not null is from `Arc::into_raw`, and the swap took its one
         // reference out.
         (!old.is_null()).then(|| unsafe { Arc::from_raw(old) })
+    }
+}
+
+/// What a cell held when it was loaded, kept by the guard it was loaded under.
+#[derive(Debug)]
+pub struct Held<'g, T>(&'g T);
+
+impl<'g, T> Held<'g, T> {
+    /// The same, for as long as the guard lives.
+    #[inline]
+    pub fn get(self) -> &'g T {
+        self.0
+    }
+
+    /// A reference that outlives the guard.
+    pub fn to_arc(self) -> Arc<T> {
+        // SAFETY: only `EpochCell::load` makes a `Held`, of a pointer from `Arc::into_raw` whose
+        // reference the cell, or the object retired for it, owns while the guard lives; adding one
+        // makes the `Arc` that is returned.
+        unsafe {
+            Arc::increment_strong_count(self.0);
+            Arc::from_raw(self.0)
+        }
+    }
+}
+
+impl<T> Clone for Held<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Held<'_, T> {}
+
+impl<T> std::ops::Deref for Held<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        self.0
     }
 }
 

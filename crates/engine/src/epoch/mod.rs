@@ -41,7 +41,7 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering;
 
-pub use cell::EpochCell;
+pub use cell::{EpochCell, Held};
 use domain::{Domain, Slot};
 use retired::Retired;
 

@@ -25,12 +25,11 @@ impl BlockChecksum {
     /// Corruption, for a checksum that does not match or fewer bytes than a trailer. Offsets count from the block.
     #[inline]
     pub fn verify<'a>(&self, offset: u64, bytes: &'a [u8]) -> Result<(&'a [u8], u8)> {
+        let (block, compression) = Self::split(bytes)?;
         let (protected, stored) = bytes
             .split_last_chunk::<4>()
             .ok_or_else(|| Error::truncated("block trailer", bytes.len()))?;
         let stored = u32::from_le_bytes(*stored);
-        let (&compression, block) =
-            protected.split_last().ok_or_else(|| Error::truncated("block trailer", bytes.len()))?;
         let computed = self
             .checksum_type
             .compute(protected)
@@ -39,6 +38,18 @@ impl BlockChecksum {
             return Err(mismatch(protected.len(), computed, stored));
         }
         Ok((block, compression))
+    }
+
+    /// Splits a block with its trailer as [`BlockChecksum::verify`] does, without a check.
+    ///
+    /// # Errors
+    /// Corruption, for fewer bytes than a trailer.
+    #[inline]
+    pub fn split(bytes: &[u8]) -> Result<(&[u8], u8)> {
+        match bytes.split_last_chunk::<BLOCK_TRAILER_LENGTH>() {
+            Some((block, [compression, ..])) => Ok((block, *compression)),
+            None => Err(Error::truncated("block trailer", bytes.len())),
+        }
     }
 
     /// The trailer of `block`, as it is stored at `offset` of its file under that compression type.

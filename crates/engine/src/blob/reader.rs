@@ -1,0 +1,106 @@
+//! One open blob file.
+
+use std::sync::Arc;
+
+use tailwater_format::blob::{
+    BLOB_HEADER_LENGTH, BLOB_RECORD_HEADER_LENGTH, BlobFileHeader, BlobLocation, BlobRecordHeader,
+};
+use tailwater_format::compress::{Compression, Decompressor};
+use tailwater_io::{Purpose, ReadFile};
+
+use crate::{Error, Result};
+
+/// One open blob file. Shared by every thread that reads it.
+#[derive(Debug)]
+pub(crate) struct BlobReader {
+    file: Arc<dyn ReadFile>,
+    length: u64,
+    header: BlobFileHeader,
+}
+
+impl BlobReader {
+    /// Opens a blob file and reads its header.
+    ///
+    /// # Errors
+    /// Corruption, where it does not begin with a blob file's header; not supported, for values that expire.
+    pub(crate) fn open(file: Arc<dyn ReadFile>, purpose: Purpose) -> Result<Self> {
+        let length = file.length()?;
+        let mut bytes = [0; BLOB_HEADER_LENGTH];
+        let count = file.read_full_at(&mut bytes, 0, purpose)?;
+        let header = BlobFileHeader::decode(bytes.get(..count).unwrap_or_default())
+            .map_err(|error| Error::decoding(file.path(), 0, error))?;
+        if header.has_expiration {
+            return Err(Error::not_supported("blobs that expire").in_file(file.path()));
+        }
+        Ok(Self { file, length, header })
+    }
+
+    /// What the file says of itself.
+    pub(crate) fn header(&self) -> &BlobFileHeader {
+        &self.header
+    }
+
+    /// The file.
+    pub(crate) fn file(&self) -> &Arc<dyn ReadFile> {
+        &self.file
+    }
+
+    /// Its length in bytes.
+    pub(crate) fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Reads a value, which the index of `user_key` points at.
+    ///
+    /// # Errors
+    /// Corruption, where the record is not that key's or a checksum does not hold.
+    pub(crate) fn read(
+        &self,
+        user_key: &[u8],
+        location: &BlobLocation,
+        purpose: Purpose,
+    ) -> Result<Vec<u8>> {
+        let damaged = |offset, error| Error::decoding(self.file.path(), offset, error);
+        let start = location
+            .record_offset(user_key.len(), self.length)
+            .map_err(|error| damaged(location.offset, error))?;
+        if location.compression != self.header.compression {
+            let message = format!(
+                "the index of key '{}' says {:?}, the file {:?}",
+                user_key.escape_ascii(),
+                location.compression,
+                self.header.compression
+            );
+            return Err(Error::corruption_at(self.file.path(), start, message));
+        }
+        let length = BLOB_RECORD_HEADER_LENGTH + user_key.len() + location.size as usize;
+        let mut bytes = vec![0; length];
+        let count = self.file.read_full_at(&mut bytes, start, purpose)?;
+        bytes.truncate(count);
+        let wrong = |message: String| Error::corruption_at(self.file.path(), start, message);
+        if count < length {
+            return Err(wrong(format!("a blob record of {length} bytes ends after {count}")));
+        }
+        let (head, rest) = bytes.split_at(BLOB_RECORD_HEADER_LENGTH);
+        let header = BlobRecordHeader::decode(head).map_err(|error| damaged(start, error))?;
+        let (key, value) = rest.split_at(user_key.len());
+        if header.key_length != key.len() as u64
+            || header.value_length != value.len() as u64
+            || key != user_key
+        {
+            return Err(wrong(format!(
+                "the blob record here is not that of key '{}'",
+                user_key.escape_ascii()
+            )));
+        }
+        header.verify(key, value).map_err(|error| damaged(start, error))?;
+        if location.compression == Compression::None {
+            return Ok(value.to_vec());
+        }
+        let mut output = Vec::new();
+        Decompressor::new()
+            .decompress(location.compression, value, None, &mut output)
+            .map_err(|error| damaged(start, error))?;
+        Ok(output)
+    }
+}

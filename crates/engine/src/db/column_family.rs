@@ -1,0 +1,59 @@
+//! A column family that is open.
+
+use std::sync::Arc;
+
+use tailwater_format::Comparator;
+
+use crate::db::SuperVersion;
+use crate::epoch::EpochCell;
+
+/// A column family that is open. Clones are handles to the same one.
+#[derive(Debug, Clone)]
+pub struct ColumnFamily {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    id: u32,
+    name: String,
+    comparator: Comparator,
+    current: EpochCell<SuperVersion>,
+    initial: Arc<SuperVersion>,
+}
+
+impl ColumnFamily {
+    /// A column family that reads begin with `source`.
+    pub(crate) fn new(id: u32, name: String, source: SuperVersion) -> Self {
+        let comparator = source.tables().comparator().clone();
+        let initial = Arc::new(source);
+        let current = EpochCell::new(Some(Arc::clone(&initial)));
+        Self { inner: Arc::new(Inner { id, name, comparator, current, initial }) }
+    }
+
+    /// Its id, which is never used again for another: 0 is `default`'s.
+    pub fn id(&self) -> u32 {
+        self.inner.id
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// The order of its keys.
+    pub fn comparator(&self) -> &Comparator {
+        &self.inner.comparator
+    }
+
+    /// What reads read now.
+    #[inline]
+    pub(crate) fn current(&self) -> &EpochCell<SuperVersion> {
+        &self.inner.current
+    }
+
+    /// What reads read now, kept.
+    pub(crate) fn super_version(&self) -> Arc<SuperVersion> {
+        self.inner.current.load_arc().unwrap_or_else(|| Arc::clone(&self.inner.initial))
+    }
+}

@@ -1,0 +1,191 @@
+//! What can go wrong, and what the caller must do about it.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use tailwater_format as format;
+use tailwater_io as io;
+
+/// What the caller must do about an [`Error`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// Bytes on disk contradict their checksum or each other: restore the file, from a copy or by repair.
+    Corruption,
+    /// The call or an option is wrong: mend the call.
+    InvalidArgument,
+    /// What was asked for is not there: a database, a column family, a file.
+    NotFound,
+    /// The data or the option needs something this version does not have: it was refused, not misread.
+    NotSupported,
+    /// The disk or quota is full: make room, then try again.
+    NoSpace,
+    /// Another process or handle holds what is needed: try again later.
+    Busy,
+    /// The system refused a call for another reason.
+    Io,
+    /// A merge operator, comparator or filter of the user's failed.
+    UserCode,
+}
+
+/// A failed operation: its kind, what happened, and the file and offset where that is known.
+///
+/// It is one pointer wide, so that results stay small.
+pub struct Error(Box<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    kind: ErrorKind,
+    message: String,
+    path: Option<PathBuf>,
+    offset: Option<u64>,
+}
+
+/// The answer of an engine call.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// An error of that kind that concerns no file.
+    #[cold]
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self(Box::new(Inner { kind, message: message.into(), path: None, offset: None }))
+    }
+
+    /// A wrong call or option.
+    #[cold]
+    pub fn invalid_argument(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::InvalidArgument, message)
+    }
+
+    /// Something that is refused by name.
+    #[cold]
+    pub fn not_supported(feature: impl fmt::Display) -> Self {
+        Self::new(ErrorKind::NotSupported, format!("not supported: {feature}"))
+    }
+
+    /// Damage in a file as a whole.
+    #[cold]
+    pub fn corruption(path: &Path, message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Corruption, message).in_file(path)
+    }
+
+    /// Damage at an offset of a file, in bytes.
+    #[cold]
+    pub fn corruption_at(path: &Path, offset: u64, message: impl Into<String>) -> Self {
+        let mut error = Self::corruption(path, message);
+        error.0.offset = Some(offset);
+        error
+    }
+
+    /// A decoder's error about bytes of `path` that begin at offset `base`.
+    #[cold]
+    pub fn decoding(path: &Path, base: u64, error: format::Error) -> Self {
+        match error.at(base) {
+            format::Error::Corruption { what, offset, expected, found } => Self::corruption_at(
+                path,
+                offset,
+                format!("corrupt {what}: expected {expected}, found {found}"),
+            ),
+            error @ format::Error::Unsupported { .. } => {
+                Self::new(ErrorKind::NotSupported, error.to_string()).in_file(path)
+            }
+        }
+    }
+
+    /// The same error, said to be about a file, unless it already names one.
+    #[must_use]
+    pub fn in_file(mut self, path: &Path) -> Self {
+        self.0.path.get_or_insert_with(|| path.to_owned());
+        self
+    }
+
+    /// The same error with what was being done in front of its message.
+    #[must_use]
+    pub fn while_doing(mut self, what: impl fmt::Display) -> Self {
+        self.0.message = format!("{what}: {}", self.0.message);
+        self
+    }
+
+    /// What the caller must do.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// What happened, without the file.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The file, where there is one.
+    pub fn path(&self) -> Option<&Path> {
+        self.0.path.as_deref()
+    }
+
+    /// The offset in the file, in bytes, where it is known.
+    pub fn offset(&self) -> Option<u64> {
+        self.0.offset
+    }
+
+    /// Whether bytes on disk are damaged.
+    pub fn is_corruption(&self) -> bool {
+        self.0.kind == ErrorKind::Corruption
+    }
+
+    /// Whether the thing was not there.
+    pub fn is_not_found(&self) -> bool {
+        self.0.kind == ErrorKind::NotFound
+    }
+}
+
+impl Clone for Error {
+    fn clone(&self) -> Self {
+        let Inner { kind, message, path, offset } = &*self.0;
+        Self(Box::new(Inner {
+            kind: *kind,
+            message: message.clone(),
+            path: path.clone(),
+            offset: *offset,
+        }))
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(path) = &self.0.path {
+            write!(f, "{}", path.display())?;
+            if let Some(offset) = self.0.offset {
+                write!(f, " at offset {offset}")?;
+            }
+            f.write_str(": ")?;
+        }
+        f.write_str(&self.0.message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        let kind = if error.is_not_found() {
+            ErrorKind::NotFound
+        } else if error.is_no_space() {
+            ErrorKind::NoSpace
+        } else if error.source.kind() == std::io::ErrorKind::WouldBlock {
+            ErrorKind::Busy
+        } else {
+            ErrorKind::Io
+        };
+        Self(Box::new(Inner {
+            kind,
+            message: format!("cannot {}: {}", error.operation, error.source),
+            path: Some(error.path),
+            offset: error.offset,
+        }))
+    }
+}

@@ -1,0 +1,190 @@
+//! One source of records: a memtable, a table, or the tables of a level.
+
+use std::sync::Arc;
+
+use tailwater_format::Comparator;
+use tailwater_format::key::Sequence;
+
+use crate::Result;
+use crate::iterator::LevelIterator;
+use crate::iterator::tombstones::{TombstoneCursor, hides};
+use crate::memtable::{self, MemTable};
+use crate::range_tombstone::FragmentedRangeTombstones;
+use crate::table::TableIterator;
+
+/// One source of records, in internal key order.
+#[expect(clippy::large_enum_variant, reason = "leaves stand in one allocation, side by side")]
+pub(crate) enum Leaf {
+    /// A memtable.
+    MemTable(MemTableIterator),
+    /// A table of level 0.
+    Table(TableLeaf),
+    /// The tables of a level whose key ranges do not overlap.
+    Level(LevelIterator),
+}
+
+/// A position in a memtable that it keeps.
+pub(crate) struct MemTableIterator {
+    memtable: Arc<MemTable>,
+    cursor: memtable::Cursor,
+    tombstones: TombstoneCursor,
+}
+
+/// A position in a table of level 0, with the table's tombstones.
+pub(crate) struct TableLeaf {
+    iterator: TableIterator,
+    tombstones: TombstoneCursor,
+}
+
+/// Calls the same method of whichever leaf this is.
+macro_rules! dispatch {
+    ($self:ident, $memtable:ident => $call:expr, $other:ident => $other_call:expr) => {
+        match $self {
+            Leaf::MemTable($memtable) => $call,
+            Leaf::Table(TableLeaf { iterator: $other, .. }) => $other_call,
+            Leaf::Level($other) => $other_call,
+        }
+    };
+}
+
+impl Leaf {
+    /// A leaf over a memtable, with its tombstones at or below `snapshot`.
+    pub(crate) fn of_memtable(memtable: Arc<MemTable>, snapshot: Sequence) -> Self {
+        let tombstones = memtable.range_tombstones().unwrap_or_else(|| {
+            Arc::new(FragmentedRangeTombstones::empty(memtable.comparator().clone()))
+        });
+        let tombstones = TombstoneCursor::new(tombstones, None, snapshot);
+        let cursor = memtable::Cursor::default();
+        Self::MemTable(MemTableIterator { memtable, cursor, tombstones })
+    }
+
+    /// A leaf over a table of level 0, with its tombstones at or below `snapshot`.
+    pub(crate) fn of_table(iterator: TableIterator, snapshot: Sequence) -> Self {
+        let fragments = Arc::clone(iterator.table().range_tombstones());
+        let tombstones = TombstoneCursor::new(fragments, None, snapshot);
+        Self::Table(TableLeaf { iterator, tombstones })
+    }
+
+    /// Whether range tombstones may cover records near where it stands.
+    #[inline]
+    pub(crate) fn has_tombstones(&self) -> bool {
+        match self {
+            Self::MemTable(leaf) => !leaf.tombstones.is_empty(),
+            Self::Table(leaf) => !leaf.tombstones.is_empty(),
+            Self::Level(level) => level.has_tombstones(),
+        }
+    }
+
+    /// The newest of its tombstones that covers the internal key of these parts. Keys are asked for in the order that
+    /// `forward` says, until [`Leaf::reset_tombstones`].
+    pub(crate) fn covering(
+        &mut self,
+        comparator: &Comparator,
+        user_key: &[u8],
+        trailer: u64,
+        forward: bool,
+    ) -> Option<Sequence> {
+        let tombstones = match self {
+            Self::MemTable(leaf) => &mut leaf.tombstones,
+            Self::Table(leaf) => &mut leaf.tombstones,
+            Self::Level(level) => return level.covering(user_key, trailer, forward),
+        };
+        tombstones.covering(comparator, user_key, trailer, forward)
+    }
+
+    /// Whether one of its own tombstones hides the record it stands on.
+    pub(crate) fn covers_itself(&mut self, comparator: &Comparator, forward: bool) -> bool {
+        let (key, tombstones) = match self {
+            Self::MemTable(leaf) => (leaf.cursor.key(&leaf.memtable), &mut leaf.tombstones),
+            Self::Table(leaf) => (leaf.iterator.key(), &mut leaf.tombstones),
+            Self::Level(level) => return level.covers_itself(forward),
+        };
+        hides(tombstones, comparator, key, forward)
+    }
+
+    /// Writes where the tombstone that answered last ends, or with `forward` false begins, as an internal key.
+    pub(crate) fn edge(&self, forward: bool, out: &mut Vec<u8>) {
+        match self {
+            Self::MemTable(leaf) => leaf.tombstones.edge(forward, out),
+            Self::Table(leaf) => leaf.tombstones.edge(forward, out),
+            Self::Level(level) => level.edge(forward, out),
+        }
+    }
+
+    /// Forgets where its tombstones were asked about last.
+    pub(crate) fn reset_tombstones(&mut self) {
+        match self {
+            Self::MemTable(leaf) => leaf.tombstones.reset(),
+            Self::Table(leaf) => leaf.tombstones.reset(),
+            Self::Level(level) => level.reset_tombstones(),
+        }
+    }
+
+    /// Whether it stands on a record.
+    #[inline]
+    pub(crate) fn valid(&self) -> bool {
+        dispatch!(self, leaf => leaf.cursor.valid(), leaf => leaf.valid())
+    }
+
+    /// The internal key it stands on.
+    #[inline]
+    pub(crate) fn key(&self) -> &[u8] {
+        dispatch!(self, leaf => leaf.cursor.key(&leaf.memtable), leaf => leaf.key())
+    }
+
+    /// The value it stands on.
+    #[inline]
+    pub(crate) fn value(&self) -> &[u8] {
+        dispatch!(self, leaf => leaf.cursor.value(&leaf.memtable), leaf => leaf.value())
+    }
+
+    /// Goes to the first record.
+    pub(crate) fn seek_to_first(&mut self) -> Result<()> {
+        dispatch!(self, leaf => {
+            leaf.cursor.seek_to_first(&leaf.memtable);
+            Ok(())
+        }, leaf => leaf.seek_to_first())
+    }
+
+    /// Goes to the last record.
+    pub(crate) fn seek_to_last(&mut self) -> Result<()> {
+        dispatch!(self, leaf => {
+            leaf.cursor.seek_to_last(&leaf.memtable);
+            Ok(())
+        }, leaf => leaf.seek_to_last())
+    }
+
+    /// Goes to the first record that is not below an internal key.
+    pub(crate) fn seek(&mut self, target: &[u8]) -> Result<()> {
+        dispatch!(self, leaf => {
+            leaf.cursor.seek(&leaf.memtable, target);
+            Ok(())
+        }, leaf => leaf.seek(target))
+    }
+
+    /// Goes to the last record that is not above an internal key.
+    pub(crate) fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
+        dispatch!(self, leaf => {
+            leaf.cursor.seek_for_previous(&leaf.memtable, target);
+            Ok(())
+        }, leaf => leaf.seek_for_prev(target))
+    }
+
+    /// Goes to the next record.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Result<()> {
+        dispatch!(self, leaf => {
+            leaf.cursor.next(&leaf.memtable);
+            Ok(())
+        }, leaf => leaf.next())
+    }
+
+    /// Goes to the record before.
+    #[inline]
+    pub(crate) fn previous(&mut self) -> Result<()> {
+        dispatch!(self, leaf => {
+            leaf.cursor.previous(&leaf.memtable);
+            Ok(())
+        }, leaf => leaf.previous())
+    }
+}

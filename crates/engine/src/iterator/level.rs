@@ -1,0 +1,241 @@
+//! The tables of one level, one behind the other.
+//!
+//! Tables are opened as the iterator reaches them. The tombstones of a table hold up to its largest key, which may lie
+//! behind its last record: the iterator may have gone on to the next table while other sources still have records that
+//! the tombstones of the last one hide. So a table's tombstones are kept until a key is asked for that lies outside the
+//! table's bounds.
+
+use std::sync::Arc;
+
+use tailwater_format::key::{self, Sequence};
+
+use crate::Result;
+use crate::iterator::tombstones::{TombstoneCursor, hides};
+use crate::range_tombstone::Truncation;
+use crate::table::{ReadProfile, TableCache, TableIterator};
+use crate::version::{FileMetadata, Level};
+
+/// The tables of one level of which key ranges do not overlap, one behind the other.
+pub(crate) struct LevelIterator {
+    level: Arc<Level>,
+    tables: Arc<TableCache>,
+    profile: ReadProfile,
+    read_ahead: usize,
+    snapshot: Sequence,
+    /// The table it stands in, by its place in the level.
+    file: usize,
+    iterator: Option<TableIterator>,
+    tombstones: Vec<FileTombstones>,
+    /// Which of `tombstones` answered last.
+    answered: usize,
+}
+
+/// The tombstones of a table that was reached.
+struct FileTombstones {
+    file: Arc<FileMetadata>,
+    cursor: TombstoneCursor,
+}
+
+impl LevelIterator {
+    /// An iterator that stands nowhere yet.
+    pub(crate) fn new(
+        level: Arc<Level>,
+        tables: Arc<TableCache>,
+        profile: ReadProfile,
+        read_ahead: usize,
+        snapshot: Sequence,
+    ) -> Self {
+        Self {
+            level,
+            tables,
+            profile,
+            read_ahead,
+            snapshot,
+            file: 0,
+            iterator: None,
+            tombstones: Vec::new(),
+            answered: 0,
+        }
+    }
+
+    /// Whether it stands on a record.
+    #[inline]
+    pub(crate) fn valid(&self) -> bool {
+        self.iterator.as_ref().is_some_and(TableIterator::valid)
+    }
+
+    /// The internal key it stands on.
+    #[inline]
+    pub(crate) fn key(&self) -> &[u8] {
+        self.iterator.as_ref().map_or(&[], TableIterator::key)
+    }
+
+    /// The value it stands on.
+    #[inline]
+    pub(crate) fn value(&self) -> &[u8] {
+        self.iterator.as_ref().map_or(&[], TableIterator::value)
+    }
+
+    /// Goes to the first record.
+    pub(crate) fn seek_to_first(&mut self) -> Result<()> {
+        self.to_file(Some(0), TableIterator::seek_to_first)?;
+        self.skip_forward()
+    }
+
+    /// Goes to the last record.
+    pub(crate) fn seek_to_last(&mut self) -> Result<()> {
+        let last = self.level.files().len().checked_sub(1);
+        self.to_file(last, TableIterator::seek_to_last)?;
+        self.skip_backward()
+    }
+
+    /// Goes to the first record that is not below an internal key.
+    pub(crate) fn seek(&mut self, target: &[u8]) -> Result<()> {
+        let comparator = self.tables.comparator();
+        let file = self.level.files().partition_point(|file| {
+            key::compare_internal(comparator, file.largest(), target).is_lt()
+        });
+        self.to_file(Some(file), |iterator| iterator.seek(target))?;
+        self.skip_forward()
+    }
+
+    /// Goes to the last record that is not above an internal key.
+    pub(crate) fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
+        let comparator = self.tables.comparator();
+        let behind = self.level.files().partition_point(|file| {
+            key::compare_internal(comparator, file.smallest(), target).is_le()
+        });
+        self.to_file(behind.checked_sub(1), |iterator| iterator.seek_for_prev(target))?;
+        self.skip_backward()
+    }
+
+    /// Goes to the next record.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Result<()> {
+        let Some(iterator) = &mut self.iterator else { return Ok(()) };
+        iterator.next()?;
+        if iterator.valid() { Ok(()) } else { self.skip_forward() }
+    }
+
+    /// Goes to the record before.
+    #[inline]
+    pub(crate) fn previous(&mut self) -> Result<()> {
+        let Some(iterator) = &mut self.iterator else { return Ok(()) };
+        iterator.previous()?;
+        if iterator.valid() { Ok(()) } else { self.skip_backward() }
+    }
+
+    /// From behind the last record of a table to the first of the next.
+    fn skip_forward(&mut self) -> Result<()> {
+        while self.iterator.as_ref().is_some_and(|iterator| !iterator.valid()) {
+            self.to_file(Some(self.file + 1), TableIterator::seek_to_first)?;
+        }
+        Ok(())
+    }
+
+    /// From before the first record of a table to the last of the one before.
+    fn skip_backward(&mut self) -> Result<()> {
+        while self.iterator.as_ref().is_some_and(|iterator| !iterator.valid()) {
+            self.to_file(self.file.checked_sub(1), TableIterator::seek_to_last)?;
+        }
+        Ok(())
+    }
+
+    /// Goes to a table by its place in the level, and there where `place` goes; nowhere, if there is no such table.
+    fn to_file(
+        &mut self,
+        place_in_level: Option<usize>,
+        place: impl FnOnce(&mut TableIterator) -> Result<()>,
+    ) -> Result<()> {
+        let found = place_in_level.and_then(|at| Some((at, self.level.files().get(at)?)));
+        let Some((at, file)) = found else {
+            self.iterator = None;
+            return Ok(());
+        };
+        if self.iterator.is_none() || self.file != at {
+            self.iterator = None;
+            let table = self.tables.open(file, self.profile.purpose)?;
+            self.file = at;
+            self.iterator = Some(TableIterator::new(table, self.profile, self.read_ahead));
+        }
+        self.take_tombstones()?;
+        match &mut self.iterator {
+            Some(iterator) => place(iterator),
+            None => Ok(()),
+        }
+    }
+
+    /// Keeps the tombstones of the table it has come to.
+    fn take_tombstones(&mut self) -> Result<()> {
+        let Some(iterator) = &self.iterator else { return Ok(()) };
+        let fragments = iterator.table().range_tombstones();
+        let Some(file) = self.level.files().get(self.file) else { return Ok(()) };
+        let kept = self.tombstones.iter().any(|kept| Arc::ptr_eq(&kept.file, file));
+        if fragments.is_empty() || kept {
+            return Ok(());
+        }
+        let truncation = Truncation::new(file.smallest(), file.largest())
+            .map_err(|error| crate::Error::decoding(iterator.table().file().path(), 0, error))?;
+        let cursor = TombstoneCursor::new(Arc::clone(fragments), Some(truncation), self.snapshot);
+        self.tombstones.push(FileTombstones { file: Arc::clone(file), cursor });
+        Ok(())
+    }
+
+    /// Whether tombstones of a table it has reached may cover records near where it stands.
+    #[inline]
+    pub(crate) fn has_tombstones(&self) -> bool {
+        !self.tombstones.is_empty()
+    }
+
+    /// The newest tombstone that covers the internal key of these parts, as [`TombstoneCursor::covering`].
+    pub(crate) fn covering(
+        &mut self,
+        user_key: &[u8],
+        trailer: u64,
+        forward: bool,
+    ) -> Option<Sequence> {
+        let comparator = self.tables.comparator();
+        self.tombstones.retain(|tombstones| {
+            // Tables that the iteration has left behind.
+            let bound =
+                if forward { tombstones.file.largest() } else { tombstones.file.smallest() };
+            let order = comparator.compare(key::user_key(bound), user_key);
+            if forward { order.is_ge() } else { order.is_le() }
+        });
+        let mut newest = None;
+        for (at, tombstones) in self.tombstones.iter_mut().enumerate() {
+            let covering = tombstones.cursor.covering(comparator, user_key, trailer, forward);
+            if covering > newest {
+                newest = covering;
+                self.answered = at;
+            }
+        }
+        newest
+    }
+
+    /// Whether one of its own tombstones hides the record it stands on.
+    pub(crate) fn covers_itself(&mut self, forward: bool) -> bool {
+        let Some(iterator) = &self.iterator else { return false };
+        let comparator = self.tables.comparator();
+        self.tombstones
+            .iter_mut()
+            .any(|tombstones| hides(&mut tombstones.cursor, comparator, iterator.key(), forward))
+    }
+
+    /// Writes where the tombstone that answered last ends, or with `forward` false begins, as an internal key.
+    pub(crate) fn edge(&self, forward: bool, out: &mut Vec<u8>) {
+        if let Some(tombstones) = self.tombstones.get(self.answered) {
+            tombstones.cursor.edge(forward, out);
+        }
+    }
+
+    /// Forgets where its tombstones were asked about last.
+    pub(crate) fn reset_tombstones(&mut self) {
+        let Self { iterator, tombstones, level, file, .. } = self;
+        let current = level.files().get(*file).filter(|_| iterator.is_some());
+        tombstones.retain_mut(|kept| {
+            kept.cursor.reset();
+            current.is_some_and(|current| Arc::ptr_eq(&kept.file, current))
+        });
+    }
+}

@@ -1,0 +1,265 @@
+//! Every record of every source, in internal key order.
+//!
+//! A loser tree: `tree[0]` is the leaf with the next record; each inner node, `tree[1..]`, the leaf that lost there.
+//! After the winner has moved, only the nodes between it and the root are played again. Invariant: while the iterator
+//! goes forward every leaf stands at the first of its records that is not below the current one, while it goes backward
+//! at the last that is not above; a change of direction puts all leaves but the winner there anew.
+
+use std::cmp::Ordering;
+
+use tailwater_format::Comparator;
+use tailwater_format::key::{self, Sequence};
+
+use crate::Result;
+use crate::iterator::Leaf;
+use crate::iterator::tombstones::Cover;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Forward,
+    Backward,
+}
+
+/// Every record of every source, in internal key order.
+pub(crate) struct MergingIterator {
+    comparator: Comparator,
+    /// The sources, newest first.
+    leaves: Vec<Leaf>,
+    tree: Vec<usize>,
+    direction: Direction,
+    /// A key to go back to when leaves are moved.
+    turning_key: Vec<u8>,
+}
+
+impl MergingIterator {
+    /// Merges sources, given newest first. It stands nowhere yet.
+    pub(crate) fn new(comparator: Comparator, leaves: Vec<Leaf>) -> Self {
+        let tree = vec![0; leaves.len().max(1)];
+        let direction = Direction::Forward;
+        Self { comparator, leaves, tree, direction, turning_key: Vec::new() }
+    }
+
+    /// Whether it stands on a record.
+    #[inline]
+    pub(crate) fn valid(&self) -> bool {
+        self.winner().is_some_and(Leaf::valid)
+    }
+
+    /// The internal key it stands on.
+    #[inline]
+    pub(crate) fn key(&self) -> &[u8] {
+        self.winner().map_or(&[], Leaf::key)
+    }
+
+    /// The value it stands on.
+    #[inline]
+    pub(crate) fn value(&self) -> &[u8] {
+        self.winner().map_or(&[], Leaf::value)
+    }
+
+    #[inline]
+    fn winner(&self) -> Option<&Leaf> {
+        self.leaves.get(self.tree[0])
+    }
+
+    /// Goes to the first record.
+    pub(crate) fn seek_to_first(&mut self) -> Result<()> {
+        self.move_all(Direction::Forward, Leaf::seek_to_first)
+    }
+
+    /// Goes to the last record.
+    pub(crate) fn seek_to_last(&mut self) -> Result<()> {
+        self.move_all(Direction::Backward, Leaf::seek_to_last)
+    }
+
+    /// Goes to the first record that is not below an internal key.
+    pub(crate) fn seek(&mut self, target: &[u8]) -> Result<()> {
+        self.move_all(Direction::Forward, |leaf| leaf.seek(target))
+    }
+
+    /// Goes to the last record that is not above an internal key.
+    pub(crate) fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
+        self.move_all(Direction::Backward, |leaf| leaf.seek_for_prev(target))
+    }
+
+    /// Goes to the next record.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Result<()> {
+        if self.direction != Direction::Forward {
+            self.turn(Direction::Forward)?;
+        }
+        let winner = self.tree[0];
+        if let Some(leaf) = self.leaves.get_mut(winner) {
+            leaf.next()?;
+            self.replay(winner);
+        }
+        Ok(())
+    }
+
+    /// Goes to the record before.
+    #[inline]
+    pub(crate) fn previous(&mut self) -> Result<()> {
+        if self.direction != Direction::Backward {
+            self.turn(Direction::Backward)?;
+        }
+        let winner = self.tree[0];
+        if let Some(leaf) = self.leaves.get_mut(winner) {
+            leaf.previous()?;
+            self.replay(winner);
+        }
+        Ok(())
+    }
+
+    /// The range tombstone that hides the record it stands on, if one does.
+    #[inline]
+    pub(crate) fn cover(&mut self) -> Option<Cover> {
+        let forward = self.direction == Direction::Forward;
+        let winner = self.tree[0];
+        let (newer, rest) = self.leaves.split_at_mut_checked(winner)?;
+        let own = rest.first_mut()?;
+        // Tombstones of older sources are older than the record.
+        if newer.iter().all(|leaf| !leaf.has_tombstones()) && !own.has_tombstones() {
+            return None;
+        }
+        let (user_key, trailer) = key::split(own.key())?;
+        let hides = |sequence: &Sequence| *sequence > trailer >> 8;
+        for (source, leaf) in newer.iter_mut().enumerate() {
+            let covering = leaf.covering(&self.comparator, user_key, trailer, forward);
+            if covering.filter(hides).is_some() {
+                return Some(Cover { source, below: true });
+            }
+        }
+        own.covers_itself(&self.comparator, forward)
+            .then_some(Cover { source: winner, below: false })
+    }
+
+    /// Goes past the record it stands on and others that the tombstone of `cover` hides, in the direction it is going.
+    pub(crate) fn skip(&mut self, cover: Cover) -> Result<()> {
+        let forward = self.direction == Direction::Forward;
+        if !cover.below {
+            // In the tombstone's own source newer records may stand among those it hides.
+            return if forward { self.next() } else { self.previous() };
+        }
+        let Some((newer, older)) = self.leaves.split_at_mut_checked(cover.source + 1) else {
+            return Ok(());
+        };
+        let Some(source) = newer.last() else { return Ok(()) };
+        // No record stands on a tombstone's edge: an edge's type is one that records do not have.
+        let edge = &mut self.turning_key;
+        source.edge(forward, edge);
+        let mut moved = Ok(());
+        for leaf in older.iter_mut().filter(|leaf| leaf.valid()) {
+            let order = key::compare_internal(&self.comparator, leaf.key(), edge);
+            moved = match order {
+                Ordering::Less if forward => leaf.seek(edge),
+                Ordering::Greater if !forward => leaf.seek_for_prev(edge),
+                _ => continue,
+            };
+            if moved.is_err() {
+                break;
+            }
+        }
+        self.rebuild();
+        moved
+    }
+
+    fn move_all(
+        &mut self,
+        direction: Direction,
+        mut go: impl FnMut(&mut Leaf) -> Result<()>,
+    ) -> Result<()> {
+        self.direction = direction;
+        let mut moved = Ok(());
+        for leaf in &mut self.leaves {
+            leaf.reset_tombstones();
+            moved = go(leaf);
+            if moved.is_err() {
+                break;
+            }
+        }
+        self.rebuild();
+        moved
+    }
+
+    /// Puts every leaf but the winner where the other direction wants it.
+    #[cold]
+    fn turn(&mut self, direction: Direction) -> Result<()> {
+        self.direction = direction;
+        let winner = self.tree[0];
+        let mut target = std::mem::take(&mut self.turning_key);
+        target.clear();
+        target.extend_from_slice(self.key());
+        let mut moved = Ok(());
+        for (index, leaf) in self.leaves.iter_mut().enumerate() {
+            leaf.reset_tombstones();
+            if index != winner && moved.is_ok() {
+                moved = match direction {
+                    Direction::Forward => leaf.seek(&target),
+                    Direction::Backward => leaf.seek_for_prev(&target),
+                };
+            }
+        }
+        self.turning_key = target;
+        self.rebuild();
+        moved
+    }
+
+    /// Plays the whole tree.
+    fn rebuild(&mut self) {
+        let count = self.leaves.len();
+        if count == 0 {
+            return;
+        }
+        // A node that nobody has reached yet is marked by `count`; the first to come waits there.
+        self.tree.fill(count);
+        for leaf in (0..count).rev() {
+            let mut winner = leaf;
+            let mut node = (leaf + count) / 2;
+            while node > 0 {
+                let waiting = self.tree[node];
+                if waiting == count {
+                    self.tree[node] = winner;
+                    break;
+                }
+                if self.beats(waiting, winner) {
+                    self.tree[node] = winner;
+                    winner = waiting;
+                }
+                node /= 2;
+            }
+            if node == 0 {
+                self.tree[0] = winner;
+            }
+        }
+    }
+
+    /// Plays the nodes above a leaf that has moved.
+    #[inline]
+    fn replay(&mut self, moved: usize) {
+        let mut winner = moved;
+        let mut node = (moved + self.leaves.len()) / 2;
+        while node > 0 {
+            let loser = self.tree[node];
+            if self.beats(loser, winner) {
+                self.tree[node] = winner;
+                winner = loser;
+            }
+            node /= 2;
+        }
+        self.tree[0] = winner;
+    }
+
+    /// Whether leaf `a` comes before leaf `b` in the direction it is going.
+    #[inline]
+    fn beats(&self, a: usize, b: usize) -> bool {
+        let (a, b) = (&self.leaves[a], &self.leaves[b]);
+        if !a.valid() || !b.valid() {
+            return a.valid();
+        }
+        let order = key::compare_internal(&self.comparator, a.key(), b.key());
+        match self.direction {
+            Direction::Forward => order == Ordering::Less,
+            Direction::Backward => order == Ordering::Greater,
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! Iterators: from the sources of a column family to the keys that its user sees.
+//!
+//! ```text
+//! DbIterator          what the user sees: one value a key, at one snapshot, within bounds
+//!   MergingIterator   every record of every source, in internal key order
+//!     Leaf            one source: a memtable, a table of level 0, or the tables of another level
+//!     Tombstones      what the range tombstones of each source cover at the place the iterator has reached
+//! ```
+//!
+//! Leaves are variants of an enum and comparators too, so that a step makes no virtual call; buffers are kept between
+//! steps, so that it allocates nothing.
+
+mod leaf;
+mod level;
+mod merging;
+mod tombstones;
+mod user;
+
+pub(crate) use leaf::Leaf;
+pub(crate) use level::LevelIterator;
+pub(crate) use merging::MergingIterator;
+pub use user::DbIterator;

@@ -1,0 +1,316 @@
+//! What the user sees of a column family: one value a key, at one snapshot, within bounds.
+//!
+//! Going forward the iterator stands on the newest visible record of its key, and the records behind it that are older
+//! are passed by when it moves on. Going backward the records of a key come oldest first, so its value is only known
+//! once all of them are behind: the iterator then stands before its key and holds a copy of the value.
+
+mod backward;
+mod forward;
+mod operands;
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use tailwater_format::Comparator;
+use tailwater_format::key::{self, MAX_SEQUENCE, Sequence, ValueType};
+
+use crate::Result;
+use crate::db::{ReadOptions, SuperVersion};
+use crate::iterator::{Leaf, LevelIterator, MergingIterator};
+use crate::prefix_extractor::PrefixExtractor;
+use crate::table::{ReadProfile, TableIterator};
+
+use operands::Operands;
+
+/// Behind every record of its key: the last trailer there can be.
+const LAST_TRAILER: u64 = 0;
+/// Before every record of its key.
+const FIRST_TRAILER: u64 = key::pack_trailer(MAX_SEQUENCE, 0xff);
+
+/// An iterator over the keys and values of a column family, in the comparator's order.
+///
+/// It sees one sequence number, fixed when it was made, and keeps the memtables and tables it needs for that. A new
+/// iterator stands on nothing; a seek places it. After an error it stands on nothing until the next seek. It may be
+/// sent to another thread but not be shared.
+pub struct DbIterator {
+    merged: MergingIterator,
+    source: Arc<SuperVersion>,
+    view: View,
+    direction: Direction,
+    place: Place,
+    /// The user key it stands on, unless `place` is [`Place::OnRecord`].
+    key: Vec<u8>,
+    /// The value it stands on, if `place` is [`Place::Copied`].
+    value: Vec<u8>,
+    operands: Operands,
+    /// A key to seek with.
+    target: Vec<u8>,
+    /// The prefix that it may not leave, if it has been told so.
+    prefix: Option<Vec<u8>>,
+}
+
+/// What of a column family an iterator sees.
+pub(crate) struct View {
+    pub(crate) comparator: Comparator,
+    pub(crate) snapshot: Sequence,
+    /// The first key that is seen.
+    pub(crate) lower_bound: Option<Vec<u8>>,
+    /// The first key behind those that are seen.
+    pub(crate) upper_bound: Option<Vec<u8>>,
+    /// Whether only keys with the prefix of the last seek's key are seen, and what extracts it.
+    pub(crate) prefix_extractor: Option<PrefixExtractor>,
+    /// How many records are stepped over, one by one, before a seek is tried.
+    pub(crate) max_sequential_skip: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Forward,
+    Backward,
+}
+
+/// Where the iterator has its key and value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// It stands on nothing.
+    Nowhere,
+    /// In the record that the merged sources stand on.
+    OnRecord,
+    /// In its own buffers.
+    Copied,
+}
+
+impl DbIterator {
+    /// An iterator over what `source` shows at a sequence number.
+    ///
+    /// # Errors
+    /// Those of opening the tables of level 0.
+    pub(crate) fn over(
+        source: Arc<SuperVersion>,
+        snapshot: Sequence,
+        options: &ReadOptions,
+        profile: &ReadProfile,
+    ) -> Result<Self> {
+        let leaves = leaves(&source, snapshot, options, profile)?;
+        let comparator = source.tables().comparator().clone();
+        let merged = MergingIterator::new(comparator.clone(), leaves);
+        let prefix_extractor = source.tables().context().prefix_extractor.clone();
+        let view = View {
+            comparator,
+            snapshot,
+            lower_bound: options.iterate_lower_bound.clone(),
+            upper_bound: options.iterate_upper_bound.clone(),
+            prefix_extractor: prefix_extractor.filter(|_| options.prefix_same_as_start),
+            max_sequential_skip: source.max_sequential_skip(),
+        };
+        Ok(Self {
+            merged,
+            source,
+            view,
+            direction: Direction::Forward,
+            place: Place::Nowhere,
+            key: Vec::new(),
+            value: Vec::new(),
+            operands: Operands::default(),
+            target: Vec::new(),
+            prefix: None,
+        })
+    }
+
+    /// Whether it stands on a key.
+    #[inline]
+    pub fn valid(&self) -> bool {
+        self.place != Place::Nowhere
+    }
+
+    /// The key it stands on; empty if it stands on none.
+    #[inline]
+    pub fn key(&self) -> &[u8] {
+        match self.place {
+            Place::OnRecord => key::user_key(self.merged.key()),
+            Place::Copied => &self.key,
+            Place::Nowhere => &[],
+        }
+    }
+
+    /// The value it stands on; empty if it stands on none.
+    #[inline]
+    pub fn value(&self) -> &[u8] {
+        match self.place {
+            Place::OnRecord => self.merged.value(),
+            Place::Copied => &self.value,
+            Place::Nowhere => &[],
+        }
+    }
+
+    /// Key and value it stands on, if it stands on any.
+    #[inline]
+    pub fn entry(&self) -> Option<(&[u8], &[u8])> {
+        self.valid().then(|| (self.key(), self.value()))
+    }
+
+    /// Goes to the first key.
+    ///
+    /// # Errors
+    /// Those of reading a table or blob file, here and in every other move.
+    pub fn seek_to_first(&mut self) -> Result<()> {
+        self.prefix = None;
+        match self.view.lower_bound.take() {
+            Some(bound) => {
+                let moved = self.seek_unbounded(&bound);
+                self.view.lower_bound = Some(bound);
+                moved
+            }
+            None => self.go(Direction::Forward, |merged, _| merged.seek_to_first()),
+        }
+    }
+
+    /// Goes to the last key.
+    pub fn seek_to_last(&mut self) -> Result<()> {
+        self.prefix = None;
+        if let Some(bound) = &self.view.upper_bound {
+            set_internal_key(&mut self.target, bound, FIRST_TRAILER);
+            return self.go(Direction::Backward, |merged, target| merged.seek_for_prev(target));
+        }
+        self.go(Direction::Backward, |merged, _| merged.seek_to_last())
+    }
+
+    /// Goes to the first key that is not below `target`.
+    pub fn seek(&mut self, target: &[u8]) -> Result<()> {
+        self.hold_prefix(target);
+        match &self.view.lower_bound {
+            Some(bound) if self.view.comparator.compare(target, bound).is_lt() => {
+                let bound = bound.clone();
+                self.seek_unbounded(&bound)
+            }
+            _ => self.seek_unbounded(target),
+        }
+    }
+
+    /// Goes to the last key that is not above `target`.
+    pub fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
+        self.hold_prefix(target);
+        match &self.view.upper_bound {
+            Some(bound) if self.view.comparator.compare(target, bound).is_ge() => {
+                set_internal_key(&mut self.target, bound, FIRST_TRAILER);
+            }
+            _ => set_internal_key(&mut self.target, target, LAST_TRAILER),
+        }
+        self.go(Direction::Backward, |merged, target| merged.seek_for_prev(target))
+    }
+
+    /// Goes to the next key. On nothing, it stays there.
+    #[inline]
+    pub fn next(&mut self) -> Result<()> {
+        if !self.valid() {
+            return Ok(());
+        }
+        let moved = self.step_forward();
+        self.settle(moved)
+    }
+
+    /// Goes to the key before. On nothing, it stays there.
+    #[inline]
+    pub fn previous(&mut self) -> Result<()> {
+        if !self.valid() {
+            return Ok(());
+        }
+        let moved = self.step_backward();
+        self.settle(moved)
+    }
+
+    fn seek_unbounded(&mut self, target: &[u8]) -> Result<()> {
+        let trailer = key::pack_trailer(self.view.snapshot, ValueType::FOR_SEEK);
+        set_internal_key(&mut self.target, target, trailer);
+        self.go(Direction::Forward, |merged, target| merged.seek(target))
+    }
+
+    /// Moves the merged sources by `place`, and on from there to a key that is seen.
+    fn go(
+        &mut self,
+        direction: Direction,
+        place: impl FnOnce(&mut MergingIterator, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        self.direction = direction;
+        self.place = Place::Nowhere;
+        let moved = place(&mut self.merged, &self.target).and_then(|()| match direction {
+            Direction::Forward => self.find_forward(false),
+            Direction::Backward => self.find_backward(),
+        });
+        self.settle(moved)
+    }
+
+    #[inline]
+    fn settle(&mut self, moved: Result<()>) -> Result<()> {
+        if moved.is_err() {
+            self.place = Place::Nowhere;
+        }
+        moved
+    }
+
+    fn hold_prefix(&mut self, target: &[u8]) {
+        let prefix = self.view.prefix_extractor.as_ref().and_then(|by| by.prefix(target));
+        self.prefix = prefix.map(<[u8]>::to_vec);
+    }
+
+    /// Whether a key lies on the seen side of the bound that iteration is heading for, and within the prefix.
+    #[inline]
+    fn within_bounds(&self, user_key: &[u8]) -> bool {
+        let bound = match self.direction {
+            Direction::Forward => &self.view.upper_bound,
+            Direction::Backward => &self.view.lower_bound,
+        };
+        if let Some(bound) = bound {
+            let order = self.view.comparator.compare(user_key, bound);
+            let outside = match self.direction {
+                Direction::Forward => order != Ordering::Less,
+                Direction::Backward => order == Ordering::Less,
+            };
+            if outside {
+                return false;
+            }
+        }
+        match (&self.prefix, &self.view.prefix_extractor) {
+            (Some(prefix), Some(by)) => by.prefix(user_key) == Some(prefix),
+            _ => true,
+        }
+    }
+}
+
+/// The sources of a column family, newest first.
+fn leaves(
+    source: &SuperVersion,
+    snapshot: Sequence,
+    options: &ReadOptions,
+    profile: &ReadProfile,
+) -> Result<Vec<Leaf>> {
+    let tables = source.tables();
+    let read_ahead = options.readahead_size;
+    let mut leaves = Vec::new();
+    for memtable in source.memtables() {
+        leaves.push(Leaf::of_memtable(Arc::clone(memtable), snapshot));
+    }
+    for (number, level) in source.version().levels().iter().enumerate() {
+        if number == 0 {
+            for file in level.files() {
+                let table = tables.open(file, profile.purpose)?;
+                let iterator = TableIterator::new(table, *profile, read_ahead);
+                leaves.push(Leaf::of_table(iterator, snapshot));
+            }
+        } else if !level.files().is_empty() {
+            leaves.push(Leaf::Level(LevelIterator::new(
+                Arc::clone(level),
+                Arc::clone(tables),
+                *profile,
+                read_ahead,
+                snapshot,
+            )));
+        }
+    }
+    Ok(leaves)
+}
+
+fn set_internal_key(out: &mut Vec<u8>, user_key: &[u8], trailer: u64) {
+    out.clear();
+    key::put_internal_key(out, user_key, trailer);
+}

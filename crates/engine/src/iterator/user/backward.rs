@@ -1,0 +1,121 @@
+//! Going backward: past all records of the key before, to know its value.
+
+use tailwater_format::key::{self, ValueType};
+
+use super::{DbIterator, Direction, FIRST_TRAILER, Place, set_internal_key};
+use crate::Result;
+
+/// What the records of a key have come to so far, oldest first, below the operands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Base {
+    /// No value: none yet, or deleted.
+    Nothing,
+    /// `self.value` holds what a record of this type has.
+    Record(ValueType),
+}
+
+impl DbIterator {
+    pub(super) fn step_backward(&mut self) -> Result<()> {
+        if self.direction == Direction::Forward {
+            self.direction = Direction::Backward;
+            let mut target = std::mem::take(&mut self.target);
+            set_internal_key(&mut target, self.key(), FIRST_TRAILER);
+            self.target = target;
+            self.place = Place::Nowhere;
+            self.merged.seek_for_prev(&self.target)?;
+        }
+        self.find_backward()
+    }
+
+    /// From where the merged sources stand, back to the first key that has a value.
+    pub(super) fn find_backward(&mut self) -> Result<()> {
+        self.place = Place::Nowhere;
+        while self.merged.valid() {
+            let user_key = key::user_key(self.merged.key());
+            if !self.within_bounds(user_key) {
+                return Ok(());
+            }
+            self.key.clear();
+            self.key.extend_from_slice(user_key);
+            if self.fold_key()? {
+                self.place = Place::Copied;
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes before every record of the key in `self.key` and answers whether they leave it a value, which is then in
+    /// `self.value`.
+    fn fold_key(&mut self) -> Result<bool> {
+        let mut base = Base::Nothing;
+        let mut passed = 0;
+        self.operands.clear();
+        while self.merged.valid() {
+            let record = self.record()?;
+            if self.view.comparator.compare(record.user_key, &self.key).is_ne() {
+                break;
+            }
+            passed += 1;
+            if passed > self.view.max_sequential_skip {
+                return self.fold_key_from_newest();
+            }
+            let (sequence, value_type) = (record.sequence, record.value_type);
+            if sequence > self.view.snapshot {
+                self.merged.previous()?;
+                continue;
+            }
+            if let Some(cover) = self.merged.cover() {
+                base = Base::Nothing;
+                self.operands.clear();
+                self.merged.skip(cover)?;
+                continue;
+            }
+            match value_type {
+                ValueType::Merge => self.operands.push(self.merged.value()),
+                ValueType::Deletion | ValueType::SingleDeletion | ValueType::RangeDeletion => {
+                    base = Base::Nothing;
+                    self.operands.clear();
+                }
+                value_type => {
+                    base = Base::Record(value_type);
+                    self.operands.clear();
+                    self.value.clear();
+                    self.value.extend_from_slice(self.merged.value());
+                }
+            }
+            self.merged.previous()?;
+        }
+        self.finish_fold(base)
+    }
+
+    /// Makes a value of the base and the operands above it.
+    fn finish_fold(&mut self, base: Base) -> Result<bool> {
+        if let Base::Record(value_type) = base
+            && value_type != ValueType::Value
+        {
+            self.value = self.plain_value(value_type, &self.value)?;
+        }
+        let has_base = base != Base::Nothing;
+        if self.operands.is_empty() {
+            return Ok(has_base);
+        }
+        let base = has_base.then_some(&self.value[..]);
+        let merge_operator = self.source.merge_operator();
+        self.value = self.operands.fold(merge_operator, &self.key, base, false)?;
+        Ok(true)
+    }
+
+    /// As [`DbIterator::fold_key`], for a key with many records: from the newest that is seen, and from there only as
+    /// far as is needed.
+    #[cold]
+    fn fold_key_from_newest(&mut self) -> Result<bool> {
+        let trailer = key::pack_trailer(self.view.snapshot, ValueType::FOR_SEEK);
+        set_internal_key(&mut self.target, &self.key, trailer);
+        self.merged.seek(&self.target)?;
+        let found = self.fold_records_below()?;
+        set_internal_key(&mut self.target, &self.key, FIRST_TRAILER);
+        self.merged.seek_for_prev(&self.target)?;
+        Ok(found)
+    }
+}

@@ -1,0 +1,144 @@
+//! Going forward: to the newest visible record of the next key that has a value.
+
+use tailwater_format::key::{self, ParsedKey, ValueType};
+
+use super::{DbIterator, Direction, FIRST_TRAILER, LAST_TRAILER, Place, set_internal_key};
+use crate::read::plain_value;
+use crate::{Error, ErrorKind, Result};
+
+impl DbIterator {
+    #[inline]
+    pub(super) fn step_forward(&mut self) -> Result<()> {
+        if self.direction == Direction::Backward {
+            // It stands before the key whose value it copied: all records of that key are passed by from their first.
+            self.direction = Direction::Forward;
+            set_internal_key(&mut self.target, &self.key, FIRST_TRAILER);
+            self.merged.seek(&self.target)?;
+        } else if self.place == Place::OnRecord {
+            self.note_key();
+            self.merged.next()?;
+        }
+        self.find_forward(true)
+    }
+
+    /// From where the merged sources stand, to the first key that has a value. With `passing` set, the records of the
+    /// key in `self.key` are passed by.
+    pub(super) fn find_forward(&mut self, mut passing: bool) -> Result<()> {
+        self.place = Place::Nowhere;
+        let mut passed = 0;
+        while self.merged.valid() {
+            let record = self.record()?;
+            if !self.within_bounds(record.user_key) {
+                return Ok(());
+            }
+            let same_key =
+                passing && self.view.comparator.compare(record.user_key, &self.key).is_eq();
+            if same_key || record.sequence > self.view.snapshot {
+                passed += 1;
+                if passed > self.view.max_sequential_skip {
+                    passed = 0;
+                    self.leap(same_key)?;
+                } else {
+                    self.merged.next()?;
+                }
+                continue;
+            }
+            passed = 0;
+            let value_type = record.value_type;
+            if let Some(cover) = self.merged.cover() {
+                self.merged.skip(cover)?;
+                continue;
+            }
+            match value_type {
+                ValueType::Value => {
+                    self.place = Place::OnRecord;
+                    return Ok(());
+                }
+                ValueType::Deletion | ValueType::SingleDeletion | ValueType::RangeDeletion => {
+                    self.note_key();
+                    passing = true;
+                    self.merged.next()?;
+                }
+                _ => {
+                    self.note_key();
+                    self.fold_records_below()?;
+                    self.place = Place::Copied;
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Seeks past the records of the key that is being passed by, or to what the snapshot sees of a key whose newest
+    /// records it does not see.
+    #[cold]
+    fn leap(&mut self, same_key: bool) -> Result<()> {
+        if same_key {
+            set_internal_key(&mut self.target, &self.key, LAST_TRAILER);
+        } else {
+            let trailer = key::pack_trailer(self.view.snapshot, ValueType::FOR_SEEK);
+            set_internal_key(&mut self.target, key::user_key(self.merged.key()), trailer);
+        }
+        // The last record of a key may be the very one that was sought.
+        let stays = self.merged.key() == self.target;
+        if stays { self.merged.next() } else { self.merged.seek(&self.target) }
+    }
+
+    /// Notes the key of the record it stands on.
+    #[inline]
+    fn note_key(&mut self) {
+        self.key.clear();
+        self.key.extend_from_slice(key::user_key(self.merged.key()));
+    }
+
+    /// From the newest visible record of the key in `self.key`, folds what stands there and below into a value.
+    /// Answers whether there is one, which is then in `self.value`.
+    pub(super) fn fold_records_below(&mut self) -> Result<bool> {
+        self.operands.clear();
+        let mut base = None;
+        while self.merged.valid() {
+            let record = self.record()?;
+            if self.view.comparator.compare(record.user_key, &self.key).is_ne() {
+                break;
+            }
+            let value_type = record.value_type;
+            if self.merged.cover().is_some() {
+                break;
+            }
+            match value_type {
+                ValueType::Merge => self.operands.push(self.merged.value()),
+                ValueType::Deletion | ValueType::SingleDeletion | ValueType::RangeDeletion => break,
+                _ => {
+                    base = Some(self.plain_value(value_type, self.merged.value())?);
+                    break;
+                }
+            }
+            self.merged.next()?;
+        }
+        self.value = match base {
+            Some(value) if self.operands.is_empty() => value,
+            None if self.operands.is_empty() => return Ok(false),
+            base => {
+                let merge_operator = self.source.merge_operator();
+                self.operands.fold(merge_operator, &self.key, base.as_deref(), true)?
+            }
+        };
+        Ok(true)
+    }
+
+    /// The value that a record of that type gives its key.
+    pub(super) fn plain_value(&self, value_type: ValueType, value: &[u8]) -> Result<Vec<u8>> {
+        if value_type == ValueType::BlobIndex {
+            return self.source.read_blob(&self.key, value);
+        }
+        plain_value(value_type, value).map(<[u8]>::to_vec)
+    }
+
+    /// The key of the record it stands on, in its parts.
+    #[inline]
+    pub(super) fn record(&self) -> Result<ParsedKey<'_>> {
+        ParsedKey::parse(self.merged.key())
+            .map_err(|error| Error::new(ErrorKind::Corruption, error.to_string()))
+    }
+}

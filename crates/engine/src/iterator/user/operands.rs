@@ -1,0 +1,48 @@
+//! Merge operands on their way to being folded.
+
+use crate::Result;
+use crate::merge_operator::MergeOperator;
+use crate::read::fold;
+
+/// The operands of one key, in the order they were met. Their buffers are kept from key to key.
+#[derive(Debug, Default)]
+pub(super) struct Operands {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Operands {
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    pub(super) fn push(&mut self, operand: &[u8]) {
+        self.bytes.extend_from_slice(operand);
+        self.ends.push(self.bytes.len());
+    }
+
+    /// Folds the operands over a base value. `newest_first` says in which order they were met.
+    pub(super) fn fold(
+        &self,
+        merge_operator: Option<&MergeOperator>,
+        user_key: &[u8],
+        base: Option<&[u8]>,
+        newest_first: bool,
+    ) -> Result<Vec<u8>> {
+        let mut start = 0;
+        let mut operands: Vec<&[u8]> = Vec::with_capacity(self.ends.len());
+        for &end in &self.ends {
+            operands.push(&self.bytes[start..end]);
+            start = end;
+        }
+        if newest_first {
+            operands.reverse();
+        }
+        fold(merge_operator, user_key, base, &operands)
+    }
+}

@@ -1,0 +1,125 @@
+//! Merge operators: how operands fold into a value.
+//!
+//! A merge writes an operand instead of a value; the operator says what a key holds whose newest records are operands
+//! over a base value, or over nothing. The built-in ones go by RocksDB's names (`utilities/merge_operators/`), and fold
+//! as RocksDB's do, so that a database reads the same in both.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// How operands fold into a value, for an operator that is not built in.
+pub trait CustomMergeOperator: Send + Sync {
+    /// The name that stands in OPTIONS files and table properties.
+    fn name(&self) -> &str;
+
+    /// The value of `key` whose base value is `existing` and whose operands, oldest first, are `operands`; `None` if
+    /// they do not fold, which fails the read or compaction that asked.
+    fn full_merge(
+        &self,
+        key: &[u8],
+        existing: Option<&[u8]>,
+        operands: &[&[u8]],
+    ) -> Option<Vec<u8>>;
+
+    /// One operand that stands for `operands`, oldest first, whatever lies below them; `None` if there is none.
+    fn partial_merge(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
+        let _ = (key, operands);
+        None
+    }
+}
+
+/// The merge operator of a column family.
+#[derive(Clone)]
+pub enum MergeOperator {
+    /// Adds 64-bit little-endian unsigned integers, wrapping; anything of another length counts as zero.
+    UInt64Add,
+    /// Joins with a delimiter, a comma by default.
+    StringAppend {
+        /// What stands between two operands.
+        delimiter: Vec<u8>,
+        /// Whether the name is that of the variant that was made for testing.
+        test_variant: bool,
+    },
+    /// The newest operand wins.
+    Put,
+    /// The largest operand by bytes wins.
+    Max,
+    /// The user's own.
+    Custom(Arc<dyn CustomMergeOperator>),
+}
+
+impl MergeOperator {
+    /// The built-in operator of that name, by any of the names RocksDB knows it by.
+    pub fn built_in(name: &str) -> Option<Self> {
+        let comma = || b",".to_vec();
+        Some(match name {
+            "UInt64AddOperator" | "uint64add" => Self::UInt64Add,
+            "StringAppendOperator" | "stringappend" => {
+                Self::StringAppend { delimiter: comma(), test_variant: false }
+            }
+            "StringAppendTESTOperator" | "stringappendtest" => {
+                Self::StringAppend { delimiter: comma(), test_variant: true }
+            }
+            "PutOperator" | "put" | "put_v1" => Self::Put,
+            "MaxOperator" | "max" => Self::Max,
+            _ => return None,
+        })
+    }
+
+    /// The name that stands in OPTIONS files and table properties.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::UInt64Add => "UInt64AddOperator",
+            Self::StringAppend { test_variant: false, .. } => "StringAppendOperator",
+            Self::StringAppend { test_variant: true, .. } => "StringAppendTESTOperator",
+            Self::Put => "PutOperator",
+            Self::Max => "MaxOperator",
+            Self::Custom(custom) => custom.name(),
+        }
+    }
+
+    /// The value of `key` whose base value is `existing` and whose operands, oldest first, are `operands`; `None` if
+    /// the operator fails.
+    pub fn full_merge(
+        &self,
+        key: &[u8],
+        existing: Option<&[u8]>,
+        operands: &[&[u8]],
+    ) -> Option<Vec<u8>> {
+        match self {
+            Self::Custom(custom) => custom.full_merge(key, existing, operands),
+            _ => self.partial_merge_all(existing.into_iter().chain(operands.iter().copied())),
+        }
+    }
+
+    /// One operand that stands for `operands`, oldest first; `None` if there is none.
+    pub fn partial_merge(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
+        match self {
+            Self::Custom(custom) => custom.partial_merge(key, operands),
+            _ => self.partial_merge_all(operands.iter().copied()),
+        }
+    }
+
+    /// The built-in operators are associative: a base value folds like an operand.
+    fn partial_merge_all<'a>(&self, values: impl Iterator<Item = &'a [u8]>) -> Option<Vec<u8>> {
+        Some(match self {
+            Self::UInt64Add => {
+                values.map(decode_u64).fold(0u64, u64::wrapping_add).to_le_bytes().to_vec()
+            }
+            Self::StringAppend { delimiter, .. } => values.collect::<Vec<_>>().join(&delimiter[..]),
+            Self::Put => values.last().unwrap_or_default().to_vec(),
+            Self::Max => values.max().unwrap_or_default().to_vec(),
+            Self::Custom(_) => return None,
+        })
+    }
+}
+
+fn decode_u64(bytes: &[u8]) -> u64 {
+    bytes.try_into().map_or(0, u64::from_le_bytes)
+}
+
+impl fmt::Debug for MergeOperator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

@@ -1,0 +1,75 @@
+//! Prefix extractors: the part of a key that prefix filters and prefix iterators go by.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::{Error, Result};
+
+/// A prefix extractor that is not built in.
+pub trait CustomPrefixExtractor: Send + Sync {
+    /// The name that stands in OPTIONS files and table properties. It must change whenever the prefixes do.
+    fn name(&self) -> &str;
+
+    /// The prefix of a key, which must be one of the key's own; `None` if the key has none.
+    fn prefix<'a>(&self, key: &'a [u8]) -> Option<&'a [u8]>;
+}
+
+/// The prefix extractor of a column family.
+#[derive(Clone)]
+pub enum PrefixExtractor {
+    /// The first bytes of keys that are long enough: `rocksdb.FixedPrefix.N`.
+    Fixed(usize),
+    /// At most so many first bytes: `rocksdb.CappedPrefix.N`.
+    Capped(usize),
+    /// The whole key: `rocksdb.Noop`.
+    Noop,
+    /// The user's own.
+    Custom(Arc<dyn CustomPrefixExtractor>),
+}
+
+impl PrefixExtractor {
+    /// The built-in extractor of that name: `rocksdb.FixedPrefix.8`, `fixed:8`, `rocksdb.CappedPrefix.8`, `capped:8`,
+    /// `rocksdb.Noop`.
+    ///
+    /// # Errors
+    /// Not supported, for any other name.
+    pub fn from_name(name: &str) -> Result<Self> {
+        let length = |prefix: &str| name.strip_prefix(prefix)?.parse::<usize>().ok();
+        if let Some(length) = length("rocksdb.FixedPrefix.").or_else(|| length("fixed:")) {
+            Ok(Self::Fixed(length))
+        } else if let Some(length) = length("rocksdb.CappedPrefix.").or_else(|| length("capped:")) {
+            Ok(Self::Capped(length))
+        } else if name == "rocksdb.Noop" {
+            Ok(Self::Noop)
+        } else {
+            Err(Error::not_supported(format!("prefix extractor '{name}'")))
+        }
+    }
+
+    /// The name that stands in OPTIONS files and table properties.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Fixed(length) => format!("rocksdb.FixedPrefix.{length}"),
+            Self::Capped(length) => format!("rocksdb.CappedPrefix.{length}"),
+            Self::Noop => "rocksdb.Noop".to_owned(),
+            Self::Custom(custom) => custom.name().to_owned(),
+        }
+    }
+
+    /// The prefix of a key; `None` if the key has none.
+    #[inline]
+    pub fn prefix<'a>(&self, key: &'a [u8]) -> Option<&'a [u8]> {
+        match self {
+            Self::Fixed(length) => key.get(..*length),
+            Self::Capped(length) => Some(&key[..key.len().min(*length)]),
+            Self::Noop => Some(key),
+            Self::Custom(custom) => custom.prefix(key),
+        }
+    }
+}
+
+impl fmt::Debug for PrefixExtractor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name())
+    }
+}

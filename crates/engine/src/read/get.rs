@@ -1,0 +1,201 @@
+//! A get, from source to source.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use tailwater_format::key::Sequence;
+
+use crate::Result;
+use crate::db::SuperVersion;
+use crate::epoch::{self, EpochCell};
+use crate::memtable::MemTable;
+use crate::read::{Lookup, Owner, Sink, Step};
+use crate::table::{
+    BlockAccess, GetCursors, Loading, ReadProfile, Resident, TableReader, TableStep,
+};
+use crate::version::FileMetadata;
+
+thread_local! {
+    /// The cursors of the last get of this thread, for the next.
+    static CURSORS: Cell<Option<Box<GetCursors>>> = const { Cell::new(None) };
+}
+
+/// The source that a get has come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Progress {
+    /// How many memtables are behind it; none is left when tables were reached.
+    memtables: usize,
+    level: usize,
+    /// In level 0, how many tables are behind it.
+    file: usize,
+}
+
+/// How a get reaches tables.
+trait TableAccess: BlockAccess {
+    /// Gives the lookup what a table has of its key.
+    fn get<S: Sink>(
+        &self,
+        source: &SuperVersion,
+        file: &Arc<FileMetadata>,
+        lookup: &mut Lookup<'_, S>,
+        cursors: &mut GetCursors,
+    ) -> Result<TableStep>;
+}
+
+impl TableAccess for Resident<'_> {
+    #[inline]
+    fn get<S: Sink>(
+        &self,
+        source: &SuperVersion,
+        file: &Arc<FileMetadata>,
+        lookup: &mut Lookup<'_, S>,
+        cursors: &mut GetCursors,
+    ) -> Result<TableStep> {
+        match source.tables().opened(file, self.0) {
+            Some(table) => table.get().get(self, lookup, cursors),
+            None => Ok(TableStep::Unreachable),
+        }
+    }
+}
+
+impl TableAccess for Loading<'_> {
+    fn get<S: Sink>(
+        &self,
+        source: &SuperVersion,
+        file: &Arc<FileMetadata>,
+        lookup: &mut Lookup<'_, S>,
+        cursors: &mut GetCursors,
+    ) -> Result<TableStep> {
+        let table: Arc<TableReader> = source.tables().open(file, self.0.purpose)?;
+        table.get(self, lookup, cursors)
+    }
+}
+
+/// Reads a key's value at a sequence number into `sink`. Answers whether it has one.
+///
+/// The sequence number is taken after the sources, so that what it shows is in them.
+#[inline]
+pub(crate) fn get<S: Sink>(
+    current: &EpochCell<SuperVersion>,
+    user_key: &[u8],
+    snapshot: impl FnOnce() -> Sequence,
+    profile: &ReadProfile,
+    sink: &mut S,
+) -> Result<bool> {
+    with_cursors(|cursors| {
+        let guard = epoch::pin();
+        let Some(held) = current.load(&guard) else { return Ok(false) };
+        let mut lookup = Lookup::new(user_key, snapshot(), sink);
+        let mut progress = Progress::default();
+        let resident = Resident(&guard);
+        let done = search(held.get(), &resident, &mut lookup, &mut progress, cursors)?;
+        if done && !lookup.needs_blob() {
+            return lookup.finish(held.merge_operator(), |_| Ok(Vec::new()));
+        }
+        let source = held.to_arc();
+        drop(guard);
+        finish(&source, done, lookup, progress, profile, cursors)
+    })
+}
+
+/// As [`get`], from sources that the caller keeps.
+pub(super) fn get_in<S: Sink>(
+    source: &SuperVersion,
+    user_key: &[u8],
+    snapshot: Sequence,
+    profile: &ReadProfile,
+    sink: &mut S,
+) -> Result<bool> {
+    with_cursors(|cursors| {
+        let mut lookup = Lookup::new(user_key, snapshot, sink);
+        let mut progress = Progress::default();
+        let guard = epoch::pin();
+        let done = search(source, &Resident(&guard), &mut lookup, &mut progress, cursors)?;
+        drop(guard);
+        finish(source, done, lookup, progress, profile, cursors)
+    })
+}
+
+/// Goes on from what memory had: to the files, if the lookup is not done, and to the blob or the operands.
+fn finish<S: Sink>(
+    source: &SuperVersion,
+    done: bool,
+    mut lookup: Lookup<'_, S>,
+    mut progress: Progress,
+    profile: &ReadProfile,
+    cursors: &mut GetCursors,
+) -> Result<bool> {
+    if !done {
+        search(source, &Loading(profile), &mut lookup, &mut progress, cursors)?;
+    }
+    let user_key = lookup.user_key;
+    lookup.finish(source.merge_operator(), |index| source.read_blob(user_key, index))
+}
+
+fn with_cursors<R>(read: impl FnOnce(&mut GetCursors) -> R) -> R {
+    let mut cursors = CURSORS.take().unwrap_or_default();
+    let result = read(&mut cursors);
+    CURSORS.set(Some(cursors));
+    result
+}
+
+/// Asks the sources from `progress` on. Answers false, with `progress` at the source in question, where `access` does
+/// not reach what is needed.
+#[inline]
+fn search<A: TableAccess, S: Sink>(
+    source: &SuperVersion,
+    access: &A,
+    lookup: &mut Lookup<'_, S>,
+    progress: &mut Progress,
+    cursors: &mut GetCursors,
+) -> Result<bool> {
+    while let Some(memtable) = source.memtables().get(progress.memtables) {
+        if search_memtable(memtable, lookup)? == Step::Done || lookup.is_covered() {
+            return Ok(true);
+        }
+        progress.memtables += 1;
+    }
+    let comparator = source.tables().comparator();
+    let levels = source.version().levels();
+    while let Some(level) = levels.get(progress.level) {
+        if progress.level == 0 {
+            while let Some(file) = level.files().get(progress.file) {
+                let key = lookup.user_key;
+                if comparator.compare(key, file.smallest_user_key()).is_ge()
+                    && comparator.compare(key, file.largest_user_key()).is_le()
+                {
+                    match access.get(source, file, lookup, cursors)? {
+                        TableStep::Unreachable => return Ok(false),
+                        TableStep::Taken(Step::Done) => return Ok(true),
+                        TableStep::Taken(Step::Continue) if lookup.is_covered() => return Ok(true),
+                        TableStep::Taken(Step::Continue) => {}
+                    }
+                }
+                progress.file += 1;
+            }
+        } else if let Some(file) =
+            level.file_for(comparator, lookup.user_key, lookup.seek_trailer())
+        {
+            match access.get(source, file, lookup, cursors)? {
+                TableStep::Unreachable => return Ok(false),
+                TableStep::Taken(Step::Done) => return Ok(true),
+                TableStep::Taken(Step::Continue) if lookup.is_covered() => return Ok(true),
+                TableStep::Taken(Step::Continue) => {}
+            }
+        }
+        progress.level += 1;
+    }
+    Ok(true)
+}
+
+#[inline]
+fn search_memtable<S: Sink>(memtable: &Arc<MemTable>, lookup: &mut Lookup<'_, S>) -> Result<Step> {
+    lookup.cover(memtable.covering_sequence(lookup.user_key, lookup.snapshot));
+    for version in memtable.versions(lookup.user_key, lookup.snapshot) {
+        let (sequence, value_type) = (version.sequence, version.value_type);
+        if lookup.accept(sequence, value_type, version.value, Owner::MemTable)? == Step::Done {
+            return Ok(Step::Done);
+        }
+    }
+    Ok(Step::Continue)
+}

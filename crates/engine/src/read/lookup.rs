@@ -1,0 +1,196 @@
+//! A point lookup in progress: what a get has found so far on its way from the newest source to the oldest.
+
+use tailwater_format::key::{self, Sequence, ValueType};
+use tailwater_format::wide_column;
+
+use crate::merge_operator::MergeOperator;
+use crate::read::sink::{Owner, Sink};
+use crate::{Error, ErrorKind, Result};
+
+/// Whether older sources still matter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Nothing is decided: go on.
+    Continue,
+    /// The answer stands.
+    Done,
+}
+
+/// What the records of a key come to.
+#[derive(Debug, PartialEq, Eq)]
+enum Answer {
+    /// No record was decisive.
+    Open,
+    /// The key is deleted.
+    Deleted,
+    /// The sink has the value.
+    Delivered,
+    /// The value that the operands fold into, copied.
+    Base(Vec<u8>),
+    /// The value, or the base of the operands, stands in a blob file, here.
+    Blob(Vec<u8>),
+}
+
+/// A point lookup of one key at one sequence number.
+pub(crate) struct Lookup<'a, S> {
+    /// The key.
+    pub(crate) user_key: &'a [u8],
+    /// Records above this sequence number are not seen.
+    pub(crate) snapshot: Sequence,
+    sink: &'a mut S,
+    /// The newest range tombstone that covers the key, among the sources looked at so far; 0 if there is none.
+    covering: Sequence,
+    /// Merge operands, newest first.
+    operands: Vec<Vec<u8>>,
+    answer: Answer,
+}
+
+impl<'a, S: Sink> Lookup<'a, S> {
+    /// A lookup that has looked nowhere yet.
+    pub(crate) fn new(user_key: &'a [u8], snapshot: Sequence, sink: &'a mut S) -> Self {
+        let answer = Answer::Open;
+        Self { user_key, snapshot, sink, covering: 0, operands: Vec::new(), answer }
+    }
+
+    /// The trailer to seek with: before every record of the key that is seen.
+    #[inline]
+    pub(crate) fn seek_trailer(&self) -> u64 {
+        key::pack_trailer(self.snapshot, ValueType::FOR_SEEK)
+    }
+
+    /// Notes that a tombstone at `sequence` covers the key.
+    #[inline]
+    pub(crate) fn cover(&mut self, sequence: Option<Sequence>) {
+        self.covering = self.covering.max(sequence.unwrap_or(0));
+    }
+
+    /// Whether a range tombstone covers whatever older sources hold.
+    #[inline]
+    pub(crate) fn is_covered(&self) -> bool {
+        self.covering > 0
+    }
+
+    /// Whether the value, or what the operands fold over, stands in a blob file.
+    #[inline]
+    pub(crate) fn needs_blob(&self) -> bool {
+        matches!(self.answer, Answer::Blob(_))
+    }
+
+    /// How many operands there are: a place to [`Lookup::rewind`] to.
+    pub(crate) fn mark(&self) -> usize {
+        self.operands.len()
+    }
+
+    /// Forgets the operands taken since `mark`, of a source that is looked at again from its start.
+    pub(crate) fn rewind(&mut self, mark: usize) {
+        self.operands.truncate(mark);
+    }
+
+    /// Takes the next older record of the key.
+    #[inline]
+    pub(crate) fn accept(
+        &mut self,
+        sequence: Sequence,
+        value_type: ValueType,
+        value: &[u8],
+        owner: Owner<'_>,
+    ) -> Result<Step> {
+        let value_type =
+            if sequence < self.covering { ValueType::RangeDeletion } else { value_type };
+        match value_type {
+            ValueType::Value => self.take_value(value, owner),
+            ValueType::Merge => {
+                self.operands.push(value.to_vec());
+                return Ok(Step::Continue);
+            }
+            ValueType::Deletion | ValueType::SingleDeletion | ValueType::RangeDeletion => {
+                self.answer = Answer::Deleted;
+            }
+            ValueType::BlobIndex => self.answer = Answer::Blob(value.to_vec()),
+            _ => self.take_value(plain_value(value_type, value)?, owner),
+        }
+        Ok(Step::Done)
+    }
+
+    #[inline]
+    fn take_value(&mut self, value: &[u8], owner: Owner<'_>) {
+        if self.operands.is_empty() {
+            self.sink.put(value, owner);
+            self.answer = Answer::Delivered;
+        } else {
+            self.answer = Answer::Base(value.to_vec());
+        }
+    }
+
+    /// Ends the lookup: reads a blob, folds operands. Answers whether the key has a value, which the sink then holds.
+    pub(crate) fn finish(
+        self,
+        merge_operator: Option<&MergeOperator>,
+        read_blob: impl FnOnce(&[u8]) -> Result<Vec<u8>>,
+    ) -> Result<bool> {
+        let base = match self.answer {
+            Answer::Delivered => return Ok(true),
+            Answer::Open | Answer::Deleted if self.operands.is_empty() => return Ok(false),
+            Answer::Open | Answer::Deleted => None,
+            Answer::Base(value) => Some(value),
+            Answer::Blob(index) => Some(read_blob(&index)?),
+        };
+        let value = match base {
+            Some(value) if self.operands.is_empty() => value,
+            base => {
+                let operands: Vec<&[u8]> = self.operands.iter().rev().map(Vec::as_slice).collect();
+                fold(merge_operator, self.user_key, base.as_deref(), &operands)?
+            }
+        };
+        self.sink.put_owned(value);
+        Ok(true)
+    }
+}
+
+/// The value that a record of one of the rarer types gives a key.
+///
+/// # Errors
+/// Not supported, for keys with timestamps; corruption, for an entity or timed value that does not decode.
+pub(crate) fn plain_value(value_type: ValueType, value: &[u8]) -> Result<&[u8]> {
+    match value_type {
+        ValueType::WideColumnEntity => {
+            let column = wide_column::default_column(value)
+                .map_err(|error| Error::new(ErrorKind::Corruption, error.to_string()))?;
+            match column {
+                Some(column) if column.is_blob_index => {
+                    Err(Error::not_supported("entities with columns in blob files"))
+                }
+                column => Ok(column.map_or(&[], |column| column.value)),
+            }
+        }
+        ValueType::ValuePreferredSequence => match value.split_last_chunk::<8>() {
+            Some((value, _)) => Ok(value),
+            None => Err(Error::new(ErrorKind::Corruption, "a timed value of less than 8 bytes")),
+        },
+        ValueType::DeletionWithTimestamp => Err(Error::not_supported("user-defined timestamps")),
+        _ => Ok(value),
+    }
+}
+
+/// Folds operands, oldest first, over a base value.
+pub(crate) fn fold(
+    merge_operator: Option<&MergeOperator>,
+    user_key: &[u8],
+    base: Option<&[u8]>,
+    operands: &[&[u8]],
+) -> Result<Vec<u8>> {
+    let Some(merge_operator) = merge_operator else {
+        return Err(Error::invalid_argument(format!(
+            "key '{}' has merge operands, but the column family was opened without a merge operator",
+            user_key.escape_ascii()
+        )));
+    };
+    merge_operator.full_merge(user_key, base, operands).ok_or_else(|| {
+        let message = format!(
+            "merge operator '{}' failed on key '{}'",
+            merge_operator.name(),
+            user_key.escape_ascii()
+        );
+        Error::new(ErrorKind::UserCode, message)
+    })
+}

@@ -1,0 +1,84 @@
+//! Where a get puts the value it found.
+
+use std::fmt;
+use std::ops::{Deref, Range};
+use std::sync::Arc;
+
+use crate::cache::Cached;
+use crate::table::{Block, BlockRef};
+
+/// What keeps a found value in memory.
+#[derive(Clone, Copy)]
+pub(crate) enum Owner<'a> {
+    /// A memtable.
+    MemTable,
+    /// A block of a table.
+    Block(&'a BlockRef<'a>),
+}
+
+/// Where a get puts the value it found.
+pub(crate) trait Sink {
+    /// Takes a value that `owner` keeps in memory.
+    fn put(&mut self, value: &[u8], owner: Owner<'_>);
+
+    /// Takes a value made for this get: read from a blob file or folded from operands.
+    fn put_owned(&mut self, value: Vec<u8>);
+}
+
+impl Sink for Vec<u8> {
+    #[inline]
+    fn put(&mut self, value: &[u8], _owner: Owner<'_>) {
+        self.clear();
+        self.extend_from_slice(value);
+    }
+
+    fn put_owned(&mut self, value: Vec<u8>) {
+        *self = value;
+    }
+}
+
+/// A value held where it was found: in its block, without a copy, for as long as this lives.
+///
+/// It keeps that one block in memory and nothing else; compaction and flush go on under it. A value from a memtable or
+/// blob file, or folded from merge operands, is a copy.
+pub struct PinnedValue(Pin);
+
+enum Pin {
+    Owned(Vec<u8>),
+    Block(Arc<Cached<Block>>, Range<usize>),
+}
+
+impl Deref for PinnedValue {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match &self.0 {
+            Pin::Owned(value) => value,
+            Pin::Block(block, range) => block.bytes().get(range.clone()).unwrap_or_default(),
+        }
+    }
+}
+
+impl fmt::Debug for PinnedValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\"", self.escape_ascii())
+    }
+}
+
+impl Sink for Option<PinnedValue> {
+    fn put(&mut self, value: &[u8], owner: Owner<'_>) {
+        let pin = match owner {
+            Owner::MemTable => Pin::Owned(value.to_vec()),
+            Owner::Block(block) => {
+                let block = block.to_arc();
+                let start = value.as_ptr() as usize - block.bytes().as_ptr() as usize;
+                Pin::Block(block, start..start + value.len())
+            }
+        };
+        *self = Some(PinnedValue(pin));
+    }
+
+    fn put_owned(&mut self, value: Vec<u8>) {
+        *self = Some(PinnedValue(Pin::Owned(value)));
+    }
+}

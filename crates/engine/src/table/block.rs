@@ -1,0 +1,109 @@
+//! A block of a table in memory: checked, decompressed, ready to be searched.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use tailwater_format::block::Layout;
+use tailwater_format::filter::{FilterKey, FilterLayout, FilterReader};
+
+use crate::cache::Cached;
+
+/// A block of a table in memory.
+#[derive(Debug)]
+pub(crate) struct Block {
+    bytes: Vec<u8>,
+    contents: Contents,
+}
+
+/// What a block holds, as its footer or trailer says.
+#[derive(Debug, Clone, Copy)]
+enum Contents {
+    /// Sorted entries: a data, index or meta block.
+    Entries(Layout),
+    /// A filter over keys.
+    Filter(FilterLayout),
+}
+
+/// What a block is expected to hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BlockKind {
+    /// Entries that users asked for.
+    Data,
+    /// Entries that lead to other blocks.
+    Index,
+    /// A filter over keys.
+    Filter,
+}
+
+impl Block {
+    /// Takes the uncompressed bytes of a block.
+    pub(crate) fn parse(bytes: Vec<u8>, kind: BlockKind) -> tailwater_format::Result<Self> {
+        let contents = match kind {
+            BlockKind::Data | BlockKind::Index => Contents::Entries(Layout::parse(&bytes)?),
+            BlockKind::Filter => Contents::Filter(FilterLayout::parse(&bytes)),
+        };
+        Ok(Self { bytes, contents })
+    }
+
+    /// The uncompressed bytes.
+    #[inline]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Where the parts of a block of entries stand. A filter has no entries.
+    #[inline]
+    pub(crate) fn layout(&self) -> &Layout {
+        const EMPTY: &Layout = &Layout::EMPTY;
+        match &self.contents {
+            Contents::Entries(layout) => layout,
+            Contents::Filter(_) => EMPTY,
+        }
+    }
+
+    /// Whether a filter may have a key. A block of entries may have any.
+    #[inline]
+    pub(crate) fn may_contain(&self, key: &FilterKey<'_>) -> bool {
+        match &self.contents {
+            Contents::Entries(_) => true,
+            Contents::Filter(layout) => {
+                FilterReader::with_layout(&self.bytes, *layout).may_contain(key)
+            }
+        }
+    }
+
+    /// The memory it takes, in bytes.
+    pub(crate) fn memory(&self) -> usize {
+        size_of::<Self>() + self.bytes.capacity()
+    }
+}
+
+/// A block that stays in memory as long as this lives: kept by the epoch its reader is pinned in, or by a reference.
+pub(crate) enum BlockRef<'g> {
+    /// In the cache or in the table's reader, whose owner outlives `'g`.
+    Borrowed(&'g Arc<Cached<Block>>),
+    /// A reference of its own.
+    Owned(Arc<Cached<Block>>),
+}
+
+impl BlockRef<'_> {
+    /// A reference that outlives the reader's epoch.
+    pub(crate) fn to_arc(&self) -> Arc<Cached<Block>> {
+        match self {
+            Self::Borrowed(block) => Arc::clone(block),
+            Self::Owned(block) => Arc::clone(block),
+        }
+    }
+}
+
+impl Deref for BlockRef<'_> {
+    type Target = Block;
+
+    #[inline]
+    fn deref(&self) -> &Block {
+        match self {
+            Self::Borrowed(block) => block,
+            Self::Owned(block) => block,
+        }
+    }
+}

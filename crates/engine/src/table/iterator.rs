@@ -1,0 +1,237 @@
+//! A position among the records of one table, in internal key order.
+//!
+//! The iterator holds the data block it stands in, and, in a partitioned table, the index block. It moves forward and
+//! backward; each move leaves it on a record or, behind either end, on none.
+
+mod index;
+mod readahead;
+
+use std::sync::Arc;
+
+use tailwater_format::block::Cursor;
+use tailwater_format::key;
+use tailwater_format::table::BlockHandle;
+
+use crate::Result;
+use crate::cache::Cached;
+use crate::table::reader::compare_to;
+use crate::table::{Block, ReadProfile, TableReader};
+
+use index::IndexIterator;
+use readahead::ReadAhead;
+
+/// A position among the records of one table.
+pub(crate) struct TableIterator {
+    table: Arc<TableReader>,
+    profile: ReadProfile,
+    index: IndexIterator,
+    block: Option<Arc<Cached<Block>>>,
+    handle: BlockHandle,
+    cursor: Cursor,
+    read_ahead: ReadAhead,
+    /// The current key with the table's global sequence number in it, where it has one.
+    global_key: Vec<u8>,
+}
+
+impl TableIterator {
+    /// An iterator that stands nowhere yet. `read_ahead` is how much is read at once, in bytes; 0 lets it grow by
+    /// itself as blocks are read one after the other.
+    pub(crate) fn new(table: Arc<TableReader>, profile: ReadProfile, read_ahead: usize) -> Self {
+        Self {
+            table,
+            profile,
+            index: IndexIterator::default(),
+            block: None,
+            handle: BlockHandle::default(),
+            cursor: Cursor::default(),
+            read_ahead: ReadAhead::new(read_ahead),
+            global_key: Vec::new(),
+        }
+    }
+
+    /// The table it stands in.
+    pub(crate) fn table(&self) -> &Arc<TableReader> {
+        &self.table
+    }
+
+    /// Whether it stands on a record.
+    #[inline]
+    pub(crate) fn valid(&self) -> bool {
+        self.block.is_some() && self.cursor.valid()
+    }
+
+    /// The internal key it stands on.
+    #[inline]
+    pub(crate) fn key(&self) -> &[u8] {
+        if self.table.global_sequence().is_some() { &self.global_key } else { self.cursor.key() }
+    }
+
+    /// The value it stands on.
+    #[inline]
+    pub(crate) fn value(&self) -> &[u8] {
+        match &self.block {
+            Some(block) => self.cursor.value(block.bytes()),
+            None => &[],
+        }
+    }
+
+    /// Goes to the first record.
+    pub(crate) fn seek_to_first(&mut self) -> Result<()> {
+        self.index.seek_to_first(&self.table, &self.profile)?;
+        self.first_in_block_or_after()
+    }
+
+    /// Goes to the last record.
+    pub(crate) fn seek_to_last(&mut self) -> Result<()> {
+        self.index.seek_to_last(&self.table, &self.profile)?;
+        self.last_in_block_or_before()
+    }
+
+    /// Goes to the first record that is not below an internal key.
+    pub(crate) fn seek(&mut self, target: &[u8]) -> Result<()> {
+        let (user_key, trailer) = key::split(target).unwrap_or((target, 0));
+        let stored_trailer = self.stored_trailer(trailer);
+        self.index.seek(&self.table, &self.profile, user_key, stored_trailer)?;
+        if !self.load_block()? {
+            return Ok(());
+        }
+        let comparator = self.table.comparator();
+        let Some(block) = &self.block else { return Ok(()) };
+        self.cursor
+            .seek(block.bytes(), block.layout(), |entry| {
+                compare_to(comparator, entry, user_key, stored_trailer)
+            })
+            .map_err(|error| self.table.damaged(self.handle, error))?;
+        if !self.cursor.valid() {
+            self.index.next(&self.table, &self.profile)?;
+            self.first_in_block_or_after()?;
+        }
+        self.patch_key();
+        if self.table.global_sequence().is_some() {
+            while self.valid()
+                && compare_to(self.table.comparator(), self.key(), user_key, trailer).is_lt()
+            {
+                self.next()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes to the last record that is not above an internal key.
+    pub(crate) fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
+        self.seek(target)?;
+        if !self.valid() {
+            return self.seek_to_last();
+        }
+        let (user_key, trailer) = key::split(target).unwrap_or((target, 0));
+        if compare_to(self.table.comparator(), self.key(), user_key, trailer).is_gt() {
+            return self.previous();
+        }
+        Ok(())
+    }
+
+    /// Goes to the next record.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Result<()> {
+        let Some(block) = &self.block else { return Ok(()) };
+        if let Err(error) = self.cursor.next(block.bytes(), block.layout()) {
+            return Err(self.fail(error));
+        }
+        if !self.cursor.valid() {
+            self.index.next(&self.table, &self.profile)?;
+            return self.first_in_block_or_after();
+        }
+        self.patch_key();
+        Ok(())
+    }
+
+    /// Goes to the record before.
+    #[inline]
+    pub(crate) fn previous(&mut self) -> Result<()> {
+        let Some(block) = &self.block else { return Ok(()) };
+        if let Err(error) = self.cursor.previous(block.bytes(), block.layout()) {
+            return Err(self.fail(error));
+        }
+        if !self.cursor.valid() {
+            self.index.previous(&self.table, &self.profile)?;
+            return self.last_in_block_or_before();
+        }
+        self.patch_key();
+        Ok(())
+    }
+
+    /// From the block that the index stands on: its first record, or that of the first block behind it that has one.
+    fn first_in_block_or_after(&mut self) -> Result<()> {
+        while self.load_block()? {
+            let Some(block) = &self.block else { break };
+            if let Err(error) = self.cursor.seek_to_first(block.bytes(), block.layout()) {
+                return Err(self.fail(error));
+            }
+            if self.cursor.valid() {
+                self.patch_key();
+                break;
+            }
+            self.index.next(&self.table, &self.profile)?;
+        }
+        Ok(())
+    }
+
+    /// From the block that the index stands on: its last record, or that of the first block before it that has one.
+    fn last_in_block_or_before(&mut self) -> Result<()> {
+        while self.load_block()? {
+            let Some(block) = &self.block else { break };
+            if let Err(error) = self.cursor.seek_to_last(block.bytes(), block.layout()) {
+                return Err(self.fail(error));
+            }
+            if self.cursor.valid() {
+                self.patch_key();
+                break;
+            }
+            self.index.previous(&self.table, &self.profile)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the block that the index stands on. Answers whether there is one.
+    fn load_block(&mut self) -> Result<bool> {
+        self.cursor.reset();
+        if !self.index.valid() {
+            self.block = None;
+            return Ok(false);
+        }
+        let handle = self.index.handle();
+        if self.block.is_some() && self.handle == handle {
+            return Ok(true);
+        }
+        self.block = None;
+        self.block = Some(self.read_ahead.load(&self.table, handle, &self.profile)?);
+        self.handle = handle;
+        Ok(true)
+    }
+
+    /// The trailer to look for in the blocks: records of one global sequence number store zeros, which sort behind
+    /// every other trailer of their key.
+    fn stored_trailer(&self, trailer: u64) -> u64 {
+        match self.table.global_sequence() {
+            None => trailer,
+            Some(_) => u64::MAX,
+        }
+    }
+
+    #[inline]
+    fn patch_key(&mut self) {
+        if let Some(sequence) = self.table.global_sequence() {
+            let (user_key, trailer) = key::split(self.cursor.key()).unwrap_or_default();
+            self.global_key.clear();
+            let trailer = key::pack_trailer(sequence, trailer as u8);
+            key::put_internal_key(&mut self.global_key, user_key, trailer);
+        }
+    }
+
+    /// A block that turned out to be damaged: the iterator then stands nowhere.
+    #[cold]
+    fn fail(&mut self, error: tailwater_format::Error) -> crate::Error {
+        self.block = None;
+        self.table.damaged(self.handle, error)
+    }
+}

@@ -1,0 +1,193 @@
+//! A position in a table's index, in one level or two.
+
+use std::sync::Arc;
+
+use tailwater_format::block::IndexCursor;
+use tailwater_format::table::BlockHandle;
+use tailwater_format::{self as format};
+
+use crate::Result;
+use crate::cache::Cached;
+use crate::table::{Block, BlockKind, ReadProfile, TableReader};
+
+/// A position in a table's index: on a data block, or on none.
+#[derive(Default)]
+pub(super) struct IndexIterator {
+    /// The whole index, or the root of a partitioned one.
+    root: Level,
+    /// The partition that the root stands on, where the index is partitioned.
+    partition: Level,
+    partitioned: bool,
+}
+
+/// An index block and a position in it.
+#[derive(Default)]
+struct Level {
+    block: Option<Arc<Cached<Block>>>,
+    handle: BlockHandle,
+    cursor: IndexCursor,
+}
+
+/// Where to go in an index block.
+#[derive(Clone, Copy)]
+enum Place<'a> {
+    First,
+    Last,
+    At { user_key: &'a [u8], trailer: u64 },
+}
+
+impl Level {
+    fn valid(&self) -> bool {
+        self.block.is_some() && self.cursor.valid()
+    }
+
+    /// Moves the cursor by `step`, which is given the block and a cursor in it.
+    fn go(
+        &mut self,
+        table: &TableReader,
+        step: impl FnOnce(&Block, &mut IndexCursor) -> format::Result<()>,
+    ) -> Result<()> {
+        let Some(block) = &self.block else { return Ok(()) };
+        step(block, &mut self.cursor).map_err(|error| {
+            self.cursor.reset();
+            table.damaged(self.handle, error)
+        })
+    }
+
+    fn seek(&mut self, table: &TableReader, place: Place<'_>) -> Result<()> {
+        let index_format = table.index_format();
+        self.go(table, |block, cursor| match place {
+            Place::First => cursor.seek_to_first(block.bytes(), block.layout(), index_format),
+            Place::Last => cursor.seek_to_last(block.bytes(), block.layout(), index_format),
+            Place::At { user_key, trailer } => {
+                table.seek_index(block, index_format, cursor, user_key, trailer)
+            }
+        })
+    }
+
+    fn next(&mut self, table: &TableReader) -> Result<()> {
+        self.go(table, |block, cursor| {
+            cursor.next(block.bytes(), block.layout(), table.index_format())
+        })
+    }
+
+    fn previous(&mut self, table: &TableReader) -> Result<()> {
+        self.go(table, |block, cursor| {
+            cursor.previous(block.bytes(), block.layout(), table.index_format())
+        })
+    }
+}
+
+impl IndexIterator {
+    /// Whether it stands on a data block.
+    pub(super) fn valid(&self) -> bool {
+        self.leaf().valid()
+    }
+
+    /// The handle of the data block it stands on.
+    pub(super) fn handle(&self) -> BlockHandle {
+        self.leaf().cursor.handle()
+    }
+
+    /// Goes to the first data block.
+    pub(super) fn seek_to_first(
+        &mut self,
+        table: &TableReader,
+        profile: &ReadProfile,
+    ) -> Result<()> {
+        self.go_to(table, profile, Place::First)
+    }
+
+    /// Goes to the last data block.
+    pub(super) fn seek_to_last(
+        &mut self,
+        table: &TableReader,
+        profile: &ReadProfile,
+    ) -> Result<()> {
+        self.go_to(table, profile, Place::Last)
+    }
+
+    /// Goes to the first data block that can hold a record that is not below the internal key of these parts.
+    pub(super) fn seek(
+        &mut self,
+        table: &TableReader,
+        profile: &ReadProfile,
+        user_key: &[u8],
+        trailer: u64,
+    ) -> Result<()> {
+        self.go_to(table, profile, Place::At { user_key, trailer })
+    }
+
+    /// Goes to the next data block.
+    pub(super) fn next(&mut self, table: &TableReader, profile: &ReadProfile) -> Result<()> {
+        if !self.partitioned {
+            return self.root.next(table);
+        }
+        self.partition.next(table)?;
+        self.skip_forward(table, profile)
+    }
+
+    /// Goes to the data block before.
+    pub(super) fn previous(&mut self, table: &TableReader, profile: &ReadProfile) -> Result<()> {
+        if !self.partitioned {
+            return self.root.previous(table);
+        }
+        self.partition.previous(table)?;
+        while !self.partition.valid() && self.root.valid() {
+            self.root.previous(table)?;
+            self.load_partition(table, profile)?;
+            self.partition.seek(table, Place::Last)?;
+        }
+        Ok(())
+    }
+
+    fn leaf(&self) -> &Level {
+        if self.partitioned { &self.partition } else { &self.root }
+    }
+
+    fn go_to(
+        &mut self,
+        table: &TableReader,
+        profile: &ReadProfile,
+        place: Place<'_>,
+    ) -> Result<()> {
+        if self.root.block.is_none() {
+            self.partitioned = table.has_partitioned_index();
+            self.root.block = Some(table.load_index_root(profile)?);
+            self.root.handle = table.index_handle();
+        }
+        self.root.seek(table, place)?;
+        if self.partitioned {
+            self.load_partition(table, profile)?;
+            self.partition.seek(table, place)?;
+            self.skip_forward(table, profile)?;
+        }
+        Ok(())
+    }
+
+    /// From behind the last entry of a partition to the first of the next.
+    fn skip_forward(&mut self, table: &TableReader, profile: &ReadProfile) -> Result<()> {
+        while !self.partition.valid() && self.root.valid() {
+            self.root.next(table)?;
+            self.load_partition(table, profile)?;
+            self.partition.seek(table, Place::First)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the partition that the root stands on.
+    fn load_partition(&mut self, table: &TableReader, profile: &ReadProfile) -> Result<()> {
+        self.partition.cursor.reset();
+        if !self.root.valid() {
+            self.partition.block = None;
+            return Ok(());
+        }
+        let handle = self.root.cursor.handle();
+        if self.partition.block.is_none() || self.partition.handle != handle {
+            self.partition.block = None;
+            self.partition.block = Some(table.load(handle, BlockKind::Index, profile)?);
+            self.partition.handle = handle;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,17 @@
+//! Tables (SST files): readers, their iterators, and the cache of open ones.
+//!
+//! A table is read through three stations: [`reader::BlockFile`] takes a block out of the file, the block cache keeps
+//! it, [`TableReader`] and [`TableIterator`] search it.
+
+mod block;
+mod iterator;
+mod reader;
+mod table_cache;
+
+pub(crate) use block::{Block, BlockKind, BlockRef};
+pub(crate) use iterator::TableIterator;
+pub(crate) use reader::{
+    BlockAccess, GetCursors, Loading, ReadProfile, Resident, TableContext, TableIdentity,
+    TableReader, TableStep,
+};
+pub(crate) use table_cache::TableCache;

@@ -1,0 +1,142 @@
+//! Blocks on their way from the file: read, checked, decompressed.
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::sync::Arc;
+
+use tailwater_format::compress::{Compression, DecompressionDictionary, Decompressor};
+use tailwater_format::table::{BLOCK_TRAILER_LENGTH, BlockChecksum, BlockHandle};
+use tailwater_io::{Purpose, ReadFile};
+
+use crate::{Error, Result};
+
+/// No block is larger than this: its length is 32 bits in every place that holds it.
+const MAX_BLOCK_LENGTH: u64 = u32::MAX as u64;
+
+/// Buffers and codecs of a thread that reads blocks, kept so that reading one allocates nothing but the block.
+#[derive(Default)]
+struct Scratch {
+    raw: Vec<u8>,
+    decompressor: Decompressor,
+}
+
+thread_local! {
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+/// A table's file and what is needed to take its blocks out of it.
+#[derive(Debug)]
+pub(crate) struct BlockFile {
+    pub(super) file: Arc<dyn ReadFile>,
+    /// The file's length in bytes.
+    pub(super) length: u64,
+    /// How its blocks are protected.
+    pub(super) checksum: BlockChecksum,
+}
+
+impl BlockFile {
+    /// The table's path.
+    pub(crate) fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// The file's length in bytes.
+    pub(crate) fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Reads a block and gives back its bytes as they were before compression.
+    ///
+    /// # Errors
+    /// Corruption, for a handle that leaves the file, a checksum that does not hold, or bytes that do not decompress.
+    pub(crate) fn read(
+        &self,
+        handle: BlockHandle,
+        dictionary: Option<&DecompressionDictionary>,
+        verify: bool,
+        purpose: Purpose,
+    ) -> Result<Vec<u8>> {
+        let length = self.length_with_trailer(handle)?;
+        SCRATCH.with_borrow_mut(|scratch| {
+            let Scratch { raw, decompressor } = scratch;
+            raw.resize(length, 0);
+            let count = self.file.read_full_at(raw, handle.offset, purpose)?;
+            if count < length {
+                let message = format!("a block of {length} bytes ends after {count}");
+                return Err(Error::corruption_at(self.path(), handle.offset, message));
+            }
+            self.unpack(raw, handle, dictionary, verify, decompressor)
+        })
+    }
+
+    /// Takes a block out of bytes read ahead, which hold it and its trailer and nothing else.
+    pub(crate) fn unpack_read_ahead(
+        &self,
+        raw: &[u8],
+        handle: BlockHandle,
+        dictionary: Option<&DecompressionDictionary>,
+        verify: bool,
+    ) -> Result<Vec<u8>> {
+        SCRATCH.with_borrow_mut(|scratch| {
+            self.unpack(raw, handle, dictionary, verify, &mut scratch.decompressor)
+        })
+    }
+
+    /// Reads bytes as they stand in the file, fewer at its end, and answers how many came.
+    pub(crate) fn read_raw(
+        &self,
+        buffer: &mut [u8],
+        offset: u64,
+        purpose: Purpose,
+    ) -> Result<usize> {
+        Ok(self.file.read_full_at(buffer, offset, purpose)?)
+    }
+
+    /// How many bytes a block takes in the file.
+    pub(crate) fn length_with_trailer(&self, handle: BlockHandle) -> Result<usize> {
+        let end = handle
+            .offset
+            .checked_add(handle.size)
+            .and_then(|end| end.checked_add(BLOCK_TRAILER_LENGTH as u64));
+        match end {
+            Some(end) if end <= self.length && handle.size <= MAX_BLOCK_LENGTH => {
+                Ok(handle.size as usize + BLOCK_TRAILER_LENGTH)
+            }
+            _ => {
+                let message = format!(
+                    "a block of {} bytes leaves the file of {} bytes",
+                    handle.size, self.length
+                );
+                Err(Error::corruption_at(self.path(), handle.offset, message))
+            }
+        }
+    }
+
+    fn unpack(
+        &self,
+        raw: &[u8],
+        handle: BlockHandle,
+        dictionary: Option<&DecompressionDictionary>,
+        verify: bool,
+        decompressor: &mut Decompressor,
+    ) -> Result<Vec<u8>> {
+        let decoding = |error| Error::decoding(self.path(), handle.offset, error);
+        let (payload, compression) = if verify {
+            self.checksum.verify(handle.offset, raw).map_err(decoding)?
+        } else {
+            BlockChecksum::split(raw).map_err(decoding)?
+        };
+        let mut output = Vec::new();
+        match Compression::from_byte(compression) {
+            Some(Compression::None) => output.extend_from_slice(payload),
+            Some(compression) => decompressor
+                .decompress(compression, payload, dictionary, &mut output)
+                .map_err(decoding)?,
+            None => {
+                let message = format!("unknown compression type {compression:#04x}");
+                return Err(Error::corruption_at(self.path(), handle.offset, message));
+            }
+        }
+        Ok(output)
+    }
+}

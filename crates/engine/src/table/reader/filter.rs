@@ -1,0 +1,89 @@
+//! Whether a table can have a key at all.
+
+use tailwater_format::block::{IndexCursor, IndexFormat};
+use tailwater_format::filter::FilterKey;
+use tailwater_format::key::{self, ValueType};
+
+use crate::Result;
+use crate::prefix_extractor::PrefixExtractor;
+use crate::table::BlockKind;
+use crate::table::reader::{BlockAccess, FilterKind, TableReader};
+
+impl TableReader {
+    /// Whether the table may have the user key; `None` if a block that says so cannot be had.
+    #[inline]
+    pub(crate) fn may_contain<A: BlockAccess>(
+        &self,
+        access: &A,
+        user_key: &[u8],
+        cursor: &mut IndexCursor,
+    ) -> Result<Option<bool>> {
+        if matches!(self.filter.kind, FilterKind::None) {
+            return Ok(Some(true));
+        }
+        if self.filter.whole_keys {
+            return self.filter_has(access, FilterKey::new(user_key), user_key, cursor);
+        }
+        let prefix = self.filter.prefixes.as_ref().and_then(|prefixes| prefixes.prefix(user_key));
+        match prefix {
+            Some(prefix) => self.filter_has(access, FilterKey::new(prefix), user_key, cursor),
+            None => Ok(Some(true)),
+        }
+    }
+
+    /// Whether the table may have a key with the prefix that `user_key` has, for an iterator that will not leave that
+    /// prefix; `None` if a block that says so cannot be had.
+    pub(crate) fn may_contain_prefix<A: BlockAccess>(
+        &self,
+        access: &A,
+        user_key: &[u8],
+        cursor: &mut IndexCursor,
+    ) -> Result<Option<bool>> {
+        let prefix = self.filter.prefixes.as_ref().and_then(|prefixes| prefixes.prefix(user_key));
+        match prefix {
+            Some(prefix) => self.filter_has(access, FilterKey::new(prefix), user_key, cursor),
+            None => Ok(Some(true)),
+        }
+    }
+
+    /// What extracted the prefixes that the filter has, if any.
+    pub(crate) fn filter_prefixes(&self) -> Option<&PrefixExtractor> {
+        self.filter.prefixes.as_ref()
+    }
+
+    #[inline]
+    fn filter_has<A: BlockAccess>(
+        &self,
+        access: &A,
+        key: FilterKey<'_>,
+        user_key: &[u8],
+        cursor: &mut IndexCursor,
+    ) -> Result<Option<bool>> {
+        match &self.filter.kind {
+            FilterKind::None => Ok(Some(true)),
+            FilterKind::Full(block) => {
+                let block = self.meta_block(access, block, BlockKind::Filter)?;
+                Ok(block.map(|block| block.may_contain(&key)))
+            }
+            FilterKind::Partitioned(root) => {
+                let Some(root) = self.meta_block(access, root, BlockKind::Index)? else {
+                    return Ok(None);
+                };
+                let trailer = key::pack_trailer(key::MAX_SEQUENCE, ValueType::FOR_SEEK);
+                let damaged = |error| self.damaged(self.index_handle(), error);
+                // Filter partitions go without first keys, whatever the index of the data has.
+                let format = IndexFormat { first_keys: false, ..self.index.format };
+                self.seek_index(&root, format, cursor, user_key, trailer).map_err(damaged)?;
+                if !cursor.valid() {
+                    // Behind the last partition's last key; that partition may still have the prefix.
+                    cursor.seek_to_last(root.bytes(), root.layout(), format).map_err(damaged)?;
+                }
+                if !cursor.valid() {
+                    return Ok(Some(true));
+                }
+                let partition = access.block(self, cursor.handle(), BlockKind::Filter)?;
+                Ok(partition.map(|partition| partition.may_contain(&key)))
+            }
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! A point lookup in one table.
+
+use tailwater_format::block::{Cursor, IndexCursor};
+use tailwater_format::hash::hash_index_hash;
+use tailwater_format::key::{self, ValueType};
+use tailwater_format::table::BlockHandle;
+
+use crate::Result;
+use crate::read::{Lookup, Owner, Sink, Step};
+use crate::table::reader::index::compare_to;
+use crate::table::reader::{BlockAccess, TableReader};
+use crate::table::{BlockKind, BlockRef};
+
+/// Cursors that a point lookup moves through a table's blocks, kept by each thread for the next one.
+#[derive(Debug, Default)]
+pub(crate) struct GetCursors {
+    root: IndexCursor,
+    partition: IndexCursor,
+    data: Cursor,
+}
+
+/// What a table made of a lookup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TableStep {
+    /// The lookup took what the table has.
+    Taken(Step),
+    /// A block is not within reach of this kind of access. The lookup is as it was before this table.
+    Unreachable,
+}
+
+/// Where in a data block a lookup ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum BlockStep {
+    /// The lookup needs nothing more.
+    Done,
+    /// The block has a higher key: the table has nothing more.
+    Passed,
+    /// The block ended: the next may go on with the key.
+    Ended,
+}
+
+impl TableReader {
+    /// Gives `lookup` what the table has of its key: the range tombstone that covers it, then its records, newest first.
+    pub(crate) fn get<A: BlockAccess, S: Sink>(
+        &self,
+        access: &A,
+        lookup: &mut Lookup<'_, S>,
+        cursors: &mut GetCursors,
+    ) -> Result<TableStep> {
+        match self.may_contain(access, lookup.user_key, &mut cursors.root)? {
+            None => return Ok(TableStep::Unreachable),
+            Some(may_contain) => {
+                // Tombstones are in no filter.
+                if !self.range_tombstones.is_empty() {
+                    let tombstones = &self.range_tombstones;
+                    lookup.cover(tombstones.covering_sequence(lookup.user_key, lookup.snapshot));
+                }
+                if !may_contain {
+                    return Ok(TableStep::Taken(Step::Continue));
+                }
+            }
+        }
+        let mark = lookup.mark();
+        let step = if self.index.partitioned {
+            self.get_partitioned(access, lookup, cursors)?
+        } else {
+            let Some(root) = self.index_root(access)? else { return Ok(TableStep::Unreachable) };
+            let handle = self.index_handle();
+            let GetCursors { root: index, data, .. } = cursors;
+            self.get_through_index(access, &root, handle, lookup, index, data)?
+        };
+        Ok(match step {
+            None => {
+                lookup.rewind(mark);
+                TableStep::Unreachable
+            }
+            Some(BlockStep::Done) => TableStep::Taken(Step::Done),
+            Some(BlockStep::Passed | BlockStep::Ended) => TableStep::Taken(Step::Continue),
+        })
+    }
+
+    /// Looks through the index partitions that can lead to the key.
+    fn get_partitioned<A: BlockAccess, S: Sink>(
+        &self,
+        access: &A,
+        lookup: &mut Lookup<'_, S>,
+        cursors: &mut GetCursors,
+    ) -> Result<Option<BlockStep>> {
+        let Some(root) = self.index_root(access)? else { return Ok(None) };
+        let GetCursors { root: top, partition, data } = cursors;
+        let (bytes, layout, format) = (root.bytes(), root.layout(), self.index.format);
+        let damaged = |error| self.damaged(self.index_handle(), error);
+        self.seek_index(&root, format, top, lookup.user_key, lookup.seek_trailer())
+            .map_err(damaged)?;
+        while top.valid() {
+            let handle = top.handle();
+            let Some(block) = access.block(self, handle, BlockKind::Index)? else {
+                return Ok(None);
+            };
+            match self.get_through_index(access, &block, handle, lookup, partition, data)? {
+                Some(BlockStep::Ended) => top.next(bytes, layout, format).map_err(damaged)?,
+                step => return Ok(step),
+            }
+        }
+        Ok(Some(BlockStep::Ended))
+    }
+
+    /// Looks through the data blocks that an index block, at `handle`, leads to.
+    fn get_through_index<A: BlockAccess, S: Sink>(
+        &self,
+        access: &A,
+        index: &BlockRef<'_>,
+        handle: BlockHandle,
+        lookup: &mut Lookup<'_, S>,
+        cursor: &mut IndexCursor,
+        data: &mut Cursor,
+    ) -> Result<Option<BlockStep>> {
+        let format = self.index.format;
+        let damaged = |error| self.damaged(handle, error);
+        self.seek_index(index, format, cursor, lookup.user_key, lookup.seek_trailer())
+            .map_err(damaged)?;
+        while cursor.valid() {
+            let Some(block) = access.block(self, cursor.handle(), BlockKind::Data)? else {
+                return Ok(None);
+            };
+            match self.get_in_block(&block, cursor.handle(), lookup, data)? {
+                BlockStep::Ended => {
+                    cursor.next(index.bytes(), index.layout(), format).map_err(damaged)?;
+                }
+                step => return Ok(Some(step)),
+            }
+        }
+        Ok(Some(BlockStep::Ended))
+    }
+
+    /// Gives the lookup the key's records in one data block.
+    #[inline]
+    fn get_in_block<S: Sink>(
+        &self,
+        block: &BlockRef<'_>,
+        handle: BlockHandle,
+        lookup: &mut Lookup<'_, S>,
+        cursor: &mut Cursor,
+    ) -> Result<BlockStep> {
+        let (bytes, layout) = (block.bytes(), block.layout());
+        let (user_key, snapshot) = (lookup.user_key, lookup.snapshot);
+        // Where all records have one sequence number that is not stored, the stored zeros sort behind every snapshot.
+        let trailer = match self.global_sequence {
+            None => lookup.seek_trailer(),
+            Some(_) => key::pack_trailer(key::MAX_SEQUENCE, ValueType::FOR_SEEK),
+        };
+        let comparator = self.comparator();
+        let damaged = |error| self.damaged(handle, error);
+        cursor
+            .seek_for_get(
+                bytes,
+                layout,
+                || hash_index_hash(user_key),
+                |entry| compare_to(comparator, entry, user_key, trailer),
+            )
+            .map_err(damaged)?;
+        while cursor.valid() {
+            let record = key::ParsedKey::parse(cursor.key()).map_err(damaged)?;
+            if comparator.compare(record.user_key, user_key).is_ne() {
+                return Ok(BlockStep::Passed);
+            }
+            let sequence = self.global_sequence.unwrap_or(record.sequence);
+            if sequence <= snapshot {
+                let value = cursor.value(bytes);
+                let step =
+                    lookup.accept(sequence, record.value_type, value, Owner::Block(block))?;
+                if step == Step::Done {
+                    return Ok(BlockStep::Done);
+                }
+            }
+            cursor.next(bytes, layout).map_err(damaged)?;
+        }
+        Ok(BlockStep::Ended)
+    }
+}

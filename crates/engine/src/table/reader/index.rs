@@ -1,0 +1,99 @@
+//! From a key to the handle of the data block that can hold it.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use tailwater_format::block::{IndexCursor, IndexFormat};
+use tailwater_format::key;
+use tailwater_format::table::BlockHandle;
+use tailwater_format::{self as format, Comparator};
+
+use crate::Result;
+use crate::cache::Cached;
+use crate::table::reader::{BlockAccess, MetaBlock, ReadProfile, TableReader};
+use crate::table::{Block, BlockKind, BlockRef};
+
+/// Holds an internal key against one given in its parts.
+#[inline(always)]
+pub(crate) fn compare_to(
+    comparator: &Comparator,
+    entry: &[u8],
+    user_key: &[u8],
+    trailer: u64,
+) -> Ordering {
+    let (entry_key, entry_trailer) = key::split(entry).unwrap_or((entry, 0));
+    comparator.compare(entry_key, user_key).then_with(|| trailer.cmp(&entry_trailer))
+}
+
+impl TableReader {
+    /// Moves `cursor` to the first entry of an index block that is not below the internal key of these parts.
+    #[inline]
+    pub(crate) fn seek_index(
+        &self,
+        block: &Block,
+        index_format: IndexFormat,
+        cursor: &mut IndexCursor,
+        user_key: &[u8],
+        trailer: u64,
+    ) -> format::Result<()> {
+        let comparator = self.comparator();
+        if self.index.user_keys {
+            cursor.seek(block.bytes(), block.layout(), index_format, |entry| {
+                comparator.compare(entry, user_key)
+            })
+        } else {
+            cursor.seek(block.bytes(), block.layout(), index_format, |entry| {
+                compare_to(comparator, entry, user_key, trailer)
+            })
+        }
+    }
+
+    /// A block that the table keeps or leaves to the cache.
+    #[inline]
+    pub(super) fn meta_block<'a, A: BlockAccess>(
+        &'a self,
+        access: &'a A,
+        block: &'a MetaBlock,
+        kind: BlockKind,
+    ) -> Result<Option<BlockRef<'a>>> {
+        match block {
+            MetaBlock::Kept(block) => Ok(Some(BlockRef::Borrowed(block))),
+            MetaBlock::InCache(handle) => access.block(self, *handle, kind),
+        }
+    }
+
+    /// The root of the index.
+    #[inline]
+    pub(super) fn index_root<'a, A: BlockAccess>(
+        &'a self,
+        access: &'a A,
+    ) -> Result<Option<BlockRef<'a>>> {
+        self.meta_block(access, &self.index.root, BlockKind::Index)
+    }
+
+    /// How the entries of the index are written.
+    pub(crate) fn index_format(&self) -> IndexFormat {
+        self.index.format
+    }
+
+    /// Whether the root of the index leads to index blocks.
+    pub(crate) fn has_partitioned_index(&self) -> bool {
+        self.index.partitioned
+    }
+
+    /// The root of the index, from the table, the cache or the file.
+    pub(crate) fn load_index_root(&self, profile: &ReadProfile) -> Result<Arc<Cached<Block>>> {
+        match &self.index.root {
+            MetaBlock::Kept(block) => Ok(Arc::clone(block)),
+            MetaBlock::InCache(handle) => self.load(*handle, BlockKind::Index, profile),
+        }
+    }
+
+    /// The handle of the root of the index, for messages; zero where it is kept.
+    pub(crate) fn index_handle(&self) -> BlockHandle {
+        match &self.index.root {
+            MetaBlock::Kept(_) => BlockHandle::default(),
+            MetaBlock::InCache(handle) => *handle,
+        }
+    }
+}

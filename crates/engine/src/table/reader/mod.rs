@@ -1,0 +1,156 @@
+//! One open table: where its parts stand, and what of it is kept in memory.
+//!
+//! Opening reads the footer, the metaindex, the properties, the range tombstones, and, unless they are left to the
+//! block cache, the index and the filter. A table that uses what is not built is refused here, by name.
+
+mod access;
+mod fetch;
+mod filter;
+mod get;
+mod index;
+mod open;
+
+use std::sync::Arc;
+
+use tailwater_format::block::IndexFormat;
+use tailwater_format::compress::DecompressionDictionary;
+use tailwater_format::key::Sequence;
+use tailwater_format::table::{BlockHandle, Footer, Properties};
+use tailwater_format::{self as format, Comparator};
+
+use crate::Error;
+use crate::cache::{Cache, Cached};
+use crate::prefix_extractor::PrefixExtractor;
+use crate::range_tombstone::FragmentedRangeTombstones;
+use crate::table::{Block, BlockKind};
+
+pub(crate) use access::{BlockAccess, Loading, ReadProfile, Resident};
+pub(crate) use fetch::BlockFile;
+pub(crate) use get::{GetCursors, TableStep};
+pub(crate) use index::compare_to;
+pub(crate) use open::TableIdentity;
+
+/// What the tables of a column family have in common.
+#[derive(Debug)]
+pub(crate) struct TableContext {
+    /// The order of user keys.
+    pub(crate) comparator: Comparator,
+    /// The prefixes that filters may be asked about.
+    pub(crate) prefix_extractor: Option<PrefixExtractor>,
+    /// Where blocks are kept; `None` keeps none.
+    pub(crate) block_cache: Option<Arc<Cache<Block>>>,
+    /// Whether index and filter blocks live in the block cache rather than with the open table.
+    pub(crate) cache_index_and_filter_blocks: bool,
+}
+
+/// One open table. Shared by every thread that reads it.
+#[derive(Debug)]
+pub(crate) struct TableReader {
+    context: Arc<TableContext>,
+    /// What its blocks go by in the block cache, the same each time the file is opened.
+    cache_id: u64,
+    file: BlockFile,
+    footer: Footer,
+    properties: Properties,
+    index: Index,
+    filter: Filter,
+    dictionary: Option<DecompressionDictionary>,
+    range_tombstones: Arc<FragmentedRangeTombstones>,
+    /// The sequence number of every record of an ingested file, which stores zeros.
+    global_sequence: Option<Sequence>,
+}
+
+/// The index of a table.
+#[derive(Debug)]
+struct Index {
+    root: MetaBlock,
+    format: IndexFormat,
+    /// Whether keys are user keys rather than internal keys.
+    user_keys: bool,
+    /// Whether the root leads to index blocks rather than data blocks.
+    partitioned: bool,
+}
+
+/// The filter of a table.
+#[derive(Debug)]
+struct Filter {
+    kind: FilterKind,
+    /// Whether whole keys were added.
+    whole_keys: bool,
+    /// What extracted the prefixes that were added, if any were.
+    prefixes: Option<PrefixExtractor>,
+}
+
+#[derive(Debug)]
+enum FilterKind {
+    None,
+    Full(MetaBlock),
+    /// An index whose entries lead to filters.
+    Partitioned(MetaBlock),
+}
+
+/// A block that every read of the table needs.
+#[derive(Debug)]
+enum MetaBlock {
+    /// Kept with the open table.
+    Kept(Arc<Cached<Block>>),
+    /// Left to the block cache.
+    InCache(BlockHandle),
+}
+
+impl TableReader {
+    /// The table's properties.
+    pub(crate) fn properties(&self) -> &Properties {
+        &self.properties
+    }
+
+    /// The table's footer.
+    pub(crate) fn footer(&self) -> &Footer {
+        &self.footer
+    }
+
+    /// The file.
+    pub(crate) fn file(&self) -> &BlockFile {
+        &self.file
+    }
+
+    /// The range tombstones, fragmented.
+    pub(crate) fn range_tombstones(&self) -> &Arc<FragmentedRangeTombstones> {
+        &self.range_tombstones
+    }
+
+    /// The order of user keys.
+    pub(crate) fn comparator(&self) -> &Comparator {
+        &self.context.comparator
+    }
+
+    /// The sequence number of every record, where it stands outside the records.
+    pub(crate) fn global_sequence(&self) -> Option<Sequence> {
+        self.global_sequence
+    }
+
+    /// The memory that the open table keeps outside the block cache, in bytes.
+    pub(crate) fn memory(&self) -> usize {
+        let kept = |block: &MetaBlock| match block {
+            MetaBlock::Kept(block) => block.memory(),
+            MetaBlock::InCache(_) => 0,
+        };
+        let filter = match &self.filter.kind {
+            FilterKind::None => 0,
+            FilterKind::Full(block) | FilterKind::Partitioned(block) => kept(block),
+        };
+        let dictionary = self.dictionary.as_ref().map_or(0, DecompressionDictionary::memory_usage);
+        size_of::<Self>() + kept(&self.index.root) + filter + dictionary
+    }
+
+    /// The dictionary that blocks of that kind are compressed with.
+    pub(crate) fn dictionary_for(&self, kind: BlockKind) -> Option<&DecompressionDictionary> {
+        self.dictionary.as_ref().filter(|_| kind == BlockKind::Data)
+    }
+
+    /// A decoder's error about the block at `handle`. Offsets inside a block that may be compressed say nothing about
+    /// the file, so the block is named instead.
+    pub(crate) fn damaged(&self, handle: BlockHandle, error: format::Error) -> Error {
+        Error::corruption_at(self.file.path(), handle.offset, format!("in the block here: {error}"))
+    }
+}

@@ -1,0 +1,347 @@
+//! Opening a table: from a file to a [`TableReader`].
+
+use std::sync::Arc;
+
+use tailwater_format::block::{Cursor, IndexFormat};
+use tailwater_format::compress::DecompressionDictionary;
+use tailwater_format::key::{self, Sequence};
+use tailwater_format::table::footer::FOOTER_LENGTH;
+use tailwater_format::table::meta::MetaBlock as MetaName;
+use tailwater_format::table::{
+    BLOCK_TRAILER_LENGTH, BlockHandle, Footer, IndexType, Properties, UniqueId,
+};
+use tailwater_io::{Purpose, ReadFile};
+
+use crate::cache::Cached;
+use crate::prefix_extractor::PrefixExtractor;
+use crate::range_tombstone::{FragmentedRangeTombstones, RangeTombstone};
+use crate::table::reader::{
+    BlockFile, Filter, FilterKind, Index, MetaBlock, TableContext, TableReader,
+};
+use crate::table::{Block, BlockKind};
+use crate::{Error, Result};
+
+/// How much of a file's end is read first, in bytes, where the MANIFEST does not say how long its tail is.
+const DEFAULT_TAIL_LENGTH: u64 = 64 << 10;
+
+/// What the MANIFEST knows of a table and its reader must know too.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TableIdentity {
+    /// What its blocks go by in the block cache.
+    pub(crate) cache_id: u64,
+    /// The largest sequence number in it; `None` where that is not known.
+    pub(crate) largest_sequence: Option<Sequence>,
+    /// Its unique id, to be compared with its properties'.
+    pub(crate) unique_id: Option<[u64; 2]>,
+    /// The length of everything behind the data blocks, in bytes; 0 where that is not known.
+    pub(crate) tail_length: u64,
+}
+
+/// The end of a file, read at once because every part of a table that opening needs stands there.
+struct Tail {
+    bytes: Vec<u8>,
+    start: u64,
+}
+
+/// The blocks that a metaindex names.
+#[derive(Default)]
+struct MetaIndex {
+    properties: Option<BlockHandle>,
+    index: Option<BlockHandle>,
+    range_deletions: Option<BlockHandle>,
+    dictionary: Option<BlockHandle>,
+    full_filter: Option<BlockHandle>,
+    partitioned_filter: Option<BlockHandle>,
+}
+
+/// A table on its way to being open: its file, its end, and what it reads with.
+struct Opening<'a> {
+    file: &'a BlockFile,
+    tail: Tail,
+    purpose: Purpose,
+}
+
+impl TableReader {
+    /// Opens a table.
+    ///
+    /// # Errors
+    /// Corruption, where a part does not hold together or contradicts `identity`; not supported, for tables that use
+    /// what is not built.
+    pub(crate) fn open(
+        file: Arc<dyn ReadFile>,
+        context: Arc<TableContext>,
+        identity: &TableIdentity,
+        purpose: Purpose,
+    ) -> Result<Self> {
+        let length = file.length()?;
+        let tail = Tail::read(&*file, length, identity.tail_length, purpose)?;
+        let footer = tail.footer(&*file)?;
+        let file = BlockFile { file, length, checksum: footer.block_checksum() };
+        let opening = Opening { file: &file, tail, purpose };
+
+        let names = opening.meta_index(footer.metaindex)?;
+        let properties = opening.properties(&names)?;
+        properties
+            .check_supported()
+            .map_err(|error| Error::decoding(file.path(), 0, error).in_file(file.path()))?;
+        check_unique_id(&file, &properties, identity.unique_id)?;
+        let global_sequence = global_sequence(&file, &properties, identity.largest_sequence)?;
+        let range_tombstones = opening.range_tombstones(&names, &context, global_sequence)?;
+        let dictionary = opening.dictionary(&names)?;
+        let index = opening.index(&names, &footer, &properties, &context)?;
+        let filter = opening.filter(&names, &properties, &context)?;
+        Ok(Self {
+            context,
+            cache_id: identity.cache_id,
+            file,
+            footer,
+            properties,
+            index,
+            filter,
+            dictionary,
+            range_tombstones: Arc::new(range_tombstones),
+            global_sequence,
+        })
+    }
+}
+
+impl Tail {
+    fn read(file: &dyn ReadFile, length: u64, tail_length: u64, purpose: Purpose) -> Result<Self> {
+        let wanted = match tail_length {
+            0 => DEFAULT_TAIL_LENGTH,
+            known => known.saturating_add(FOOTER_LENGTH as u64),
+        };
+        let start = length.saturating_sub(wanted);
+        let mut bytes = vec![0; (length - start) as usize];
+        let count = file.read_full_at(&mut bytes, start, purpose)?;
+        bytes.truncate(count);
+        Ok(Self { bytes, start })
+    }
+
+    fn footer(&self, file: &dyn ReadFile) -> Result<Footer> {
+        let end = self.start + self.bytes.len() as u64;
+        let footer_start = end.saturating_sub(FOOTER_LENGTH as u64);
+        Footer::decode(&self.bytes, self.start)
+            .map_err(|error| Error::decoding(file.path(), footer_start, error))
+    }
+
+    /// A block and its trailer, if they stand in this end of the file.
+    fn block(&self, handle: BlockHandle) -> Option<&[u8]> {
+        let start = usize::try_from(handle.offset.checked_sub(self.start)?).ok()?;
+        let length = usize::try_from(handle.size).ok()?.checked_add(BLOCK_TRAILER_LENGTH)?;
+        self.bytes.get(start..start.checked_add(length)?)
+    }
+}
+
+impl Opening<'_> {
+    fn read(&self, handle: BlockHandle) -> Result<Vec<u8>> {
+        self.file.length_with_trailer(handle)?;
+        match self.tail.block(handle) {
+            Some(raw) => self.file.unpack_read_ahead(raw, handle, None, true),
+            None => self.file.read(handle, None, true, self.purpose),
+        }
+    }
+
+    fn parse(&self, handle: BlockHandle, kind: BlockKind) -> Result<Block> {
+        Block::parse(self.read(handle)?, kind)
+            .map_err(|error| Error::decoding(self.file.path(), handle.offset, error))
+    }
+
+    /// Calls `entry` with every key and value of a meta block.
+    fn for_each_entry(
+        &self,
+        handle: BlockHandle,
+        mut entry: impl FnMut(&[u8], &[u8]) -> tailwater_format::Result<()>,
+    ) -> Result<()> {
+        let block = self.parse(handle, BlockKind::Index)?;
+        let (bytes, layout) = (block.bytes(), block.layout());
+        let mut cursor = Cursor::default();
+        let mut walk = || {
+            cursor.seek_to_first(bytes, layout)?;
+            while cursor.valid() {
+                entry(cursor.key(), cursor.value(bytes))?;
+                cursor.next(bytes, layout)?;
+            }
+            Ok(())
+        };
+        walk().map_err(|error| Error::decoding(self.file.path(), handle.offset, error))
+    }
+
+    fn meta_index(&self, handle: BlockHandle) -> Result<MetaIndex> {
+        let mut names = MetaIndex::default();
+        self.for_each_entry(handle, |name, value| {
+            let handle = BlockHandle::decode(&mut tailwater_format::varint::Reader::new(value))?;
+            match MetaName::from_name(name) {
+                Some(MetaName::Properties) => names.properties = Some(handle),
+                Some(MetaName::Index) => names.index = Some(handle),
+                Some(MetaName::RangeDeletions) => names.range_deletions = Some(handle),
+                Some(MetaName::CompressionDictionary) => names.dictionary = Some(handle),
+                Some(MetaName::FullFilter(_)) => names.full_filter = Some(handle),
+                Some(MetaName::PartitionedFilter(_)) => names.partitioned_filter = Some(handle),
+                // A hash index, a user-defined one, or a filter that nothing reads any more: never needed for a right
+                // answer.
+                _ => {}
+            }
+            Ok(())
+        })?;
+        Ok(names)
+    }
+
+    fn properties(&self, names: &MetaIndex) -> Result<Properties> {
+        let handle = names
+            .properties
+            .ok_or_else(|| Error::corruption(self.file.path(), "the table has no properties"))?;
+        let mut entries = Vec::new();
+        self.for_each_entry(handle, |name, value| {
+            entries.push((name.to_vec(), value.to_vec()));
+            Ok(())
+        })?;
+        Properties::from_entries(entries.iter().map(|(name, value)| (&name[..], &value[..])))
+            .map_err(|error| Error::decoding(self.file.path(), handle.offset, error))
+    }
+
+    fn range_tombstones(
+        &self,
+        names: &MetaIndex,
+        context: &TableContext,
+        global_sequence: Option<Sequence>,
+    ) -> Result<FragmentedRangeTombstones> {
+        let mut entries = Vec::new();
+        if let Some(handle) = names.range_deletions {
+            self.for_each_entry(handle, |start, end| {
+                RangeTombstone::from_entry(start, end)?;
+                entries.push((start.to_vec(), end.to_vec()));
+                Ok(())
+            })?;
+        }
+        let tombstones = entries.iter().filter_map(|(start, end)| {
+            let tombstone = RangeTombstone::from_entry(start, end).ok()?;
+            let sequence = global_sequence.unwrap_or(tombstone.sequence);
+            Some(RangeTombstone { sequence, ..tombstone })
+        });
+        Ok(FragmentedRangeTombstones::build(&context.comparator, tombstones))
+    }
+
+    fn dictionary(&self, names: &MetaIndex) -> Result<Option<DecompressionDictionary>> {
+        let Some(handle) = names.dictionary else { return Ok(None) };
+        let dictionary = DecompressionDictionary::new(self.read(handle)?)
+            .map_err(|error| Error::decoding(self.file.path(), handle.offset, error))?;
+        Ok(Some(dictionary))
+    }
+
+    fn index(
+        &self,
+        names: &MetaIndex,
+        footer: &Footer,
+        properties: &Properties,
+        context: &TableContext,
+    ) -> Result<Index> {
+        let handle = names
+            .index
+            .or(footer.index)
+            .ok_or_else(|| Error::corruption(self.file.path(), "the table has no index"))?;
+        let index_type = properties.index_type;
+        Ok(Index {
+            root: self.kept_or_cached(handle, BlockKind::Index, context)?,
+            format: IndexFormat {
+                delta_values: properties.index_value_is_delta_encoded,
+                first_keys: index_type == Some(IndexType::BinarySearchWithFirstKey),
+            },
+            user_keys: properties.index_key_is_user_key,
+            partitioned: index_type == Some(IndexType::TwoLevelIndexSearch),
+        })
+    }
+
+    fn filter(
+        &self,
+        names: &MetaIndex,
+        properties: &Properties,
+        context: &TableContext,
+    ) -> Result<Filter> {
+        let kind = match (names.full_filter, names.partitioned_filter) {
+            (_, Some(handle)) => {
+                FilterKind::Partitioned(self.kept_or_cached(handle, BlockKind::Index, context)?)
+            }
+            (Some(handle), None) => {
+                FilterKind::Full(self.kept_or_cached(handle, BlockKind::Filter, context)?)
+            }
+            (None, None) => FilterKind::None,
+        };
+        let prefixes = if properties.prefix_filtering {
+            prefix_extractor(&properties.prefix_extractor_name, context)
+        } else {
+            None
+        };
+        Ok(Filter { kind, whole_keys: properties.whole_key_filtering, prefixes })
+    }
+
+    fn kept_or_cached(
+        &self,
+        handle: BlockHandle,
+        kind: BlockKind,
+        context: &TableContext,
+    ) -> Result<MetaBlock> {
+        if context.cache_index_and_filter_blocks && context.block_cache.is_some() {
+            self.file.length_with_trailer(handle)?;
+            return Ok(MetaBlock::InCache(handle));
+        }
+        Ok(MetaBlock::Kept(Arc::new(Cached::standalone(self.parse(handle, kind)?))))
+    }
+}
+
+/// What extracted the prefixes in a table's filter: the column family's extractor if it still goes by the same name,
+/// the built-in one of the recorded name if not. A filter whose prefixes nobody can extract is not asked.
+fn prefix_extractor(name: &[u8], context: &TableContext) -> Option<PrefixExtractor> {
+    let name = str::from_utf8(name).ok()?;
+    match &context.prefix_extractor {
+        Some(extractor) if extractor.name() == name => Some(extractor.clone()),
+        _ => PrefixExtractor::from_name(name).ok(),
+    }
+}
+
+fn check_unique_id(
+    file: &BlockFile,
+    properties: &Properties,
+    expected: Option<[u64; 2]>,
+) -> Result<()> {
+    let Some(expected) = expected else { return Ok(()) };
+    let Properties { db_id, db_session_id, original_file_number, .. } = properties;
+    let found = UniqueId::forced(db_id, db_session_id, *original_file_number).words();
+    if found == expected {
+        return Ok(());
+    }
+    let [a, b, c, d] = [expected[0], expected[1], found[0], found[1]];
+    let message = format!(
+        "unique id mismatch: the MANIFEST has {a:016x}{b:016x}, the table {c:016x}{d:016x}"
+    );
+    Err(Error::corruption(file.path(), message))
+}
+
+/// The sequence number of every record of a table that was ingested, which says so in its properties and stores zeros.
+fn global_sequence(
+    file: &BlockFile,
+    properties: &Properties,
+    largest: Option<Sequence>,
+) -> Result<Option<Sequence>> {
+    let damaged = |message: String| Err(Error::corruption(file.path(), message));
+    let stored = properties.external_global_sequence;
+    match properties.external_version {
+        None | Some(1) => match stored {
+            None => Ok(None),
+            Some(sequence) => {
+                damaged(format!("global sequence number {sequence} in a table that has none"))
+            }
+        },
+        Some(2) => match (stored.unwrap_or(0), largest) {
+            (0, Some(largest)) => Ok(Some(largest)),
+            (stored, Some(largest)) if stored != largest => damaged(format!(
+                "global sequence number mismatch: the MANIFEST has {largest}, the table {stored}"
+            )),
+            (stored, _) if stored > key::MAX_SEQUENCE => {
+                damaged(format!("global sequence number {stored} is above the highest"))
+            }
+            (stored, _) => Ok(Some(stored)),
+        },
+        Some(version) => damaged(format!("unknown version {version} of an external table")),
+    }
+}

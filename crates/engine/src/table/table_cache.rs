@@ -1,0 +1,130 @@
+//! The open tables of a column family, at most so many at a time.
+//!
+//! A table's reader hangs on its [`FileMetadata`], so that a read finds it with one load. When there are too many, a
+//! hand goes round over them: one that was read since the hand last came by stays, and the first that was not is
+//! closed. Readers that are in use live on until they are let go.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use tailwater_format::Comparator;
+use tailwater_format::file_name::FileKind;
+use tailwater_io::{IoMode, Purpose, Storage};
+
+use crate::Result;
+use crate::epoch::{Guard, Held};
+use crate::table::{TableContext, TableReader};
+use crate::version::FileMetadata;
+
+/// The open tables of a column family.
+#[derive(Debug)]
+pub(crate) struct TableCache {
+    storage: Arc<dyn Storage>,
+    /// The directories that tables may be in, by path id.
+    directories: Vec<PathBuf>,
+    context: Arc<TableContext>,
+    /// How many tables may be open; `None` for any number.
+    capacity: Option<usize>,
+    /// The open tables, in the order in which the hand comes to them.
+    open: Mutex<VecDeque<Weak<FileMetadata>>>,
+}
+
+impl TableCache {
+    /// A cache that has no table open.
+    pub(crate) fn new(
+        storage: Arc<dyn Storage>,
+        directories: Vec<PathBuf>,
+        context: Arc<TableContext>,
+        capacity: Option<usize>,
+    ) -> Self {
+        Self { storage, directories, context, capacity, open: Mutex::default() }
+    }
+
+    /// The order of user keys.
+    pub(crate) fn comparator(&self) -> &Comparator {
+        &self.context.comparator
+    }
+
+    /// What the tables have in common.
+    pub(crate) fn context(&self) -> &Arc<TableContext> {
+        &self.context
+    }
+
+    /// A table's reader, if it is open.
+    #[inline]
+    pub(crate) fn opened<'g>(
+        &self,
+        file: &FileMetadata,
+        guard: &'g Guard,
+    ) -> Option<Held<'g, TableReader>> {
+        let table = file.table.load(guard)?;
+        if self.capacity.is_some() && !file.touched.load(Ordering::Relaxed) {
+            file.touched.store(true, Ordering::Relaxed);
+        }
+        Some(table)
+    }
+
+    /// A table's reader, opened if it is not yet.
+    pub(crate) fn open(
+        &self,
+        file: &Arc<FileMetadata>,
+        purpose: Purpose,
+    ) -> Result<Arc<TableReader>> {
+        if let Some(table) = file.table.load_arc() {
+            file.touched.store(true, Ordering::Relaxed);
+            return Ok(table);
+        }
+        let table = Arc::new(self.open_uncached(file, purpose)?);
+        // Another thread may have opened it meanwhile; then both readers serve until theirs is let go.
+        file.table.store(Some(Arc::clone(&table)));
+        self.keep(file);
+        Ok(table)
+    }
+
+    /// A reader of its own, which the cache does not know of.
+    pub(crate) fn open_uncached(
+        &self,
+        file: &FileMetadata,
+        purpose: Purpose,
+    ) -> Result<TableReader> {
+        let path = self.path(file);
+        let opened = match self.storage.open(&path, IoMode::Buffered, purpose) {
+            Err(error) if error.is_not_found() => {
+                // A table that was written under LevelDB's name.
+                let old_name =
+                    path.with_file_name(FileKind::LevelDbTable(file.number()).to_string());
+                self.storage.open(&old_name, IoMode::Buffered, purpose).map_err(|_| error)?
+            }
+            opened => opened?,
+        };
+        TableReader::open(opened, Arc::clone(&self.context), &file.identity(), purpose)
+    }
+
+    /// Where a table is.
+    pub(crate) fn path(&self, file: &FileMetadata) -> PathBuf {
+        let path_id = usize::from(file.added().path_id);
+        let directory = self.directories.get(path_id).or_else(|| self.directories.last());
+        let name = FileKind::Table(file.number()).to_string();
+        directory.map_or_else(|| PathBuf::from(&name), |directory| directory.join(&name))
+    }
+
+    /// Notes that a table is open, and closes others if there are too many.
+    fn keep(&self, file: &Arc<FileMetadata>) {
+        let Some(capacity) = self.capacity else { return };
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.push_back(Arc::downgrade(file));
+        let mut looked = 0;
+        while open.len() > capacity && looked <= 2 * open.len() {
+            looked += 1;
+            let Some(next) = open.pop_front() else { break };
+            let Some(victim) = next.upgrade() else { continue };
+            if victim.touched.swap(false, Ordering::Relaxed) && !Arc::ptr_eq(&victim, file) {
+                open.push_back(next);
+            } else {
+                victim.table.store(None);
+            }
+        }
+    }
+}

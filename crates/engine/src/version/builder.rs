@@ -1,0 +1,169 @@
+//! Applies edits to a version, one after the other, and makes the next of what they leave.
+//!
+//! What every version must satisfy is checked here: a table is added to one level and not twice; only tables that are
+//! there are deleted; in every level but 0 tables come in key order and do not overlap; garbage belongs to a blob file
+//! that is there and is not more than it holds.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use tailwater_format::version_edit::{BlobFileAddition, BlobFileGarbage, VersionEdit};
+use tailwater_format::{Comparator, key};
+
+use crate::version::{BlobFileMetadata, FileMetadata, Level, Version};
+
+/// The most levels there can be: a level number in an edit is believed up to here.
+const MAX_LEVELS: u32 = 64;
+
+/// A version in the making. What contradicts it is answered by a sentence that says what; the caller knows the MANIFEST.
+#[derive(Debug, Default)]
+pub(crate) struct VersionBuilder {
+    levels: Vec<BTreeMap<u64, Arc<FileMetadata>>>,
+    blob_files: BTreeMap<u64, BlobFileMetadata>,
+}
+
+impl VersionBuilder {
+    /// Begins with what `version` consists of.
+    pub(crate) fn from_version(version: &Version) -> Self {
+        let mut levels: Vec<BTreeMap<u64, Arc<FileMetadata>>> = Vec::new();
+        for level in &version.levels {
+            let files = level.files().iter();
+            levels.push(files.map(|file| (file.number(), Arc::clone(file))).collect());
+        }
+        Self { levels, blob_files: version.blob_files.clone() }
+    }
+
+    /// Applies the parts of an edit that concern files.
+    pub(crate) fn apply(&mut self, edit: &VersionEdit) -> Result<(), String> {
+        for deleted in &edit.deleted_files {
+            let level = self.levels.get_mut(deleted.level as usize);
+            if level.and_then(|level| level.remove(&deleted.number)).is_none() {
+                let (number, level) = (deleted.number, deleted.level);
+                return Err(format!("deletes table {number} from level {level}, where it is not"));
+            }
+        }
+        for added in &edit.new_files {
+            if added.level >= MAX_LEVELS {
+                return Err(format!("adds table {} to level {}", added.number, added.level));
+            }
+            if let Some(level) = self.level_of(added.number) {
+                return Err(format!("adds table {}, which is in level {level}", added.number));
+            }
+            let level = added.level as usize;
+            if self.levels.len() <= level {
+                self.levels.resize_with(level + 1, BTreeMap::new);
+            }
+            let file = Arc::new(FileMetadata::new(added.clone()));
+            self.levels[level].insert(added.number, file);
+        }
+        edit.blob_file_additions.iter().try_for_each(|added| self.add_blob_file(added))?;
+        edit.blob_file_garbage.iter().try_for_each(|garbage| self.add_garbage(garbage))
+    }
+
+    /// The level that has a table.
+    fn level_of(&self, number: u64) -> Option<usize> {
+        self.levels.iter().position(|level| level.contains_key(&number))
+    }
+
+    fn add_blob_file(&mut self, added: &BlobFileAddition) -> Result<(), String> {
+        let file = BlobFileMetadata { added: added.clone(), garbage_count: 0, garbage_bytes: 0 };
+        match self.blob_files.insert(added.number, file) {
+            None => Ok(()),
+            Some(_) => Err(format!("adds blob file {}, which is there", added.number)),
+        }
+    }
+
+    fn add_garbage(&mut self, garbage: &BlobFileGarbage) -> Result<(), String> {
+        let number = garbage.number;
+        let file = self
+            .blob_files
+            .get_mut(&number)
+            .ok_or_else(|| format!("finds garbage in blob file {number}, which is not there"))?;
+        file.garbage_count = file.garbage_count.saturating_add(garbage.blob_count);
+        file.garbage_bytes = file.garbage_bytes.saturating_add(garbage.blob_bytes);
+        if file.garbage_count > file.added.blob_count || file.garbage_bytes > file.added.blob_bytes
+        {
+            return Err(format!("finds more garbage in blob file {number} than it holds"));
+        }
+        Ok(())
+    }
+
+    /// The version that the edits leave. `level_count` is how many levels it has at least.
+    pub(crate) fn finish(
+        self,
+        comparator: &Comparator,
+        level_count: usize,
+    ) -> Result<Version, String> {
+        let mut levels = Vec::new();
+        for (number, files) in self.levels.into_iter().enumerate() {
+            let mut files: Vec<Arc<FileMetadata>> = files.into_values().collect();
+            check_bounds(comparator, &files)?;
+            if number == 0 {
+                sort_newest_first(&mut files);
+            } else {
+                sort_by_key(comparator, &mut files, number)?;
+            }
+            levels.push(Arc::new(Level::new(files)));
+        }
+        levels.resize_with(level_count.max(levels.len()), Arc::default);
+        let blob_files = drop_unreferenced(&levels, self.blob_files);
+        Ok(Version { levels, blob_files })
+    }
+}
+
+fn check_bounds(comparator: &Comparator, files: &[Arc<FileMetadata>]) -> Result<(), String> {
+    for file in files {
+        let bounds = [file.smallest(), file.largest()];
+        if bounds.iter().any(|bound| key::split(bound).is_none()) {
+            return Err(format!("bounds table {} by what is no internal key", file.number()));
+        }
+        if key::compare_internal(comparator, file.smallest(), file.largest()).is_gt() {
+            return Err(format!("bounds table {} the wrong way round", file.number()));
+        }
+    }
+    Ok(())
+}
+
+/// Level 0's order: by epoch, which counts flushes and ingestions; by sequence numbers where there is none.
+fn sort_newest_first(files: &mut [Arc<FileMetadata>]) {
+    let has_epochs = files.iter().all(|file| file.added().epoch_number != 0);
+    files.sort_by_key(|file| {
+        let added = file.added();
+        let epoch = if has_epochs { added.epoch_number } else { 0 };
+        Reverse((epoch, added.largest_sequence, added.smallest_sequence, added.number))
+    });
+}
+
+fn sort_by_key(
+    comparator: &Comparator,
+    files: &mut [Arc<FileMetadata>],
+    level: usize,
+) -> Result<(), String> {
+    files.sort_by(|a, b| key::compare_internal(comparator, a.smallest(), b.smallest()));
+    for pair in files.windows(2) {
+        let [left, right] = pair else { continue };
+        if key::compare_internal(comparator, left.largest(), right.smallest()).is_ge() {
+            let (left, right) = (left.number(), right.number());
+            return Err(format!("leaves tables {left} and {right} of level {level} overlapping"));
+        }
+    }
+    Ok(())
+}
+
+/// What is left of the blob files: those from the first on that is some table's oldest, but for those that are all
+/// garbage and no table's oldest.
+fn drop_unreferenced(
+    levels: &[Arc<Level>],
+    mut blob_files: BTreeMap<u64, BlobFileMetadata>,
+) -> BTreeMap<u64, BlobFileMetadata> {
+    let files = levels.iter().flat_map(|level| level.files());
+    let linked: BTreeSet<u64> =
+        files.filter_map(|file| file.added().oldest_blob_file_number).collect();
+    let Some(oldest) = linked.first() else { return BTreeMap::new() };
+    let mut kept = blob_files.split_off(oldest);
+    kept.retain(|number, file| {
+        linked.contains(number) || file.garbage_count < file.added.blob_count
+    });
+    kept
+}

@@ -1,0 +1,293 @@
+//! Reading a MANIFEST: from its edits to what the database consists of.
+//!
+//! The edits are applied in order. Edits that take effect together are held back until all of them are there; a group
+//! that the end of the file cuts short never took effect. A record that the end cuts short is what a crash leaves
+//! behind; a bad one before that is damage, and the database does not open.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use tailwater_format::file_name::{self, FileKind};
+use tailwater_format::key::Sequence;
+use tailwater_format::log::{Event, RecoveryMode, Torn, Verdict};
+use tailwater_format::version_edit::VersionEdit;
+use tailwater_io::{IoMode, Purpose, Storage};
+
+use crate::record_log;
+use crate::version::VersionBuilder;
+use crate::{Error, Result};
+
+/// No CURRENT file is longer, in bytes.
+const MAX_CURRENT_LENGTH: u64 = 4096;
+
+/// What a MANIFEST says the database consists of.
+#[derive(Debug)]
+pub(crate) struct Manifest {
+    /// The file.
+    pub(crate) path: PathBuf,
+    /// The number in its name.
+    pub(crate) number: u64,
+    /// The column families that were not dropped, by id.
+    pub(crate) column_families: BTreeMap<u32, FamilyState>,
+    /// The database's id, where the MANIFEST has it.
+    pub(crate) database_id: Option<String>,
+    /// The number that the next file gets.
+    pub(crate) next_file_number: u64,
+    /// The highest sequence number in tables.
+    pub(crate) last_sequence: Sequence,
+    /// The highest id that a column family has had.
+    pub(crate) max_column_family: u32,
+    /// Logs with a lower number are needed by no column family.
+    pub(crate) min_log_number_to_keep: u64,
+    /// Logs whose synced length was noted, and that length in bytes.
+    pub(crate) synced_logs: BTreeMap<u64, u64>,
+    /// How many records were read.
+    pub(crate) records: u64,
+    /// Where the file ends inside a record, if it does.
+    pub(crate) torn: Option<Torn>,
+    /// How many edits of an unfinished group the end of the file leaves without effect.
+    pub(crate) unfinished_edits: usize,
+}
+
+/// A column family, as a MANIFEST says it is.
+#[derive(Debug)]
+pub(crate) struct FamilyState {
+    /// Its id; 0 is the default one.
+    pub(crate) id: u32,
+    /// Its name.
+    pub(crate) name: String,
+    /// The name of its order.
+    pub(crate) comparator: String,
+    /// Logs with a lower number hold nothing for it that is not in tables.
+    pub(crate) log_number: u64,
+    /// Its files.
+    pub(crate) files: VersionBuilder,
+}
+
+/// The number of the MANIFEST that CURRENT names.
+///
+/// # Errors
+/// Not found, where there is no CURRENT; corruption, where it names none.
+pub(crate) fn current(storage: &dyn Storage, directory: &Path) -> Result<u64> {
+    let path = directory.join(FileKind::Current.to_string());
+    let file = storage.open(&path, IoMode::Buffered, Purpose::Manifest)?;
+    let length = file.length()?.min(MAX_CURRENT_LENGTH);
+    let mut contents = vec![0; length as usize];
+    let count = file.read_full_at(&mut contents, 0, Purpose::Manifest)?;
+    contents.truncate(count);
+    file_name::parse_current(&contents).map_err(|error| Error::decoding(&path, 0, error))
+}
+
+impl Manifest {
+    /// Reads the MANIFEST of that number.
+    ///
+    /// # Errors
+    /// Corruption, with file, record and offset, for damage before the end, for edits that contradict each other, and
+    /// for a MANIFEST that lacks what every one has.
+    pub(crate) fn read(storage: &dyn Storage, directory: &Path, number: u64) -> Result<Self> {
+        let path = directory.join(FileKind::Manifest(number).to_string());
+        let file = match storage.open(&path, IoMode::Buffered, Purpose::Manifest) {
+            Ok(file) => file,
+            Err(error) if error.is_not_found() => {
+                return Err(Error::corruption(&path, "CURRENT names it, but it is not there"));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let mut replay = Replay::new(path.clone(), number);
+        let mut reader = record_log::reader(file, number, Purpose::Manifest);
+        loop {
+            let event = reader.next_event()?;
+            match RecoveryMode::TolerateCorruptedTailRecords.verdict(&event) {
+                Verdict::Continue => {
+                    if let Event::Record(record) = event {
+                        replay.record(record.payload, record.start)?;
+                    }
+                }
+                Verdict::End | Verdict::StopReplay => {
+                    if let Event::Torn(torn) = event {
+                        replay.manifest.torn = Some(torn);
+                    }
+                    return replay.finish();
+                }
+                Verdict::Fail => return Err(damage(&path, replay.manifest.records, &event)),
+            }
+        }
+    }
+}
+
+fn damage(path: &Path, records: u64, event: &Event<'_>) -> Error {
+    match event {
+        Event::Damage(damage) => Error::corruption_at(
+            path,
+            damage.offset,
+            format!("damage after record {records}: {}", damage.reason),
+        ),
+        event => Error::corruption(path, format!("damage after record {records}: {event:?}")),
+    }
+}
+
+/// A MANIFEST that is being read.
+struct Replay {
+    manifest: Manifest,
+    /// Edits of a group that is not complete.
+    group: Vec<VersionEdit>,
+    has_log_number: bool,
+    has_next_file_number: bool,
+    has_last_sequence: bool,
+}
+
+impl Replay {
+    fn new(path: PathBuf, number: u64) -> Self {
+        Self {
+            manifest: Manifest {
+                path,
+                number,
+                column_families: BTreeMap::new(),
+                database_id: None,
+                next_file_number: 0,
+                last_sequence: 0,
+                max_column_family: 0,
+                min_log_number_to_keep: 0,
+                synced_logs: BTreeMap::new(),
+                records: 0,
+                torn: None,
+                unfinished_edits: 0,
+            },
+            group: Vec::new(),
+            has_log_number: false,
+            has_next_file_number: false,
+            has_last_sequence: false,
+        }
+    }
+
+    /// Takes the edit of a record that begins at `offset`.
+    fn record(&mut self, payload: &[u8], offset: u64) -> Result<()> {
+        let number = self.manifest.records;
+        self.manifest.records += 1;
+        let path = &self.manifest.path;
+        let edit = VersionEdit::decode(payload).map_err(|error| {
+            Error::decoding(path, offset, error).while_doing(format!("record {number}"))
+        })?;
+        let wrong =
+            |what: String| Error::corruption_at(path, offset, format!("record {number} {what}"));
+        let Some(remaining) = edit.atomic_group_remaining else {
+            if !self.group.is_empty() {
+                let what = format!("comes inside a group of {} edits so far", self.group.len());
+                return Err(wrong(what));
+            }
+            return self.apply(&edit).map_err(|what| {
+                Error::corruption_at(&self.manifest.path, offset, format!("record {number} {what}"))
+            });
+        };
+        let due = self.group.last().and_then(|edit| edit.atomic_group_remaining);
+        if due.is_some_and(|due| due.checked_sub(1) != Some(remaining)) {
+            return Err(wrong(format!("says that {remaining} edits of its group follow")));
+        }
+        self.group.push(edit);
+        if remaining == 0 {
+            for edit in std::mem::take(&mut self.group) {
+                self.apply(&edit).map_err(|what| {
+                    let what = format!("record {number} ends a group, which {what}");
+                    Error::corruption_at(&self.manifest.path, offset, what)
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, edit: &VersionEdit) -> std::result::Result<(), String> {
+        self.note_numbers(edit);
+        let manifest = &mut self.manifest;
+        for added in &edit.wal_additions {
+            if let Some(size) = added.synced_size {
+                manifest.synced_logs.insert(added.log_number, size);
+            }
+        }
+        if let Some(number) = edit.wal_deletion {
+            manifest.synced_logs = manifest.synced_logs.split_off(&number);
+        }
+        let id = edit.column_family;
+        if let Some(name) = &edit.column_family_add {
+            if manifest.column_families.contains_key(&id) {
+                return Err(format!("adds column family {id} ('{name}'), which is there"));
+            }
+            manifest.column_families.insert(id, FamilyState::new(id, name.clone()));
+        } else if id == 0 {
+            // The default column family is never said to be added.
+            let default = || FamilyState::new(0, "default".to_owned());
+            manifest.column_families.entry(0).or_insert_with(default);
+        }
+        if edit.column_family_drop {
+            return match manifest.column_families.remove(&id) {
+                Some(_) => Ok(()),
+                None => Err(format!("drops column family {id}, which is not there")),
+            };
+        }
+        let family = manifest
+            .column_families
+            .get_mut(&id)
+            .ok_or_else(|| format!("is about column family {id}, which is not there"))?;
+        family.apply(edit)
+    }
+
+    fn note_numbers(&mut self, edit: &VersionEdit) {
+        let manifest = &mut self.manifest;
+        if let Some(id) = &edit.database_id {
+            manifest.database_id = Some(id.clone());
+        }
+        self.has_log_number |= edit.log_number.is_some();
+        if let Some(number) = edit.next_file_number {
+            self.has_next_file_number = true;
+            manifest.next_file_number = manifest.next_file_number.max(number);
+        }
+        if let Some(sequence) = edit.last_sequence {
+            self.has_last_sequence = true;
+            manifest.last_sequence = manifest.last_sequence.max(sequence);
+        }
+        if let Some(id) = edit.max_column_family {
+            manifest.max_column_family = manifest.max_column_family.max(id);
+        }
+        if let Some(number) = edit.min_log_number_to_keep {
+            manifest.min_log_number_to_keep = manifest.min_log_number_to_keep.max(number);
+        }
+    }
+
+    fn finish(mut self) -> Result<Manifest> {
+        self.manifest.unfinished_edits = self.group.len();
+        let parts = [
+            (self.has_log_number, "log number"),
+            (self.has_next_file_number, "next file number"),
+            (self.has_last_sequence, "last sequence number"),
+        ];
+        let missing: Vec<&str> =
+            parts.iter().filter(|(there, _)| !there).map(|(_, name)| *name).collect();
+        if missing.is_empty() {
+            return Ok(self.manifest);
+        }
+        let message = format!("the MANIFEST lacks its {}", missing.join(", "));
+        Err(Error::corruption(&self.manifest.path, message))
+    }
+}
+
+impl FamilyState {
+    fn new(id: u32, name: String) -> Self {
+        let comparator = String::new();
+        Self { id, name, comparator, log_number: 0, files: VersionBuilder::default() }
+    }
+
+    fn apply(&mut self, edit: &VersionEdit) -> std::result::Result<(), String> {
+        if let Some(comparator) = &edit.comparator {
+            if !self.comparator.is_empty() && self.comparator != *comparator {
+                let (name, before) = (&self.name, &self.comparator);
+                return Err(format!(
+                    "gives column family '{name}' the comparator {comparator} after {before}"
+                ));
+            }
+            self.comparator.clone_from(comparator);
+        }
+        if let Some(number) = edit.log_number {
+            self.log_number = self.log_number.max(number);
+        }
+        self.files.apply(edit)
+    }
+}

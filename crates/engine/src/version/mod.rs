@@ -1,0 +1,46 @@
+//! Versions: which tables and blob files a column family consists of.
+//!
+//! A [`Version`] never changes. The MANIFEST is a log of edits; a [`VersionBuilder`] applies them to one version to make
+//! the next, and refuses edits that do not fit. Readers keep the version they began with.
+
+mod blob_file;
+mod builder;
+mod file;
+mod level;
+pub(crate) mod manifest;
+
+pub(crate) use blob_file::BlobFileMetadata;
+pub(crate) use builder::VersionBuilder;
+pub(crate) use file::FileMetadata;
+pub(crate) use level::Level;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The tables and blob files that a column family consists of.
+#[derive(Debug, Default)]
+pub(crate) struct Version {
+    /// Level 0 first. In level 0 tables may overlap and the newest comes first; in the others they do not, and come in
+    /// key order.
+    levels: Vec<Arc<Level>>,
+    /// By file number.
+    blob_files: BTreeMap<u64, BlobFileMetadata>,
+}
+
+impl Version {
+    /// The levels, level 0 first.
+    pub(crate) fn levels(&self) -> &[Arc<Level>] {
+        &self.levels
+    }
+
+    /// The blob files, by file number.
+    pub(crate) fn blob_files(&self) -> &BTreeMap<u64, BlobFileMetadata> {
+        &self.blob_files
+    }
+
+    /// Every table with its level, level 0 first.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (usize, &Arc<FileMetadata>)> {
+        let levels = self.levels.iter().enumerate();
+        levels.flat_map(|(number, level)| level.files().iter().map(move |file| (number, file)))
+    }
+}

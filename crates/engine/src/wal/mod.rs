@@ -1,0 +1,3 @@
+//! The write-ahead log.
+
+pub(crate) mod replay;

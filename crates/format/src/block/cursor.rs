@@ -1,0 +1,424 @@
+//! A position in a data or meta block.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use crate::block::hash_index::HashIndexAnswer;
+use crate::block::layout::Layout;
+use crate::varint::decode_varint32;
+use crate::{Error, Result};
+
+/// A position in a block whose entries carry their value's length: data blocks, meta blocks, and index blocks before
+/// format_version 4.
+///
+/// The cursor borrows the block only during a call; every call must be given the block and layout it was last moved
+/// on. Its buffers are kept from block to block, so that moving it allocates nothing once they have grown.
+#[derive(Debug, Default)]
+pub struct Cursor {
+    position: Position,
+    value: Range<u32>,
+    backwards: Backwards,
+}
+
+/// Where a cursor stands and the key it stands on: what data and index cursors have in common.
+#[derive(Debug, Default)]
+pub(super) struct Position {
+    /// The current entry's offset; the end of the entries when there is none.
+    pub(super) entry: u32,
+    /// The offset behind the current entry's key, and behind its value where values are inline.
+    pub(super) next: u32,
+    /// The current entry's key.
+    pub(super) key: Vec<u8>,
+    /// Where the next restart's entry stands, to know a restart when it comes; `u32::MAX` behind the last.
+    next_restart_offset: u32,
+    next_restart: u32,
+    pub(super) valid: bool,
+}
+
+/// The head of an entry.
+pub(super) struct EntryHead {
+    pub(super) shared: u32,
+    unshared: u32,
+    pub(super) value_length: u32,
+    /// Where the value begins among the values kept apart; only at restarts.
+    pub(super) value_offset: Option<u32>,
+    /// Where the key's own bytes begin.
+    key_start: u32,
+}
+
+/// The entries of one restart interval, decoded on the first step back into it.
+#[derive(Debug, Default)]
+struct Backwards {
+    entries: Vec<BackwardsEntry>,
+    keys: Vec<u8>,
+}
+
+#[derive(Debug, Clone)]
+struct BackwardsEntry {
+    entry: u32,
+    next: u32,
+    key: Range<u32>,
+    value: Range<u32>,
+}
+
+impl Position {
+    /// Goes before a restart's entry, so that the next step lands on it.
+    pub(super) fn before_restart(
+        &mut self,
+        block: &[u8],
+        layout: &Layout,
+        restart: u32,
+    ) -> Result<()> {
+        self.next = layout.restart_offset(block, restart)?;
+        self.next_restart = restart;
+        self.next_restart_offset = self.next;
+        self.key.clear();
+        self.valid = false;
+        Ok(())
+    }
+
+    /// Goes behind the last entry.
+    pub(super) fn at_end(&mut self, layout: &Layout) {
+        self.entry = layout.entries_end;
+        self.next = layout.entries_end;
+        self.valid = false;
+    }
+
+    /// Decodes the next entry up to the end of its key. `None` behind the last entry.
+    #[inline(always)]
+    pub(super) fn step<const VALUE_LENGTH: bool>(
+        &mut self,
+        block: &[u8],
+        layout: &Layout,
+    ) -> Result<Option<EntryHead>> {
+        let start = self.next;
+        if start >= layout.entries_end {
+            self.at_end(layout);
+            return Ok(None);
+        }
+        let at_restart = start == self.next_restart_offset;
+        if at_restart {
+            self.pass_restart(block, layout)?;
+        }
+        let offset_follows = layout.values_apart && at_restart;
+        let head =
+            EntryHead::decode::<VALUE_LENGTH>(block, start, layout.entries_end, offset_follows)
+                .ok_or_else(|| bad_entry(start))?;
+        if head.shared as usize > self.key.len() || (at_restart && head.shared != 0) {
+            return Err(bad_entry(start));
+        }
+        let key_end = head.key_start + head.unshared;
+        let unshared =
+            block.get(head.key_start as usize..key_end as usize).ok_or_else(|| bad_entry(start))?;
+        self.key.truncate(head.shared as usize);
+        self.key.extend_from_slice(unshared);
+        self.entry = start;
+        self.next = key_end;
+        self.valid = true;
+        Ok(Some(head))
+    }
+
+    fn pass_restart(&mut self, block: &[u8], layout: &Layout) -> Result<()> {
+        self.next_restart += 1;
+        self.next_restart_offset = if self.next_restart < layout.restart_count {
+            layout.restart_offset(block, self.next_restart)?
+        } else {
+            u32::MAX
+        };
+        Ok(())
+    }
+
+    /// The last restart at or before an entry's offset.
+    pub(super) fn restart_before(
+        &self,
+        block: &[u8],
+        layout: &Layout,
+        offset: u32,
+    ) -> Result<Option<u32>> {
+        let mut restart = self.next_restart.min(layout.restart_count);
+        while restart > 0 {
+            restart -= 1;
+            if layout.restart_offset(block, restart)? < offset {
+                return Ok(Some(restart));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The restart from which a search goes on entry by entry: the last whose key is not above the target, or the first.
+    /// `compare` holds a key of the block against the target.
+    pub(super) fn search_restarts<const VALUE_LENGTH: bool>(
+        block: &[u8],
+        layout: &Layout,
+        compare: &mut impl FnMut(&[u8]) -> Ordering,
+    ) -> Result<u32> {
+        let (mut low, mut high) = (0, layout.restart_count.saturating_sub(1));
+        while low < high {
+            let middle = low + (high - low).div_ceil(2);
+            match compare(restart_key::<VALUE_LENGTH>(block, layout, middle)?) {
+                Ordering::Less => low = middle,
+                Ordering::Equal => return Ok(middle),
+                Ordering::Greater => high = middle - 1,
+            }
+        }
+        Ok(low)
+    }
+}
+
+fn restart_key<'a, const VALUE_LENGTH: bool>(
+    block: &'a [u8],
+    layout: &Layout,
+    restart: u32,
+) -> Result<&'a [u8]> {
+    let start = layout.restart_offset(block, restart)?;
+    EntryHead::decode::<VALUE_LENGTH>(block, start, layout.entries_end, layout.values_apart)
+        .filter(|head| head.shared == 0)
+        .and_then(|head| {
+            block.get(head.key_start as usize..(head.key_start + head.unshared) as usize)
+        })
+        .ok_or_else(|| bad_entry(start))
+}
+
+impl EntryHead {
+    /// Decodes an entry's lengths; `None` unless key and inline value end at or before `end`.
+    #[inline(always)]
+    fn decode<const VALUE_LENGTH: bool>(
+        block: &[u8],
+        start: u32,
+        end: u32,
+        offset_follows: bool,
+    ) -> Option<Self> {
+        let bytes = block.get(start as usize..end as usize)?;
+        let mut at = 0;
+        let (shared, unshared, value_length);
+        match bytes {
+            // Three lengths below 128, a byte each: nearly every entry.
+            [a, b, c, ..] if VALUE_LENGTH && (a | b | c) < 0x80 => {
+                (shared, unshared, value_length) = (u32::from(*a), u32::from(*b), u32::from(*c));
+                at = 3;
+            }
+            _ => {
+                shared = next_varint32(bytes, &mut at)?;
+                unshared = next_varint32(bytes, &mut at)?;
+                value_length = if VALUE_LENGTH { next_varint32(bytes, &mut at)? } else { 0 };
+            }
+        }
+        let value_offset = if offset_follows { Some(next_varint32(bytes, &mut at)?) } else { None };
+        let key_start = start + at as u32;
+        let key_end = key_start.checked_add(unshared)?;
+        (key_end <= end).then_some(Self { shared, unshared, value_length, value_offset, key_start })
+    }
+}
+
+#[inline(always)]
+fn next_varint32(bytes: &[u8], at: &mut usize) -> Option<u32> {
+    let (value, length) = decode_varint32(bytes.get(*at..)?)?;
+    *at += length;
+    Some(value)
+}
+
+#[cold]
+pub(super) fn bad_entry(offset: u32) -> Error {
+    Error::corruption("block entry", offset as usize, "an entry inside the block", "none")
+}
+
+impl Cursor {
+    /// Forgets its position: for use on another block.
+    pub fn reset(&mut self) {
+        self.position.valid = false;
+        self.backwards.entries.clear();
+    }
+
+    /// Whether it stands on an entry.
+    #[inline]
+    pub fn valid(&self) -> bool {
+        self.position.valid
+    }
+
+    /// The key it stands on.
+    #[inline]
+    pub fn key(&self) -> &[u8] {
+        &self.position.key
+    }
+
+    /// The value it stands on.
+    #[inline]
+    pub fn value<'a>(&self, block: &'a [u8]) -> &'a [u8] {
+        block.get(self.value.start as usize..self.value.end as usize).unwrap_or_default()
+    }
+
+    /// Where in the block the value stands.
+    #[inline]
+    pub fn value_range(&self) -> Range<u32> {
+        self.value.clone()
+    }
+
+    /// Where in the block the entry stands.
+    pub fn entry_offset(&self) -> u32 {
+        self.position.entry
+    }
+
+    /// Goes to the first entry.
+    pub fn seek_to_first(&mut self, block: &[u8], layout: &Layout) -> Result<()> {
+        if layout.is_empty() {
+            self.position.at_end(layout);
+            return Ok(());
+        }
+        self.to_restart(block, layout, 0)?;
+        self.next(block, layout)
+    }
+
+    /// Goes to the last entry.
+    pub fn seek_to_last(&mut self, block: &[u8], layout: &Layout) -> Result<()> {
+        if layout.is_empty() {
+            self.position.at_end(layout);
+            return Ok(());
+        }
+        self.to_restart(block, layout, layout.restart_count - 1)?;
+        self.next(block, layout)?;
+        while self.position.valid && self.position.next < layout.entries_end {
+            self.next(block, layout)?;
+        }
+        Ok(())
+    }
+
+    /// Goes to the first entry that is not below a target; behind the last if there is none. `compare` holds a key of
+    /// the block against the target.
+    #[inline]
+    pub fn seek(
+        &mut self,
+        block: &[u8],
+        layout: &Layout,
+        mut compare: impl FnMut(&[u8]) -> Ordering,
+    ) -> Result<()> {
+        if layout.is_empty() {
+            self.position.at_end(layout);
+            return Ok(());
+        }
+        let restart = Position::search_restarts::<true>(block, layout, &mut compare)?;
+        self.to_restart(block, layout, restart)?;
+        self.scan(block, layout, compare)
+    }
+
+    /// As [`Cursor::seek`], for a get of one user key with the 32-bit hash `hash`: where the block has a hash index only
+    /// the restart interval that can have the key is looked at. What is found need not be the first entry that is not
+    /// below the target unless its user key is the target's.
+    #[inline]
+    pub fn seek_for_get(
+        &mut self,
+        block: &[u8],
+        layout: &Layout,
+        hash: impl FnOnce() -> u32,
+        compare: impl FnMut(&[u8]) -> Ordering,
+    ) -> Result<()> {
+        let Some(hash_index) = layout.hash_index.filter(|_| !layout.is_empty()) else {
+            return self.seek(block, layout, compare);
+        };
+        let last = layout.restart_count - 1;
+        let restart = match hash_index.lookup(block, hash()) {
+            HashIndexAnswer::Collision => return self.seek(block, layout, compare),
+            // The versions of a key may go on in the next block: end up behind this one's last entry, unless the last
+            // interval already shows a higher key.
+            HashIndexAnswer::Absent => last,
+            HashIndexAnswer::Restart(restart) if restart > last => {
+                let found = format!("restart {restart} of {}", layout.restart_count);
+                return Err(Error::corruption("block hash index", 0, "a restart", found));
+            }
+            HashIndexAnswer::Restart(restart) => restart,
+        };
+        self.to_restart(block, layout, restart)?;
+        self.scan(block, layout, compare)
+    }
+
+    /// Goes to the next entry; behind the last it is no longer valid.
+    #[inline(always)]
+    pub fn next(&mut self, block: &[u8], layout: &Layout) -> Result<()> {
+        let Some(head) = self.position.step::<true>(block, layout)? else { return Ok(()) };
+        if !layout.values_apart {
+            let start = self.position.next;
+            self.position.next = start
+                .checked_add(head.value_length)
+                .filter(|&end| end <= layout.entries_end)
+                .ok_or_else(|| bad_entry(self.position.entry))?;
+            self.value = start..self.position.next;
+            return Ok(());
+        }
+        let start = match head.value_offset {
+            Some(offset) => layout.entries_end.checked_add(offset),
+            None => Some(self.value.end),
+        };
+        self.value = start
+            .and_then(|start| Some(start..start.checked_add(head.value_length)?))
+            .filter(|value| value.end <= layout.restarts)
+            .ok_or_else(|| bad_entry(self.position.entry))?;
+        Ok(())
+    }
+
+    /// Goes to the entry before; before the first it is no longer valid.
+    pub fn previous(&mut self, block: &[u8], layout: &Layout) -> Result<()> {
+        let current = self.position.entry;
+        if self.backwards.entries.last().is_some_and(|last| last.next == current) {
+            self.take_backwards();
+            return Ok(());
+        }
+        let Some(restart) = self.position.restart_before(block, layout, current)? else {
+            self.position.at_end(layout);
+            return Ok(());
+        };
+        self.to_restart(block, layout, restart)?;
+        self.backwards.keys.clear();
+        loop {
+            self.next(block, layout)?;
+            if !self.position.valid || self.position.entry >= current {
+                // The block's restarts or lengths do not lead back to where the cursor stood.
+                return Err(bad_entry(current));
+            }
+            let key_start = self.backwards.keys.len() as u32;
+            self.backwards.keys.extend_from_slice(&self.position.key);
+            self.backwards.entries.push(BackwardsEntry {
+                entry: self.position.entry,
+                next: self.position.next,
+                key: key_start..self.backwards.keys.len() as u32,
+                value: self.value.clone(),
+            });
+            if self.position.next >= current {
+                break;
+            }
+        }
+        self.take_backwards();
+        Ok(())
+    }
+
+    /// Moves onto the last entry decoded ahead of a step back.
+    fn take_backwards(&mut self) {
+        let Some(entry) = self.backwards.entries.pop() else { return };
+        let key = self.backwards.keys.get(entry.key.start as usize..entry.key.end as usize);
+        self.position.key.clear();
+        self.position.key.extend_from_slice(key.unwrap_or_default());
+        self.position.entry = entry.entry;
+        self.position.next = entry.next;
+        self.position.valid = true;
+        self.value = entry.value;
+    }
+
+    fn to_restart(&mut self, block: &[u8], layout: &Layout, restart: u32) -> Result<()> {
+        self.backwards.entries.clear();
+        self.position.before_restart(block, layout, restart)
+    }
+
+    /// Steps forward to the first entry that is not below the target.
+    #[inline]
+    fn scan(
+        &mut self,
+        block: &[u8],
+        layout: &Layout,
+        mut compare: impl FnMut(&[u8]) -> Ordering,
+    ) -> Result<()> {
+        loop {
+            self.next(block, layout)?;
+            if !self.position.valid || compare(&self.position.key) != Ordering::Less {
+                return Ok(());
+            }
+        }
+    }
+}

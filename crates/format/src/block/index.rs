@@ -1,0 +1,218 @@
+//! A position in an index block: each entry says where a block of the table stands.
+//!
+//! The key of an entry is at or above the last key of its block and below the first key of the next. The value is a
+//! block handle (two varints: offset and size), whole where the key shares nothing with the one before; where it shares
+//! something, and format_version is 4 or later, only a signed varint by which the size differs from the block before,
+//! behind which the block stands. An index with first keys adds the block's first internal key, preceded by its length.
+//! Source: `IndexValue` in `table/format.{h,cc}`.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use crate::block::cursor::{Position, bad_entry};
+use crate::block::layout::Layout;
+use crate::table::{BLOCK_TRAILER_LENGTH, BlockHandle};
+use crate::varint::Reader;
+use crate::{Error, Result};
+
+/// How an index block's entries are written, as the table's properties say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct IndexFormat {
+    /// Whether values leave their length out and follow from the block before (format_version 4 and later).
+    pub delta_values: bool,
+    /// Whether each entry has its block's first internal key.
+    pub first_keys: bool,
+}
+
+/// A position in an index block. As [`crate::block::Cursor`], it borrows the block only during a call.
+#[derive(Debug, Default)]
+pub struct IndexCursor {
+    position: Position,
+    handle: BlockHandle,
+    first_key: Range<u32>,
+    value_end: u32,
+}
+
+impl IndexCursor {
+    /// Forgets its position: for use on another block.
+    pub fn reset(&mut self) {
+        self.position.valid = false;
+    }
+
+    /// Whether it stands on an entry.
+    #[inline]
+    pub fn valid(&self) -> bool {
+        self.position.valid
+    }
+
+    /// The key it stands on: a user key or an internal key, as the table's properties say.
+    #[inline]
+    pub fn key(&self) -> &[u8] {
+        &self.position.key
+    }
+
+    /// Where the block stands that the entry is about.
+    #[inline]
+    pub fn handle(&self) -> BlockHandle {
+        self.handle
+    }
+
+    /// The first internal key of that block; empty where the index has none.
+    pub fn first_key<'a>(&self, block: &'a [u8]) -> &'a [u8] {
+        block.get(self.first_key.start as usize..self.first_key.end as usize).unwrap_or_default()
+    }
+
+    /// Goes to the first entry.
+    pub fn seek_to_first(
+        &mut self,
+        block: &[u8],
+        layout: &Layout,
+        format: IndexFormat,
+    ) -> Result<()> {
+        if layout.is_empty() {
+            self.position.at_end(layout);
+            return Ok(());
+        }
+        self.position.before_restart(block, layout, 0)?;
+        self.next(block, layout, format)
+    }
+
+    /// Goes to the last entry.
+    pub fn seek_to_last(
+        &mut self,
+        block: &[u8],
+        layout: &Layout,
+        format: IndexFormat,
+    ) -> Result<()> {
+        if layout.is_empty() {
+            self.position.at_end(layout);
+            return Ok(());
+        }
+        self.position.before_restart(block, layout, layout.restart_count - 1)?;
+        self.next(block, layout, format)?;
+        while self.position.valid && self.position.next < layout.entries_end {
+            self.next(block, layout, format)?;
+        }
+        Ok(())
+    }
+
+    /// Goes to the first entry that is not below a target; behind the last if there is none. `compare` holds a key of
+    /// the block against the target.
+    #[inline]
+    pub fn seek(
+        &mut self,
+        block: &[u8],
+        layout: &Layout,
+        format: IndexFormat,
+        mut compare: impl FnMut(&[u8]) -> Ordering,
+    ) -> Result<()> {
+        if layout.is_empty() {
+            self.position.at_end(layout);
+            return Ok(());
+        }
+        let restart = if format.delta_values {
+            Position::search_restarts::<false>(block, layout, &mut compare)?
+        } else {
+            Position::search_restarts::<true>(block, layout, &mut compare)?
+        };
+        self.position.before_restart(block, layout, restart)?;
+        loop {
+            self.next(block, layout, format)?;
+            if !self.position.valid || compare(&self.position.key) != Ordering::Less {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Goes to the next entry; behind the last it is no longer valid.
+    #[inline]
+    pub fn next(&mut self, block: &[u8], layout: &Layout, format: IndexFormat) -> Result<()> {
+        let head = if format.delta_values {
+            self.position.step::<false>(block, layout)?
+        } else {
+            self.position.step::<true>(block, layout)?
+        };
+        let Some(head) = head else { return Ok(()) };
+        let entry = self.position.entry;
+        let start = match (layout.values_apart, head.value_offset) {
+            (false, _) => self.position.next,
+            (true, Some(offset)) => {
+                layout.entries_end.checked_add(offset).ok_or_else(|| bad_entry(entry))?
+            }
+            (true, None) => self.value_end,
+        };
+        let limit = match (layout.values_apart, format.delta_values) {
+            (true, true) => layout.restarts,
+            (false, true) => layout.entries_end,
+            (_, false) => start.checked_add(head.value_length).ok_or_else(|| bad_entry(entry))?,
+        };
+        let value = block.get(start as usize..limit as usize).ok_or_else(|| bad_entry(entry))?;
+        let delta = format.delta_values && head.shared != 0;
+        let length = self.decode_value(value, start, delta, format.first_keys)?;
+        self.value_end = if format.delta_values { start + length } else { limit };
+        if !layout.values_apart {
+            self.position.next = self.value_end;
+            if self.value_end > layout.entries_end {
+                return Err(bad_entry(entry));
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes to the entry before; before the first it is no longer valid.
+    pub fn previous(&mut self, block: &[u8], layout: &Layout, format: IndexFormat) -> Result<()> {
+        let current = self.position.entry;
+        let Some(restart) = self.position.restart_before(block, layout, current)? else {
+            self.position.at_end(layout);
+            return Ok(());
+        };
+        self.position.before_restart(block, layout, restart)?;
+        loop {
+            self.next(block, layout, format)?;
+            if !self.position.valid || self.position.entry >= current {
+                return Err(bad_entry(current));
+            }
+            if self.position.next >= current {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Decodes the handle and first key of the current entry from `value`, which begins at offset `start` of the block,
+    /// and answers how long they are.
+    fn decode_value(
+        &mut self,
+        value: &[u8],
+        start: u32,
+        delta: bool,
+        first_keys: bool,
+    ) -> Result<u32> {
+        let mut reader = Reader::new(value);
+        let at = |error: Error| error.at(u64::from(start));
+        self.handle = if delta {
+            let difference = reader.varsigned64("index value").map_err(at)?;
+            self.next_handle(difference).ok_or_else(|| {
+                let found = format!("size {} changed by {difference}", self.handle.size);
+                Error::corruption("index value", start as usize, "a block size", found)
+            })?
+        } else {
+            BlockHandle::decode(&mut reader).map_err(at)?
+        };
+        self.first_key = 0..0;
+        if first_keys {
+            let key = reader.length_prefixed("first key in index").map_err(at)?;
+            let end = start + reader.offset() as u32;
+            self.first_key = end - key.len() as u32..end;
+        }
+        Ok(reader.offset() as u32)
+    }
+
+    /// The handle of the block behind the current one, `difference` bytes larger.
+    fn next_handle(&self, difference: i64) -> Option<BlockHandle> {
+        let behind = self.handle.offset.checked_add(self.handle.size)?;
+        Some(BlockHandle {
+            offset: behind.checked_add(BLOCK_TRAILER_LENGTH as u64)?,
+            size: self.handle.size.checked_add_signed(difference)?,
+        })
+    }
+}

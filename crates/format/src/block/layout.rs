@@ -1,0 +1,131 @@
+//! What a block's footer says: where its restarts, values and hash index stand.
+
+use crate::block::hash_index::HashIndex;
+use crate::{Error, Result};
+
+const RESTARTS_MASK: u32 = (1 << 28) - 1;
+const VALUES_APART: u32 = 1 << 28;
+const KEYS_UNIFORM: u32 = 1 << 29;
+const RESERVED: u32 = 1 << 30;
+const HASH_INDEX: u32 = 1 << 31;
+
+/// Where the parts of a block stand. Offsets count from the start of the block's uncompressed bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Layout {
+    /// Where the entries end: the values begin here if they are kept apart, the restarts if not.
+    pub(super) entries_end: u32,
+    /// Where the restart array begins.
+    pub(super) restarts: u32,
+    /// How many restarts there are: at least one, and none only in a block without entries.
+    pub(super) restart_count: u32,
+    /// Whether values stand in a section of their own, which then begins at `entries_end`.
+    pub(super) values_apart: bool,
+    /// Whether the writer found the keys evenly spread.
+    keys_uniform: bool,
+    pub(super) hash_index: Option<HashIndex>,
+}
+
+impl Layout {
+    /// A block without entries.
+    pub const EMPTY: Self = Self {
+        entries_end: 0,
+        restarts: 0,
+        restart_count: 0,
+        values_apart: false,
+        keys_uniform: false,
+        hash_index: None,
+    };
+
+    /// Reads the footer of an uncompressed block and checks that what it names lies inside the block.
+    ///
+    /// # Errors
+    /// Corruption, for a block too short for its parts or a footer with bits that no format version defines.
+    pub fn parse(block: &[u8]) -> Result<Self> {
+        let length = u32::try_from(block.len())
+            .map_err(|_| Error::corruption("block", 0, "less than 4 GiB", "more"))?;
+        let mut end = block.len();
+        let packed = take_fixed32(block, &mut end)?;
+        if packed & RESERVED != 0 {
+            let found = format!("{packed:#x}");
+            return Err(Error::corruption("block footer", end, "reserved bit 30 clear", found));
+        }
+        let values_apart = packed & VALUES_APART != 0;
+        let values = if values_apart { Some(take_fixed32(block, &mut end)?) } else { None };
+        let hash_index = if packed & HASH_INDEX != 0 {
+            let (index, start) = HashIndex::parse(block, end)?;
+            end = start;
+            Some(index)
+        } else {
+            None
+        };
+
+        let restart_count = packed & RESTARTS_MASK;
+        let restarts = (restart_count as usize)
+            .checked_mul(4)
+            .and_then(|bytes| end.checked_sub(bytes))
+            .ok_or_else(|| {
+                let found = format!("{restart_count} restarts in {length} bytes");
+                Error::corruption("block footer", block.len() - 4, "restarts inside", found)
+            })? as u32;
+        let entries_end = values.unwrap_or(restarts);
+        if entries_end > restarts {
+            let found = format!("offset {entries_end}");
+            return Err(Error::corruption("block footer", end, "values before restarts", found));
+        }
+        if restart_count == 0 && entries_end != 0 {
+            return Err(Error::corruption("block footer", end, "a restart", "entries without one"));
+        }
+        let keys_uniform = packed & KEYS_UNIFORM != 0;
+        Ok(Self { entries_end, restarts, restart_count, values_apart, keys_uniform, hash_index })
+    }
+
+    /// How many restarts the block has.
+    pub fn restart_count(&self) -> u32 {
+        self.restart_count
+    }
+
+    /// Whether the block has no entry.
+    pub fn is_empty(&self) -> bool {
+        self.entries_end == 0
+    }
+
+    /// Whether values stand in a section of their own.
+    pub fn values_apart(&self) -> bool {
+        self.values_apart
+    }
+
+    /// Whether the writer found the keys evenly spread.
+    pub fn keys_uniform(&self) -> bool {
+        self.keys_uniform
+    }
+
+    /// Whether the block has a hash index.
+    pub fn has_hash_index(&self) -> bool {
+        self.hash_index.is_some()
+    }
+
+    /// The offset of a restart's entry.
+    #[inline]
+    pub(super) fn restart_offset(&self, block: &[u8], restart: u32) -> Result<u32> {
+        let at = self.restarts as usize + 4 * restart as usize;
+        let offset = block
+            .get(at..)
+            .and_then(|rest| rest.first_chunk::<4>())
+            .map(|bytes| u32::from_le_bytes(*bytes))
+            .ok_or_else(|| Error::truncated("block restart", at))?;
+        if offset >= self.entries_end && offset != 0 {
+            let found = format!("offset {offset} of {}", self.entries_end);
+            return Err(Error::corruption("block restart", at, "an entry's offset", found));
+        }
+        Ok(offset)
+    }
+}
+
+fn take_fixed32(block: &[u8], end: &mut usize) -> Result<u32> {
+    let (head, bytes) = block
+        .get(..*end)
+        .and_then(|bytes| bytes.split_last_chunk::<4>())
+        .ok_or_else(|| Error::truncated("block footer", 0))?;
+    *end = head.len();
+    Ok(u32::from_le_bytes(*bytes))
+}

@@ -1,16 +1,19 @@
-//! Blob files: where values live that are too large for tables, and the indexes that tables hold in their place.
+//! Blob files: where values live that are too large for tables, and the indexes that tables hold in
+//! their place.
 //!
 //! ```text
-//! header, 30 bytes     magic number u32, version u32, column family u32, flags u8 (1: expiration), compression u8,
-//!                      expiration range 2 x u64
+//! header, 30 bytes     magic number u32, version u32, column family u32, flags u8 (1: expiration),
+//!                      compression u8, expiration range 2 x u64
 //! record, 32 bytes     key length u64, value length u64, expiration u64, checksum of these u32,
 //!                      checksum of key and value u32; then the key, then the value as it is stored
-//! footer, 32 bytes     magic number u32, number of records u64, expiration range 2 x u64, checksum of these u32
+//! footer, 32 bytes     magic number u32, number of records u64, expiration range 2 x u64,
+//!                      checksum of these u32
 //! ```
 //!
-//! Numbers are little-endian, checksums are masked CRC32C. A file without a footer was not closed. Every value of a file
-//! is compressed as the header says, even one that grows by it. A blob index points at the value, not at its record.
-//! Source: `db/blob/blob_log_format.h`, `db/blob/blob_index.h`.
+//! Numbers are little-endian, checksums are masked CRC32C. A file without a footer was not closed.
+//! Every value of a file is compressed as the header says, even one that grows by it. A blob index
+//! points at the value, not at its record. Source: `db/blob/blob_log_format.h`,
+//! `db/blob/blob_index.h`.
 
 use crate::checksum::{crc32c, crc32c_extend, mask_crc32c};
 use crate::compress::Compression;
@@ -45,7 +48,8 @@ impl BlobFileHeader {
     /// Reads the header that `bytes` begins with.
     ///
     /// # Errors
-    /// Corruption, for fewer bytes, another magic number or version, or an unknown compression type.
+    /// Corruption, for fewer bytes, another magic number or version, or an unknown compression
+    /// type.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         const WHAT: &str = "blob file header";
         let mut reader = Reader::new(bytes);
@@ -187,7 +191,8 @@ impl BlobRecordHeader {
 /// What a table holds in place of a value that is in a blob file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlobIndex<'a> {
-    /// A value that stayed in the table because it expires. Only the old stacked BlobDB writes these.
+    /// A value that stayed in the table because it expires. Only the old stacked BlobDB writes
+    /// these.
     Inlined {
         /// When, in seconds since 1970.
         expiration: u64,
@@ -221,8 +226,8 @@ impl<'a> BlobIndex<'a> {
     /// Reads all of `bytes`.
     ///
     /// # Errors
-    /// Corruption, for an unknown type, fields that do not end or bytes behind them; unsupported, for a blob in the file
-    /// that holds the index, which has number 0.
+    /// Corruption, for an unknown type, fields that do not end or bytes behind them; unsupported,
+    /// for a blob in the file that holds the index, which has number 0.
     pub fn decode(bytes: &'a [u8]) -> Result<Self> {
         const WHAT: &str = "blob index";
         let mut reader = Reader::new(bytes);
@@ -274,7 +279,8 @@ impl<'a> BlobIndex<'a> {
 }
 
 impl BlobLocation {
-    /// The offset of the record, whose key has `key_length` bytes, in a file of `file_length` bytes that has its footer.
+    /// The offset of the record, whose key has `key_length` bytes, in a file of `file_length` bytes
+    /// that has its footer.
     ///
     /// # Errors
     /// Corruption, where the record would lie outside the part of the file that holds records.

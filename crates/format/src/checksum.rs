@@ -1,10 +1,12 @@
 //! The checksums of tables, logs and blob files.
 //!
-//! Logs and blob files use CRC32C, masked so that the checksum of bytes that themselves hold checksums stays useful.
-//! A table names one of five types in its footer; the checksum of a block covers its payload and the compression type
-//! byte behind it. From `format_version` 6 on, the checksum of everything in a table is offset by a number made from
-//! the file's base context checksum and the place of the block, so that a block that was written to the wrong place or
-//! belongs to another file is noticed. Source: `table/format.h`, `table/format.cc`, `util/crc32c.h`.
+//! Logs and blob files use CRC32C, masked so that the checksum of bytes that themselves hold
+//! checksums stays useful. A table names one of five types in its footer; the checksum of a block
+//! covers its payload and the compression type byte behind it. From `format_version` 6 on, the
+//! checksum of everything in a table is offset by a number made from the file's base context
+//! checksum and the place of the block, so that a block that was written to the wrong place or
+//! belongs to another file is noticed. Source: `table/format.h`, `table/format.cc`,
+//! `util/crc32c.h`.
 
 use xxhash_rust::xxh3::xxh3_64;
 use xxhash_rust::xxh32::{Xxh32, xxh32};
@@ -40,7 +42,8 @@ pub const fn unmask_crc32c(masked: u32) -> u32 {
     masked.wrapping_sub(CRC_MASK_DELTA).rotate_left(15)
 }
 
-/// How the blocks of a table are protected. The numbers are those of the footer and of the OPTIONS file.
+/// How the blocks of a table are protected. The numbers are those of the footer and of the OPTIONS
+/// file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(u8)]
 pub enum ChecksumType {
@@ -126,8 +129,8 @@ fn fold_last_byte(checksum: u32, last: u8) -> u32 {
     checksum ^ u32::from(last).wrapping_mul(LAST_BYTE_MULTIPLIER)
 }
 
-/// What is added to the checksum of the bytes at `offset` of a file with that base context checksum. A base of zero,
-/// which every file below `format_version` 6 has, adds nothing.
+/// What is added to the checksum of the bytes at `offset` of a file with that base context
+/// checksum. A base of zero, which every file below `format_version` 6 has, adds nothing.
 #[inline]
 pub const fn context_modifier(base_context: u32, offset: u64) -> u32 {
     if base_context == 0 {

@@ -9,7 +9,8 @@ const LEGACY_BLOOM_SEED: u32 = 0xbc9f_1d34;
 /// The seed of hash indexes in data blocks.
 const HASH_INDEX_SEED: u32 = 397;
 
-/// The 64-bit hash that filters know keys by: XXPH3, a preview of XXH3 that differs from the final one.
+/// The 64-bit hash that filters know keys by: XXPH3, a preview of XXH3 that differs from the final
+/// one.
 #[inline]
 pub fn hash64(key: &[u8]) -> u64 {
     xxph3_64(key)

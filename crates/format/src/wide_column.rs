@@ -1,14 +1,18 @@
 //! Wide-column entities: values that are several named columns.
 //!
 //! ```text
-//! version 1   version, number of columns; for each its name's length, its name and its value's length; all values
-//! version 2   version, number of columns; the lengths of the three sections before the values: name lengths, value
-//!             lengths, names; a type byte for each column; name lengths; value lengths; names; values
+//! version 1   version, number of columns;
+//!             for each its name's length, its name and its value's length;
+//!             values
+//! version 2   version, number of columns;
+//!             the lengths of the sections of name lengths, value lengths and names;
+//!             a type byte for each column; name lengths; value lengths; names; values
 //! ```
 //!
-//! Numbers are 32-bit varints. Names ascend by bytes, so that the default column, whose name is empty, comes first. A
-//! column of version 2 may be in a blob file: its type is that of a blob index and its value is the index. RocksDB
-//! writes version 1 unless there is such a column. Source: `db/wide/wide_column_serialization.h`.
+//! Numbers are 32-bit varints. Names ascend by bytes, so that the default column, whose name is
+//! empty, comes first. A column of version 2 may be in a blob file: its type is that of a blob
+//! index and its value is the index. RocksDB writes version 1 unless there is such a column.
+//! Source: `db/wide/wide_column_serialization.h`.
 
 use crate::key::ValueType;
 use crate::varint::{Reader, put_varint32};
@@ -41,8 +45,8 @@ impl<'a> WideColumn<'a> {
 /// The columns of an entity, in the order of their names.
 ///
 /// # Errors
-/// Corruption, for an unknown version or column type, names that do not ascend, lengths that do not add up or bytes
-/// behind the last value.
+/// Corruption, for an unknown version or column type, names that do not ascend, lengths that do not
+/// add up or bytes behind the last value.
 pub fn decode(entity: &[u8]) -> Result<Vec<WideColumn<'_>>> {
     let mut reader = Reader::new(entity);
     let (version, count) = (version(&mut reader)?, reader.varint32(WHAT)?);
@@ -103,10 +107,12 @@ pub fn has_blob_columns(entity: &[u8]) -> Result<bool> {
     }
 }
 
-/// Appends an entity of these columns, in version 2 if one of them is in a blob file and else in version 1.
+/// Appends an entity of these columns, in version 2 if one of them is in a blob file and else in
+/// version 1.
 ///
 /// # Errors
-/// Corruption, for names that do not ascend; unsupported, for names, values or counts of 4 GiB or more.
+/// Corruption, for names that do not ascend; unsupported, for names, values or counts of 4 GiB or
+/// more.
 pub fn encode(columns: &[WideColumn<'_>], out: &mut Vec<u8>) -> Result<()> {
     check_order(columns)?;
     let too_large = || Error::unsupported("wide columns of 4 GiB or more");

@@ -1,8 +1,8 @@
 //! XXPH3: a preview of the XXH3 hash, frozen in the format of filters.
 //!
-//! RocksDB took XXH3 before it was final and hashes filter keys with it ever since; the final XXH3, which it uses for
-//! checksums, gives other numbers for every length. One change is RocksDB's own: the hash of nothing is not zero.
-//! Source: `util/xxph3.h`, xxHash 0.7.2.
+//! RocksDB took XXH3 before it was final and hashes filter keys with it ever since; the final XXH3,
+//! which it uses for checksums, gives other numbers for every length. One change is RocksDB's own:
+//! the hash of nothing is not zero. Source: `util/xxph3.h`, xxHash 0.7.2.
 
 const PRIME32_1: u64 = 0x9e37_79b1;
 const PRIME32_2: u64 = 0x85eb_ca77;
@@ -42,31 +42,28 @@ pub(crate) fn xxph3_64(input: &[u8]) -> u64 {
     match input.len() {
         9..=16 => hash_9_to_16(input),
         17..=128 => hash_17_to_128(input),
-        0..=8 => hash_0_to_8(input),
+        4..=8 => hash_4_to_8(input),
+        0..=3 => hash_0_to_3(input),
         129..=240 => hash_129_to_240(input),
         _ => hash_long(input),
     }
 }
 
 #[inline]
-fn hash_0_to_8(input: &[u8]) -> u64 {
-    let length = input.len() as u64;
-    match input {
-        [] => fold_product(read_u64(&SECRET, 0), PRIME64_2),
-        [first, .., last] if length < 4 => hash_1_to_3(*first, input, *last),
-        [only] => hash_1_to_3(*only, input, *only),
-        _ => {
-            let low = u64::from(read_u32(input, 0));
-            let high = u64::from(read_u32(input, input.len() - 4));
-            let keyed = (low | high << 32) ^ read_u64(&SECRET, 0);
-            let mixed = (keyed ^ keyed >> 51).wrapping_mul(PRIME32_1).wrapping_add(length);
-            avalanche((mixed ^ mixed >> 47).wrapping_mul(PRIME64_2))
-        }
-    }
+fn hash_4_to_8(input: &[u8]) -> u64 {
+    let length = input.len();
+    let low = u64::from(read_u32(input, 0));
+    let high = u64::from(read_u32(input, length - 4));
+    let keyed = (low | high << 32) ^ read_u64(&SECRET, 0);
+    let mixed = (keyed ^ keyed >> 51).wrapping_mul(PRIME32_1).wrapping_add(length as u64);
+    avalanche((mixed ^ mixed >> 47).wrapping_mul(PRIME64_2))
 }
 
 #[inline]
-fn hash_1_to_3(first: u8, input: &[u8], last: u8) -> u64 {
+fn hash_0_to_3(input: &[u8]) -> u64 {
+    let (Some(&first), Some(&last)) = (input.first(), input.last()) else {
+        return fold_product(read_u64(&SECRET, 0), PRIME64_2);
+    };
     let middle = input.get(input.len() / 2).copied().unwrap_or_default();
     let combined = u32::from_le_bytes([first, middle, last, input.len() as u8]);
     let keyed = u64::from(combined ^ read_u32(&SECRET, 0));
@@ -86,7 +83,7 @@ fn hash_17_to_128(input: &[u8]) -> u64 {
     let length = input.len();
     let mut sum = (length as u64).wrapping_mul(PRIME64_1);
     // Sixteen bytes from each end, and from further in as long as the two do not meet.
-    for step in 0..=(length - 1) / 32 {
+    for step in 0..length.div_ceil(32) {
         let (front, back) = (16 * step, length - 16 * (step + 1));
         sum = sum.wrapping_add(mix_16(input, front, 32 * step));
         sum = sum.wrapping_add(mix_16(input, back, 32 * step + 16));

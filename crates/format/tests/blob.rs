@@ -1,6 +1,7 @@
 //! Blob files and indexes that RocksDB wrote.
 //!
-//! Each file holds four values of one column family. The indexes are those of the table that refers to it.
+//! Each file holds four values of one column family. The indexes are those of the table that refers
+//! to it.
 
 mod common;
 

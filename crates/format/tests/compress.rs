@@ -147,14 +147,15 @@ fn what_is_compressed_comes_back() {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut decompressor = Decompressor::new();
     let (mut packed, mut back) = (Vec::new(), Vec::new());
-    let dictionary = text(&mut random, 2000);
+    // The longest is more than any codec looks back.
+    let dictionaries = [0, 2_000, 100_000].map(|length| text(&mut random, length));
     for compression in WRITABLE {
         for level in [DEFAULT_LEVEL, 0, 1, 6] {
-            for dictionary in [&[][..], &dictionary] {
+            for dictionary in &dictionaries {
                 let prepared = DecompressionDictionary::new(dictionary.to_vec()).ok();
                 let options = CompressorOptions { level, ..CompressorOptions::default() };
                 let mut compressor = Compressor::new(compression, &options, dictionary).unwrap();
-                for _ in 0..20 {
+                for _ in 0..10 {
                     let length = random.usize(1..10_000);
                     let mut block = text(&mut random, length);
                     if random.u8(..8) == 0 {
@@ -265,4 +266,13 @@ fn a_trained_dictionary_saves_bytes() {
     );
     assert_eq!(train_dictionary(&samples, &lengths[1..], 2000), None);
     assert!(DecompressionDictionary::new(Vec::new()).is_err());
+}
+
+#[test]
+fn contexts_move_between_threads_and_dictionaries_are_shared() {
+    fn moves<T: Send>() {}
+    fn is_shared<T: Send + Sync>() {}
+    moves::<Compressor>();
+    moves::<Decompressor>();
+    is_shared::<DecompressionDictionary>();
 }

@@ -1,7 +1,7 @@
 //! Filters against filter blocks that RocksDB wrote.
 //!
-//! The blocks come from tables whose keys the functions below make again, written with `optimize_filters_for_memory`
-//! off except for `bloom-memory`.
+//! The blocks come from tables whose keys the functions below make again, written with
+//! `optimize_filters_for_memory` off except for `bloom-memory`.
 
 use tailwater_format::filter::{FilterKey, FilterKind, FilterLayout, FilterPolicy, FilterReader};
 
@@ -54,8 +54,9 @@ struct Golden {
     name: &'static str,
     block: &'static [u8],
     keys: Vec<Vec<u8>>,
-    /// How many of 100,000 other keys a filter of its length and probes lets through on average: the mean of the
-    /// standard formula for lines one deviation more and one less crowded than the mean line.
+    /// How many of 100,000 other keys a filter of its length and probes lets through on average:
+    /// the mean of the standard formula for lines one deviation more and one less crowded than the
+    /// mean line.
     others: f64,
 }
 

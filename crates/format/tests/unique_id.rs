@@ -6,7 +6,8 @@ use common::GOLDEN;
 use tailwater_format::table::unique_id::{SESSION_ID_LENGTH, decode_session_id, encode_session_id};
 use tailwater_format::table::{Properties, UniqueId};
 
-/// The ids that RocksDB noted in the MANIFEST for the golden tables, in their order: files 9, 11, 13 and so on.
+/// The ids that RocksDB noted in the MANIFEST for the golden tables, in their order: files 9, 11,
+/// 13 and so on.
 const IN_MANIFEST: [&str; 14] = [
     "4a2c30c9303f7a6115f665ef0fcf72fb",
     "4a2c30c9303f7a6117f665ef0fcf72fb",

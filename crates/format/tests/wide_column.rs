@@ -1,4 +1,5 @@
-//! Wide-column entities that RocksDB wrote: version 1 as the result of a merge, version 2 with values in blob files.
+//! Wide-column entities that RocksDB wrote: version 1 as the result of a merge, version 2 with
+//! values in blob files.
 
 use tailwater_format::Error;
 use tailwater_format::blob::{BlobIndex, BlobLocation};
@@ -6,8 +7,9 @@ use tailwater_format::compress::Compression;
 use tailwater_format::wide_column::{WideColumn, decode, default_column, encode, has_blob_columns};
 
 /// What the long columns hold.
-const LONG: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\
-                    0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+const LONG: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\
+    0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\
+    0123456789abcdef0123456789abcdef";
 
 /// The golden entities with their columns.
 fn golden() -> Vec<(Vec<u8>, Vec<WideColumn<'static>>)> {

@@ -12,7 +12,8 @@ use crate::{Error, Result};
 /// A bzip2 block claims what it likes, so its output grows as it comes: by this many bytes first.
 const BZIP2_FIRST_STEP: usize = 1 << 20;
 
-/// The dictionary of a table, prepared for decompression. It is read-only and may be shared between threads.
+/// The dictionary of a table, prepared for decompression. It is read-only and may be shared between
+/// threads.
 pub struct DecompressionDictionary {
     bytes: Vec<u8>,
     /// ZSTD's digest of the bytes, made when the first ZSTD block needs it.
@@ -55,8 +56,9 @@ impl fmt::Debug for DecompressionDictionary {
     }
 }
 
-/// Decompresses blocks one after the other, reusing the codecs' contexts: after the first block of a codec nothing is
-/// allocated but growth of the output (bzip2 excepted, whose library has no reset). One thread at a time.
+/// Decompresses blocks one after the other, reusing the codecs' contexts: after the first block of
+/// a codec nothing is allocated but growth of the output (bzip2 excepted, whose library has no
+/// reset). One thread at a time.
 #[derive(Default)]
 pub struct Decompressor {
     snappy: snap::raw::Decoder,
@@ -70,11 +72,13 @@ impl Decompressor {
         Self::default()
     }
 
-    /// Decompresses `bytes`, a block or blob value without its trailer, and makes the result all of `output`. What
-    /// `output` held is lost, its capacity is used. On an error its contents are unspecified.
+    /// Decompresses `bytes`, a block or blob value without its trailer, and makes the result all of
+    /// `output`. What `output` held is lost, its capacity is used. On an error its contents are
+    /// unspecified.
     ///
     /// # Errors
-    /// Corruption, for bytes that are not what `compression` makes; unsupported, for a type that is not readable here.
+    /// Corruption, for bytes that are not what `compression` makes; unsupported, for a type that is
+    /// not readable here.
     pub fn decompress(
         &mut self,
         compression: Compression,
@@ -92,10 +96,12 @@ impl Decompressor {
     }
 
     /// Decompresses `block` into `output`, whose length is the block's
-    /// [`uncompressed_length`](CompressedBlock::uncompressed_length). On an error its contents are unspecified.
+    /// [`uncompressed_length`](CompressedBlock::uncompressed_length). On an error its contents are
+    /// unspecified.
     ///
     /// # Errors
-    /// Corruption, for bytes that are not what the compression type makes or an output of another length.
+    /// Corruption, for bytes that are not what the compression type makes or an output of another
+    /// length.
     pub fn decompress_into(
         &mut self,
         block: &CompressedBlock<'_>,
@@ -177,8 +183,8 @@ fn decompress_bzip2(block: &CompressedBlock<'_>, output: &mut [u8]) -> Result<us
     }
 }
 
-/// Decompresses bzip2 into an output that grows no faster than bytes come out, since the claimed length cannot be
-/// checked against that of the block.
+/// Decompresses bzip2 into an output that grows no faster than bytes come out, since the claimed
+/// length cannot be checked against that of the block.
 fn decompress_bzip2_growing(block: &CompressedBlock<'_>, output: &mut Vec<u8>) -> Result<()> {
     let mut codec = bzip2::Decompress::new(false);
     output.clear();

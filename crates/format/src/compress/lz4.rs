@@ -1,9 +1,10 @@
 //! LZ4's block format, by the reference library.
 //!
-//! The library's decoder takes 1.06 us for a 4 KiB block of source text where the best safe one takes 1.50 us, and only
-//! the library compresses with a dictionary without allocating a table for each block, or at all of the levels that
-//! RocksDB's options name. Its block functions need only that pointers and lengths belong together, which slices see
-//! to; that is all the unsafe code here does.
+//! The library's decoder takes 1.06 us for a 4 KiB block of source text where the best safe one
+//! takes 1.50 us, and only the library compresses with a dictionary without allocating a table for
+//! each block, or at all of the levels that RocksDB's options name. Its block functions need only
+//! that pointers and lengths belong together, which slices see to; that is all the unsafe code here
+//! does.
 #![expect(unsafe_code, reason = "calls into the C library; every call passes whole slices")]
 
 use std::ffi::{c_char, c_int};
@@ -67,13 +68,14 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-/// Decompresses all of `source` into `output` and returns how many bytes came out, or `None` for malformed bytes or an
-/// output that is too short. An empty dictionary is none.
+/// Decompresses all of `source` into `output` and returns how many bytes came out, or `None` for
+/// malformed bytes or an output that is too short. An empty dictionary is none.
 pub(super) fn decompress(source: &[u8], dictionary: &[u8], output: &mut [u8]) -> Option<usize> {
     let dictionary = last_64_kib(dictionary);
     let (source_length, capacity) = (c_length(source)?, c_length(output)?);
-    // SAFETY: each pointer is that of a slice and goes with that slice's length; `output` is borrowed mutably, so the
-    // three do not overlap. The function reads and writes within them, whatever the bytes.
+    // SAFETY: each pointer is that of a slice and goes with that slice's length; `output` is
+    // borrowed mutably, so the three do not overlap. The function reads and writes within them,
+    // whatever the bytes.
     let written = unsafe {
         LZ4_decompress_safe_usingDict(
             source.as_ptr().cast(),
@@ -96,8 +98,8 @@ pub(super) enum Encoder {
 }
 
 impl Encoder {
-    /// The compressor for a level of RocksDB's: up to 0 the fast one accelerated by its negative, above 0 the slower
-    /// one. `None` if the library has no memory.
+    /// The compressor for a level of RocksDB's: up to 0 the fast one accelerated by its negative,
+    /// above 0 the slower one. `None` if the library has no memory.
     pub(super) fn new(level: i32, dictionary: &[u8]) -> Option<Self> {
         let dictionary = last_64_kib(dictionary).to_vec();
         if level > 0 {
@@ -110,19 +112,22 @@ impl Encoder {
         Some(Self::Fast { acceleration: acceleration.clamp(1, MAX_ACCELERATION), dictionary })
     }
 
-    /// Compresses `source` into `output` and returns how many bytes that made, or `None` if they do not fit.
+    /// Compresses `source` into `output` and returns how many bytes that made, or `None` if they do
+    /// not fit.
     pub(super) fn compress(&mut self, source: &[u8], output: &mut [u8]) -> Option<usize> {
         let (length, capacity) = (c_length(source)?, c_length(output)?);
         let (input, target) = (source.as_ptr().cast(), output.as_mut_ptr().cast());
         let written = match self {
             Self::Fast { acceleration, dictionary: None } => {
-                // SAFETY: pointers and lengths are those of `source` and `output`, which do not overlap.
+                // SAFETY: pointers and lengths are those of `source` and `output`, which do not
+                // overlap.
                 unsafe { LZ4_compress_fast(input, target, length, capacity, *acceleration) }
             }
             Self::Fast { acceleration, dictionary: Some(dictionary) } => {
                 let working = dictionary.working.0.as_ptr();
-                // SAFETY: both streams came from the library and live; the prepared one's dictionary bytes stay where
-                // they are in a vector that is not touched again. Pointers and lengths are those of the slices.
+                // SAFETY: both streams came from the library and live; the prepared one's
+                // dictionary bytes stay where they are in a vector that is not touched again.
+                // Pointers and lengths are those of the slices.
                 unsafe {
                     LZ4_resetStream_fast(working);
                     LZ4_attach_dictionary(working, dictionary.prepared.0.as_ptr());
@@ -138,8 +143,9 @@ impl Encoder {
             }
             Self::High { level, dictionary, stream } => {
                 let stream = stream.0.as_ptr();
-                // SAFETY: the stream came from the library and lives, the dictionary outlives the call, and pointers
-                // and lengths are those of the slices. A stream left dirty by a failure is made whole by the reset.
+                // SAFETY: the stream came from the library and lives, the dictionary outlives the
+                // call, and pointers and lengths are those of the slices. A stream left dirty by a
+                // failure is made whole by the reset.
                 unsafe {
                     LZ4_resetStreamHC_fast(stream, *level);
                     if !dictionary.is_empty() {
@@ -199,13 +205,15 @@ pub(super) struct FastDictionary {
 impl FastDictionary {
     fn new(bytes: Vec<u8>) -> Option<Self> {
         let (working, prepared) = (FastStream::new()?, FastStream::new()?);
-        // SAFETY: the stream lives, and so do the bytes: they are kept beside it, unmoved on the heap.
+        // SAFETY: the stream lives, and so do the bytes: they are kept beside it, unmoved on the
+        // heap.
         unsafe { LZ4_loadDict(prepared.0.as_ptr(), bytes.as_ptr().cast(), c_length(&bytes)?) };
         Some(Self { working, prepared, _bytes: bytes })
     }
 }
 
-// SAFETY: a stream is plain memory that belongs to its owner alone; the library keeps nothing per thread.
+// SAFETY: a stream is plain memory that belongs to its owner alone; the library keeps nothing per
+// thread.
 unsafe impl Send for FastStream {}
 // SAFETY: as for the fast stream.
 unsafe impl Send for HighStream {}

@@ -1,9 +1,10 @@
 //! Block compression: types, their names, and the framing of compressed bytes.
 //!
-//! A block's compression type stands in its trailer, outside the compressed bytes. In RocksDB's compress format 2,
-//! which every supported table uses, the compressed bytes begin with the uncompressed length as a varint; Snappy has
-//! that length in its own format and nothing is added. Blob values are compressed the same way. A table may hold one
-//! dictionary for its data blocks; LZ4, zlib and ZSTD use it, the others ignore it. Source: `util/compression.h`,
+//! A block's compression type stands in its trailer, outside the compressed bytes. In RocksDB's
+//! compress format 2, which every supported table uses, the compressed bytes begin with the
+//! uncompressed length as a varint; Snappy has that length in its own format and nothing is added.
+//! Blob values are compressed the same way. A table may hold one dictionary for its data blocks;
+//! LZ4, zlib and ZSTD use it, the others ignore it. Source: `util/compression.h`,
 //! `util/compression.cc`, `include/rocksdb/compression_type.h`.
 
 mod compressor;
@@ -18,11 +19,12 @@ use crate::{Error, Result};
 pub use compressor::{Compressor, CompressorOptions, DEFAULT_LEVEL, train_dictionary};
 pub use decompressor::{DecompressionDictionary, Decompressor};
 
-/// The longest block, in bytes, that is ever compressed, and so the longest that is believed to come out of one.
+/// The longest block, in bytes, that is ever compressed, and so the longest that is believed to
+/// come out of one.
 pub const MAX_UNCOMPRESSED_LENGTH: usize = i32::MAX as usize;
 
-/// What stands in OPTIONS files for "no compression type of its own", where an option has a fallback. It is no type of
-/// a block.
+/// What stands in OPTIONS files for "no compression type of its own", where an option has a
+/// fallback. It is no type of a block.
 pub const DISABLED_OPTION_NAME: &str = "kDisableCompressionOption";
 
 /// How a block is compressed. The numbers are those of block trailers and version edits.
@@ -44,7 +46,8 @@ pub enum Compression {
     Xpress,
     /// One frame of Zstandard.
     Zstd,
-    /// Zstandard again, under the number that it had before its format was final. Read, never written.
+    /// Zstandard again, under the number that it had before its format was final. Read, never
+    /// written.
     ZstdNotFinal,
     /// A compression manager of the user's, 0x80 to 0xfe. Known by name only.
     Custom(u8),
@@ -179,8 +182,8 @@ impl<'a> CompressedBlock<'a> {
     /// Reads the framing of `bytes`, a block or a blob value without its trailer.
     ///
     /// # Errors
-    /// Corruption, where the claimed length is above [`MAX_UNCOMPRESSED_LENGTH`] or cannot come out of so few bytes;
-    /// unsupported, for a type that is not readable here.
+    /// Corruption, where the claimed length is above [`MAX_UNCOMPRESSED_LENGTH`] or cannot come out
+    /// of so few bytes; unsupported, for a type that is not readable here.
     #[inline]
     pub fn parse(compression: Compression, bytes: &'a [u8]) -> Result<Self> {
         let (claimed, payload) = match compression {
@@ -219,9 +222,9 @@ const WHAT: &str = "compressed block";
 
 /// The most bytes that `payload` can decompress to.
 ///
-/// Snappy's densest element makes 64 bytes of 3. An LZ4 length byte stands for at most 255 bytes. Deflate's densest
-/// symbol makes 258 bytes of 2 bits. A Zstandard frame of known size says it again in its header; a block of it makes
-/// at most 128 KiB of 4 bytes. bzip2 has no useful bound.
+/// Snappy's densest element makes 64 bytes of 3. An LZ4 length byte stands for at most 255 bytes.
+/// Deflate's densest symbol makes 258 bytes of 2 bits. A Zstandard frame of known size says it
+/// again in its header; a block of it makes at most 128 KiB of 4 bytes. bzip2 has no useful bound.
 fn highest_length(compression: Compression, payload: &[u8]) -> u64 {
     let length = payload.len() as u64;
     let most = match compression {

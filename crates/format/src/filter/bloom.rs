@@ -1,9 +1,9 @@
-//! FastLocalBloom: a Bloom filter whose probes for a key all lie in one cache line, of tables from `format_version` 5
-//! on.
+//! FastLocalBloom: a Bloom filter whose probes for a key all lie in one cache line, of tables from
+//! `format_version` 5 on.
 //!
-//! The lower half of a key's hash chooses the line. The upper half is multiplied by the golden ratio before each probe
-//! but the first, and its top nine bits are the bit in the line. Source: `util/bloom_impl.h`,
-//! `table/block_based/filter_policy.cc`.
+//! The lower half of a key's hash chooses the line. The upper half is multiplied by the golden
+//! ratio before each probe but the first, and its top nine bits are the bit in the line. Source:
+//! `util/bloom_impl.h`, `table/block_based/filter_policy.cc`.
 
 use crate::hash::{fast_range32, hash64};
 
@@ -24,7 +24,8 @@ pub(super) struct FastLocalBloom {
 }
 
 impl FastLocalBloom {
-    /// The filter of `length` bytes of lines whose third byte of metadata is `probes`, if its meaning is known.
+    /// The filter of `length` bytes of lines whose third byte of metadata is `probes`, if its
+    /// meaning is known.
     pub(super) fn new(length: usize, probes: u8) -> Option<Self> {
         let lines = u32::try_from(length / LINE).ok().filter(|&lines| lines > 0)?;
         (1..=30).contains(&probes).then_some(Self { lines, probes: probes.into() })
@@ -37,22 +38,10 @@ impl FastLocalBloom {
         block.get(start..)?.first_chunk()
     }
 
+    /// Makes every probe, without a branch on the outcome of one: a processor that cannot guess the
+    /// outcome loses more time than the probes take, and it goes on to the next key meanwhile.
     #[inline]
     pub(super) fn may_contain(&self, block: &[u8], hash: u64) -> bool {
-        let Some(line) = self.line(block, hash) else { return true };
-        let mut state = (hash >> 32) as u32;
-        for _ in 0..self.probes {
-            if !probe(line, state) {
-                return false;
-            }
-            state = state.wrapping_mul(GOLDEN_RATIO);
-        }
-        true
-    }
-
-    /// The same in a form that the processor runs ahead of: nothing waits for the outcome of a probe.
-    #[inline]
-    pub(super) fn may_contain_without_branches(&self, block: &[u8], hash: u64) -> bool {
         let Some(line) = self.line(block, hash) else { return true };
         let mut state = (hash >> 32) as u32;
         let mut found = true;
@@ -84,10 +73,11 @@ fn probes_for(millibits_per_key: u32) -> u32 {
     }
 }
 
-/// Builds a FastLocalBloom filter block from the keys of a table or partition, added in their order.
+/// Builds a FastLocalBloom filter block from the keys of a table or partition, added in their
+/// order.
 ///
-/// The bytes are those that RocksDB makes of the same keys with `optimize_filters_for_memory` off. Memory: eight bytes
-/// for each key until the filter is finished.
+/// The bytes are those that RocksDB makes of the same keys with `optimize_filters_for_memory` off.
+/// Memory: eight bytes for each key until the filter is finished.
 #[derive(Debug, Clone)]
 pub struct BloomBuilder {
     millibits_per_key: u32,
@@ -101,8 +91,8 @@ impl BloomBuilder {
         Self { millibits_per_key, hashes: Vec::new(), last_prefix: None }
     }
 
-    /// Adds a key, or the prefix of one if only prefixes are filtered. A repetition of what was added just before is
-    /// not counted.
+    /// Adds a key, or the prefix of one if only prefixes are filtered. A repetition of what was
+    /// added just before is not counted.
     pub fn add(&mut self, key: &[u8]) {
         let hash = hash64(key);
         if self.hashes.last() != Some(&hash) {
@@ -110,7 +100,8 @@ impl BloomBuilder {
         }
     }
 
-    /// Adds a key and its prefix, where both are filtered. Repetitions of the key or prefix before are not counted.
+    /// Adds a key and its prefix, where both are filtered. Repetitions of the key or prefix before
+    /// are not counted.
     pub fn add_with_prefix(&mut self, key: &[u8], prefix: &[u8]) {
         let (key, prefix) = (hash64(key), hash64(prefix));
         let (last_key, last_prefix) = (self.hashes.last().copied(), self.last_prefix);

@@ -1,8 +1,8 @@
-//! The Bloom filter of tables below `format_version` 5: a 32-bit hash whose remainder chooses a cache line, and probes
-//! that step through the line by the hash rotated.
+//! The Bloom filter of tables below `format_version` 5: a 32-bit hash whose remainder chooses a
+//! cache line, and probes that step through the line by the hash rotated.
 //!
-//! The length of a line is that of the machine that wrote the filter, a power of two. Source: `util/bloom_impl.h`,
-//! `table/block_based/filter_policy.cc`.
+//! The length of a line is that of the machine that wrote the filter, a power of two. Source:
+//! `util/bloom_impl.h`, `table/block_based/filter_policy.cc`.
 
 use crate::hash::legacy_bloom_hash;
 

@@ -4,16 +4,17 @@
 //!
 //! ```text
 //! first byte   structure                then
-//! -1           FastLocalBloom           0, probes (lower 5 bits; upper 3 zero: lines of 64 bytes), 0, 0
+//! -1           FastLocalBloom           0, probes (5 bits; the 3 above are zero), 0, 0
 //! -2           Ribbon, 128 bits wide    seed, number of blocks in 24 bits, little-endian
 //! 1 to 127     legacy Bloom, that       number of lines in 32 bits, little-endian
 //!              many probes
 //! others       reserved: every key may be there
 //! ```
 //!
-//! A block of five bytes or fewer has no keys at all. Whatever cannot be made sense of answers that a key may be there,
-//! which costs a read and is never wrong; so there is nothing to refuse, and reading a filter cannot fail. The partitions
-//! of a partitioned filter are filter blocks of their own. Source: `table/block_based/filter_policy.cc`.
+//! A block of five bytes or fewer has no keys at all. Whatever cannot be made sense of answers that
+//! a key may be there, which costs a read and is never wrong; so there is nothing to refuse, and
+//! reading a filter cannot fail. The partitions of a partitioned filter are filter blocks of their
+//! own. Source: `table/block_based/filter_policy.cc`.
 
 mod bloom;
 mod legacy_bloom;
@@ -53,7 +54,8 @@ impl<'a> FilterKey<'a> {
     }
 }
 
-/// Which structure a filter block is and its parameters, without the block: what to keep beside a cached block.
+/// Which structure a filter block is and its parameters, without the block: what to keep beside a
+/// cached block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FilterLayout(Layout);
 
@@ -131,13 +133,16 @@ impl<'a> FilterReader<'a> {
         }
     }
 
-    /// Asks for several keys at once and calls `answer` with each key's place in `keys` and whether it may be there.
+    /// Asks for several keys at once and calls `answer` with each key's place in `keys` and whether
+    /// it may be there.
     ///
-    /// The probes of one key do not wait for those of another, so that their cache misses overlap.
+    /// In a Bloom filter the probes of one key do not wait for those of another, so that their
+    /// cache misses overlap.
+    #[inline]
     pub fn may_contain_each(&self, keys: &[FilterKey<'_>], mut answer: impl FnMut(usize, bool)) {
         if let Layout::FastLocalBloom(bloom) = &self.layout.0 {
             for (place, key) in keys.iter().enumerate() {
-                answer(place, bloom.may_contain_without_branches(self.block, key.hash));
+                answer(place, bloom.may_contain(self.block, key.hash));
             }
             return;
         }

@@ -8,7 +8,8 @@ use crate::{Error, Result};
 
 use super::bloom::BloomBuilder;
 
-/// The name under which the metaindex has the filters of every built-in policy, so that each reads the others'.
+/// The name under which the metaindex has the filters of every built-in policy, so that each reads
+/// the others'.
 pub const COMPATIBILITY_NAME: &str = "rocksdb.BuiltinBloomFilter";
 
 /// The kinds of built-in policies.
@@ -16,8 +17,8 @@ pub const COMPATIBILITY_NAME: &str = "rocksdb.BuiltinBloomFilter";
 pub enum FilterKind {
     /// Bloom filters.
     Bloom,
-    /// Ribbon filters with the false-positive rate that a Bloom filter of these bits has; Bloom filters on the levels
-    /// before `bloom_before_level`, where a flush is level -1.
+    /// Ribbon filters with the false-positive rate that a Bloom filter of these bits has; Bloom
+    /// filters on the levels before `bloom_before_level`, where a flush is level -1.
     Ribbon {
         /// The first level with Ribbon filters.
         bloom_before_level: i32,
@@ -36,8 +37,8 @@ pub struct FilterPolicy {
 }
 
 impl FilterPolicy {
-    /// Bloom filters of so many bits for each key. Below half a bit there is no filter, below one it is one, above 100
-    /// (and for what is no number) it is 100, as in RocksDB.
+    /// Bloom filters of so many bits for each key. Below half a bit there is no filter, below one
+    /// it is one, above 100 (and for what is no number) it is 100, as in RocksDB.
     pub fn bloom(bits_per_key: f64) -> Self {
         Self { kind: FilterKind::Bloom, millibits_per_key: millibits(bits_per_key) }
     }
@@ -48,9 +49,10 @@ impl FilterPolicy {
         Self { kind, millibits_per_key: millibits(bits_per_key) }
     }
 
-    /// The policy of an option string, `None` for `nullptr` or nothing: `bloomfilter:10:false`, `ribbonfilter:10:-1`,
-    /// `{id=ribbonfilter:10;bloom_before_level=2;}`, `rocksdb.BuiltinBloomFilter`; `rocksdb.BloomFilter` and
-    /// `rocksdb.RibbonFilter` are other names.
+    /// The policy of an option string, `None` for `nullptr` or nothing: `bloomfilter:10:false`,
+    /// `ribbonfilter:10:-1`, `{id=ribbonfilter:10;bloom_before_level=2;}`,
+    /// `rocksdb.BuiltinBloomFilter`; `rocksdb.BloomFilter` and `rocksdb.RibbonFilter` are other
+    /// names.
     ///
     /// # Errors
     /// Unsupported, for policies that are not built in and strings of another form.
@@ -125,8 +127,8 @@ impl FilterPolicy {
         self.millibits_per_key
     }
 
-    /// A builder of Bloom filter blocks, or `None` where the policy writes none. RocksDB reads them under a Ribbon
-    /// policy as well.
+    /// A builder of Bloom filter blocks, or `None` where the policy writes none. RocksDB reads them
+    /// under a Ribbon policy as well.
     pub fn bloom_builder(&self) -> Option<BloomBuilder> {
         (self.millibits_per_key > 0).then(|| BloomBuilder::new(self.millibits_per_key))
     }

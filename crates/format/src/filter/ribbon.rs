@@ -1,9 +1,10 @@
 //! The Ribbon filter: the solution of a system of linear equations over bits, one for each key.
 //!
-//! A key's hash gives it a place to start at among the slots, 128 coefficients for the slots from there on, and an
-//! expected result. Each column of the solution, combined by the coefficients, has to give its bit of the result. The
-//! columns of 128 slots stand side by side as a block of 128-bit segments; the first blocks may have one column fewer
-//! than the rest. Source: `util/ribbon_impl.h`, `util/ribbon_alg.h`; Dillinger and Walzer, "Ribbon filter: practically
+//! A key's hash gives it a place to start at among the slots, 128 coefficients for the slots from
+//! there on, and an expected result. Each column of the solution, combined by the coefficients, has
+//! to give its bit of the result. The columns of 128 slots stand side by side as a block of 128-bit
+//! segments; the first blocks may have one column fewer than the rest. Source:
+//! `util/ribbon_impl.h`, `util/ribbon_alg.h`; Dillinger and Walzer, "Ribbon filter: practically
 //! smaller than Bloom and Xor".
 
 use crate::hash::fast_range64;
@@ -34,7 +35,8 @@ pub(super) struct Ribbon {
 }
 
 impl Ribbon {
-    /// The filter of `length` bytes of segments in so many blocks, found with that seed, if it can be one.
+    /// The filter of `length` bytes of segments in so many blocks, found with that seed, if it can
+    /// be one.
     pub(super) fn new(length: usize, seed: u8, blocks: u32) -> Option<Self> {
         if blocks < 2 {
             return None;

@@ -1,20 +1,21 @@
 //! The footer: the last bytes of a table, from which everything else in it is found.
 //!
 //! ```text
-//! format_version 2-5                          format_version 6 and later
-//!   0  checksum type, one byte                  0  checksum type, one byte
-//!   1  metaindex handle, two varints            1  extended magic number 3e 00 7a 00
-//!      index handle, two varints                5  checksum of the footer with these four bytes zero
-//!      zeros up to 41                           9  base context checksum
-//!                                              13  length of the metaindex, which ends where the footer begins
-//!                                              17  zeros; the last eight are checked
-//!  41  format version, four bytes              41  format version, four bytes
-//!  45  magic number, eight bytes               45  magic number, eight bytes
+//! format_version 2-5                        format_version 6 and later
+//!   0  checksum type, one byte                0  checksum type, one byte
+//!   1  metaindex handle, two varints          1  extended magic number 3e 00 7a 00
+//!      index handle, two varints              5  checksum of the footer, with zeros here
+//!      zeros up to 41                         9  base context checksum
+//!                                            13  length of the metaindex before the footer
+//!                                            17  zeros; the last eight are checked
+//!  41  format version, four bytes            41  format version, four bytes
+//!  45  magic number, eight bytes             45  magic number, eight bytes
 //! ```
 //!
-//! Numbers are little-endian. From version 6 on the index is found through the metaindex, and the footer's checksum is
-//! of the table's checksum type and includes the footer's place, as those of blocks do. Version 0 has no first byte and
-//! no version, and magic numbers of its own. Source: `table/format.cc`.
+//! Numbers are little-endian. From version 6 on the index is found through the metaindex, and the
+//! footer's checksum is of the table's checksum type and includes the footer's place, as those of
+//! blocks do. Version 0 has no first byte and no version, and magic numbers of its own. Source:
+//! `table/format.cc`.
 
 use crate::checksum::{ChecksumType, context_modifier};
 use crate::varint::{Reader, put_varint64};
@@ -91,7 +92,8 @@ pub struct Footer {
     pub format_version: u32,
     /// How blocks, and from version 6 on the footer, are protected.
     pub checksum_type: ChecksumType,
-    /// A random number that belongs to this file and goes into all its checksums; zero below version 6, and only there.
+    /// A random number that belongs to this file and goes into all its checksums; zero below
+    /// version 6, and only there.
     pub base_context: u32,
     /// The metaindex block.
     pub metaindex: BlockHandle,
@@ -100,13 +102,13 @@ pub struct Footer {
 }
 
 impl Footer {
-    /// Reads the footer at the end of `tail`, the last bytes of a file, which begin at `tail_offset` of it. At least
-    /// [`FOOTER_LENGTH`] bytes are needed of a file that has them.
+    /// Reads the footer at the end of `tail`, the last bytes of a file, which begin at
+    /// `tail_offset` of it. At least [`FOOTER_LENGTH`] bytes are needed of a file that has them.
     ///
     /// # Errors
-    /// Unsupported, for plain and cuckoo tables and format versions that are not read; corruption, for anything that is
-    /// not a table, a checksum that does not match or blocks that are empty or lie outside the file. Offsets in errors count from
-    /// the footer's first byte.
+    /// Unsupported, for plain and cuckoo tables and format versions that are not read; corruption,
+    /// for anything that is not a table, a checksum that does not match or blocks that are empty or
+    /// lie outside the file. Offsets in errors count from the footer's first byte.
     pub fn decode(tail: &[u8], tail_offset: u64) -> Result<Self> {
         let magic = match tail.last_chunk::<8>() {
             Some(bytes) => u64::from_le_bytes(*bytes),
@@ -149,7 +151,8 @@ impl Footer {
             }
         };
         for handle in [Some(decoded.metaindex), decoded.index].into_iter().flatten() {
-            // No block is empty. An empty one here is the extended magic number under a damaged version.
+            // No block is empty. An empty one here is the extended magic number under a damaged
+            // version.
             if handle.end() > offset || handle.size == 0 {
                 let found = format!("{} bytes at {}", handle.size, handle.offset);
                 return Err(Error::corruption("footer", 1, "blocks before the footer", found));
@@ -201,12 +204,13 @@ impl Footer {
 
     /// The bytes of the footer at `offset` of its file.
     ///
-    /// From version 6 on the metaindex has to end, trailer included, at `offset`, and the index is to be in it.
+    /// From version 6 on the metaindex has to end, trailer included, at `offset`, and the index is
+    /// to be in it.
     ///
     /// # Errors
-    /// Unsupported, for a format version that is not written or a metaindex of 4 GiB; corruption, for a footer without
-    /// the index handle or base context checksum that its version needs, with one that it cannot have, or with a
-    /// metaindex elsewhere.
+    /// Unsupported, for a format version that is not written or a metaindex of 4 GiB; corruption,
+    /// for a footer without the index handle or base context checksum that its version needs, with
+    /// one that it cannot have, or with a metaindex elsewhere.
     pub fn encode(&self, offset: u64) -> Result<[u8; FOOTER_LENGTH]> {
         let version = self.format_version;
         if !(MIN_FORMAT_VERSION..=MAX_FORMAT_VERSION).contains(&version) {

@@ -1,7 +1,8 @@
 //! The meta blocks: what the names in a table's metaindex mean.
 //!
 //! The metaindex maps names, sorted by bytes, to block handles. Source: `table/meta_blocks.cc`,
-//! `table/block_based/block_based_table_reader.cc`, `table/block_based/block_based_table_factory.cc`.
+//! `table/block_based/block_based_table_reader.cc`,
+//! `table/block_based/block_based_table_factory.cc`.
 
 /// The name of the properties block.
 pub const PROPERTIES: &str = "rocksdb.properties";
@@ -17,7 +18,8 @@ pub const HASH_INDEX_PREFIXES: &str = "rocksdb.hashindex.prefixes";
 pub const HASH_INDEX_METADATA: &str = "rocksdb.hashindex.metadata";
 /// What the name of a full filter begins with; the policy's compatibility name follows.
 pub const FULL_FILTER_PREFIX: &str = "fullfilter.";
-/// What the name of a partitioned filter's index begins with; the policy's compatibility name follows.
+/// What the name of a partitioned filter's index begins with; the policy's compatibility name
+/// follows.
 pub const PARTITIONED_FILTER_PREFIX: &str = "partitionedfilter.";
 /// What the name of a filter per data block begins with, which nothing reads any more.
 pub const OBSOLETE_FILTER_PREFIX: &str = "filter.";
@@ -35,7 +37,8 @@ pub enum MetaBlock<'a> {
     RangeDeletions,
     /// The dictionary of the data blocks, as raw bytes.
     CompressionDictionary,
-    /// The prefixes of a hash index, one behind the other. Reading the table without it is always right.
+    /// The prefixes of a hash index, one behind the other. Reading the table without it is always
+    /// right.
     HashIndexPrefixes,
     /// For each of these prefixes its length, first block and number of blocks.
     HashIndexMetadata,

@@ -1,11 +1,13 @@
 //! The parts of a block-based table (SST) that are not data or index blocks.
 //!
 //! ```text
-//! data blocks | filter | index | compression dictionary | range deletions | properties | metaindex | footer
+//! data blocks | filter | index | compression dictionary | range deletions | properties
+//!             | metaindex | footer
 //! ```
 //!
-//! Each block is followed by a [trailer](trailer). The metaindex names the [meta blocks](meta), the footer finds the
-//! metaindex. A reader needs the footer and the metaindex for the places of the rest, and does not rely on their order.
+//! Each block is followed by a [trailer](trailer). The metaindex names the [meta blocks](meta), the
+//! footer finds the metaindex. A reader needs the footer and the metaindex for the places of the
+//! rest, and does not rely on their order.
 
 pub mod footer;
 pub mod meta;

@@ -1,14 +1,16 @@
 //! The properties of a table: what the properties block holds, as names and values sorted by name.
 //!
-//! Numbers are varints, names are bytes, the index type is a fixed 32-bit number and the filtering flags are the
-//! characters `1` and `0`. Properties without a place of their own here, the user's among them, are kept as they are.
-//! RocksDB counts on some of these numbers: the next compaction compares the entries that it reads with
-//! `num_entries - num_range_deletions`. It does not count on `num_data_blocks`, which it leaves zero in tables with a
-//! compression dictionary. Source: `table/table_properties.cc`, `table/meta_blocks.cc`,
+//! Numbers are varints, names are bytes, the index type is a fixed 32-bit number and the filtering
+//! flags are the characters `1` and `0`. Properties without a place of their own here, the user's
+//! among them, are kept as they are. RocksDB counts on some of these numbers: the next compaction
+//! compares the entries that it reads with `num_entries - num_range_deletions`. It does not count
+//! on `num_data_blocks`, which it leaves zero in tables with a compression dictionary. Source:
+//! `table/table_properties.cc`, `table/meta_blocks.cc`,
 //! `table/block_based/block_based_table_factory.cc`.
 //!
-//! A table that was made to be ingested holds a global sequence number that ingestion may have overwritten in place:
-//! the checksum of its properties block is that of the block with the number zero.
+//! A table that was made to be ingested holds a global sequence number that ingestion may have
+//! overwritten in place: the checksum of its properties block is that of the block with the number
+//! zero.
 
 use std::collections::BTreeMap;
 
@@ -84,7 +86,8 @@ pub struct Properties {
     pub index_key_is_user_key: bool,
     /// Whether index values are delta-encoded.
     pub index_value_is_delta_encoded: bool,
-    /// Whether the writer read through a user-defined index; the ordinary one is complete all the same.
+    /// Whether the writer read through a user-defined index; the ordinary one is complete all the
+    /// same.
     pub user_defined_index_is_primary: bool,
     /// The size of the filter, partitions included.
     pub filter_size: u64,
@@ -132,7 +135,8 @@ pub struct Properties {
     pub tail_start_offset: u64,
     /// False where keys were stripped of their timestamps.
     pub user_defined_timestamps_persisted: bool,
-    /// The highest sequence number of any key, unless the table is empty or the writer did not note it.
+    /// The highest sequence number of any key, unless the table is empty or the writer did not note
+    /// it.
     pub largest_sequence: Option<u64>,
     /// The lowest sequence number of any key, as above.
     pub smallest_sequence: Option<u64>,
@@ -249,8 +253,8 @@ impl Properties {
     /// The properties of the entries of a properties block, in their order.
     ///
     /// # Errors
-    /// Corruption, for names that do not ascend or a value that is not of its property's kind; unsupported, for an
-    /// index type that is not known.
+    /// Corruption, for names that do not ascend or a value that is not of its property's kind;
+    /// unsupported, for an index type that is not known.
     pub fn from_entries<Name, Value>(
         entries: impl IntoIterator<Item = (Name, Value)>,
     ) -> Result<Self>
@@ -274,7 +278,8 @@ impl Properties {
     /// Takes one entry of a properties block.
     ///
     /// # Errors
-    /// Corruption, for a value that is not of its property's kind; unsupported, for an index type that is not known.
+    /// Corruption, for a value that is not of its property's kind; unsupported, for an index type
+    /// that is not known.
     pub fn insert(&mut self, name: &[u8], value: &[u8]) -> Result<()> {
         let text = str::from_utf8(name).unwrap_or_default();
         if let Some(property) = NUMBERS.iter().find(|property| property.name == text) {
@@ -302,7 +307,8 @@ impl Properties {
         Ok(())
     }
 
-    /// The entries of the properties block, sorted by name. What RocksDB leaves out when it says nothing is left out.
+    /// The entries of the properties block, sorted by name. What RocksDB leaves out when it says
+    /// nothing is left out.
     pub fn to_entries(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
         let mut entries = self.user_collected.clone();
         let mut put = |name: &str, value: Vec<u8>| {
@@ -341,8 +347,8 @@ impl Properties {
     /// Refuses by name what a reader here cannot do right.
     ///
     /// # Errors
-    /// Unsupported, for keys that were stripped of their timestamps and for blob records inside the table; corruption,
-    /// where the index type is missing.
+    /// Unsupported, for keys that were stripped of their timestamps and for blob records inside the
+    /// table; corruption, where the index type is missing.
     pub fn check_supported(&self) -> Result<()> {
         if !self.user_defined_timestamps_persisted {
             return Err(Error::unsupported("user-defined timestamps"));
@@ -356,12 +362,14 @@ impl Properties {
         Ok(())
     }
 
-    /// The compression types that blocks of this table may have, besides none, for a table whose footer says
-    /// `format_version`. Below version 7 the property is the name of one type; from there on it is the name of the
-    /// compression manager and the numbers of the types in hex: `BuiltinV2;0407;`.
+    /// The compression types that blocks of this table may have, besides none, for a table whose
+    /// footer says `format_version`. Below version 7 the property is the name of one type; from
+    /// there on it is the name of the compression manager and the numbers of the types in hex:
+    /// `BuiltinV2;0407;`.
     ///
     /// # Errors
-    /// Corruption, for a property of another form; unsupported, for a compression manager of the user's.
+    /// Corruption, for a property of another form; unsupported, for a compression manager of the
+    /// user's.
     pub fn compressions(&self, format_version: u32) -> Result<Vec<Compression>> {
         let expected = "compression types";
         let name = "rocksdb.compression".as_bytes();
@@ -398,8 +406,9 @@ impl Properties {
             .collect()
     }
 
-    /// The compression property of a table of `format_version` that was written with `configured` and holds blocks of
-    /// the types in `used`. A table below version 7 can name only one, and names ZSTD if it is there.
+    /// The compression property of a table of `format_version` that was written with `configured`
+    /// and holds blocks of the types in `used`. A table below version 7 can name only one, and
+    /// names ZSTD if it is there.
     pub fn compression_property(
         format_version: u32,
         configured: Compression,

@@ -18,11 +18,12 @@ pub struct BlockChecksum {
 }
 
 impl BlockChecksum {
-    /// Splits `bytes`, a block at `offset` of its file with its trailer behind it, into the block and its compression
-    /// type byte, after a check of the checksum.
+    /// Splits `bytes`, a block at `offset` of its file with its trailer behind it, into the block
+    /// and its compression type byte, after a check of the checksum.
     ///
     /// # Errors
-    /// Corruption, for a checksum that does not match or fewer bytes than a trailer. Offsets count from the block.
+    /// Corruption, for a checksum that does not match or fewer bytes than a trailer. Offsets count
+    /// from the block.
     #[inline]
     pub fn verify<'a>(&self, offset: u64, bytes: &'a [u8]) -> Result<(&'a [u8], u8)> {
         let (block, compression) = Self::split(bytes)?;

@@ -1,10 +1,11 @@
-//! The unique id of a table: made of the database's identity, the session and the file number that the table was
-//! written under, it stays the same wherever the file goes.
+//! The unique id of a table: made of the database's identity, the session and the file number that
+//! the table was written under, it stays the same wherever the file goes.
 //!
-//! The internal form holds the lower half of the session id, then a hash of database and the upper half with the file
-//! number over it, then more of that hash. The MANIFEST has its first 128 bits, and RocksDB compares them with those of
-//! the table's properties when it opens the table. The external form is what users see: the first 128 bits hashed so
-//! that every part of it is evenly spread. Source: `table/unique_id.cc`, `table/unique_id_impl.h`.
+//! The internal form holds the lower half of the session id, then a hash of database and the upper
+//! half with the file number over it, then more of that hash. The MANIFEST has its first 128 bits,
+//! and RocksDB compares them with those of the table's properties when it opens the table. The
+//! external form is what users see: the first 128 bits hashed so that every part of it is evenly
+//! spread. Source: `table/unique_id.cc`, `table/unique_id_impl.h`.
 
 use std::fmt;
 
@@ -30,8 +31,8 @@ impl UniqueId {
     /// The id of the table that was file `file_number` of that database in that session.
     ///
     /// # Errors
-    /// Corruption, for an empty database id, a file number of zero or what is no session id: such a table has no id of
-    /// its own. See [`UniqueId::forced`].
+    /// Corruption, for an empty database id, a file number of zero or what is no session id: such a
+    /// table has no id of its own. See [`UniqueId::forced`].
     pub fn new(db_id: &[u8], session_id: &[u8], file_number: u64) -> Result<Self> {
         const WHAT: &str = "table unique id";
         if db_id.is_empty() {
@@ -43,7 +44,8 @@ impl UniqueId {
         Ok(Self::of_session(db_id, decode_session_id(session_id)?, file_number))
     }
 
-    /// The same for whatever the properties of a table say: what RocksDB compares with the MANIFEST.
+    /// The same for whatever the properties of a table say: what RocksDB compares with the
+    /// MANIFEST.
     pub fn forced(db_id: &[u8], session_id: &[u8], file_number: u64) -> Self {
         let session = decode_session_id(session_id).unwrap_or_else(|_| {
             let hash = xxh3_128(session_id);
@@ -69,7 +71,8 @@ impl UniqueId {
         pair_bytes(self.words())
     }
 
-    /// The 192 bits of the external form, in which users get it; its first 16 bytes are the shorter external form.
+    /// The 192 bits of the external form, in which users get it; its first 16 bytes are the shorter
+    /// external form.
     pub fn external_bytes(&self) -> [u8; 24] {
         let [first, second, third] = self.words;
         let [low_offset, high_offset] = ZERO_OFFSETS;
@@ -99,7 +102,8 @@ fn pair_bytes([first, second]: [u64; 2]) -> [u8; 16] {
     (u128::from(second) << 64 | u128::from(first)).to_le_bytes()
 }
 
-/// The session id of random bits: 20 characters of `0-9A-Z`. All of `lower` is kept, and of `upper` the lower 39 bits.
+/// The session id of random bits: 20 characters of `0-9A-Z`. All of `lower` is kept, and of `upper`
+/// the lower 39 bits.
 ///
 /// `lower` has to be other than zero, so that no unique id is zero; a zero is taken for a one.
 pub fn encode_session_id(upper: u64, lower: u64) -> String {

@@ -1,7 +1,8 @@
-//! Tables that RocksDB 11.8 wrote, and just enough of a reader to take them apart without the code under test.
+//! Tables that RocksDB 11.8 wrote, and just enough of a reader to take them apart without the code
+//! under test.
 //!
-//! Each table is one column family of one database, named after what is particular in it. It holds `key00000` and
-//! following with [`value`]s, in blocks of about 1,500 bytes.
+//! Each table is one column family of one database, named after what is particular in it. It holds
+//! `key00000` and following with [`value`]s, in blocks of about 1,500 bytes.
 #![expect(dead_code, reason = "each test file uses a part of this")]
 #![expect(clippy::unwrap_used, reason = "a golden table that cannot be read fails its test")]
 
@@ -22,14 +23,14 @@ pub(crate) struct Golden {
 }
 
 macro_rules! golden {
-    ($name:literal, $entries:literal, $format_version:literal, $checksum:literal, $compression:literal) => {
+    ($name:literal, $entries:literal, $version:literal, $checksum:literal, $kind:literal) => {
         Golden {
             name: $name,
             bytes: include_bytes!(concat!("../golden/", $name, ".sst")),
             entries: $entries,
-            format_version: $format_version,
+            format_version: $version,
             checksum: $checksum,
-            compression: $compression,
+            compression: $kind,
         }
     };
 }
@@ -68,7 +69,8 @@ impl Golden {
         if self.format_version < 6 { 0 } else { self.footer_u32(9) }
     }
 
-    /// The name, offset and length of each meta block, the metaindex itself first and without a name.
+    /// The name, offset and length of each meta block, the metaindex itself first and without a
+    /// name.
     pub(crate) fn meta_blocks(&self) -> Vec<(String, usize, usize)> {
         let metaindex = if self.format_version < 6 {
             let footer = &self.bytes[self.footer_offset() + 1..];
@@ -103,8 +105,8 @@ impl Golden {
         entries(block).into_iter().map(|(name, value)| (name, value.to_vec())).collect()
     }
 
-    /// The offset and length of each data block, from the index, whose entries all stand at restarts. `index` is the
-    /// uncompressed index block.
+    /// The offset and length of each data block, from the index, whose entries all stand at
+    /// restarts. `index` is the uncompressed index block.
     pub(crate) fn data_blocks(&self, index: &[u8]) -> Vec<(usize, usize)> {
         let mut rest = &index[..index.len() - 4 - 4 * restarts(index)];
         let mut blocks = Vec::new();

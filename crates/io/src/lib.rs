@@ -13,6 +13,7 @@ pub mod purpose;
 pub mod sim;
 pub mod statistics;
 pub mod storage;
+pub mod stream;
 mod sync;
 pub mod thread;
 

@@ -122,21 +122,11 @@ pub trait ReadFile: Debug + Send + Sync {
 
     /// Reads until `buffer` is full or the file ends, and answers how many bytes came.
     fn read_full_at(&self, buffer: &mut [u8], offset: u64, purpose: Purpose) -> Result<usize> {
-        let mut done = 0;
-        while done < buffer.len() {
-            let resume = resume_at(done, self.mode());
-            let count = self.read_at(&mut buffer[resume..], offset + resume as u64, purpose)?;
-            if resume + count > done {
-                done = resume + count;
-                continue;
-            }
-            if count > 0 && offset + (done as u64) < self.length()? {
-                let source = ErrorKind::UnexpectedEof;
-                return Err(Error::at(Operation::Read, self.path(), offset + done as u64, source));
-            }
-            break;
+        let length = buffer.len();
+        match read_as_far_as_possible(self, buffer, length, offset, purpose) {
+            (count, None) => Ok(count),
+            (_, Some(error)) => Err(error),
         }
-        Ok(done)
     }
 }
 
@@ -183,6 +173,36 @@ pub trait WriteFile: Debug + Send + Sync {
         }
         Ok(())
     }
+}
+
+/// Reads until `enough` bytes came, the file ends or a read fails, and answers how many came before that: maybe more
+/// than enough, up to the whole buffer.
+pub(crate) fn read_as_far_as_possible<F: ReadFile + ?Sized>(
+    file: &F,
+    buffer: &mut [u8],
+    enough: usize,
+    offset: u64,
+    purpose: Purpose,
+) -> (usize, Option<Error>) {
+    let mut done = 0;
+    while done < enough {
+        let resume = resume_at(done, file.mode());
+        match file.read_at(&mut buffer[resume..], offset + resume as u64, purpose) {
+            Ok(count) if resume + count > done => done = resume + count,
+            Ok(0) => break,
+            Ok(_) => return (done, stuck_before_the_end(file, offset + done as u64).err()),
+            Err(error) => return (done, Some(error)),
+        }
+    }
+    (done, None)
+}
+
+/// A direct read that began again at a block brought nothing new: right at the end of the file, an error elsewhere.
+fn stuck_before_the_end<F: ReadFile + ?Sized>(file: &F, offset: u64) -> Result<()> {
+    if offset >= file.length()? {
+        return Ok(());
+    }
+    Err(Error::at(Operation::Read, file.path(), offset, ErrorKind::UnexpectedEof))
 }
 
 /// Where a transfer of which `done` bytes went is taken up again. A direct one that stopped inside a block does that

@@ -1,0 +1,116 @@
+//! The threads that make the calls of streams.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex};
+
+use crate::sync;
+use crate::thread::{self, Thread};
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Threads that take requests in the order they were handed in; several streams share them.
+///
+/// Dropping it finishes what was handed in and joins the threads. Safe to use from any thread.
+pub struct Workers {
+    queue: Arc<Queue>,
+    /// Joined when they are dropped.
+    threads: Vec<Thread>,
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: Mutex<Jobs>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Jobs {
+    waiting: VecDeque<Job>,
+    closed: bool,
+}
+
+impl Workers {
+    /// Starts `count` threads, at least one, which is how many requests are on their way at once. They are called
+    /// `name` and a number.
+    ///
+    /// # Errors
+    /// The system's, where it has no room for another thread.
+    ///
+    /// # Panics
+    /// If `name` holds a NUL byte.
+    pub fn new(name: &str, count: usize) -> io::Result<Self> {
+        let mut workers = Self { queue: Arc::default(), threads: Vec::new() };
+        for number in 0..count.max(1) {
+            let queue = Arc::clone(&workers.queue);
+            workers.threads.push(thread::spawn(&format!("{name}{number}"), move || queue.work())?);
+        }
+        Ok(workers)
+    }
+
+    /// Hands in a job. It must not wait for another job.
+    pub(super) fn submit(&self, job: impl FnOnce() + Send + 'static) {
+        sync::lock(&self.queue.jobs).waiting.push_back(Box::new(job));
+        self.queue.changed.notify_one();
+    }
+}
+
+impl Queue {
+    fn work(&self) {
+        while let Some(job) = self.next() {
+            // The panic hook has reported it and the job's own drop tells whoever waits; the thread goes on.
+            let _ = catch_unwind(AssertUnwindSafe(job));
+        }
+    }
+
+    /// The next job, or `None` when there will be none.
+    fn next(&self) -> Option<Job> {
+        let mut jobs = sync::lock(&self.jobs);
+        loop {
+            if let Some(job) = jobs.waiting.pop_front() {
+                return Some(job);
+            }
+            if jobs.closed {
+                return None;
+            }
+            jobs = sync::wait(&self.changed, jobs);
+        }
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        sync::lock(&self.queue.jobs).closed = true;
+        self.queue.changed.notify_all();
+    }
+}
+
+impl fmt::Debug for Workers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Workers").field("threads", &self.threads).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+    use super::*;
+
+    #[test]
+    fn all_jobs_are_done_before_the_drop_ends_and_a_panic_stops_none() {
+        let done = Arc::new(AtomicU32::new(0));
+        let workers = Workers::new("worker", 2).unwrap();
+        for number in 0..100 {
+            let done = Arc::clone(&done);
+            workers.submit(move || {
+                assert_ne!(number, 50, "on purpose");
+                done.fetch_add(1, Relaxed);
+            });
+        }
+        drop(workers);
+        assert_eq!(done.load(Relaxed), 99);
+    }
+}

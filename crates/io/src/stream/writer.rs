@@ -1,0 +1,398 @@
+//! Writing a new file from front to back.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+
+use super::take_buffers;
+use super::workers::Workers;
+use crate::buffer::{ALIGNMENT, BufferPool, PooledBuffer, align_down};
+use crate::purpose::{IoMode, Purpose};
+use crate::storage::WriteFile;
+use crate::sync;
+use crate::{Error, Operation, Result};
+
+/// How a stream writes.
+#[derive(Debug, Clone, Copy)]
+pub struct WriterOptions {
+    /// How many bytes are collected for one write, rounded up to a multiple of [`ALIGNMENT`]. RocksDB's
+    /// `writable_file_max_buffer_size`.
+    pub buffer_bytes: usize,
+    /// How many full buffers may wait for [`Workers`] to write them. With 0 the caller's thread writes.
+    pub depth: usize,
+    /// Writing back is started whenever this many bytes more were written, buffered; 0 leaves it to the system.
+    pub bytes_per_sync: u64,
+    /// Space is reserved this many bytes at a time; 0 reserves none. What was reserved and not used is given back by
+    /// [`SequentialWriter::close`].
+    pub preallocate_bytes: u64,
+    /// Why the bytes are written.
+    pub purpose: Purpose,
+}
+
+impl WriterOptions {
+    /// 1 MiB at a time by the caller's thread, without reservation and early writeback.
+    pub fn new(purpose: Purpose) -> Self {
+        Self { buffer_bytes: 1 << 20, depth: 0, bytes_per_sync: 0, preallocate_bytes: 0, purpose }
+    }
+}
+
+/// Appends to a new file through aligned buffers of a pool, some of them written behind the caller's back. It serves both
+/// I/O modes.
+///
+/// # Invariants
+/// - Buffers reach the file in order, one at a time.
+/// - Direct writes are whole blocks at block boundaries. The last block is padded with zeros and the file then cut to its
+///   true length; when more is appended, that block is written once more.
+/// - The first failure latches: nothing is written after it, and every later call answers with it.
+///
+/// # Crash
+/// Nothing is durable before [`Self::sync`] has returned; the name never is through this. What was synced stays through
+/// a crash, but in direct mode zeros may stand behind it where the crash came between a padded write and the cut.
+#[derive(Debug)]
+pub struct SequentialWriter {
+    shared: Arc<Shared>,
+    workers: Option<Arc<Workers>>,
+    /// What is collected, to be written at `offset`. `None` until there is something.
+    collected: Option<PooledBuffer>,
+    /// Where the collected bytes begin; aligned in direct mode.
+    offset: u64,
+    /// The length as of the last flush, so that a second one does not write the last block again.
+    flushed: u64,
+    mode: IoMode,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Shared {
+    /// Queues a piece and answers the output if nobody has it.
+    fn queue(&self, piece: Piece) -> Option<Output> {
+        let mut state = sync::lock(&self.state);
+        state.queue.push_back(piece);
+        state.output.take()
+    }
+}
+
+/// Every buffer is in `free`, in `queue`, being written, or the one that collects.
+#[derive(Debug)]
+struct State {
+    free: Vec<PooledBuffer>,
+    queue: VecDeque<Piece>,
+    /// `None` while a drain has it.
+    output: Option<Output>,
+    failure: Option<Error>,
+    /// Whether a drain is inside a call.
+    writing: bool,
+}
+
+/// A buffer on its way to the file.
+#[derive(Debug)]
+struct Piece {
+    buffer: PooledBuffer,
+    offset: u64,
+    /// The length to cut the file to afterwards: the buffer's end is padding.
+    cut_to: Option<u64>,
+}
+
+/// The file, and how far it is reserved and on its way to the device.
+#[derive(Debug)]
+struct Output {
+    file: Box<dyn WriteFile>,
+    options: WriterOptions,
+    reserved: u64,
+    /// False once the disk had no room to reserve.
+    reserving: bool,
+    written_back: u64,
+}
+
+impl Output {
+    fn put(&mut self, piece: &Piece) -> Result<()> {
+        let end = piece.offset + piece.buffer.len() as u64;
+        self.reserve(end)?;
+        self.file.write_all_at(&piece.buffer, piece.offset, self.options.purpose)?;
+        if let Some(length) = piece.cut_to {
+            self.file.truncate(length)?;
+            // Cutting gives back what was reserved behind the end.
+            self.reserved = self.reserved.min(length);
+        }
+        self.start_writeback(end)
+    }
+
+    fn reserve(&mut self, end: u64) -> Result<()> {
+        let step = self.options.preallocate_bytes;
+        while step > 0 && self.reserving && self.reserved < end {
+            match self.file.allocate(self.reserved, step) {
+                Ok(()) => self.reserved += step,
+                // The bytes themselves may still fit.
+                Err(error) if error.is_no_space() => self.reserving = false,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn start_writeback(&mut self, end: u64) -> Result<()> {
+        let step = self.options.bytes_per_sync;
+        // The last page is likely to be written again; starting it now would have the next write wait for it.
+        let end = align_down(end);
+        let waiting = end.saturating_sub(self.written_back);
+        if step == 0 || waiting < step || self.file.mode() == IoMode::Direct {
+            return Ok(());
+        }
+        self.file.start_writeback(self.written_back, waiting)?;
+        self.written_back = end;
+        Ok(())
+    }
+}
+
+impl SequentialWriter {
+    /// Begins to write `file`, which is empty. Without `workers` the depth is 0; it is less than asked where the pool has
+    /// not enough buffers at this moment.
+    ///
+    /// # Errors
+    /// Of kind `OutOfMemory` if the pool has not even one buffer; it is not waited for.
+    pub fn new(
+        file: Box<dyn WriteFile>,
+        options: WriterOptions,
+        pool: &BufferPool,
+        workers: Option<&Arc<Workers>>,
+    ) -> Result<Self> {
+        let workers = workers.filter(|_| options.depth > 0);
+        let wanted = if workers.is_some() { options.depth + 1 } else { 1 };
+        // A padded tail block is carried over into the next buffer, so there must be room beside it.
+        let bytes = options.buffer_bytes.max(2 * ALIGNMENT);
+        let free = take_buffers(pool, bytes, wanted, Operation::Write, file.path())?;
+        let mode = file.mode();
+        let output = Output { file, options, reserved: 0, reserving: true, written_back: 0 };
+        let state = State {
+            free,
+            queue: VecDeque::new(),
+            output: Some(output),
+            failure: None,
+            writing: false,
+        };
+        let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
+        Ok(Self { shared, workers: workers.cloned(), collected: None, offset: 0, flushed: 0, mode })
+    }
+
+    /// Appends bytes. They reach the file at the latest with [`Self::flush`].
+    ///
+    /// # Errors
+    /// The first failure of this stream, which may be of bytes appended long before.
+    pub fn append(&mut self, mut bytes: &[u8]) -> Result<()> {
+        self.check()?;
+        while !bytes.is_empty() {
+            let mut buffer = self.take_collected()?;
+            let count = buffer.append(bytes);
+            bytes = &bytes[count..];
+            if buffer.remaining() == 0 {
+                self.hand_over(buffer, None)?;
+            } else {
+                self.collected = Some(buffer);
+            }
+        }
+        Ok(())
+    }
+
+    /// How many bytes were appended.
+    pub fn length(&self) -> u64 {
+        self.offset + self.collected.as_ref().map_or(0, |buffer| buffer.len() as u64)
+    }
+
+    /// Writes everything appended to the file, whose length is then [`Self::length`], and waits for it.
+    ///
+    /// # Errors
+    /// The first failure of this stream.
+    pub fn flush(&mut self) -> Result<()> {
+        self.check()?;
+        let length = self.length();
+        if length > self.flushed
+            && let Some(buffer) = self.collected.take()
+        {
+            match self.mode {
+                IoMode::Buffered => self.hand_over(buffer, None)?,
+                IoMode::Direct => self.hand_over_padded(buffer)?,
+            }
+            self.flushed = length;
+        }
+        self.wait_until_written().map(drop)
+    }
+
+    /// Makes everything appended durable.
+    ///
+    /// # Errors
+    /// The first failure of this stream; a sync that failed is never tried again.
+    pub fn sync(&mut self) -> Result<()> {
+        self.flush()?;
+        self.with_output(|output| output.file.sync_data(output.options.purpose))
+    }
+
+    /// Writes everything appended, gives back what was reserved behind the end, and answers the length in bytes. It does
+    /// not sync: call [`Self::sync`] before.
+    ///
+    /// # Errors
+    /// The first failure of this stream.
+    pub fn close(mut self) -> Result<u64> {
+        let length = self.length();
+        self.flush()?;
+        self.with_output(|output| {
+            if output.reserved > length { output.file.truncate(length) } else { Ok(()) }
+        })?;
+        Ok(length)
+    }
+
+    fn check(&self) -> Result<()> {
+        match &sync::lock(&self.shared.state).failure {
+            Some(failure) => Err(failure.duplicate()),
+            None => Ok(()),
+        }
+    }
+
+    /// The buffer that collects, or an empty one; waits for one that is being written if need be.
+    fn take_collected(&mut self) -> Result<PooledBuffer> {
+        if let Some(buffer) = self.collected.take() {
+            return Ok(buffer);
+        }
+        let mut state = sync::lock(&self.shared.state);
+        loop {
+            if let Some(failure) = &state.failure {
+                return Err(failure.duplicate());
+            }
+            if let Some(mut buffer) = state.free.pop() {
+                buffer.clear();
+                return Ok(buffer);
+            }
+            state = sync::wait(&self.shared.changed, state);
+        }
+    }
+
+    /// Hands over the last, partial buffer in direct mode: padded, the padding cut off again, and the bytes of its last
+    /// block kept, since more of that block may come.
+    fn hand_over_padded(&mut self, mut buffer: PooledBuffer) -> Result<()> {
+        let whole = align_down(buffer.len() as u64) as usize;
+        let mut tail = [0; ALIGNMENT];
+        let tail_length = buffer.len() - whole;
+        tail[..tail_length].copy_from_slice(&buffer[whole..]);
+        let length = self.offset + buffer.len() as u64;
+        buffer.pad();
+        self.hand_over(buffer, (tail_length > 0).then_some(length))?;
+        if tail_length > 0 {
+            let mut next = self.take_collected()?;
+            next.append(&tail[..tail_length]);
+            self.offset = align_down(length);
+            self.collected = Some(next);
+        }
+        Ok(())
+    }
+
+    /// Queues a buffer for the file and sees to it that somebody writes it.
+    fn hand_over(&mut self, buffer: PooledBuffer, cut_to: Option<u64>) -> Result<()> {
+        let piece = Piece { offset: self.offset, buffer, cut_to };
+        self.offset += piece.buffer.len() as u64;
+        // Where a drain is under way, it finds the piece before it ends.
+        if let Some(output) = self.shared.queue(piece) {
+            let drain = Drain { shared: Arc::clone(&self.shared), output: Some(output) };
+            match &self.workers {
+                Some(workers) => workers.submit(move || drain.run()),
+                None => drain.run(),
+            }
+        }
+        self.check()
+    }
+
+    /// Waits until nothing is queued or being written.
+    fn wait_until_written(&self) -> Result<MutexGuard<'_, State>> {
+        let mut state = sync::lock(&self.shared.state);
+        while state.output.is_none() {
+            state = sync::wait(&self.shared.changed, state);
+        }
+        match &state.failure {
+            Some(failure) => Err(failure.duplicate()),
+            None => Ok(state),
+        }
+    }
+
+    /// Does something to the file when all is written; a failure latches.
+    fn with_output(&self, call: impl FnOnce(&mut Output) -> Result<()>) -> Result<()> {
+        let mut state = self.wait_until_written()?;
+        let answer = state.output.as_mut().map_or(Ok(()), call);
+        if let Err(error) = &answer {
+            state.failure = Some(error.duplicate());
+        }
+        answer
+    }
+}
+
+impl Drop for SequentialWriter {
+    fn drop(&mut self) {
+        let mut state = sync::lock(&self.shared.state);
+        state.queue.clear();
+        while state.writing {
+            state = sync::wait(&self.shared.changed, state);
+        }
+        // A drain that has not ended yet may keep the rest of this for a moment; buffers and file go now.
+        state.free.clear();
+        state.output = None;
+    }
+}
+
+/// Writes what is queued until nothing is. Only one exists at a time: whoever has the output.
+struct Drain {
+    shared: Arc<Shared>,
+    /// `None` only inside drop.
+    output: Option<Output>,
+}
+
+impl Drain {
+    fn run(mut self) {
+        while let Some(piece) = self.next() {
+            let Some(output) = &mut self.output else { return };
+            let answer = output.put(&piece);
+            let mut state = sync::lock(&self.shared.state);
+            state.free.push(piece.buffer);
+            state.writing = false;
+            if let Err(error) = answer {
+                state.failure = Some(error);
+            }
+            drop(state);
+            self.shared.changed.notify_all();
+        }
+    }
+
+    /// The next piece to write. When there is none the output is given back in the same step, so that a piece queued
+    /// after it starts a new drain.
+    fn next(&mut self) -> Option<Piece> {
+        let mut state = sync::lock(&self.shared.state);
+        if state.failure.is_some() {
+            let State { queue, free, .. } = &mut *state;
+            free.extend(queue.drain(..).map(|piece| piece.buffer));
+        }
+        let piece = state.queue.pop_front();
+        state.writing = piece.is_some();
+        if piece.is_none() {
+            state.output = self.output.take();
+            drop(state);
+            self.shared.changed.notify_all();
+        }
+        piece
+    }
+}
+
+impl Drop for Drain {
+    fn drop(&mut self) {
+        // Still here only if writing panicked: whoever waits for the output must learn of it.
+        let Some(output) = self.output.take() else { return };
+        let source = io::Error::other("the writing thread panicked");
+        let failure = Error::new(Operation::Write, output.file.path(), source);
+        let mut state = sync::lock(&self.shared.state);
+        state.failure = Some(failure);
+        state.queue.clear();
+        state.writing = false;
+        state.output = Some(output);
+        drop(state);
+        self.shared.changed.notify_all();
+    }
+}

@@ -1,7 +1,7 @@
 //! The real disk, through plain system calls on the calling thread.
 //!
 //! Every transfer names its offset, descriptors are not inherited by other programs (`O_CLOEXEC`), and a call that a
-//! signal interrupts is made again. On Linux all of [`crate::Storage`] is there; elsewhere direct I/O is refused, and
+//! signal can interrupt is made again when one did. On Linux all of [`crate::Storage`] is there; elsewhere direct I/O is refused, and
 //! reserving space and starting writeback do nothing.
 
 mod file;

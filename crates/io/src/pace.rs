@@ -1,0 +1,338 @@
+//! How fast background work may move bytes.
+//!
+//! A bucket is filled once in a period with the bytes of that period; what is left of the period before is dropped, so
+//! after a pause no burst of more than one period follows. Whoever finds too little waits in the queue of its priority,
+//! and each filling is given out from the front of the queues, a request that gets only a part keeping its place.
+//!
+//! The fairness is RocksDB's idea: user requests always come first; of the others the higher priority usually comes
+//! first, but one time in [`FAIRNESS`] an adjacent pair is served the other way round, so that nobody starves.
+//!
+//! No thread of its own does the filling: one of those who wait sleeps until it is due and does it for all.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex};
+
+use crate::clock::Clock;
+use crate::sync;
+
+/// How often a lower priority is served before the one above it: once in this many fillings, on average.
+pub const FAIRNESS: u32 = 10;
+
+/// Who asks. A later one is more urgent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Priority {
+    /// Work that can wait: compaction.
+    Low,
+    /// Work that a little is waiting for.
+    Mid,
+    /// Work that writers will soon wait for: flush.
+    High,
+    /// A user waits for it.
+    User,
+}
+
+impl Priority {
+    /// How many priorities there are.
+    pub const COUNT: usize = 4;
+}
+
+/// A token bucket of bytes. Safe to use from any thread.
+#[derive(Debug)]
+pub struct RateLimiter {
+    clock: Arc<dyn Clock>,
+    period_ns: u64,
+    bytes_per_second: AtomicU64,
+    state: Mutex<State>,
+    /// A filling was given out, or nobody sleeps until the next one any more.
+    changed: Condvar,
+    granted: [AtomicU64; Priority::COUNT],
+}
+
+#[derive(Debug)]
+struct State {
+    available: u64,
+    next_fill_ns: u64,
+    /// Whether somebody sleeps until the next filling is due.
+    filler_waits: bool,
+    /// By priority; each in the order of arrival.
+    queues: [VecDeque<Waiting>; Priority::COUNT],
+    next_ticket: u64,
+    random: fastrand::Rng,
+}
+
+/// A request that got too little so far.
+#[derive(Debug)]
+struct Waiting {
+    ticket: u64,
+    missing: u64,
+}
+
+impl RateLimiter {
+    /// Lets `bytes_per_second` through, in fillings of `period_us` microseconds each (RocksDB's default is 100,000).
+    /// The seed decides when fairness strikes.
+    pub fn new(bytes_per_second: u64, period_us: u64, clock: Arc<dyn Clock>, seed: u64) -> Self {
+        let state = State {
+            available: 0,
+            next_fill_ns: 0,
+            filler_waits: false,
+            queues: Default::default(),
+            next_ticket: 0,
+            random: fastrand::Rng::with_seed(seed),
+        };
+        Self {
+            clock,
+            period_ns: period_us.max(1) * 1000,
+            bytes_per_second: AtomicU64::new(bytes_per_second),
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            granted: [const { AtomicU64::new(0) }; Priority::COUNT],
+        }
+    }
+
+    /// Waits until `bytes` may be moved. More than one filling is taken in parts, so that others come in between.
+    pub fn request(&self, bytes: u64, priority: Priority) {
+        let mut left = bytes;
+        while left > 0 {
+            let part = left.min(self.bytes_per_fill());
+            self.request_part(part, priority);
+            left -= part;
+        }
+        self.granted[priority as usize].fetch_add(bytes, Relaxed);
+    }
+
+    /// The rate in bytes per second.
+    pub fn bytes_per_second(&self) -> u64 {
+        self.bytes_per_second.load(Relaxed)
+    }
+
+    /// Changes the rate, from the next filling on.
+    pub fn set_bytes_per_second(&self, bytes_per_second: u64) {
+        self.bytes_per_second.store(bytes_per_second, Relaxed);
+    }
+
+    /// How many bytes were let through for a priority so far.
+    pub fn granted(&self, priority: Priority) -> u64 {
+        self.granted[priority as usize].load(Relaxed)
+    }
+
+    /// At least one byte, so that no request waits forever.
+    fn bytes_per_fill(&self) -> u64 {
+        let bytes = u128::from(self.bytes_per_second()) * u128::from(self.period_ns);
+        u64::try_from(bytes / 1_000_000_000).unwrap_or(u64::MAX).max(1)
+    }
+
+    fn request_part(&self, bytes: u64, priority: Priority) {
+        let mut state = sync::lock(&self.state);
+        self.fill_if_due(&mut state);
+        if state.available >= bytes && state.queues.iter().all(VecDeque::is_empty) {
+            state.available -= bytes;
+            return;
+        }
+        let ticket = state.next_ticket;
+        state.next_ticket += 1;
+        state.queues[priority as usize].push_back(Waiting { ticket, missing: bytes });
+        state.give_out();
+        while state.is_waiting(ticket, priority) {
+            if state.filler_waits {
+                state = sync::wait(&self.changed, state);
+                continue;
+            }
+            state.filler_waits = true;
+            let due = state.next_fill_ns;
+            drop(state);
+            self.clock.sleep_until(due);
+            state = sync::lock(&self.state);
+            state.filler_waits = false;
+            self.fill_if_due(&mut state);
+            // Somebody else takes over the sleeping if this thread is done.
+            self.changed.notify_all();
+        }
+    }
+
+    fn fill_if_due(&self, state: &mut State) {
+        let now = self.clock.monotonic_ns();
+        if now >= state.next_fill_ns {
+            state.available = self.bytes_per_fill();
+            state.next_fill_ns = now + self.period_ns;
+            state.give_out();
+            self.changed.notify_all();
+        }
+    }
+}
+
+impl State {
+    fn is_waiting(&self, ticket: u64, priority: Priority) -> bool {
+        self.queues[priority as usize].iter().any(|waiting| waiting.ticket == ticket)
+    }
+
+    /// Gives what is available to those who wait.
+    fn give_out(&mut self) {
+        for priority in self.order() {
+            while let Some(first) = self.queues[priority as usize].front_mut() {
+                let part = first.missing.min(self.available);
+                first.missing -= part;
+                self.available -= part;
+                if first.missing > 0 {
+                    return;
+                }
+                self.queues[priority as usize].pop_front();
+            }
+        }
+    }
+
+    /// Whose queue is served first this time.
+    fn order(&mut self) -> [Priority; Priority::COUNT] {
+        let mut order = [Priority::User, Priority::High, Priority::Mid, Priority::Low];
+        // The pair of mid and low is settled first, so that low can rise past both.
+        if self.random.u32(..FAIRNESS) == 0 {
+            order.swap(2, 3);
+        }
+        if self.random.u32(..FAIRNESS) == 0 {
+            order.swap(1, 2);
+        }
+        order
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread::{Scope, ScopedJoinHandle};
+
+    use super::*;
+    use crate::clock::{ManualClock, SystemClock};
+
+    const PERIOD_NS: u64 = 100_000_000;
+
+    /// 1,000 bytes in each filling.
+    fn limiter(clock: &Arc<ManualClock>) -> RateLimiter {
+        RateLimiter::new(10_000, 100_000, Arc::clone(clock) as Arc<dyn Clock>, 3)
+    }
+
+    /// Requests in a thread, and waits until it stands in its queue.
+    fn queued<'scope>(
+        scope: &'scope Scope<'scope, '_>,
+        limiter: &'scope RateLimiter,
+        bytes: u64,
+        priority: Priority,
+    ) -> ScopedJoinHandle<'scope, ()> {
+        let before = sync::lock(&limiter.state).queues[priority as usize].len();
+        let handle = scope.spawn(move || limiter.request(bytes, priority));
+        while sync::lock(&limiter.state).queues[priority as usize].len() == before {
+            std::thread::yield_now();
+        }
+        handle
+    }
+
+    /// Goes to the next filling and waits until it was given out.
+    fn fill(limiter: &RateLimiter, clock: &ManualClock) {
+        clock.wait_for_sleepers(1);
+        let due = sync::lock(&limiter.state).next_fill_ns;
+        clock.advance(PERIOD_NS);
+        while sync::lock(&limiter.state).next_fill_ns == due {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_filling_is_let_through_and_more_waits() {
+        let clock = Arc::new(ManualClock::new(0));
+        let limiter = limiter(&clock);
+        limiter.request(400, Priority::Low);
+        limiter.request(600, Priority::Low);
+        std::thread::scope(|scope| {
+            let waiting = queued(scope, &limiter, 2500, Priority::Low);
+            for _ in 0..2 {
+                fill(&limiter, &clock);
+                clock.wait_for_sleepers(1);
+                assert!(!waiting.is_finished());
+            }
+            fill(&limiter, &clock);
+            waiting.join().unwrap();
+        });
+        assert_eq!(limiter.granted(Priority::Low), 3500);
+        // Half a filling is left; a long pause adds no more than one.
+        limiter.request(500, Priority::User);
+        clock.advance(50 * PERIOD_NS);
+        limiter.request(1000, Priority::User);
+        assert_eq!(sync::lock(&limiter.state).available, 0);
+    }
+
+    #[test]
+    fn users_come_first_and_a_part_keeps_its_place() {
+        let clock = Arc::new(ManualClock::new(0));
+        let limiter = limiter(&clock);
+        limiter.request(1000, Priority::Low);
+        std::thread::scope(|scope| {
+            let low = queued(scope, &limiter, 1000, Priority::Low);
+            let first = queued(scope, &limiter, 700, Priority::User);
+            let second = queued(scope, &limiter, 700, Priority::User);
+            fill(&limiter, &clock);
+            first.join().unwrap();
+            assert!(!second.is_finished() && !low.is_finished());
+            fill(&limiter, &clock);
+            // 400 for the second user's rest, 600 for low.
+            second.join().unwrap();
+            clock.wait_for_sleepers(1);
+            assert!(!low.is_finished());
+            fill(&limiter, &clock);
+            low.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn low_priorities_are_served_first_now_and_then() {
+        let clock = Arc::new(ManualClock::new(0));
+        let limiter = limiter(&clock);
+        let mut state = sync::lock(&limiter.state);
+        let mut firsts = [0u32; Priority::COUNT];
+        for _ in 0..10_000 {
+            let order = state.order();
+            assert_eq!(order[0], Priority::User);
+            firsts[order[1] as usize] += 1;
+        }
+        assert!((8500..9500).contains(&firsts[Priority::High as usize]), "{firsts:?}");
+        assert!((700..1100).contains(&firsts[Priority::Mid as usize]), "{firsts:?}");
+        assert!((50..200).contains(&firsts[Priority::Low as usize]), "{firsts:?}");
+    }
+
+    #[test]
+    fn the_rate_can_be_changed() {
+        let clock = Arc::new(ManualClock::new(0));
+        let limiter = limiter(&clock);
+        limiter.request(1000, Priority::High);
+        limiter.set_bytes_per_second(50_000);
+        assert_eq!(limiter.bytes_per_second(), 50_000);
+        std::thread::scope(|scope| {
+            let waiting = queued(scope, &limiter, 5000, Priority::High);
+            fill(&limiter, &clock);
+            waiting.join().unwrap();
+        });
+        limiter.set_bytes_per_second(0);
+        assert_eq!(limiter.bytes_per_fill(), 1);
+    }
+
+    #[test]
+    fn the_rate_holds_with_many_threads_on_the_systems_clock() {
+        let limiter = RateLimiter::new(10_000_000, 2000, Arc::new(SystemClock), 1);
+        let started = SystemClock.monotonic_ns();
+        std::thread::scope(|scope| {
+            for priority in [Priority::Low, Priority::Mid, Priority::High, Priority::User] {
+                let limiter = &limiter;
+                scope.spawn(move || {
+                    for _ in 0..50 {
+                        limiter.request(5000, priority);
+                    }
+                });
+            }
+        });
+        let took_ms = (SystemClock.monotonic_ns() - started) / 1_000_000;
+        let granted: u64 = [Priority::Low, Priority::Mid, Priority::High, Priority::User]
+            .map(|priority| limiter.granted(priority))
+            .iter()
+            .sum();
+        assert_eq!(granted, 1_000_000);
+        // A megabyte at ten a second, less the first filling.
+        assert!(took_ms >= 90, "{took_ms} ms");
+    }
+}

@@ -1,7 +1,7 @@
 //! The one home of time.
 //!
-//! Everything that asks what time it is, or waits for a time to come, does so through a [`Clock`], so that tests own
-//! the time.
+//! Everything that asks what time it is, or waits for a time to come, does so through a [`Clock`],
+//! so that tests own the time.
 
 use std::fmt::Debug;
 use std::sync::{Condvar, LazyLock, Mutex};
@@ -65,7 +65,8 @@ struct ManualTime {
 }
 
 impl ManualClock {
-    /// A clock whose wall-clock time begins at `wall_us` microseconds since 1970 and whose monotonic time begins at 0.
+    /// A clock whose wall-clock time begins at `wall_us` microseconds since 1970 and whose
+    /// monotonic time begins at 0.
     pub fn new(wall_us: u64) -> Self {
         let time = ManualTime { wall_ns: wall_us * 1000, ..ManualTime::default() };
         Self { time: Mutex::new(time), moved: Condvar::new() }
@@ -79,8 +80,8 @@ impl ManualClock {
         self.moved.notify_all();
     }
 
-    /// Waits until at least `count` threads are inside [`Clock::sleep_until`]: how a test knows that the others have
-    /// come to rest before it moves the time.
+    /// Waits until at least `count` threads are inside [`Clock::sleep_until`]: how a test knows
+    /// that the others have come to rest before it moves the time.
     pub fn wait_for_sleepers(&self, count: usize) {
         let mut time = sync::lock(&self.time);
         while time.sleepers < count {

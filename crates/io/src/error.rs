@@ -98,7 +98,8 @@ impl Error {
         Self { operation, path: path.to_owned(), offset: Some(offset), source: source.into() }
     }
 
-    /// The same failure once more, for each later call on something that the first one left unusable.
+    /// The same failure once more, for each later call on something that the first one left
+    /// unusable.
     #[cold]
     #[must_use]
     pub fn duplicate(&self) -> Self {

@@ -1,7 +1,8 @@
 //! A histogram of durations that many threads record into without locks.
 //!
-//! Buckets are log-linear: every power of two is cut into [`SUBDIVISIONS`] equal parts, so a bucket is at most 1/16 of
-//! its lower bound wide and the memory is fixed. The layout is the one that HdrHistogram made known.
+//! Buckets are log-linear: every power of two is cut into [`SUBDIVISIONS`] equal parts, so a bucket
+//! is at most 1/16 of its lower bound wide and the memory is fixed. The layout is the one that
+//! HdrHistogram made known.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -93,8 +94,8 @@ impl Latencies {
         self.total_ns.checked_div(self.count).unwrap_or(0)
     }
 
-    /// The duration in nanoseconds that `percent` of the calls (0 to 100) did not exceed: never below the true value
-    /// and at most 1/16 above it. Zero if there was no call.
+    /// The duration in nanoseconds that `percent` of the calls (0 to 100) did not exceed: never
+    /// below the true value and at most 1/16 above it. Zero if there was no call.
     pub fn percentile_ns(&self, percent: f64) -> u64 {
         let rank =
             ((percent / 100.0 * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));

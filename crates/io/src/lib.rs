@@ -1,12 +1,13 @@
 //! Files and how bytes reach them.
 //!
-//! Everything above this crate reaches the disk through [`Storage`], and says of every open, read and write why the
-//! bytes move ([`Purpose`]); the I/O mode is chosen from that here and nowhere else. [`Storage`] has two homes: the
-//! real disk ([`posix`]) and a simulated one ([`sim`]) that fails, tears and loses on demand.
+//! Everything above this crate reaches the disk through [`Storage`], and says of every open, read
+//! and write why the bytes move ([`Purpose`]); the I/O mode is chosen from that here and nowhere
+//! else. [`Storage`] has two homes: the real disk ([`posix`]) and a simulated one ([`sim`]) that
+//! fails, tears and loses on demand.
 //!
-//! On it stand [`stream`], which reads and writes files front to back with requests in flight, and what that needs:
-//! aligned memory in bounded pools ([`buffer`]) and a limit on how fast bytes move ([`pace`]). Time ([`clock`]) and
-//! threads ([`thread`]) have their one home here too.
+//! On it stand [`stream`], which reads and writes files front to back with requests in flight, and
+//! what that needs: aligned memory in bounded pools ([`buffer`]) and a limit on how fast bytes move
+//! ([`pace`]). Time ([`clock`]) and threads ([`thread`]) have their one home here too.
 
 pub mod buffer;
 pub mod clock;

@@ -1,13 +1,16 @@
 //! How fast background work may move bytes.
 //!
-//! A bucket is filled once in a period with the bytes of that period; what is left of the period before is dropped, so
-//! after a pause no burst of more than one period follows. Whoever finds too little waits in the queue of its priority,
-//! and each filling is given out from the front of the queues, a request that gets only a part keeping its place.
+//! A bucket is filled once in a period with the bytes of that period; what is left of the period
+//! before is dropped, so after a pause no burst of more than one period follows. Whoever finds too
+//! little waits in the queue of its priority, and each filling is given out from the front of the
+//! queues, a request that gets only a part keeping its place.
 //!
-//! The fairness is RocksDB's idea: user requests always come first; of the others the higher priority usually comes
-//! first, but one time in [`FAIRNESS`] an adjacent pair is served the other way round, so that nobody starves.
+//! The fairness is RocksDB's idea: user requests always come first; of the others the higher
+//! priority usually comes first, but one time in [`FAIRNESS`] an adjacent pair is served the other
+//! way round, so that nobody starves.
 //!
-//! No thread of its own does the filling: one of those who wait sleeps until it is due and does it for all.
+//! No thread of its own does the filling: one of those who wait sleeps until it is due and does it
+//! for all.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -16,7 +19,8 @@ use std::sync::{Arc, Condvar, Mutex};
 use crate::clock::Clock;
 use crate::sync;
 
-/// How often a lower priority is served before the one above it: once in this many fillings, on average.
+/// How often a lower priority is served before the one above it: once in this many fillings, on
+/// average.
 pub const FAIRNESS: u32 = 10;
 
 /// Who asks. A later one is more urgent.
@@ -69,8 +73,8 @@ struct Waiting {
 }
 
 impl RateLimiter {
-    /// Lets `bytes_per_second` through, in fillings of `period_us` microseconds each (RocksDB's default is 100,000).
-    /// The seed decides when fairness strikes.
+    /// Lets `bytes_per_second` through, in fillings of `period_us` microseconds each (RocksDB's
+    /// default is 100,000). The seed decides when fairness strikes.
     pub fn new(bytes_per_second: u64, period_us: u64, clock: Arc<dyn Clock>, seed: u64) -> Self {
         let state = State {
             available: 0,
@@ -90,7 +94,8 @@ impl RateLimiter {
         }
     }
 
-    /// Waits until `bytes` may be moved. More than one filling is taken in parts, so that others come in between.
+    /// Waits until `bytes` may be moved. More than one filling is taken in parts, so that others
+    /// come in between.
     pub fn request(&self, bytes: u64, priority: Priority) {
         let mut left = bytes;
         while left > 0 {

@@ -1,6 +1,7 @@
 //! Why bytes move, and how.
 
-/// Why bytes move. Every open, read, write and sync carries one; figures are kept and modes are chosen by it.
+/// Why bytes move. Every open, read, write and sync carries one; figures are kept and modes are
+/// chosen by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Purpose {

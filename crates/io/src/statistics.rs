@@ -1,8 +1,8 @@
 //! What was read, written and synced, by purpose, and how long it took.
 //!
-//! Recording takes no lock. Counters stand in a few shards, and a thread keeps to one of them, so two cores that read
-//! at once do not hand one cache line back and forth. A shard's counters for a purpose are made when that purpose is
-//! first used there.
+//! Recording takes no lock. Counters stand in a few shards, and a thread keeps to one of them, so
+//! two cores that read at once do not hand one cache line back and forth. A shard's counters for a
+//! purpose are made when that purpose is first used there.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -13,7 +13,8 @@ use crate::purpose::Purpose;
 
 const SHARDS: usize = 4;
 
-/// The figures of one [`crate::Storage`]. Only calls that succeeded are counted. Safe to use from any thread.
+/// The figures of one [`crate::Storage`]. Only calls that succeeded are counted. Safe to use from
+/// any thread.
 #[derive(Debug, Default)]
 pub struct Statistics {
     shards: [Shard; SHARDS],

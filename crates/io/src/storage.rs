@@ -1,14 +1,16 @@
 //! The seam between the engine and the disk.
 //!
-//! A [`Storage`] stands for one file system as one process sees it. All of it is safe to call from any thread.
+//! A [`Storage`] stands for one file system as one process sees it. All of it is safe to call from
+//! any thread.
 //!
 //! # Durability
 //!
 //! What a backend promises, and what the simulated one takes away in a crash:
 //! - Bytes written are durable once a sync of that file that began after the write has returned.
-//! - A name (a file created, renamed, linked or removed) is durable once a sync of its directory has returned. A file's
-//!   own sync does not make its name durable.
-//! - After a failed sync nothing is known about the bytes written since the last good one; it is never retried.
+//! - A name (a file created, renamed, linked or removed) is durable once a sync of its directory
+//!   has returned. A file's own sync does not make its name durable.
+//! - After a failed sync nothing is known about the bytes written since the last good one; it is
+//!   never retried.
 
 use std::fmt::Debug;
 use std::io::ErrorKind;
@@ -34,7 +36,8 @@ pub enum Create {
 /// One name in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DirectoryEntry {
-    /// The name, without its directory. A name that is not UTF-8 is given with replacement characters.
+    /// The name, without its directory. A name that is not UTF-8 is given with replacement
+    /// characters.
     pub name: String,
     /// Whether it is a directory.
     pub is_directory: bool,
@@ -53,8 +56,8 @@ pub struct FileMetadata {
 
 /// A file system: the real one, or one that is simulated.
 pub trait Storage: Debug + Send + Sync + 'static {
-    /// Opens a file for reading at any offset. A filesystem that refuses [`IoMode::Direct`] is an error of kind
-    /// `Unsupported`, here and in [`Self::create`].
+    /// Opens a file for reading at any offset. A filesystem that refuses [`IoMode::Direct`] is an
+    /// error of kind `Unsupported`, here and in [`Self::create`].
     fn open(&self, path: &Path, mode: IoMode, purpose: Purpose) -> Result<Arc<dyn ReadFile>>;
 
     /// Opens a file for writing at any offset.
@@ -66,7 +69,8 @@ pub trait Storage: Debug + Send + Sync + 'static {
         purpose: Purpose,
     ) -> Result<Box<dyn WriteFile>>;
 
-    /// Gives a file or directory another name; a file or an empty directory that had it is replaced.
+    /// Gives a file or directory another name; a file or an empty directory that had it is
+    /// replaced.
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
 
     /// Removes a file.
@@ -90,9 +94,10 @@ pub trait Storage: Debug + Send + Sync + 'static {
     /// Makes the names in a directory durable.
     fn sync_directory(&self, directory: &Path) -> Result<()>;
 
-    /// Takes the exclusive lock on a file, which is created if it is not there, and holds it until the guard is dropped.
-    /// A lock held by another process or elsewhere in this one is an error of kind `WouldBlock`; it is never waited for.
-    /// While it is held, this process cannot open the file: closing a second descriptor would release the lock.
+    /// Takes the exclusive lock on a file, which is created if it is not there, and holds it until
+    /// the guard is dropped. A lock held by another process or elsewhere in this one is an error of
+    /// kind `WouldBlock`; it is never waited for. While it is held, this process cannot open the
+    /// file: closing a second descriptor would release the lock.
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>>;
 
     /// What was opened, read, written and synced through this storage so far.
@@ -104,11 +109,12 @@ pub trait FileLock: Debug + Send + Sync {}
 
 /// A file open for reading. Reads at different offsets may run at once.
 ///
-/// In [`IoMode::Direct`] offset, length and memory are multiples of [`ALIGNMENT`]; anything else is an error of kind
-/// `InvalidInput`. A direct read that passes an unaligned end of the file is short.
+/// In [`IoMode::Direct`] offset, length and memory are multiples of [`ALIGNMENT`]; anything else is
+/// an error of kind `InvalidInput`. A direct read that passes an unaligned end of the file is
+/// short.
 pub trait ReadFile: Debug + Send + Sync {
-    /// Reads at `offset` into `buffer` and answers how many bytes came: fewer than asked only at the end of the file or
-    /// where the system gave fewer; zero only at the end.
+    /// Reads at `offset` into `buffer` and answers how many bytes came: fewer than asked only at
+    /// the end of the file or where the system gave fewer; zero only at the end.
     fn read_at(&self, buffer: &mut [u8], offset: u64, purpose: Purpose) -> Result<usize>;
 
     /// The length in bytes, as it is at this moment.
@@ -132,7 +138,8 @@ pub trait ReadFile: Debug + Send + Sync {
 
 /// A file open for writing. One writer at a time. Alignment is as for [`ReadFile`].
 pub trait WriteFile: Debug + Send + Sync {
-    /// Writes at `offset` and answers how many bytes went: fewer than given only where the system took fewer.
+    /// Writes at `offset` and answers how many bytes went: fewer than given only where the system
+    /// took fewer.
     fn write_at(&mut self, bytes: &[u8], offset: u64, purpose: Purpose) -> Result<usize>;
 
     /// Makes the bytes, and the length needed to read them, durable.
@@ -147,7 +154,8 @@ pub trait WriteFile: Debug + Send + Sync {
     /// Reserves space for `length` bytes from `offset` without changing the file's length.
     fn allocate(&mut self, offset: u64, length: u64) -> Result<()>;
 
-    /// Starts writing back a span without waiting for it (`sync_file_range`); no durability follows from it.
+    /// Starts writing back a span without waiting for it (`sync_file_range`); no durability follows
+    /// from it.
     fn start_writeback(&mut self, offset: u64, length: u64) -> Result<()>;
 
     /// The length in bytes.
@@ -175,8 +183,8 @@ pub trait WriteFile: Debug + Send + Sync {
     }
 }
 
-/// Reads until `enough` bytes came, the file ends or a read fails, and answers how many came before that: maybe more
-/// than enough, up to the whole buffer.
+/// Reads until `enough` bytes came, the file ends or a read fails, and answers how many came before
+/// that: maybe more than enough, up to the whole buffer.
 pub(crate) fn read_as_far_as_possible<F: ReadFile + ?Sized>(
     file: &F,
     buffer: &mut [u8],
@@ -197,7 +205,8 @@ pub(crate) fn read_as_far_as_possible<F: ReadFile + ?Sized>(
     (done, None)
 }
 
-/// A direct read that began again at a block brought nothing new: right at the end of the file, an error elsewhere.
+/// A direct read that began again at a block brought nothing new: right at the end of the file, an
+/// error elsewhere.
 fn stuck_before_the_end<F: ReadFile + ?Sized>(file: &F, offset: u64) -> Result<()> {
     if offset >= file.length()? {
         return Ok(());
@@ -205,8 +214,8 @@ fn stuck_before_the_end<F: ReadFile + ?Sized>(file: &F, offset: u64) -> Result<(
     Err(Error::at(Operation::Read, file.path(), offset, ErrorKind::UnexpectedEof))
 }
 
-/// Where a transfer of which `done` bytes went is taken up again. A direct one that stopped inside a block does that
-/// block again, since it can begin nowhere else.
+/// Where a transfer of which `done` bytes went is taken up again. A direct one that stopped inside
+/// a block does that block again, since it can begin nowhere else.
 fn resume_at(done: usize, mode: IoMode) -> usize {
     match mode {
         IoMode::Buffered => done,

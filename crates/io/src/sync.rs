@@ -1,7 +1,8 @@
 //! Locks and condition variables that outlive a panic.
 //!
-//! A thread that panics while it holds a lock leaves the data as complete as its last statement; every critical section
-//! in this crate keeps its data whole between statements, so the lock goes on rather than spreading the panic.
+//! A thread that panics while it holds a lock leaves the data as complete as its last statement;
+//! every critical section in this crate keeps its data whole between statements, so the lock goes
+//! on rather than spreading the panic.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 

@@ -3,7 +3,8 @@
 use std::io;
 use std::thread::JoinHandle;
 
-/// A running thread. Dropping it waits for the thread to end, so whoever drops it has asked it to end before.
+/// A running thread. Dropping it waits for the thread to end, so whoever drops it has asked it to
+/// end before.
 #[derive(Debug)]
 pub struct Thread<T = ()> {
     handle: Option<JoinHandle<T>>,
@@ -46,7 +47,8 @@ impl<T> Drop for Thread<T> {
         let Some(handle) = self.handle.take() else { return };
         // A thread that drops its own guard cannot wait for itself; it is ending anyway.
         if handle.thread().id() != std::thread::current().id() {
-            // A panic was reported by the panic hook where it happened; raising it in a drop would abort.
+            // A panic was reported by the panic hook where it happened; raising it in a drop would
+            // abort.
             let _ = handle.join();
         }
     }

@@ -221,8 +221,8 @@ fn lengths_in_between_are_left() {
     assert!(holes, "a sector inside the length may not have arrived");
 }
 
-/// One file under random writes, truncations and syncs: after a crash each sector is as it was at some moment since the
-/// last sync, cut at the length, and the length is one that was possible.
+/// One file under random writes, truncations and syncs: after a crash each sector is as it was at
+/// some moment since the last sync, cut at the length, and the length is one that was possible.
 #[test]
 fn every_sector_is_of_some_moment_since_the_sync() {
     let first = fastrand::u64(..1 << 40);

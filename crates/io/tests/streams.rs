@@ -1,4 +1,5 @@
-//! Sequential readers and writers: every alignment, both modes, with and without threads, under faults.
+//! Sequential readers and writers: every alignment, both modes, with and without threads, under
+//! faults.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::io::ErrorKind;
@@ -361,7 +362,8 @@ fn write_behind_is_bounded() {
     assert_eq!(pool.peak(), 3 * 8192);
 }
 
-/// Appends random pieces with random flushes and syncs, checks what stands in the file after each, and closes.
+/// Appends random pieces with random flushes and syncs, checks what stands in the file after each,
+/// and closes.
 fn write_at_random(storage: &dyn Storage, directory: &Path, random: &mut fastrand::Rng) {
     let workers = Arc::new(Workers::new("writer", 2).unwrap());
     let path = directory.join("file");

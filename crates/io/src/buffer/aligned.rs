@@ -6,7 +6,8 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-/// What direct I/O wants offset, length and memory to be a multiple of, in bytes: enough for every common device.
+/// What direct I/O wants offset, length and memory to be a multiple of, in bytes: enough for every
+/// common device.
 pub const ALIGNMENT: usize = 4096;
 
 /// The largest multiple of [`ALIGNMENT`] that is not above `offset`.
@@ -21,8 +22,8 @@ pub fn align_up(offset: u64) -> u64 {
     offset.next_multiple_of(ALIGNMENT as u64)
 }
 
-/// Bytes on the heap that begin at a multiple of [`ALIGNMENT`]: a length, and a fixed capacity that is such a multiple
-/// too. The whole capacity is initialised, with zeros at first.
+/// Bytes on the heap that begin at a multiple of [`ALIGNMENT`]: a length, and a fixed capacity that
+/// is such a multiple too. The whole capacity is initialised, with zeros at first.
 pub struct AlignedBuffer {
     /// `capacity` initialised bytes that this buffer alone owns.
     memory: NonNull<u8>,
@@ -30,16 +31,19 @@ pub struct AlignedBuffer {
     length: usize,
 }
 
-// SAFETY: the memory is owned by the buffer alone and is reached only through its references, as a Vec's is.
+// SAFETY: the memory is owned by the buffer alone and is reached only through its references, as a
+// Vec's is.
 unsafe impl Send for AlignedBuffer {}
 // SAFETY: as above: a shared buffer gives out shared slices only.
 unsafe impl Sync for AlignedBuffer {}
 
 impl AlignedBuffer {
-    /// An empty buffer with room for `bytes`, rounded up to a multiple of [`ALIGNMENT`] and at least one.
+    /// An empty buffer with room for `bytes`, rounded up to a multiple of [`ALIGNMENT`] and at
+    /// least one.
     ///
     /// # Panics
-    /// If `bytes` is near the size of the address space. Ends the process where there is no memory, as a Vec does.
+    /// If `bytes` is near the size of the address space. Ends the process where there is no memory,
+    /// as a Vec does.
     pub fn with_capacity(bytes: usize) -> Self {
         let layout = Self::layout(bytes.max(1).next_multiple_of(ALIGNMENT));
         // SAFETY: the layout's size is at least ALIGNMENT and so not zero.
@@ -70,7 +74,8 @@ impl AlignedBuffer {
         self.length = 0;
     }
 
-    /// Changes the length; bytes that come into view are whatever was written there last, zeros at first.
+    /// Changes the length; bytes that come into view are whatever was written there last, zeros at
+    /// first.
     ///
     /// # Panics
     /// If `length` is above the capacity.
@@ -101,7 +106,8 @@ impl Deref for AlignedBuffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the first `length` bytes, at most `capacity`, are owned, initialised and borrowed through self.
+        // SAFETY: the first `length` bytes, at most `capacity`, are owned, initialised and borrowed
+        // through self.
         unsafe { std::slice::from_raw_parts(self.memory.as_ptr(), self.length) }
     }
 }

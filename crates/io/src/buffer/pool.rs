@@ -36,9 +36,11 @@ impl fmt::Display for PoolError {
 
 impl std::error::Error for PoolError {}
 
-/// Aligned buffers, of which only so many bytes exist at a time: those in use and those kept for reuse together.
+/// Aligned buffers, of which only so many bytes exist at a time: those in use and those kept for
+/// reuse together.
 ///
-/// Cloning gives another handle on the same pool. Safe to use from any thread. Buffers may outlive the pool.
+/// Cloning gives another handle on the same pool. Safe to use from any thread. Buffers may outlive
+/// the pool.
 #[derive(Debug, Clone)]
 pub struct BufferPool {
     shared: Arc<Shared>,
@@ -67,10 +69,12 @@ impl BufferPool {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Gives an empty buffer with room for `bytes`, and waits for one to come back if too much is in use.
+    /// Gives an empty buffer with room for `bytes`, and waits for one to come back if too much is
+    /// in use.
     ///
-    /// Whoever waits here while holding buffers of the same pool may wait forever; use [`Self::try_acquire`] for every
-    /// buffer but the first. A large request is served when enough comes back at once and so may wait behind small ones.
+    /// Whoever waits here while holding buffers of the same pool may wait forever; use
+    /// [`Self::try_acquire`] for every buffer but the first. A large request is served when enough
+    /// comes back at once and so may wait behind small ones.
     ///
     /// # Errors
     /// [`PoolError::TooLarge`].

@@ -1,12 +1,13 @@
 //! The lock that keeps a second engine out of a directory.
 //!
-//! It is the lock that RocksDB takes: an `fcntl` write lock on the whole file. Such a lock belongs to the process, which
-//! has two consequences. The process can take it any number of times, so a table of the files that are locked refuses
-//! the second time. And the kernel drops it as soon as the process closes *any* descriptor of the file, so a file in the
-//! table is never opened again: it is recognised by device and inode, by its path, before anything is opened.
+//! It is the lock that RocksDB takes: an `fcntl` write lock on the whole file. Such a lock belongs
+//! to the process, which has two consequences. The process can take it any number of times, so a
+//! table of the files that are locked refuses the second time. And the kernel drops it as soon as
+//! the process closes *any* descriptor of the file, so a file in the table is never opened again:
+//! it is recognised by device and inode, by its path, before anything is opened.
 //!
-//! Order: the table is held from the first look until the file stands in it, and again from the release until it is
-//! gone, so no other thread opens the file in between.
+//! Order: the table is held from the first look until the file stands in it, and again from the
+//! release until it is gone, so no other thread opens the file in between.
 
 use std::collections::HashSet;
 use std::io;
@@ -41,7 +42,8 @@ pub(super) struct PosixLock {
 }
 
 impl PosixLock {
-    /// Takes the lock on `path`, which is created if it is not there; kind `WouldBlock` if it is held.
+    /// Takes the lock on `path`, which is created if it is not there; kind `WouldBlock` if it is
+    /// held.
     pub(super) fn take(path: &Path) -> io::Result<Self> {
         let mut locked = sync::lock(&LOCKED);
         match rustix::fs::stat(path) {
@@ -82,7 +84,8 @@ impl Drop for PosixLock {
     }
 }
 
-/// Refuses a path that this process holds locked: closing a second descriptor of it would release the lock.
+/// Refuses a path that this process holds locked: closing a second descriptor of it would release
+/// the lock.
 ///
 /// While any lock is held this costs one `stat` for each file that is opened.
 pub(super) fn refuse_locked(path: &Path) -> io::Result<()> {

@@ -1,8 +1,9 @@
 //! The real disk, through plain system calls on the calling thread.
 //!
-//! Every transfer names its offset, descriptors are not inherited by other programs (`O_CLOEXEC`), and a call that a
-//! signal can interrupt is made again when one did. On Linux all of [`crate::Storage`] is there; elsewhere direct I/O is refused, and
-//! reserving space and starting writeback do nothing.
+//! Every transfer names its offset, descriptors are not inherited by other programs (`O_CLOEXEC`),
+//! and a call that a signal can interrupt is made again when one did. On Linux all of
+//! [`crate::Storage`] is there; elsewhere direct I/O is refused, and reserving space and starting
+//! writeback do nothing.
 
 mod file;
 mod lock;

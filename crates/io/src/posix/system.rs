@@ -21,7 +21,8 @@ const DIRECT: Option<OFlags> = Some(OFlags::DIRECT);
 #[cfg(not(target_os = "linux"))]
 const DIRECT: Option<OFlags> = None;
 
-/// Opens `path`. Direct I/O that is refused is an error of kind `Unsupported` that names the filesystem.
+/// Opens `path`. Direct I/O that is refused is an error of kind `Unsupported` that names the
+/// filesystem.
 pub(super) fn open(path: &Path, flags: OFlags, mode: IoMode) -> io::Result<OwnedFd> {
     let flags = flags | OFlags::CLOEXEC;
     if mode == IoMode::Buffered {
@@ -33,8 +34,9 @@ pub(super) fn open(path: &Path, flags: OFlags, mode: IoMode) -> io::Result<Owned
     match retry_on_intr(|| rustix::fs::open(path, flags | direct, FILE_MODE)) {
         Ok(descriptor) => Ok(descriptor),
         Err(Errno::INVAL) => {
-            // Linux makes the file before it looks whether the filesystem can do direct I/O. O_EXCL says that the
-            // file was not there before. Where removing it fails too, the refusal is still what matters.
+            // Linux makes the file before it looks whether the filesystem can do direct I/O. O_EXCL
+            // says that the file was not there before. Where removing it fails too, the refusal is
+            // still what matters.
             if flags.contains(OFlags::EXCL) {
                 let _ = rustix::fs::unlink(path);
             }
@@ -51,7 +53,8 @@ fn direct_refused(path: &Path) -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, text)
 }
 
-/// The filesystem's name as `mount` prints it. Numbers are from Linux's `include/uapi/linux/magic.h`.
+/// The filesystem's name as `mount` prints it. Numbers are from Linux's
+/// `include/uapi/linux/magic.h`.
 #[cfg(target_os = "linux")]
 fn filesystem_name(path: &Path) -> String {
     let there = rustix::fs::statfs(path).or_else(|error| match path.parent() {
@@ -117,7 +120,8 @@ pub(super) fn start_writeback(
     let offset = i64::try_from(offset).map_err(out_of_range)?;
     let length = i64::try_from(length).map_err(out_of_range)?;
     loop {
-        // SAFETY: the call takes no memory of ours, and the borrowed descriptor is open for as long as it lasts.
+        // SAFETY: the call takes no memory of ours, and the borrowed descriptor is open for as long
+        // as it lasts.
         let answer = unsafe {
             libc::sync_file_range(
                 descriptor.as_raw_fd(),

@@ -14,7 +14,8 @@ pub struct Call {
     pub number: u64,
     /// What was done.
     pub operation: Operation,
-    /// Why: given by the call, or, where it gives none, by whoever opened the file. Calls on names have none.
+    /// Why: given by the call, or, where it gives none, by whoever opened the file. Calls on names
+    /// have none.
     pub purpose: Option<Purpose>,
     /// The file or directory it was done to.
     pub path: Arc<Path>,
@@ -23,7 +24,8 @@ pub struct Call {
 /// How often each kind of call was made: by operation, purpose and class of path ([`path_class`]).
 pub type Coverage = BTreeMap<(Operation, Option<Purpose>, String), u64>;
 
-/// The last part of a path with each run of digits as `#`: `000012.sst` and `000007.sst` are both `#.sst`.
+/// The last part of a path with each run of digits as `#`: `000012.sst` and `000007.sst` are both
+/// `#.sst`.
 pub fn path_class(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let mut class = String::with_capacity(name.len());

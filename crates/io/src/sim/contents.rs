@@ -68,7 +68,8 @@ impl Contents {
         }
     }
 
-    /// The system tried to write what is pending, failed part of the way, and takes all of it for written.
+    /// The system tried to write what is pending, failed part of the way, and takes all of it for
+    /// written.
     pub(super) fn fail_sync(&mut self, random: &mut fastrand::Rng) {
         self.durable = self.bytes_after_crash(random);
         self.pending.clear();
@@ -80,7 +81,8 @@ impl Contents {
     }
 
     fn bytes_after_crash(&self, random: &mut fastrand::Rng) -> Vec<u8> {
-        // Purely random choices would hardly ever keep all or none of many sectors, which is what disks mostly do.
+        // Purely random choices would hardly ever keep all or none of many sectors, which is what
+        // disks mostly do.
         match random.u8(..4) {
             0 => self.durable.clone(),
             1 => {
@@ -105,8 +107,9 @@ fn put(file: &mut Vec<u8>, offset: u64, bytes: &[u8]) {
 
 /// The choice of what survives of pending changes, sector by sector.
 ///
-/// Truncations are metadata and arrive in order: some number of them did. Those bound what may be chosen of each
-/// sector's writes: all before a truncation that arrived and cut the sector, none after one that did not and would have.
+/// Truncations are metadata and arrive in order: some number of them did. Those bound what may be
+/// chosen of each sector's writes: all before a truncation that arrived and cut the sector, none
+/// after one that did not and would have.
 struct Survivor<'a> {
     pending: &'a [Pending],
     /// Pending changes before this one count as arrived where they are truncations.
@@ -129,7 +132,8 @@ impl<'a> Survivor<'a> {
         survivor
     }
 
-    /// Any length from the last truncation that arrived to the next: one that the file had, or one in between.
+    /// Any length from the last truncation that arrived to the next: one that the file had, or one
+    /// in between.
     fn choose_length(&self, random: &mut fastrand::Rng) -> u64 {
         let mut length = self.bytes.len() as u64;
         let mut seen = vec![length];
@@ -195,7 +199,8 @@ impl<'a> Survivor<'a> {
         writes.into_iter().map(choose).collect()
     }
 
-    /// The pending changes between the last truncation that arrived and cut the sector and the first that did not.
+    /// The pending changes between the last truncation that arrived and cut the sector and the
+    /// first that did not.
     fn bounds(&self, sector: u64) -> (usize, usize) {
         let cuts = |index: &usize| match self.pending[*index] {
             Pending::Truncate { length } => length < (sector + 1) * SECTOR,

@@ -78,8 +78,8 @@ impl Replay {
         Self { disk, journal, applied: 0, surroundings }
     }
 
-    /// Goes forward to the moment before the call with this number. It never goes back: a number that has been passed
-    /// leaves it where it is.
+    /// Goes forward to the moment before the call with this number. It never goes back: a number
+    /// that has been passed leaves it where it is.
     pub fn advance_to(&mut self, call: u64) {
         while let Some(entry) = self.journal.get(self.applied).filter(|entry| entry.call < call) {
             self.disk.apply(&entry.effect, entry.now_us);
@@ -92,8 +92,8 @@ impl Replay {
         self.surroundings.crash_image(&self.disk, seed)
     }
 
-    /// What is left after a crash of the process at this moment: everything written. What was not synced is still
-    /// not durable. `seed` is that of the new storage.
+    /// What is left after a crash of the process at this moment: everything written. What was not
+    /// synced is still not durable. `seed` is that of the new storage.
     pub fn process_crash_image(&self, seed: u64) -> SimStorage {
         self.surroundings.process_crash_image(&self.disk, seed)
     }

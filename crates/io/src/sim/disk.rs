@@ -93,7 +93,8 @@ impl Disk {
         disk
     }
 
-    /// Forgets files that no name leads to, neither for the process nor after a crash, and that are not open.
+    /// Forgets files that no name leads to, neither for the process nor after a crash, and that are
+    /// not open.
     pub(super) fn forget_unreachable(&mut self, is_open: impl Fn(FileId) -> bool) {
         let reached: BTreeSet<FileId> = self.names.prune();
         self.files.retain(|file, _| reached.contains(file) || is_open(*file));

@@ -8,19 +8,21 @@ use crate::purpose::Purpose;
 /// What happens to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// It fails with an I/O error (EIO). A write that fails so may have written a part; a sync that fails, with this or
-    /// with [`Self::NoSpace`], may have lost what was not synced.
+    /// It fails with an I/O error (EIO). A write that fails so may have written a part; a sync that
+    /// fails, with this or with [`Self::NoSpace`], may have lost what was not synced.
     InputOutput,
     /// It fails for want of space (ENOSPC).
     NoSpace,
-    /// A read or write moves fewer bytes than asked, at least one and, direct, whole blocks of 4096. Calls that cannot
-    /// be cut short go through.
+    /// A read or write moves fewer bytes than asked, at least one and, direct, whole blocks of
+    /// 4096. Calls that cannot be cut short go through.
     Short,
-    /// The power is cut: this call and all after it fail, and the disk stays as it was before this call.
+    /// The power is cut: this call and all after it fail, and the disk stays as it was before this
+    /// call.
     PowerCut,
 }
 
-/// One thing that goes wrong: which calls it is about, at which of them it strikes, and what it does.
+/// One thing that goes wrong: which calls it is about, at which of them it strikes, and what it
+/// does.
 #[derive(Debug, Clone)]
 pub struct FaultRule {
     fault: Fault,
@@ -67,7 +69,8 @@ impl FaultRule {
         self
     }
 
-    /// Strikes at one call only: `index`, counted from 0 among the calls that count, since the plan was set.
+    /// Strikes at one call only: `index`, counted from 0 among the calls that count, since the plan
+    /// was set.
     #[must_use]
     pub fn at(mut self, index: u64) -> Self {
         self.first = index;

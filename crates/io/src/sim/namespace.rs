@@ -162,7 +162,8 @@ impl Namespace {
         }
     }
 
-    /// The place that a path names, in a directory that must be there; `None` for the root, which has no name.
+    /// The place that a path names, in a directory that must be there; `None` for the root, which
+    /// has no name.
     pub(super) fn place(&self, path: &Path) -> Result<Option<Place>, Errno> {
         let mut names = names_of(path);
         let Some(last) = names.pop() else { return Ok(None) };
@@ -208,8 +209,8 @@ impl Namespace {
         }
     }
 
-    /// The names that a power cut may leave: the durable ones and a random part of the pending changes, in which no
-    /// change is kept without the earlier ones of its places.
+    /// The names that a power cut may leave: the durable ones and a random part of the pending
+    /// changes, in which no change is kept without the earlier ones of its places.
     pub(super) fn after_crash(&self, random: &mut fastrand::Rng) -> Tree {
         let keep_probability = [0.0, 0.25, 0.5, 0.75, 1.0][random.usize(..5)];
         let mut tree = self.durable.clone();
@@ -227,7 +228,8 @@ impl Namespace {
         tree
     }
 
-    /// Forgets directories that nothing leads to any more and answers the files that something leads to.
+    /// Forgets directories that nothing leads to any more and answers the files that something
+    /// leads to.
     pub(super) fn prune(&mut self) -> BTreeSet<FileId> {
         let mut files = self.current.prune(vec![ROOT]);
         let mut roots = vec![ROOT];

@@ -170,7 +170,8 @@ impl State {
         }
     }
 
-    /// How much of a transfer of `length` bytes a short one moves: something, and not all where that can be.
+    /// How much of a transfer of `length` bytes a short one moves: something, and not all where
+    /// that can be.
     pub(super) fn short_length(&mut self, length: usize, direct: bool) -> usize {
         let unit = if direct { ALIGNMENT } else { 1 };
         match length.div_ceil(unit) {

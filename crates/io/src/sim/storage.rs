@@ -29,9 +29,10 @@ const FIRST_WALL_US: u64 = 1_700_000_000_000_000;
 
 /// A simulated disk, see [the module](crate::sim).
 ///
-/// Cloning gives another handle on the same disk and the same process: locks taken through one hold against the other.
-/// Paths begin at the root, relative ones too; the root is there and durable. Safe to use from any thread; with several
-/// threads the order of their calls, and so their numbers, are the system's choice.
+/// Cloning gives another handle on the same disk and the same process: locks taken through one hold
+/// against the other. Paths begin at the root, relative ones too; the root is there and durable.
+/// Safe to use from any thread; with several threads the order of their calls, and so their
+/// numbers, are the system's choice.
 #[derive(Debug, Clone)]
 pub struct SimStorage {
     shared: Arc<Shared>,
@@ -45,7 +46,8 @@ pub(super) struct Shared {
 
 /// Steering, for tests. None of this is a call that is numbered or can fail by a fault.
 impl SimStorage {
-    /// An empty disk. The seed decides how much short transfers move and what failing calls destroy.
+    /// An empty disk. The seed decides how much short transfers move and what failing calls
+    /// destroy.
     pub fn new(seed: u64) -> Self {
         let clock = Arc::new(ManualClock::new(FIRST_WALL_US));
         Self::with_state(State::new(Disk::default(), ROOT.0 + 1, clock, seed))
@@ -66,8 +68,8 @@ impl SimStorage {
         self.state().plan = plan;
     }
 
-    /// Opens with [`IoMode::Direct`] of anything in this directory are refused from now on, as by a filesystem that
-    /// cannot do it.
+    /// Opens with [`IoMode::Direct`] of anything in this directory are refused from now on, as by a
+    /// filesystem that cannot do it.
     pub fn refuse_direct(&self, directory: &Path) {
         self.state().direct_refused.push(directory.to_owned());
     }
@@ -77,8 +79,9 @@ impl SimStorage {
         self.state().calls
     }
 
-    /// Starts to keep the list of calls and the journal, from which [`Self::replay`] works; what was recorded before is
-    /// dropped. It costs a copy of the disk now and of every name changed from now on; written bytes are shared.
+    /// Starts to keep the list of calls and the journal, from which [`Self::replay`] works; what
+    /// was recorded before is dropped. It costs a copy of the disk now and of every name changed
+    /// from now on; written bytes are shared.
     pub fn start_recording(&self) {
         let mut state = self.state();
         let base = state.disk.clone();
@@ -111,15 +114,16 @@ impl SimStorage {
         }
     }
 
-    /// What the disk may hold after a power cut now; `seed` decides what of it, and is the new storage's. The image is a
-    /// disk of its own, without faults, handles and locks, with the same refusals of direct I/O.
+    /// What the disk may hold after a power cut now; `seed` decides what of it, and is the new
+    /// storage's. The image is a disk of its own, without faults, handles and locks, with the same
+    /// refusals of direct I/O.
     pub fn crash_image(&self, seed: u64) -> Self {
         let state = self.state();
         Surroundings::of(&state).crash_image(&state.disk, seed)
     }
 
-    /// What the disk may hold after a power cut right before the call with this number, for a single image; many are
-    /// cheaper by [`Self::replay`].
+    /// What the disk may hold after a power cut right before the call with this number, for a
+    /// single image; many are cheaper by [`Self::replay`].
     ///
     /// # Panics
     /// If recording was not started.
@@ -129,15 +133,16 @@ impl SimStorage {
         replay.crash_image(seed)
     }
 
-    /// What is left after a crash of the process now: everything written, of which what was not synced is still not
-    /// durable. `seed` is that of the new storage.
+    /// What is left after a crash of the process now: everything written, of which what was not
+    /// synced is still not durable. `seed` is that of the new storage.
     pub fn process_crash_image(&self, seed: u64) -> Self {
         let state = self.state();
         Surroundings::of(&state).process_crash_image(&state.disk, seed)
     }
 
-    /// Declares bytes of a file as acknowledged: from now on a write into a block of 4096 bytes that holds one of them is
-    /// reported by [`Self::overwrites`], until the file is cut below that block or [released](Self::release).
+    /// Declares bytes of a file as acknowledged: from now on a write into a block of 4096 bytes
+    /// that holds one of them is reported by [`Self::overwrites`], until the file is cut below that
+    /// block or [released](Self::release).
     ///
     /// # Errors
     /// If there is no such file.
@@ -168,7 +173,8 @@ impl SimStorage {
         sync::lock(&self.shared.state)
     }
 
-    /// Runs a call on names: through the fault point, then `body`; its error is reported for `path`.
+    /// Runs a call on names: through the fault point, then `body`; its error is reported for
+    /// `path`.
     fn on_names<T>(
         &self,
         operation: Operation,

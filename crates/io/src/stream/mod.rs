@@ -1,11 +1,13 @@
 //! Reading and writing files from front to back, with requests on their way while the caller works.
 //!
-//! Direct I/O gets no read-ahead and no write-behind from the system; these are ours, and bounded: a stream takes its
-//! buffers from a [`crate::buffer::BufferPool`] when it begins and makes do with those.
+//! Direct I/O gets no read-ahead and no write-behind from the system; these are ours, and bounded:
+//! a stream takes its buffers from a [`crate::buffer::BufferPool`] when it begins and makes do with
+//! those.
 //!
 //! # Ownership
-//! A request owns its buffer and a share of its file from the moment it is handed out until its call has returned. A
-//! stream that is dropped meanwhile waits for the calls that run, and lets those that have not begun do nothing.
+//! A request owns its buffer and a share of its file from the moment it is handed out until its
+//! call has returned. A stream that is dropped meanwhile waits for the calls that run, and lets
+//! those that have not begun do nothing.
 
 mod reader;
 mod workers;
@@ -21,8 +23,8 @@ use std::path::Path;
 use crate::buffer::{BufferPool, PooledBuffer};
 use crate::{Error, Operation, Result};
 
-/// Takes up to `count` buffers of a pool without waiting, and at least one. Nobody waits here, so streams that share a
-/// pool cannot wait for each other.
+/// Takes up to `count` buffers of a pool without waiting, and at least one. Nobody waits here, so
+/// streams that share a pool cannot wait for each other.
 fn take_buffers(
     pool: &BufferPool,
     bytes: usize,

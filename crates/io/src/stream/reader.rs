@@ -16,10 +16,11 @@ use crate::{Error, Operation, Result};
 /// How a stream reads.
 #[derive(Debug, Clone, Copy)]
 pub struct ReaderOptions {
-    /// The size of a request in bytes, rounded up to a multiple of [`ALIGNMENT`]: 256 KiB to 2 MiB, as a rule.
+    /// The size of a request in bytes, rounded up to a multiple of [`ALIGNMENT`]: 256 KiB to 2 MiB,
+    /// as a rule.
     pub request_bytes: usize,
-    /// How many requests are on their way ahead of the caller. With 1 or 0 the caller's thread reads each when it needs
-    /// it. More need as many [`Workers`].
+    /// How many requests are on their way ahead of the caller. With 1 or 0 the caller's thread
+    /// reads each when it needs it. More need as many [`Workers`].
     pub depth: usize,
     /// Why the bytes are read.
     pub purpose: Purpose,
@@ -79,11 +80,12 @@ impl Source {
     }
 }
 
-/// Reads a span of a file from front to back, through aligned requests into buffers of a pool, some of them ahead of
-/// the caller. It serves both I/O modes; begin and end of span and file need not be aligned.
+/// Reads a span of a file from front to back, through aligned requests into buffers of a pool, some
+/// of them ahead of the caller. It serves both I/O modes; begin and end of span and file need not
+/// be aligned.
 ///
-/// Memory: `depth + 1` buffers, or as many as the pool gave when it began, and the longest read that crossed from one
-/// request into the next.
+/// Memory: `depth + 1` buffers, or as many as the pool gave when it began, and the longest read
+/// that crossed from one request into the next.
 #[derive(Debug)]
 pub struct SequentialReader {
     source: Arc<Source>,
@@ -106,13 +108,13 @@ enum Fetcher {
 }
 
 impl SequentialReader {
-    /// Begins to read `span` of `file`, in bytes, as far as the file goes at this moment. Requests ahead of the caller
-    /// begin at once. Without `workers` the depth is 1; it is less than asked where the pool has not enough buffers at
-    /// this moment.
+    /// Begins to read `span` of `file`, in bytes, as far as the file goes at this moment. Requests
+    /// ahead of the caller begin at once. Without `workers` the depth is 1; it is less than asked
+    /// where the pool has not enough buffers at this moment.
     ///
     /// # Errors
-    /// Of kind `OutOfMemory` if the pool has not even one buffer, which is not waited for; else that of asking for the
-    /// file's length.
+    /// Of kind `OutOfMemory` if the pool has not even one buffer, which is not waited for; else
+    /// that of asking for the file's length.
     pub fn new(
         file: Arc<dyn ReadFile>,
         span: Range<u64>,
@@ -140,12 +142,14 @@ impl SequentialReader {
         Ok(Self { source, fetcher, current: None, assembled, position: span.start })
     }
 
-    /// The `length` bytes at `offset`; fewer only where the span or the file ends. Reads go forward: `offset` is not
-    /// below the end of the read before; what lies between is skipped, and not read at all where whole requests do.
+    /// The `length` bytes at `offset`; fewer only where the span or the file ends. Reads go
+    /// forward: `offset` is not below the end of the read before; what lies between is skipped, and
+    /// not read at all where whole requests do.
     ///
     /// # Errors
-    /// The error of the request in which the first byte is missing, again each time those bytes are asked for. Bytes
-    /// before the place of the error are given. Going back is of kind `InvalidInput`.
+    /// The error of the request in which the first byte is missing, again each time those bytes are
+    /// asked for. Bytes before the place of the error are given. Going back is of kind
+    /// `InvalidInput`.
     pub fn read(&mut self, offset: u64, length: usize) -> Result<&[u8]> {
         if offset < self.position {
             let text = format!("a sequential read cannot go back from {}", self.position);
@@ -186,7 +190,8 @@ impl SequentialReader {
         self.position
     }
 
-    /// Makes the chunk `index` the current one and answers where in it the `wanted` bytes are, as far as they are there.
+    /// Makes the chunk `index` the current one and answers where in it the `wanted` bytes are, as
+    /// far as they are there.
     fn part(&mut self, index: u64, wanted: Range<u64>) -> Result<Range<usize>> {
         let chunk = match self.current.take() {
             Some(chunk) if chunk.index == index => chunk,
@@ -235,12 +240,13 @@ struct Window {
     changed: Condvar,
 }
 
-/// Every buffer is in `free`, in `reserved`, with a request that is inside its call, in `ready`, or in the reader's
-/// current chunk.
+/// Every buffer is in `free`, in `reserved`, with a request that is inside its call, in `ready`, or
+/// in the reader's current chunk.
 #[derive(Debug)]
 struct WindowState {
     free: Vec<PooledBuffer>,
-    /// The buffers of requests that were handed out and have not begun. One that finds none here is not wanted.
+    /// The buffers of requests that were handed out and have not begun. One that finds none here is
+    /// not wanted.
     reserved: BTreeMap<u64, PooledBuffer>,
     ready: BTreeMap<u64, Chunk>,
     /// The next request to hand out.
@@ -322,7 +328,8 @@ impl Window {
     }
 }
 
-/// A request inside its call. However that ends, dropping this delivers what came, or lets go of the buffer.
+/// A request inside its call. However that ends, dropping this delivers what came, or lets go of
+/// the buffer.
 struct Request {
     window: Arc<Window>,
     index: u64,

@@ -33,8 +33,8 @@ struct Jobs {
 }
 
 impl Workers {
-    /// Starts `count` threads, at least one, which is how many requests are on their way at once. They are called
-    /// `name` and a number.
+    /// Starts `count` threads, at least one, which is how many requests are on their way at once.
+    /// They are called `name` and a number.
     ///
     /// # Errors
     /// The system's, where it has no room for another thread.
@@ -60,7 +60,8 @@ impl Workers {
 impl Queue {
     fn work(&self) {
         while let Some(job) = self.next() {
-            // The panic hook has reported it and the job's own drop tells whoever waits; the thread goes on.
+            // The panic hook has reported it and the job's own drop tells whoever waits; the thread
+            // goes on.
             let _ = catch_unwind(AssertUnwindSafe(job));
         }
     }

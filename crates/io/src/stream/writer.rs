@@ -15,15 +15,17 @@ use crate::{Error, Operation, Result};
 /// How a stream writes.
 #[derive(Debug, Clone, Copy)]
 pub struct WriterOptions {
-    /// How many bytes are collected for one write, rounded up to a multiple of [`ALIGNMENT`]. RocksDB's
-    /// `writable_file_max_buffer_size`.
+    /// How many bytes are collected for one write, rounded up to a multiple of [`ALIGNMENT`].
+    /// RocksDB's `writable_file_max_buffer_size`.
     pub buffer_bytes: usize,
-    /// How many full buffers may wait for [`Workers`] to write them. With 0 the caller's thread writes.
+    /// How many full buffers may wait for [`Workers`] to write them. With 0 the caller's thread
+    /// writes.
     pub depth: usize,
-    /// Writing back is started whenever this many bytes more were written, buffered; 0 leaves it to the system.
+    /// Writing back is started whenever this many bytes more were written, buffered; 0 leaves it to
+    /// the system.
     pub bytes_per_sync: u64,
-    /// Space is reserved this many bytes at a time; 0 reserves none. What was reserved and not used is given back by
-    /// [`SequentialWriter::close`].
+    /// Space is reserved this many bytes at a time; 0 reserves none. What was reserved and not used
+    /// is given back by [`SequentialWriter::close`].
     pub preallocate_bytes: u64,
     /// Why the bytes are written.
     pub purpose: Purpose,
@@ -36,18 +38,19 @@ impl WriterOptions {
     }
 }
 
-/// Appends to a new file through aligned buffers of a pool, some of them written behind the caller's back. It serves both
-/// I/O modes.
+/// Appends to a new file through aligned buffers of a pool, some of them written behind the
+/// caller's back. It serves both I/O modes.
 ///
 /// # Invariants
 /// - Buffers reach the file in order, one at a time.
-/// - Direct writes are whole blocks at block boundaries. The last block is padded with zeros and the file then cut to its
-///   true length; when more is appended, that block is written once more.
+/// - Direct writes are whole blocks at block boundaries. The last block is padded with zeros and
+///   the file then cut to its true length; when more is appended, that block is written once more.
 /// - The first failure latches: nothing is written after it, and every later call answers with it.
 ///
 /// # Crash
-/// Nothing is durable before [`Self::sync`] has returned; the name never is through this. What was synced stays through
-/// a crash, but in direct mode zeros may stand behind it where the crash came between a padded write and the cut.
+/// Nothing is durable before [`Self::sync`] has returned; the name never is through this. What was
+/// synced stays through a crash, but in direct mode zeros may stand behind it where the crash came
+/// between a padded write and the cut.
 #[derive(Debug)]
 pub struct SequentialWriter {
     shared: Arc<Shared>,
@@ -136,7 +139,8 @@ impl Output {
 
     fn start_writeback(&mut self, end: u64) -> Result<()> {
         let step = self.options.bytes_per_sync;
-        // The last page is likely to be written again; starting it now would have the next write wait for it.
+        // The last page is likely to be written again; starting it now would have the next write
+        // wait for it.
         let end = align_down(end);
         let waiting = end.saturating_sub(self.written_back);
         if step == 0 || waiting < step || self.file.mode() == IoMode::Direct {
@@ -149,8 +153,8 @@ impl Output {
 }
 
 impl SequentialWriter {
-    /// Begins to write `file`, which is empty. Without `workers` the depth is 0; it is less than asked where the pool has
-    /// not enough buffers at this moment.
+    /// Begins to write `file`, which is empty. Without `workers` the depth is 0; it is less than
+    /// asked where the pool has not enough buffers at this moment.
     ///
     /// # Errors
     /// Of kind `OutOfMemory` if the pool has not even one buffer; it is not waited for.
@@ -162,7 +166,8 @@ impl SequentialWriter {
     ) -> Result<Self> {
         let workers = workers.filter(|_| options.depth > 0);
         let wanted = if workers.is_some() { options.depth + 1 } else { 1 };
-        // A padded tail block is carried over into the next buffer, so there must be room beside it.
+        // A padded tail block is carried over into the next buffer, so there must be room beside
+        // it.
         let bytes = options.buffer_bytes.max(2 * ALIGNMENT);
         let free = take_buffers(pool, bytes, wanted, Operation::Write, file.path())?;
         let mode = file.mode();
@@ -202,7 +207,8 @@ impl SequentialWriter {
         self.offset + self.collected.as_ref().map_or(0, |buffer| buffer.len() as u64)
     }
 
-    /// Writes everything appended to the file, whose length is then [`Self::length`], and waits for it.
+    /// Writes everything appended to the file, whose length is then [`Self::length`], and waits for
+    /// it.
     ///
     /// # Errors
     /// The first failure of this stream.
@@ -230,8 +236,8 @@ impl SequentialWriter {
         self.with_output(|output| output.file.sync_data(output.options.purpose))
     }
 
-    /// Writes everything appended, gives back what was reserved behind the end, and answers the length in bytes. It does
-    /// not sync: call [`Self::sync`] before.
+    /// Writes everything appended, gives back what was reserved behind the end, and answers the
+    /// length in bytes. It does not sync: call [`Self::sync`] before.
     ///
     /// # Errors
     /// The first failure of this stream.
@@ -269,8 +275,8 @@ impl SequentialWriter {
         }
     }
 
-    /// Hands over the last, partial buffer in direct mode: padded, the padding cut off again, and the bytes of its last
-    /// block kept, since more of that block may come.
+    /// Hands over the last, partial buffer in direct mode: padded, the padding cut off again, and
+    /// the bytes of its last block kept, since more of that block may come.
     fn hand_over_padded(&mut self, mut buffer: PooledBuffer) -> Result<()> {
         let whole = align_down(buffer.len() as u64) as usize;
         let mut tail = [0; ALIGNMENT];
@@ -333,7 +339,8 @@ impl Drop for SequentialWriter {
         while state.writing {
             state = sync::wait(&self.shared.changed, state);
         }
-        // A drain that has not ended yet may keep the rest of this for a moment; buffers and file go now.
+        // A drain that has not ended yet may keep the rest of this for a moment; buffers and file
+        // go now.
         state.free.clear();
         state.output = None;
     }
@@ -362,8 +369,8 @@ impl Drain {
         }
     }
 
-    /// The next piece to write. When there is none the output is given back in the same step, so that a piece queued
-    /// after it starts a new drain.
+    /// The next piece to write. When there is none the output is given back in the same step, so
+    /// that a piece queued after it starts a new drain.
     fn next(&mut self) -> Option<Piece> {
         let mut state = sync::lock(&self.shared.state);
         if state.failure.is_some() {

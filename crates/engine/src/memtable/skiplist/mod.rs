@@ -16,6 +16,8 @@
 //! Nodes start with eight bytes of their user key, as a number that sorts like the key. Most comparisons end there, and
 //! on the cache line that the step to the node has to read anyway.
 
+#[cfg(test)]
+mod models;
 mod node;
 mod splice;
 

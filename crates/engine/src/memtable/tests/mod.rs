@@ -1,4 +1,5 @@
 //! The memtable against a sorted list, alone and under threads.
+#![cfg(not(loom))]
 
 mod model;
 mod range_deletions;

@@ -1,0 +1,108 @@
+//! A memtable filled with the same operations as the real RocksDB's (11.8.1, through its Java binding).
+//!
+//! In `rocksdb_memtable/`: `operations.txt`, one write a line in the order of their sequence numbers from 1, over two
+//! column families, of which `reverse` has the reverse bytewise order; `survivors.txt`, what RocksDB then read back;
+//! `fragments_*.txt`, the entries of the `rocksdb.range_del` block of the table that a flush made of each family. All
+//! keys and values in hex.
+#![expect(clippy::unwrap_used, reason = "a test that finds nothing to unwrap has failed")]
+
+use tailwater::memtable::MemTable;
+use tailwater::range_tombstone::{Cursor, RangeTombstone};
+use tailwater_format::Comparator;
+use tailwater_format::key::{MAX_SEQUENCE, ValueType, pack_trailer, put_internal_key};
+
+const OPERATIONS: &str = include_str!("rocksdb_memtable/operations.txt");
+const SURVIVORS: &str = include_str!("rocksdb_memtable/survivors.txt");
+const FAMILIES: [(&str, Comparator, &str); 2] = [
+    ("default", Comparator::Bytewise, include_str!("rocksdb_memtable/fragments_default.txt")),
+    (
+        "reverse",
+        Comparator::ReverseBytewise,
+        include_str!("rocksdb_memtable/fragments_reverse.txt"),
+    ),
+];
+
+fn bytes(hex: &str) -> Vec<u8> {
+    hex.as_bytes()
+        .chunks(2)
+        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
+        .collect()
+}
+
+fn filled(family: &str, comparator: &Comparator) -> MemTable {
+    let memtable = MemTable::new(comparator.clone());
+    for (sequence, line) in (1..).zip(OPERATIONS.lines()) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if words[1] != family {
+            continue;
+        }
+        let value_type = match words[0] {
+            "put" => ValueType::Value,
+            "delete" => ValueType::Deletion,
+            "range" => ValueType::RangeDeletion,
+            other => panic!("unknown operation {other}"),
+        };
+        let value = words.get(3).map_or(Vec::new(), |hex| bytes(hex));
+        memtable.add(sequence, value_type, &bytes(words[2]), &value).unwrap();
+    }
+    memtable
+}
+
+/// The newest value of a key, if neither it nor a range around it was deleted later.
+fn get<'a>(memtable: &'a MemTable, user_key: &[u8]) -> Option<&'a [u8]> {
+    let newest = memtable.versions(user_key, MAX_SEQUENCE).next()?;
+    let covering = memtable.covering_sequence(user_key, MAX_SEQUENCE);
+    let is_live = newest.value_type == ValueType::Value
+        && covering.is_none_or(|covering| covering < newest.sequence);
+    is_live.then_some(newest.value)
+}
+
+#[test]
+fn the_same_keys_survive_as_in_rocksdb() {
+    for (family, comparator, _) in &FAMILIES {
+        let memtable = filled(family, comparator);
+        let mut keys: Vec<Vec<u8>> = OPERATIONS
+            .lines()
+            .filter(|line| line.split_whitespace().nth(1) == Some(family))
+            .map(|line| bytes(line.split_whitespace().nth(2).unwrap()))
+            .collect();
+        keys.sort_by(|a, b| comparator.compare(a, b));
+        keys.dedup();
+        let found: Vec<(Vec<u8>, Vec<u8>)> = keys
+            .into_iter()
+            .filter_map(|key| get(&memtable, &key).map(<[u8]>::to_vec).map(|value| (key, value)))
+            .collect();
+        let expected: Vec<(Vec<u8>, Vec<u8>)> = SURVIVORS
+            .lines()
+            .filter_map(|line| line.strip_prefix(family)?.strip_prefix('\t')?.split_once('\t'))
+            .map(|(key, value)| (bytes(key), bytes(value)))
+            .collect();
+        assert!(expected.len() > 20);
+        assert_eq!(found, expected, "{family}");
+    }
+}
+
+#[test]
+fn fragments_are_cut_where_rocksdb_cuts_them() {
+    for (family, comparator, fragments) in &FAMILIES {
+        let memtable = filled(family, comparator);
+        let tombstones = memtable.range_tombstones().unwrap();
+        let view = tombstones.view();
+        let mut cursor = Cursor::new(MAX_SEQUENCE);
+        cursor.seek_to_first(view);
+        for line in fragments.lines() {
+            let (key, value) = line.split_once(' ').unwrap();
+            let (key, value) = (bytes(key), bytes(value));
+            let expected = RangeTombstone::from_entry(&key, &value).unwrap();
+            assert!(cursor.valid());
+            let (start, end) = cursor.user_key_range(view);
+            assert_eq!(RangeTombstone { start, end, sequence: cursor.sequence(view) }, expected);
+            let mut written = Vec::new();
+            let trailer = pack_trailer(cursor.sequence(view), ValueType::RangeDeletion as u8);
+            put_internal_key(&mut written, start, trailer);
+            assert_eq!(written, key);
+            cursor.next(view);
+        }
+        assert!(!cursor.valid());
+    }
+}

@@ -21,6 +21,9 @@
     reason = "readers borrow entries from pointers that are unlinked under them"
 )]
 
+#[cfg(all(not(loom), test))]
+mod tests;
+
 use std::ptr;
 
 use super::entry::{Key, Node};

@@ -2,7 +2,7 @@
 //!
 //! Whatever a reader touches under a [`Guard`](super::Guard) goes through these, so that a loom
 //! test explores the code that runs in production. Loom's tests run with `RUSTFLAGS="--cfg loom"
-//! cargo test -p tailwater --lib --release loom`.
+//! cargo test -p tailwater --lib loom`.
 
 #[cfg(not(all(loom, test)))]
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, fence};

@@ -88,8 +88,10 @@ impl Retired {
         let oldest = domain.oldest_pinned();
         let due: Vec<Waiting> = queue.extract_if(.., |waiting| waiting.stamp < oldest).collect();
         drop(queue);
-        self.count.fetch_sub(due.len(), Ordering::Relaxed);
-        due.len()
+        let count = due.len();
+        drop(due);
+        self.count.fetch_sub(count, Ordering::Relaxed);
+        count
     }
 
     fn unstack(&self, queue: &mut Vec<Waiting>) {

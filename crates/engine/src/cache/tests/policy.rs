@@ -119,7 +119,7 @@ fn what_is_pinned_stays_and_a_cache_full_of_it_refuses() {
     drop(pinned);
     assert_eq!(cache.pinned_usage(), 0);
     put(&cache, key(2, 0), Priority::Low);
-    assert!(cache.reserve(UNIT).is_some());
+    drop(reserve(&cache, UNIT));
 }
 
 #[test]
@@ -190,16 +190,12 @@ fn a_reservation_drives_entries_out_and_gives_back() {
     for block in 0..100 {
         put(&cache, key(1, block), Priority::High);
     }
-    settle(&cache);
-    let mut reserved = cache.reserve(60 * UNIT).expect("nothing is pinned");
-    settle(&cache);
+    let mut reserved = reserve(&cache, 60 * UNIT);
     assert!(cache.usage() <= cache.capacity());
     assert_eq!((cache.pinned_usage(), reserved.bytes()), (60 * UNIT, 60 * UNIT));
     assert!((39..=42).contains(&cache.entries()), "{cache:?}");
     assert!(cache.reserve(cache.capacity() - 60 * UNIT + 1).is_none());
-    settle(&cache);
-    let more = cache.reserve(10 * UNIT).expect("nothing is pinned");
-    reserved.merge(more).expect("of the same cache");
+    reserved.merge(reserve(&cache, 10 * UNIT)).expect("of the same cache");
     assert_eq!(reserved.bytes(), 70 * UNIT);
     reserved.shrink_to(80 * UNIT);
     reserved.shrink_to(5 * UNIT);
@@ -284,15 +280,11 @@ fn a_block_larger_than_a_shards_share_is_admitted() {
     assert_eq!(cache.usage(), 7 * (large + OVERHEAD));
     // Whichever shard it goes to, room is found in the others.
     for file in 7..100 {
-        settle(&cache);
-        for attempt in 0.. {
-            let block = Block::new(key(file, 0), attempt);
-            if outcome(&cache.insert(key(file, 0), block, large, Priority::Low)) == "admitted" {
-                break;
-            }
-            settle(&cache);
-            assert!(attempt < 10, "no room found for {file}");
-        }
+        patiently(&cache, || {
+            let block = Block::new(key(file, 0), 0);
+            let inserted = cache.insert(key(file, 0), block, large, Priority::Low);
+            (outcome(&inserted) == "admitted").then_some(())
+        });
     }
 }
 
@@ -305,4 +297,38 @@ fn a_growing_table_loses_nothing() {
     assert!((0..50_000).all(|block| hit(&cache, key(1, block))));
     assert!((50_000..60_000).all(|block| !hit(&cache, key(1, block))));
     assert_eq!((cache.entries(), cache.usage()), (50_000, 50_000 * OVERHEAD));
+}
+
+#[test]
+fn inserts_go_on_for_a_while_beside_a_reader_that_holds_garbage_back() {
+    let cache = Cache::with_shards(640 * UNIT, 1);
+    for block in 0..1000 {
+        put(&cache, key(1, block), Priority::Low);
+    }
+    assert_eq!(cache.usage(), 630 * UNIT, "a 64th is kept free");
+    let guard = pin();
+    let insert = |block: u64| {
+        let block_key = key(2, block);
+        cache.insert(block_key, Block::new(block_key, 0), UNIT - OVERHEAD, Priority::Low)
+    };
+    assert!((0..10).all(|block| outcome(&insert(block)) == "admitted"));
+    assert_eq!(outcome(&insert(10)), "standalone");
+    assert_eq!((cache.usage(), cache.unlinked_usage()), (640 * UNIT, 10 * UNIT));
+    drop(guard);
+    settle(&cache);
+    assert_eq!(outcome(&insert(11)), "admitted");
+}
+
+#[test]
+fn an_insert_looks_at_a_bounded_number_of_entries() {
+    let cache = cache_of(2000);
+    for block in 0..2000 {
+        put(&cache, key(1, block), Priority::Low);
+    }
+    assert!((0..2000).all(|block| hit(&cache, key(1, block))));
+    put(&cache, key(2, 0), Priority::Low);
+    let resident = cache.resident(1);
+    let cooled = resident.iter().filter(|resident| resident.rounds < 4).count();
+    assert_eq!(resident.len(), 1999);
+    assert!((200..=256).contains(&cooled), "the hand cooled {cooled}");
 }

@@ -1,32 +1,20 @@
-//! The hash and the table by themselves.
-
-#![expect(unsafe_code, reason = "the table's lookup is tested without the lock around it")]
+//! The table by itself: one thread, many collisions.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::*;
-use crate::cache::table::Table;
+use crate::cache::entry::{Cached, Priority};
+use crate::cache::tests::{Block, key, seed};
 
-#[test]
-fn hashes_of_neighbouring_blocks_spread_evenly() {
-    const BINS: u64 = 64;
-    const KEYS: u64 = 64 * 1024;
-    for (stride, files) in [(4096, 16), (4101, 1), (1 << 20, 64), (1, 2)] {
-        for shift in [0, 8, 40, 58] {
-            let mut bins = [0u32; BINS as usize];
-            for number in 0..KEYS {
-                let offset = number / files * stride;
-                let hash = Key { file: 100 + number % files, offset }.hash();
-                bins[(hash >> shift & (BINS - 1)) as usize] += 1;
-            }
-            // Even throws of 64 Ki keys into 64 bins stay within 6 deviations of 1024 +- 32.
-            let worst = bins.iter().map(|&count| count.abs_diff(1024)).max();
-            assert!(
-                worst.is_some_and(|worst| worst < 192),
-                "stride {stride}, {files} files, bits from {shift}: {bins:?}"
-            );
-        }
-    }
+fn node(key: Key) -> Arc<Node<Block>> {
+    let value = Arc::new(Cached::standalone(Block::new(key, 0)));
+    Arc::new(Node::new(key, value, Priority::Low, 0))
+}
+
+/// Whether no tag and no count is left behind.
+fn is_clean(table: &Table<Block>) -> bool {
+    table.buckets.iter().all(|bucket| bucket.control.load(Ordering::Relaxed) == 0)
 }
 
 #[test]
@@ -46,14 +34,18 @@ fn a_table_agrees_with_a_map_when_buckets_overflow() {
             match map.remove(&key) {
                 Some(node) => table.remove(hash, Arc::as_ptr(&node)),
                 None if map.len() < table.limit() => {
-                    let value = Arc::new(Cached::standalone(Block::new(key, 0)));
-                    let node = Arc::new(Node::new(key, value, Priority::Low, 0));
+                    let node = node(key);
                     table.insert(hash, Arc::as_ptr(&node));
                     map.insert(key, node);
                 }
                 None => {}
             }
         }
+        let rest = std::mem::take(&mut map);
+        for node in rest.values() {
+            table.remove(node.key.hash() & 0x0300_0000_0000_0001, Arc::as_ptr(node));
+        }
+        assert!(is_clean(&table), "round {round}: counts stay behind");
     }
 }
 
@@ -61,12 +53,7 @@ fn a_table_agrees_with_a_map_when_buckets_overflow() {
 fn a_full_count_of_passed_entries_stays_and_hides_nothing() {
     let table = Table::<Block>::new(128);
     assert!(table.limit() > 600);
-    let nodes: Vec<_> = (0..600)
-        .map(|block| {
-            let value = Arc::new(Cached::standalone(Block::new(key(1, block), 0)));
-            Arc::new(Node::new(key(1, block), value, Priority::Low, 0))
-        })
-        .collect();
+    let nodes: Vec<_> = (0..600).map(|block| node(key(1, block))).collect();
     nodes.iter().for_each(|node| table.insert(0, Arc::as_ptr(node)));
     for (removed, node) in nodes.iter().enumerate() {
         table.remove(0, Arc::as_ptr(node));

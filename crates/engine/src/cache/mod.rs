@@ -33,9 +33,10 @@
 //! # Threads
 //!
 //! Everything here is safe to call from any thread. [`Cache::lookup`] and [`Cache::peek`] take no
-//! lock and wait for nothing. All else takes shard locks that foreground inserts take, for a
-//! bounded number of entries at a time, so a thread of reduced scheduling weight must not call it:
-//! it hands the work to a thread of normal weight.
+//! lock and wait for nothing, and dropping a value or a reservation takes no lock either. All else
+//! takes shard locks that foreground inserts take, for a bounded number of entries at a time (all
+//! of a shard's only when its table doubles), so a thread of reduced scheduling weight must not
+//! call it: it hands the work to a thread of normal weight.
 
 mod budget;
 mod entry;
@@ -70,6 +71,9 @@ const NEIGHBOURS: usize = 3;
 const RESERVE_ATTEMPTS: usize = 3;
 
 /// The cache. See the module.
+///
+/// Tables that it outgrew, and what it still holds when it is dropped, go to
+/// [`epoch::retire`](crate::epoch::retire).
 pub struct Cache<V: Send + Sync + 'static> {
     /// A power of two of them.
     shards: Box<[Shard<V>]>,

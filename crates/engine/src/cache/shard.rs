@@ -8,8 +8,8 @@
 //!   can see it.
 //! - An entry keeps its place in the ring. A new one takes the place that was freed last, which
 //!   is right behind the hand, so that it has a whole round to be hit.
-//! - The lock is held for a bounded number of entries at a time, and values are dropped after it
-//!   has been let go.
+//! - The lock is held for a bounded number of entries at a time, except when the table doubles,
+//!   and values are dropped after it has been let go.
 
 #![expect(
     unsafe_code,
@@ -33,6 +33,9 @@ const HAND_STEPS: usize = 256;
 const SHRINK_BATCH: usize = 64;
 /// The places of the ring that are searched for a file's entries under one holding of the lock.
 const SEARCH_BATCH: usize = 4096;
+/// The entries that such a search may find under one holding of the lock.
+const FOUND_BATCH: usize = 128;
+
 /// A place in the ring. The file stands beside the pointer, so that searching for a file's entries
 /// reads the ring alone.
 struct Place<V> {
@@ -185,13 +188,13 @@ impl<V: Send + Sync + 'static> Shard<V> {
         }
         state.link(key, hash, Arc::clone(value), priority);
         // Twice its own size: a shard that took more than its share gives it back.
-        let wanted =
-            self.budget.excess(self.budget.headroom()).min(value.charge().saturating_mul(2));
-        let evicted = self.evict(&mut state, wanted, usize::MAX);
+        let excess = self.budget.excess(self.budget.headroom());
+        let wanted = excess.min(value.charge().saturating_mul(2));
+        let (evicted, _) = self.evict(&mut state, wanted, usize::MAX);
         let due = self.take_due(&mut state, false);
         drop(state);
         self.discard(due);
-        Ok(evicted.0)
+        Ok(evicted)
     }
 
     /// Replaces the table by one of twice the size.
@@ -238,11 +241,12 @@ impl<V: Send + Sync + 'static> Shard<V> {
         self.discard(due);
     }
 
-    /// Evicts until `bytes` have room, for all that this shard can do about it at once; answers
+    /// Evicts so that `bytes` have room, or as much as this shard can do about it at once; answers
     /// how many entries went.
     pub(super) fn make_room(&self, bytes: usize) -> usize {
+        let wanted = self.budget.excess(bytes).min(bytes.saturating_mul(2));
         let mut state = self.lock();
-        let (entries, _) = self.evict(&mut state, self.budget.excess(bytes), usize::MAX);
+        let (entries, _) = self.evict(&mut state, wanted, usize::MAX);
         let due = self.take_due(&mut state, true);
         drop(state);
         self.discard(due);
@@ -291,9 +295,6 @@ impl<V: Send + Sync + 'static> Shard<V> {
             self.budget.unlink(state.unlink(position));
             erased += 1;
         });
-        if erased > 0 {
-            self.collect();
-        }
         erased
     }
 
@@ -306,22 +307,26 @@ impl<V: Send + Sync + 'static> Shard<V> {
         });
     }
 
-    /// Calls `found` with each place that holds an entry of `file`.
+    /// Calls `found` with each place that holds an entry of `file`. Entries keep their places, so
+    /// each that stays during the search is found.
     fn search(&self, file: u64, mut found: impl FnMut(&mut State<V>, usize)) {
-        let mut start = 0;
-        loop {
+        let (mut position, mut finished) = (0, false);
+        while !finished {
             let mut state = self.lock();
-            let end = state.ring.len().min(start + SEARCH_BATCH);
-            for position in start..end {
+            let end = state.ring.len().min(position + SEARCH_BATCH);
+            let mut count = 0;
+            while position < end && count < FOUND_BATCH {
                 let place = &state.ring[position];
                 if place.file == file && place.node.is_some() {
                     found(&mut state, position);
+                    count += 1;
                 }
+                position += 1;
             }
-            if end == state.ring.len() {
-                return;
-            }
-            start = end;
+            finished = position >= state.ring.len();
+            let due = self.take_due(&mut state, true);
+            drop(state);
+            self.discard(due);
         }
     }
 
@@ -350,8 +355,8 @@ impl<V: Send + Sync + 'static> Shard<V> {
 }
 
 impl<V: Send + Sync + 'static> Drop for Shard<V> {
-    /// Entries wait for their readers like any others: a borrow is bound to its guard, not to the
-    /// cache.
+    /// The entries wait for their readers, since a borrow is bound to its guard and not to the
+    /// cache. Nobody can look for them any more, so they count as unlinked.
     fn drop(&mut self) {
         let state = self.state.0.get_mut().unwrap_or_else(PoisonError::into_inner);
         let ring = mem::take(&mut state.ring);

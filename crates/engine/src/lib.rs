@@ -16,6 +16,7 @@ mod read;
 mod record_log;
 mod recovery;
 mod table;
+pub mod verify;
 mod version;
 mod wal;
 

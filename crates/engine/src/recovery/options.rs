@@ -1,9 +1,10 @@
 //! What a database is opened with.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tailwater_format::Comparator;
 use tailwater_format::file_name::FileKind;
 use tailwater_format::log::RecoveryMode;
 use tailwater_format::options_text::Document;
@@ -46,6 +47,33 @@ impl Default for OpenOptions {
 }
 
 impl OpenOptions {
+    /// Where the files are.
+    pub fn storage(&self) -> &Arc<dyn Storage> {
+        &self.storage
+    }
+
+    /// The comparator of a column family, which the MANIFEST says was written with `recorded`.
+    pub(crate) fn comparator(&self, family: &str, recorded: &str) -> Result<Comparator> {
+        Comparator::built_in(recorded).ok_or_else(|| {
+            Error::invalid_argument(format!(
+                "column family '{family}' was written with comparator '{recorded}', which is not \
+                 known"
+            ))
+        })
+    }
+
+    pub(crate) fn prefix_extractor(&self, family: &str) -> Option<PrefixExtractor> {
+        self.families.get(family).and_then(|family| family.prefix_extractor.clone())
+    }
+
+    pub(crate) fn table_directories(&self, directory: &Path, _family: &str) -> Vec<PathBuf> {
+        vec![directory.to_owned()]
+    }
+
+    pub(crate) fn wal_directory(&self, directory: &Path) -> PathBuf {
+        directory.to_owned()
+    }
+
     /// temp
     pub fn load(directory: &Path) -> Result<Self> {
         let mut options = Self::default();

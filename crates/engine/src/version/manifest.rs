@@ -212,6 +212,7 @@ impl Replay {
                 return Err(format!("adds column family {id} ('{name}'), which is there"));
             }
             manifest.column_families.insert(id, FamilyState::new(id, name.clone()));
+            manifest.max_column_family = manifest.max_column_family.max(id);
         } else if id == 0 {
             // The default column family is never said to be added.
             let default = || FamilyState::new(0, "default".to_owned());

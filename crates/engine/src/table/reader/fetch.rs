@@ -40,6 +40,11 @@ impl BlockFile {
         self.file.path()
     }
 
+    /// The file.
+    pub(crate) fn handle(&self) -> &Arc<dyn ReadFile> {
+        &self.file
+    }
+
     /// The file's length in bytes.
     pub(crate) fn length(&self) -> u64 {
         self.length

@@ -3,11 +3,11 @@
 use tailwater_format::block::{IndexCursor, IndexFormat};
 use tailwater_format::filter::FilterKey;
 use tailwater_format::key::{self, ValueType};
+use tailwater_format::table::BlockHandle;
 
 use crate::Result;
-use crate::prefix_extractor::PrefixExtractor;
 use crate::table::BlockKind;
-use crate::table::reader::{BlockAccess, FilterKind, TableReader};
+use crate::table::reader::{BlockAccess, FilterKind, Loading, ReadProfile, TableReader};
 
 impl TableReader {
     /// Whether the table may have the user key; `None` if a block that says so cannot be had.
@@ -46,9 +46,31 @@ impl TableReader {
         }
     }
 
-    /// What extracted the prefixes that the filter has, if any.
-    pub(crate) fn filter_prefixes(&self) -> Option<&PrefixExtractor> {
-        self.filter.prefixes.as_ref()
+    /// The handles of the filter's partitions, in order; none where it is not partitioned.
+    pub(crate) fn filter_partitions(&self, profile: &ReadProfile) -> Result<Vec<BlockHandle>> {
+        let FilterKind::Partitioned(root) = &self.filter.kind else { return Ok(Vec::new()) };
+        let access = Loading(profile);
+        let Some(root) = self.meta_block(&access, root, BlockKind::Index)? else {
+            return Ok(Vec::new());
+        };
+        let (bytes, layout, format) = (root.bytes(), root.layout(), self.filter_index_format());
+        let mut handles = Vec::new();
+        let mut cursor = IndexCursor::default();
+        let mut walk = || {
+            cursor.seek_to_first(bytes, layout, format)?;
+            while cursor.valid() {
+                handles.push(cursor.handle());
+                cursor.next(bytes, layout, format)?;
+            }
+            Ok(())
+        };
+        walk().map_err(|error| self.damaged(self.index_handle(), error))?;
+        Ok(handles)
+    }
+
+    /// How the index over filter partitions is written: without first keys, whatever the index of the data has.
+    fn filter_index_format(&self) -> IndexFormat {
+        IndexFormat { first_keys: false, ..self.index.format }
     }
 
     #[inline]
@@ -71,8 +93,7 @@ impl TableReader {
                 };
                 let trailer = key::pack_trailer(key::MAX_SEQUENCE, ValueType::FOR_SEEK);
                 let damaged = |error| self.damaged(self.index_handle(), error);
-                // Filter partitions go without first keys, whatever the index of the data has.
-                let format = IndexFormat { first_keys: false, ..self.index.format };
+                let format = self.filter_index_format();
                 self.seek_index(&root, format, cursor, user_key, trailer).map_err(damaged)?;
                 if !cursor.valid() {
                     // Behind the last partition's last key; that partition may still have the prefix.

@@ -48,6 +48,24 @@ impl TableReader {
         }
     }
 
+    /// Holds a key of the index against an internal key: where they are user keys, by user key alone.
+    pub(crate) fn compare_index_key(&self, entry: &[u8], internal_key: &[u8]) -> Ordering {
+        if self.index.user_keys {
+            self.comparator().compare(entry, key::user_key(internal_key))
+        } else {
+            key::compare_internal(self.comparator(), entry, internal_key)
+        }
+    }
+
+    /// Holds two keys of the index against each other.
+    pub(crate) fn compare_index_keys(&self, a: &[u8], b: &[u8]) -> Ordering {
+        if self.index.user_keys {
+            self.comparator().compare(a, b)
+        } else {
+            key::compare_internal(self.comparator(), a, b)
+        }
+    }
+
     /// A block that the table keeps or leaves to the cache.
     #[inline]
     pub(super) fn meta_block<'a, A: BlockAccess>(

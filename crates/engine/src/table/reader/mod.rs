@@ -55,6 +55,8 @@ pub(crate) struct TableReader {
     index: Index,
     filter: Filter,
     dictionary: Option<DecompressionDictionary>,
+    /// Where the file has its range tombstones, if it has any.
+    range_deletions: Option<BlockHandle>,
     range_tombstones: Arc<FragmentedRangeTombstones>,
     /// The sequence number of every record of an ingested file, which stores zeros.
     global_sequence: Option<Sequence>,

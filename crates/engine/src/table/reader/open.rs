@@ -37,6 +37,13 @@ pub(crate) struct TableIdentity {
     pub(crate) tail_length: u64,
 }
 
+impl TableIdentity {
+    /// A table of which nothing is known beforehand.
+    pub(crate) fn unknown() -> Self {
+        Self { cache_id: 0, largest_sequence: None, unique_id: None, tail_length: 0 }
+    }
+}
+
 /// The end of a file, read at once because every part of a table that opening needs stands there.
 struct Tail {
     bytes: Vec<u8>,
@@ -99,10 +106,40 @@ impl TableReader {
             index,
             filter,
             dictionary,
+            range_deletions: names.range_deletions,
             range_tombstones: Arc::new(range_tombstones),
             global_sequence,
         })
     }
+}
+
+impl TableReader {
+    /// Calls `entry` with the internal start key and the end key of every range tombstone, as the file has them.
+    pub(crate) fn for_each_range_tombstone(
+        &self,
+        mut entry: impl FnMut(&[u8], &[u8]) -> tailwater_format::Result<()>,
+    ) -> Result<()> {
+        let Some(handle) = self.range_deletions else { return Ok(()) };
+        let bytes = self.file.read(handle, None, true, Purpose::Verification)?;
+        let block =
+            Block::parse(bytes, BlockKind::Index).map_err(|error| self.damaged(handle, error))?;
+        for_each_entry(&block, &mut entry).map_err(|error| self.damaged(handle, error))
+    }
+}
+
+/// Calls `entry` with every key and value of a block.
+fn for_each_entry(
+    block: &Block,
+    entry: &mut impl FnMut(&[u8], &[u8]) -> tailwater_format::Result<()>,
+) -> tailwater_format::Result<()> {
+    let (bytes, layout) = (block.bytes(), block.layout());
+    let mut cursor = Cursor::default();
+    cursor.seek_to_first(bytes, layout)?;
+    while cursor.valid() {
+        entry(cursor.key(), cursor.value(bytes))?;
+        cursor.next(bytes, layout)?;
+    }
+    Ok(())
 }
 
 impl Tail {
@@ -154,17 +191,8 @@ impl Opening<'_> {
         mut entry: impl FnMut(&[u8], &[u8]) -> tailwater_format::Result<()>,
     ) -> Result<()> {
         let block = self.parse(handle, BlockKind::Index)?;
-        let (bytes, layout) = (block.bytes(), block.layout());
-        let mut cursor = Cursor::default();
-        let mut walk = || {
-            cursor.seek_to_first(bytes, layout)?;
-            while cursor.valid() {
-                entry(cursor.key(), cursor.value(bytes))?;
-                cursor.next(bytes, layout)?;
-            }
-            Ok(())
-        };
-        walk().map_err(|error| Error::decoding(self.file.path(), handle.offset, error))
+        for_each_entry(&block, &mut entry)
+            .map_err(|error| Error::decoding(self.file.path(), handle.offset, error))
     }
 
     fn meta_index(&self, handle: BlockHandle) -> Result<MetaIndex> {

@@ -1,0 +1,250 @@
+//! Reads everything a database consists of, and says what is wrong with it.
+//!
+//! Unlike opening, verification does not stop at the first damage: what it finds is a list. It trusts nothing that it
+//! can check: every block's checksum, the order of keys, what indexes and filters say against what the data blocks
+//! hold, counts and sizes against properties, bounds and numbers against the MANIFEST, logs, blob files and the
+//! references to them, and the directory as a whole. It changes no file.
+
+mod blob;
+mod directory;
+mod table;
+mod table_contents;
+mod wal;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tailwater_format::Comparator;
+use tailwater_format::log::Torn;
+use tailwater_io::Storage;
+
+use crate::recovery::OpenOptions;
+use crate::version::Version;
+use crate::version::manifest::{self, FamilyState, Manifest};
+use crate::{Error, ErrorKind};
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Worth knowing; nothing is wrong.
+    Note,
+    /// A log or MANIFEST ends inside its last record, as a crash leaves it.
+    TornTail,
+    /// Bytes contradict their checksum or each other, or something is missing.
+    Damage,
+}
+
+/// Something that verification found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// How bad it is.
+    pub severity: Severity,
+    /// The file or directory.
+    pub path: PathBuf,
+    /// Where in the file, in bytes, where that is known.
+    pub offset: Option<u64>,
+    /// What is wrong.
+    pub message: String,
+}
+
+/// What verification read and found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    /// What it found, in the order in which it looked.
+    pub findings: Vec<Finding>,
+    /// How many tables it read.
+    pub tables: u64,
+    /// How many records those hold, range tombstones included.
+    pub entries: u64,
+    /// How many blob files it read.
+    pub blob_files: u64,
+    /// How many blobs those hold.
+    pub blobs: u64,
+    /// How many write-ahead logs it read.
+    pub logs: u64,
+    /// How many batches those hold.
+    pub batches: u64,
+    /// How many bytes the files have that it read.
+    pub bytes: u64,
+}
+
+impl Report {
+    /// The worst of the findings; `None` without any.
+    pub fn worst(&self) -> Option<Severity> {
+        self.findings.iter().map(|finding| finding.severity).max()
+    }
+
+    fn add(&mut self, severity: Severity, path: &Path, offset: Option<u64>, message: String) {
+        self.findings.push(Finding { severity, path: path.to_owned(), offset, message });
+    }
+
+    fn damage(&mut self, path: &Path, message: impl Into<String>) {
+        self.add(Severity::Damage, path, None, message.into());
+    }
+
+    fn damage_at(&mut self, path: &Path, offset: u64, message: impl Into<String>) {
+        self.add(Severity::Damage, path, Some(offset), message.into());
+    }
+
+    /// An error that a read of `path` gave.
+    fn error(&mut self, path: &Path, error: &Error) {
+        let severity = match error.kind() {
+            // What is refused by name is not damaged.
+            ErrorKind::NotSupported => Severity::Note,
+            _ => Severity::Damage,
+        };
+        let named = error.path().unwrap_or(path);
+        self.add(severity, named, error.offset(), error.message().to_owned());
+    }
+}
+
+/// How far verification has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Progress {
+    /// The file it is reading.
+    pub path: PathBuf,
+    /// How many bytes of all files it has read.
+    pub bytes_done: u64,
+    /// How many bytes all files have.
+    pub bytes_total: u64,
+}
+
+/// A verification on its way.
+struct Verification<'a> {
+    directory: &'a Path,
+    options: &'a OpenOptions,
+    storage: Arc<dyn Storage>,
+    progress: &'a mut dyn FnMut(&Progress),
+    bytes_total: u64,
+    report: Report,
+}
+
+/// A column family, with what it is to be held against.
+struct Family {
+    id: u32,
+    name: String,
+    comparator: Comparator,
+    version: Version,
+}
+
+/// Verifies the database in `directory`. `progress` is called as it goes from file to file.
+///
+/// The directory must not be written to meanwhile, or files come and go under it.
+pub fn verify(
+    directory: &Path,
+    options: &OpenOptions,
+    progress: &mut dyn FnMut(&Progress),
+) -> Report {
+    let storage = Arc::clone(options.storage());
+    let report = Report::default();
+    let mut verification =
+        Verification { directory, options, storage, progress, bytes_total: 0, report };
+    verification.run();
+    verification.report
+}
+
+impl Verification<'_> {
+    fn run(&mut self) {
+        let Some(manifest) = self.read_manifest() else {
+            self.lone_tables();
+            return;
+        };
+        self.check_identity(&manifest);
+        self.check_options_files();
+        let synced_logs = manifest.synced_logs.clone();
+        let numbers = Numbers::of(&manifest);
+        let path = manifest.path.clone();
+        let families = self.families(&path, manifest.column_families.into_values());
+        self.check_numbers(&path, &numbers, &families);
+        self.check_directory(&numbers, &families);
+        self.bytes_total = self.total_bytes(&families);
+        for family in &families {
+            self.check_tables(family);
+            self.check_blob_files(family);
+        }
+        self.check_logs(&numbers, &synced_logs);
+    }
+
+    fn read_manifest(&mut self) -> Option<Manifest> {
+        let read = manifest::current(&*self.storage, self.directory)
+            .and_then(|number| Manifest::read(&*self.storage, self.directory, number));
+        let manifest = match read {
+            Ok(manifest) => manifest,
+            Err(error) => {
+                self.report.error(self.directory, &error);
+                return None;
+            }
+        };
+        if let Some(Torn { offset, dropped, reason }) = manifest.torn {
+            let message = format!("{reason}: {dropped} bytes are left out");
+            self.report.add(Severity::TornTail, &manifest.path, Some(offset), message);
+        }
+        if manifest.unfinished_edits > 0 {
+            let message = format!(
+                "the last group of edits is not complete: {} edits are left out",
+                manifest.unfinished_edits
+            );
+            self.report.add(Severity::TornTail, &manifest.path, None, message);
+        }
+        Some(manifest)
+    }
+
+    /// The column families whose order is known; the others cannot be read.
+    fn families(
+        &mut self,
+        manifest: &Path,
+        states: impl Iterator<Item = FamilyState>,
+    ) -> Vec<Family> {
+        let mut families = Vec::new();
+        for FamilyState { id, name, comparator, files, .. } in states {
+            let comparator = match self.options.comparator(&name, &comparator) {
+                Ok(comparator) => comparator,
+                Err(error) => {
+                    self.report.error(manifest, &error);
+                    continue;
+                }
+            };
+            match files.finish(&comparator, 0) {
+                Ok(version) => {
+                    families.push(Family { id, name, comparator, version });
+                }
+                Err(what) => {
+                    let message = format!("column family '{name}': the MANIFEST {what}");
+                    self.report.damage(manifest, message);
+                }
+            }
+        }
+        families
+    }
+
+    /// Says which file comes next.
+    fn begin(&mut self, path: &Path) {
+        (self.progress)(&Progress {
+            path: path.to_owned(),
+            bytes_done: self.report.bytes,
+            bytes_total: self.bytes_total,
+        });
+    }
+}
+
+/// The counters of a MANIFEST.
+struct Numbers {
+    manifest: u64,
+    next_file_number: u64,
+    last_sequence: u64,
+    max_column_family: u32,
+    min_log_number: u64,
+}
+
+impl Numbers {
+    fn of(manifest: &Manifest) -> Self {
+        let needed = manifest.column_families.values().map(|family| family.log_number).min();
+        Self {
+            manifest: manifest.number,
+            next_file_number: manifest.next_file_number,
+            last_sequence: manifest.last_sequence,
+            max_column_family: manifest.max_column_family,
+            min_log_number: needed.unwrap_or(0).max(manifest.min_log_number_to_keep),
+        }
+    }
+}

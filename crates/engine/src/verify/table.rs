@@ -1,0 +1,266 @@
+//! Tables: from the directory's entry to the last block.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use tailwater_format::Comparator;
+use tailwater_format::block::Cursor;
+use tailwater_format::checksum::crc32c_extend;
+use tailwater_format::table::footer::FOOTER_LENGTH;
+use tailwater_format::table::{BLOCK_TRAILER_LENGTH, BlockHandle};
+use tailwater_format::varint::Reader;
+use tailwater_io::buffer::BufferPool;
+use tailwater_io::stream::{ReaderOptions, SequentialReader, Workers};
+use tailwater_io::{IoMode, Purpose, ReadFile};
+
+use super::table_contents::{Bounds, Contents, PROFILE};
+use super::{Family, Severity, Verification};
+use crate::blob::BlobCache;
+use crate::cache::Cache;
+use crate::table::{Block, BlockKind, TableCache, TableContext, TableIdentity, TableReader};
+use crate::version::FileMetadata;
+use crate::{Error, Result};
+
+/// How much of a table is read at once, in bytes, and how many such requests are ahead.
+const REQUEST_BYTES: usize = 512 << 10;
+const REQUESTS_AHEAD: usize = 3;
+/// Where index and filter partitions are kept while a table is read, in bytes.
+const PARTITION_CACHE: usize = 16 << 20;
+/// The function of file checksums that is known: the CRC32C of the whole file, big-endian.
+const CRC32C_FUNCTION: &str = "FileChecksumCrc32c";
+
+/// What the blocks of a table take of its file, by offset: the length and what it is.
+pub(super) type Spans = BTreeMap<u64, (u64, &'static str)>;
+
+impl Verification<'_> {
+    /// Reads every table of a column family.
+    pub(super) fn check_tables(&mut self, family: &Family) {
+        let context = Arc::new(TableContext {
+            comparator: family.comparator.clone(),
+            prefix_extractor: self.options.prefix_extractor(&family.name),
+            block_cache: Some(Arc::new(Cache::new(PARTITION_CACHE))),
+            cache_index_and_filter_blocks: false,
+        });
+        let directories = self.options.table_directories(self.directory, &family.name);
+        let storage = Arc::clone(&self.storage);
+        let tables = TableCache::new(storage, directories, context, None);
+        let blobs = BlobCache::new(Arc::clone(&self.storage), self.directory.to_owned());
+        let mut references: BTreeMap<u64, u64> = BTreeMap::new();
+        for (_, file) in family.version.files() {
+            let path = tables.path(file);
+            self.begin(&path);
+            let checked = tables.open_uncached(file, Purpose::Verification).and_then(|table| {
+                self.check_length(&path, file, table.file().length());
+                let bounds = Bounds::of(file);
+                self.check_table(&path, &Arc::new(table), Some(&bounds), &blobs, &mut references)?;
+                self.check_file_checksum(&path, file)
+            });
+            if let Err(error) = checked {
+                self.report.error(&path, &error);
+            }
+        }
+        self.check_garbage(family, &references);
+    }
+
+    /// Reads a table that no MANIFEST says anything about.
+    pub(super) fn check_lone_table(&mut self, path: &Path) {
+        let context = Arc::new(TableContext {
+            comparator: Comparator::default(),
+            prefix_extractor: None,
+            block_cache: Some(Arc::new(Cache::new(PARTITION_CACHE))),
+            cache_index_and_filter_blocks: false,
+        });
+        let identity = TableIdentity::unknown();
+        let blobs = BlobCache::new(Arc::clone(&self.storage), self.directory.to_owned());
+        let checked = self
+            .storage
+            .open(path, IoMode::Buffered, Purpose::Verification)
+            .map_err(Error::from)
+            .and_then(|file| TableReader::open(file, context, &identity, Purpose::Verification))
+            .and_then(|table| {
+                let comparator = &table.properties().comparator_name;
+                if comparator != Comparator::default().name().as_bytes() {
+                    let name = comparator.escape_ascii();
+                    let message = format!("not read: comparator '{name}', and no MANIFEST");
+                    self.report.add(Severity::Note, path, None, message);
+                    return Ok(());
+                }
+                self.check_table(path, &Arc::new(table), None, &blobs, &mut BTreeMap::new())
+            });
+        if let Err(error) = checked {
+            self.report.error(path, &error);
+        }
+    }
+
+    fn check_length(&mut self, path: &Path, file: &FileMetadata, length: u64) {
+        if length != file.size() {
+            let known = file.size();
+            self.report.damage(path, format!("it has {length} bytes, the MANIFEST says {known}"));
+        }
+    }
+
+    fn check_table(
+        &mut self,
+        path: &Path,
+        table: &Arc<TableReader>,
+        bounds: Option<&Bounds<'_>>,
+        blobs: &BlobCache,
+        references: &mut BTreeMap<u64, u64>,
+    ) -> Result<()> {
+        self.report.tables += 1;
+        self.report.bytes += table.file().length();
+        let mut spans = Spans::new();
+        self.check_meta_blocks(path, table, &mut spans)?;
+        for handle in table.filter_partitions(&PROFILE)? {
+            note(&mut spans, handle, "filter partition");
+            if let Err(error) = table.load(handle, BlockKind::Filter, &PROFILE) {
+                self.report.error(path, &error);
+            }
+        }
+        let mut stream = BlockStream::new(table)?;
+        let mut contents = Contents::new(path, table, blobs, references, &mut self.report);
+        contents.check(bounds, &mut stream, &mut spans)?;
+        self.report.entries += contents.entries();
+        self.check_gaps(path, table, &spans)
+    }
+
+    /// Every block that the metaindex names, the metaindex and the footer.
+    fn check_meta_blocks(
+        &mut self,
+        path: &Path,
+        table: &TableReader,
+        spans: &mut Spans,
+    ) -> Result<()> {
+        let file = table.file();
+        let footer = table.footer();
+        let footer_at = file.length().saturating_sub(FOOTER_LENGTH as u64);
+        spans.insert(footer_at, (FOOTER_LENGTH as u64, "footer"));
+        note(spans, footer.metaindex, "metaindex");
+        if let Some(index) = footer.index {
+            note(spans, index, "index");
+        }
+        let bytes = file.read(footer.metaindex, None, true, Purpose::Verification)?;
+        let damaged = |error| Error::decoding(path, footer.metaindex.offset, error);
+        let block = Block::parse(bytes, BlockKind::Index).map_err(damaged)?;
+        let mut cursor = Cursor::default();
+        cursor.seek_to_first(block.bytes(), block.layout()).map_err(damaged)?;
+        while cursor.valid() {
+            let mut value = Reader::new(cursor.value(block.bytes()));
+            let handle = BlockHandle::decode(&mut value).map_err(damaged)?;
+            note(spans, handle, "meta block");
+            if let Err(error) = file.read(handle, None, true, Purpose::Verification) {
+                let name = cursor.key().escape_ascii();
+                self.report.error(path, &error.while_doing(format!("meta block '{name}'")));
+            }
+            cursor.next(block.bytes(), block.layout()).map_err(damaged)?;
+        }
+        Ok(())
+    }
+
+    /// What no block covers must be the zeros that blocks were aligned with.
+    fn check_gaps(&mut self, path: &Path, table: &TableReader, spans: &Spans) -> Result<()> {
+        let mut end = 0;
+        for (&offset, &(length, what)) in spans {
+            if offset < end {
+                let message = format!("the {what} here begins inside the block before");
+                self.report.damage_at(path, offset, message);
+            }
+            let mut gap = vec![0; offset.saturating_sub(end) as usize];
+            table.file().read_raw(&mut gap, end, Purpose::Verification)?;
+            if let Some(at) = gap.iter().position(|&byte| byte != 0) {
+                let message = "a byte between blocks that is not zero";
+                self.report.damage_at(path, end + at as u64, message);
+            }
+            end = end.max(offset + length);
+        }
+        Ok(())
+    }
+
+    /// The checksum of the whole file, where the MANIFEST has one that is known.
+    fn check_file_checksum(&mut self, path: &Path, file: &FileMetadata) -> Result<()> {
+        let Some(known) = &file.added().checksum else { return Ok(()) };
+        if known.function != CRC32C_FUNCTION {
+            return Ok(());
+        }
+        let opened = self.storage.open(path, IoMode::Buffered, Purpose::Verification)?;
+        let length = opened.length()?;
+        let mut stream = file_stream(opened, length)?;
+        let (mut crc, mut at) = (0, 0);
+        while at < length {
+            let bytes = stream.read(at, REQUEST_BYTES)?;
+            crc = crc32c_extend(crc, bytes);
+            at += bytes.len() as u64;
+        }
+        if known.value != crc.to_be_bytes() {
+            let stored = known.value.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+            let message = format!("file checksum mismatch: stored {stored}, computed {crc:08x}");
+            self.report.damage(path, message);
+        }
+        Ok(())
+    }
+
+    /// A blob that nothing refers to must have been counted as garbage.
+    fn check_garbage(&mut self, family: &Family, references: &BTreeMap<u64, u64>) {
+        for (number, known) in family.version.blob_files() {
+            let used = references.get(number).copied().unwrap_or(0);
+            let (total, garbage) = (known.added.blob_count, known.garbage_count);
+            if used.saturating_add(garbage) > total {
+                let message = format!(
+                    "blob file {number} of column family '{}' has {total} blobs, but {used} are \
+                     referred to and {garbage} are garbage",
+                    family.name
+                );
+                self.report.damage(self.directory, message);
+            }
+        }
+    }
+}
+
+/// Notes what a block and its trailer take.
+pub(super) fn note(spans: &mut Spans, handle: BlockHandle, what: &'static str) {
+    spans.insert(handle.offset, (handle.size + BLOCK_TRAILER_LENGTH as u64, what));
+}
+
+fn file_stream(file: Arc<dyn ReadFile>, length: u64) -> Result<SequentialReader> {
+    let options = ReaderOptions {
+        request_bytes: REQUEST_BYTES,
+        depth: REQUESTS_AHEAD,
+        purpose: Purpose::Verification,
+    };
+    let pool = BufferPool::new((REQUESTS_AHEAD + 1) * REQUEST_BYTES);
+    let workers = Workers::new("verify", REQUESTS_AHEAD).map_err(|error| {
+        Error::new(crate::ErrorKind::Io, format!("cannot start a thread: {error}"))
+    })?;
+    Ok(SequentialReader::new(file, 0..length, options, &pool, Some(&Arc::new(workers)))?)
+}
+
+/// The data blocks of a table, which come in the order of the file.
+pub(super) struct BlockStream {
+    stream: SequentialReader,
+}
+
+impl BlockStream {
+    fn new(table: &TableReader) -> Result<Self> {
+        let file = Arc::clone(table.file().handle());
+        Ok(Self { stream: file_stream(file, table.file().length())? })
+    }
+
+    /// The data block at `handle`, checked and decompressed.
+    pub(super) fn block(&mut self, table: &TableReader, handle: BlockHandle) -> Result<Block> {
+        let file = table.file();
+        let length = file.length_with_trailer(handle)?;
+        let dictionary = table.dictionary_for(BlockKind::Data);
+        let bytes = if handle.offset >= self.stream.position() {
+            let raw = self.stream.read(handle.offset, length)?;
+            if raw.len() < length {
+                let message = format!("a block of {length} bytes ends after {}", raw.len());
+                return Err(Error::corruption_at(file.path(), handle.offset, message));
+            }
+            file.unpack_read_ahead(raw, handle, dictionary, true)?
+        } else {
+            file.read(handle, dictionary, true, Purpose::Verification)?
+        };
+        Block::parse(bytes, BlockKind::Data).map_err(|error| table.damaged(handle, error))
+    }
+}

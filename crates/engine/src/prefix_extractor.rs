@@ -56,6 +56,16 @@ impl PrefixExtractor {
         }
     }
 
+    /// Whether both extract the same prefixes, as far as their names tell.
+    pub(crate) fn same_as(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Fixed(a), Self::Fixed(b)) | (Self::Capped(a), Self::Capped(b)) => a == b,
+            (Self::Noop, Self::Noop) => true,
+            (Self::Custom(a), Self::Custom(b)) => a.name() == b.name(),
+            _ => false,
+        }
+    }
+
     /// The prefix of a key; `None` if the key has none.
     #[inline]
     pub fn prefix<'a>(&self, key: &'a [u8]) -> Option<&'a [u8]> {

@@ -120,6 +120,12 @@ impl Leaf {
         }
     }
 
+    /// Whether its seeks, from here on, may end on nothing where a filter says that there is no key with the target's
+    /// prefix.
+    pub(crate) fn ask_prefix_filter(&mut self, ask: bool) {
+        dispatch!(self, _leaf => (), leaf => leaf.ask_prefix_filter(ask));
+    }
+
     /// Whether it stands on a record.
     #[inline]
     pub(crate) fn valid(&self) -> bool {

@@ -22,6 +22,7 @@ pub(crate) struct LevelIterator {
     profile: ReadProfile,
     read_ahead: usize,
     snapshot: Sequence,
+    asks_prefix_filter: bool,
     /// The table it stands in, by its place in the level.
     file: usize,
     iterator: Option<TableIterator>,
@@ -51,10 +52,19 @@ impl LevelIterator {
             profile,
             read_ahead,
             snapshot,
+            asks_prefix_filter: false,
             file: 0,
             iterator: None,
             tombstones: Vec::new(),
             answered: 0,
+        }
+    }
+
+    /// As [`TableIterator::ask_prefix_filter`], for every table it comes to.
+    pub(crate) fn ask_prefix_filter(&mut self, ask: bool) {
+        self.asks_prefix_filter = ask;
+        if let Some(iterator) = &mut self.iterator {
+            iterator.ask_prefix_filter(ask);
         }
     }
 
@@ -96,6 +106,9 @@ impl LevelIterator {
             key::compare_internal(comparator, file.largest(), target).is_lt()
         });
         self.to_file(Some(file), |iterator| iterator.seek(target))?;
+        if self.asks_prefix_filter && !self.valid() && !self.next_file_has_prefix_of(target) {
+            return Ok(());
+        }
         self.skip_forward()
     }
 
@@ -123,6 +136,13 @@ impl LevelIterator {
         let Some(iterator) = &mut self.iterator else { return Ok(()) };
         iterator.previous()?;
         if iterator.valid() { Ok(()) } else { self.skip_backward() }
+    }
+
+    /// Whether the next table begins with the prefix of an internal key, so that the prefix goes on there.
+    fn next_file_has_prefix_of(&self, target: &[u8]) -> bool {
+        let Some(next) = self.level.files().get(self.file + 1) else { return false };
+        let Some(by) = &self.tables.context().prefix_extractor else { return true };
+        by.prefix(next.smallest_user_key()) == by.prefix(key::user_key(target))
     }
 
     /// From behind the last record of a table to the first of the next.
@@ -156,7 +176,9 @@ impl LevelIterator {
             self.iterator = None;
             let table = self.tables.open(file, self.profile.purpose)?;
             self.file = at;
-            self.iterator = Some(TableIterator::new(table, self.profile, self.read_ahead));
+            let mut iterator = TableIterator::new(table, self.profile, self.read_ahead);
+            iterator.ask_prefix_filter(self.asks_prefix_filter);
+            self.iterator = Some(iterator);
         }
         self.take_tombstones()?;
         match &mut self.iterator {

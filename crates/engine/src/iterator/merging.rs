@@ -62,6 +62,13 @@ impl MergingIterator {
         self.leaves.get(self.tree[0])
     }
 
+    /// Whether seeks, from here on, need find only keys with the target's prefix.
+    pub(crate) fn ask_prefix_filters(&mut self, ask: bool) {
+        for leaf in &mut self.leaves {
+            leaf.ask_prefix_filter(ask);
+        }
+    }
+
     /// Goes to the first record.
     pub(crate) fn seek_to_first(&mut self) -> Result<()> {
         self.move_all(Direction::Forward, Leaf::seek_to_first)

@@ -59,6 +59,8 @@ pub(crate) struct View {
     pub(crate) upper_bound: Option<Vec<u8>>,
     /// Whether only keys with the prefix of the last seek's key are seen, and what extracts it.
     pub(crate) prefix_extractor: Option<PrefixExtractor>,
+    /// Whether a seek need find only keys with its target's prefix.
+    pub(crate) asks_prefix_filters: bool,
     /// How many records are stepped over, one by one, before a seek is tried.
     pub(crate) max_sequential_skip: u64,
 }
@@ -100,6 +102,7 @@ impl DbIterator {
             snapshot,
             lower_bound: options.iterate_lower_bound.clone(),
             upper_bound: options.iterate_upper_bound.clone(),
+            asks_prefix_filters: prefix_extractor.is_some() && !options.total_order_seek,
             prefix_extractor: prefix_extractor.filter(|_| options.prefix_same_as_start),
             max_sequential_skip: source.max_sequential_skip(),
         };
@@ -155,6 +158,7 @@ impl DbIterator {
     /// Those of reading a table or blob file, here and in every other move.
     pub fn seek_to_first(&mut self) -> Result<()> {
         self.prefix = None;
+        self.merged.ask_prefix_filters(false);
         match self.view.lower_bound.take() {
             Some(bound) => {
                 let moved = self.seek_unbounded(&bound);
@@ -168,6 +172,7 @@ impl DbIterator {
     /// Goes to the last key.
     pub fn seek_to_last(&mut self) -> Result<()> {
         self.prefix = None;
+        self.merged.ask_prefix_filters(false);
         if let Some(bound) = &self.view.upper_bound {
             set_internal_key(&mut self.target, bound, FIRST_TRAILER);
             return self.go(Direction::Backward, |merged, target| merged.seek_for_prev(target));
@@ -175,9 +180,11 @@ impl DbIterator {
         self.go(Direction::Backward, |merged, _| merged.seek_to_last())
     }
 
-    /// Goes to the first key that is not below `target`.
+    /// Goes to the first key that is not below `target`. With a prefix extractor and without `total_order_seek`, keys
+    /// behind those with `target`'s prefix may be left out.
     pub fn seek(&mut self, target: &[u8]) -> Result<()> {
         self.hold_prefix(target);
+        self.merged.ask_prefix_filters(self.view.asks_prefix_filters);
         match &self.view.lower_bound {
             Some(bound) if self.view.comparator.compare(target, bound).is_lt() => {
                 let bound = bound.clone();
@@ -190,6 +197,7 @@ impl DbIterator {
     /// Goes to the last key that is not above `target`.
     pub fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
         self.hold_prefix(target);
+        self.merged.ask_prefix_filters(false);
         match &self.view.upper_bound {
             Some(bound) if self.view.comparator.compare(target, bound).is_ge() => {
                 set_internal_key(&mut self.target, bound, FIRST_TRAILER);

@@ -8,14 +8,14 @@ mod readahead;
 
 use std::sync::Arc;
 
-use tailwater_format::block::Cursor;
+use tailwater_format::block::{Cursor, IndexCursor};
 use tailwater_format::key;
 use tailwater_format::table::BlockHandle;
 
 use crate::Result;
 use crate::cache::Cached;
 use crate::table::reader::compare_to;
-use crate::table::{Block, ReadProfile, TableReader};
+use crate::table::{Block, Loading, ReadProfile, TableReader};
 
 use index::IndexIterator;
 use readahead::ReadAhead;
@@ -29,6 +29,9 @@ pub(crate) struct TableIterator {
     handle: BlockHandle,
     cursor: Cursor,
     read_ahead: ReadAhead,
+    /// Whether a seek asks the filter for the prefix of its target.
+    asks_prefix_filter: bool,
+    filter_cursor: IndexCursor,
     /// The current key with the table's global sequence number in it, where it has one.
     global_key: Vec<u8>,
 }
@@ -45,6 +48,8 @@ impl TableIterator {
             handle: BlockHandle::default(),
             cursor: Cursor::default(),
             read_ahead: ReadAhead::new(read_ahead),
+            asks_prefix_filter: false,
+            filter_cursor: IndexCursor::default(),
             global_key: Vec::new(),
         }
     }
@@ -52,6 +57,12 @@ impl TableIterator {
     /// The table it stands in.
     pub(crate) fn table(&self) -> &Arc<TableReader> {
         &self.table
+    }
+
+    /// Whether its seeks, from here on, may end on nothing where the filter says that the table has no key with the
+    /// target's prefix.
+    pub(crate) fn ask_prefix_filter(&mut self, ask: bool) {
+        self.asks_prefix_filter = ask;
     }
 
     /// Whether it stands on a record.
@@ -90,6 +101,14 @@ impl TableIterator {
     /// Goes to the first record that is not below an internal key.
     pub(crate) fn seek(&mut self, target: &[u8]) -> Result<()> {
         let (user_key, trailer) = key::split(target).unwrap_or((target, 0));
+        if self.asks_prefix_filter && self.table.filters_by_current_prefix() {
+            let access = Loading(&self.profile);
+            let cursor = &mut self.filter_cursor;
+            if self.table.may_contain_prefix(&access, user_key, cursor)? == Some(false) {
+                self.block = None;
+                return Ok(());
+            }
+        }
         let stored_trailer = self.stored_trailer(trailer);
         self.index.seek(&self.table, &self.profile, user_key, stored_trailer)?;
         if !self.load_block()? {

@@ -46,6 +46,14 @@ impl TableReader {
         }
     }
 
+    /// Whether the filter's prefixes are those that the column family's extractor extracts.
+    pub(crate) fn filters_by_current_prefix(&self) -> bool {
+        match (&self.filter.prefixes, &self.context.prefix_extractor) {
+            (Some(own), Some(current)) => own.same_as(current),
+            _ => false,
+        }
+    }
+
     /// The handles of the filter's partitions, in order; none where it is not partitioned.
     pub(crate) fn filter_partitions(&self, profile: &ReadProfile) -> Result<Vec<BlockHandle>> {
         let FilterKind::Partitioned(root) = &self.filter.kind else { return Ok(Vec::new()) };

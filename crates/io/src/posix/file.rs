@@ -1,6 +1,6 @@
 //! Open files.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -33,10 +33,10 @@ impl PosixFile {
     fn sync(
         &self,
         purpose: Purpose,
-        call: impl Fn(&OwnedFd) -> rustix::io::Result<()>,
+        call: impl Fn(BorrowedFd<'_>) -> rustix::io::Result<()>,
     ) -> Result<()> {
         let started = monotonic_ns();
-        retry_on_intr(|| call(&self.descriptor))
+        retry_on_intr(|| call(self.descriptor.as_fd()))
             .map_err(|error| Error::new(Operation::Sync, &self.path, error))?;
         self.statistics.record_sync(purpose, monotonic_ns() - started);
         Ok(())
@@ -75,11 +75,11 @@ impl WriteFile for PosixFile {
     }
 
     fn sync_data(&mut self, purpose: Purpose) -> Result<()> {
-        self.sync(purpose, |descriptor| rustix::fs::fdatasync(descriptor))
+        self.sync(purpose, system::sync_data)
     }
 
     fn sync_all(&mut self, purpose: Purpose) -> Result<()> {
-        self.sync(purpose, |descriptor| rustix::fs::fsync(descriptor))
+        self.sync(purpose, system::sync_all)
     }
 
     fn truncate(&mut self, length: u64) -> Result<()> {

@@ -1,7 +1,7 @@
 //! Names and directories.
 
 use std::ffi::OsStr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -172,7 +172,7 @@ impl Storage for PosixStorage {
     fn sync_directory(&self, directory: &Path) -> Result<()> {
         let started = monotonic_ns();
         open_directory(directory)
-            .and_then(|descriptor| retry_on_intr(|| rustix::fs::fsync(&descriptor)))
+            .and_then(|descriptor| retry_on_intr(|| system::sync_all(descriptor.as_fd())))
             .map_err(|error| Error::new(Operation::SyncDirectory, directory, error))?;
         self.statistics.record_sync(Purpose::Metadata, monotonic_ns() - started);
         Ok(())

@@ -86,6 +86,29 @@ fn filesystem_name(_path: &Path) -> String {
     "this system".to_owned()
 }
 
+/// Makes a file's bytes durable, and of its metadata what it takes to read them.
+#[cfg(target_os = "linux")]
+pub(super) fn sync_data(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
+    rustix::fs::fdatasync(descriptor)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn sync_data(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
+    sync_all(descriptor)
+}
+
+/// Makes a file's bytes and metadata durable.
+#[cfg(not(target_vendor = "apple"))]
+pub(super) fn sync_all(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
+    rustix::fs::fsync(descriptor)
+}
+
+/// Makes a file's bytes and metadata durable: there, fsync alone leaves them in the device's cache.
+#[cfg(target_vendor = "apple")]
+pub(super) fn sync_all(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
+    rustix::fs::fcntl_fullfsync(descriptor)
+}
+
 /// Reserves blocks without changing the file's length. A filesystem that cannot is left as it is.
 #[cfg(target_os = "linux")]
 pub(super) fn allocate(descriptor: BorrowedFd<'_>, offset: u64, length: u64) -> io::Result<()> {

@@ -13,6 +13,10 @@ type Job = Box<dyn FnOnce() + Send>;
 
 /// Threads that take requests in the order they were handed in; several streams share them.
 ///
+/// A read takes a thread for one call, a writer takes one for as long as it has something to
+/// write: count one for each writer, and for readers the requests that are to be on their way at
+/// once.
+///
 /// Dropping it finishes what was handed in and joins the threads. Safe to use from any thread.
 pub struct Workers {
     queue: Arc<Queue>,

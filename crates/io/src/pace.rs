@@ -150,7 +150,7 @@ impl RateLimiter {
             state = sync::lock(&self.state);
             state.filler_waits = false;
             self.fill_if_due(&mut state);
-            // Somebody else takes over the sleeping if this thread is done.
+            // Whoever was served goes on, and one of the others takes over the sleeping.
             self.changed.notify_all();
         }
     }
@@ -161,7 +161,6 @@ impl RateLimiter {
             state.available = self.bytes_per_fill();
             state.next_fill_ns = now + self.period_ns;
             state.give_out();
-            self.changed.notify_all();
         }
     }
 }

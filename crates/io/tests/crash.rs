@@ -154,6 +154,35 @@ fn a_rename_between_directories_is_one_step() {
 }
 
 #[test]
+fn a_file_renamed_twice_has_one_name() {
+    let storage = SimStorage::new(1);
+    write_and_sync(&storage, "/a", b"bytes");
+    sync_directory(&storage, ROOT);
+    storage.rename(Path::new("/a"), Path::new("/b")).unwrap();
+    storage.rename(Path::new("/b"), Path::new("/c")).unwrap();
+    let names: BTreeSet<Vec<String>> =
+        (0..300).map(|seed| dump(&storage.crash_image(seed)).into_keys().collect()).collect();
+    assert_eq!(names, ["/a", "/b", "/c"].map(|name| vec![name.to_owned()]).into());
+}
+
+#[test]
+fn an_open_file_without_a_name_stays_until_it_is_closed() {
+    let storage = SimStorage::new(1);
+    write_and_sync(&storage, "/a", b"still here");
+    let file = storage.open(Path::new("/a"), MODE, PURPOSE).unwrap();
+    storage.remove(Path::new("/a")).unwrap();
+    // Enough removals, all durable, that what nothing leads to is forgotten.
+    for _ in 0..200 {
+        create(&storage, "/b");
+        storage.remove(Path::new("/b")).unwrap();
+        sync_directory(&storage, ROOT);
+    }
+    let mut buffer = [0; 10];
+    assert_eq!(file.read_full_at(&mut buffer, 0, PURPOSE).unwrap(), 10);
+    assert_eq!(&buffer, b"still here");
+}
+
+#[test]
 fn a_directory_sync_brings_what_its_names_build_on() {
     let storage = SimStorage::new(1);
     storage.create_directory(Path::new("/d")).unwrap();
@@ -164,6 +193,7 @@ fn a_directory_sync_brings_what_its_names_build_on() {
     create(&storage, "/other");
     sync_directory(&storage, "/d");
     assert_eq!(outcomes(&storage, "/d/a"), BTreeSet::from([Some(b"bytes".to_vec())]));
+    assert_eq!(outcomes(&storage, "/a"), BTreeSet::from([None]), "the old name stays gone");
     assert_eq!(outcomes(&storage, "/other"), BTreeSet::from([None, Some(Vec::new())]));
 }
 

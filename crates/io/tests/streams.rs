@@ -114,6 +114,29 @@ fn reading_any_span_with_short_transfers() {
 }
 
 #[test]
+fn what_is_skipped_is_not_read() {
+    let path = Path::new("/file");
+    let bytes = pattern(100 * 4096);
+    for depth in [1, 3] {
+        let storage = SimStorage::new(1);
+        put(&storage, path, &bytes);
+        storage.start_recording();
+        let workers = Arc::new(Workers::new("reader", 2).unwrap());
+        let pool = BufferPool::new(1 << 20);
+        let file = storage.open(path, IoMode::Direct, READ).unwrap();
+        let options = reader_options(4096, depth);
+        let mut reader =
+            SequentialReader::new(file, 0..1 << 40, options, &pool, Some(&workers)).unwrap();
+        reader.read(0, 10).unwrap();
+        assert!(reader.read(98 * 4096, 10).unwrap() == &bytes[98 * 4096..][..10]);
+        drop(reader);
+        drop(workers);
+        let reads = storage.calls().iter().filter(|call| call.operation == Operation::Read).count();
+        assert!(reads <= 2 * (depth + 1), "depth {depth}: {reads} reads");
+    }
+}
+
+#[test]
 fn a_failed_request_is_reported_at_its_place() {
     let path = Path::new("/file");
     let bytes = pattern(50_000);
@@ -492,6 +515,8 @@ fn what_was_synced_survives_a_crash_at_any_later_call() {
             synced.push((storage.call_count(), end));
         }
         writer.close().unwrap();
+        // What is durable is not written again only because the file is closed.
+        assert_eq!(storage.call_count(), synced[3].0);
         let mut replay = storage.replay();
         for call in 0..=storage.call_count() {
             replay.advance_to(call);

@@ -28,4 +28,7 @@ pub use error::{Error, Operation, Result};
 pub use histogram::Latencies;
 pub use purpose::{IoMode, Purpose};
 pub use statistics::Statistics;
-pub use storage::{Create, DirectoryEntry, FileLock, FileMetadata, ReadFile, Storage, WriteFile};
+pub use storage::{
+    Capabilities, Create, DirectIo, DirectoryEntry, FileLock, FileMetadata, ReadFile, Storage,
+    WriteFile,
+};

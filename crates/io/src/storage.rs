@@ -54,6 +54,26 @@ pub struct FileMetadata {
     pub modified_us: u64,
 }
 
+/// What a filesystem says of direct I/O on a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DirectIo {
+    /// It can: offset, length and memory are multiples of so many bytes.
+    Aligned(u32),
+    /// It cannot.
+    Refused,
+    /// It does not say: only trying tells.
+    Unknown,
+}
+
+/// What a filesystem can do, as far as it says without being tried.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Capabilities {
+    /// The filesystem's name: `ext4`, `xfs`.
+    pub filesystem: String,
+    /// Direct I/O on the file that was asked about.
+    pub direct_io: DirectIo,
+}
+
 /// A file system: the real one, or one that is simulated.
 pub trait Storage: Debug + Send + Sync + 'static {
     /// Opens a file for reading at any offset. A filesystem that refuses [`IoMode::Direct`] is an
@@ -90,6 +110,9 @@ pub trait Storage: Debug + Send + Sync + 'static {
 
     /// A file's length, kind and time.
     fn metadata(&self, path: &Path) -> Result<FileMetadata>;
+
+    /// What the filesystem of a file can do. Of a directory, direct I/O is unknown.
+    fn capabilities(&self, path: &Path) -> Result<Capabilities>;
 
     /// Makes the names in a directory durable.
     fn sync_directory(&self, directory: &Path) -> Result<()>;

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use tailwater_io::buffer::AlignedBuffer;
 use tailwater_io::posix::PosixStorage;
 use tailwater_io::sim::SimStorage;
-use tailwater_io::{Create, FileLock, IoMode, Purpose, ReadFile, Result, Storage, WriteFile};
+use tailwater_io::{
+    Create, DirectIo, FileLock, IoMode, Purpose, ReadFile, Result, Storage, WriteFile,
+};
 
 const MODE: IoMode = IoMode::Buffered;
 const PURPOSE: Purpose = Purpose::Metadata;
@@ -429,5 +431,32 @@ fn random_calls_are_answered_alike() {
             assert_eq!(real, simulated, "answer {step} of seed {seed}");
         }
         assert_eq!(real.len(), simulated.len(), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_filesystem_says_what_it_can_do() {
+    let sim = SimStorage::new(1);
+    let directory = Path::new("/db");
+    sim.create_directory(directory).unwrap();
+    let file = directory.join("file");
+    sim.create(&file, Create::New, IoMode::Buffered, Purpose::Metadata).unwrap();
+    assert_eq!(sim.capabilities(directory).unwrap().direct_io, DirectIo::Unknown);
+    assert_eq!(sim.capabilities(&file).unwrap().direct_io, DirectIo::Aligned(4096));
+    sim.refuse_direct(directory);
+    assert_eq!(sim.capabilities(&file).unwrap().direct_io, DirectIo::Refused);
+    assert!(sim.capabilities(&directory.join("none")).unwrap_err().is_not_found());
+
+    // What the machine's filesystem says must be what opening the file shows.
+    let posix = PosixStorage::new();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
+    posix.create(&file, Create::New, IoMode::Buffered, Purpose::Metadata).unwrap();
+    let said = posix.capabilities(&file).unwrap();
+    let opened = posix.open(&file, IoMode::Direct, Purpose::UserRead);
+    match said.direct_io {
+        DirectIo::Aligned(alignment) => assert!(alignment.is_power_of_two() && opened.is_ok()),
+        DirectIo::Refused => assert!(opened.is_err_and(|error| error.is_unsupported())),
+        DirectIo::Unknown => println!("{} does not say", said.filesystem),
     }
 }

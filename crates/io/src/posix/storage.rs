@@ -16,7 +16,7 @@ use crate::clock::monotonic_ns;
 use crate::purpose::{IoMode, Purpose};
 use crate::statistics::Statistics;
 use crate::storage::{
-    Create, DirectoryEntry, FileLock, FileMetadata, ReadFile, Storage, WriteFile,
+    Capabilities, Create, DirectoryEntry, FileLock, FileMetadata, ReadFile, Storage, WriteFile,
 };
 use crate::{Error, Operation, Result};
 
@@ -167,6 +167,12 @@ impl Storage for PosixStorage {
             is_directory,
             modified_us: modified_us.max(0) as u64,
         })
+    }
+
+    fn capabilities(&self, path: &Path) -> Result<Capabilities> {
+        let direct_io = system::direct_io(path)
+            .map_err(|error| Error::new(Operation::Metadata, path, error))?;
+        Ok(Capabilities { filesystem: system::filesystem_name(path), direct_io })
     }
 
     fn sync_directory(&self, directory: &Path) -> Result<()> {

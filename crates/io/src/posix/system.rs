@@ -12,6 +12,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::purpose::IoMode;
+use crate::storage::DirectIo;
 
 /// Files are readable by all and writable by their owner, as far as the process's mask lets them.
 const FILE_MODE: Mode = Mode::from_raw_mode(0o644);
@@ -53,10 +54,30 @@ fn direct_refused(path: &Path) -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, text)
 }
 
+/// What the filesystem of a file says of direct I/O (`STATX_DIOALIGN`, Linux 6.1).
+#[cfg(target_os = "linux")]
+pub(super) fn direct_io(path: &Path) -> io::Result<DirectIo> {
+    use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, statx};
+    let wanted = StatxFlags::TYPE | StatxFlags::DIOALIGN;
+    let status = statx(CWD, path, AtFlags::empty(), wanted)?;
+    let is_file = FileType::from_raw_mode(status.stx_mode.into()) == FileType::RegularFile;
+    let said = StatxFlags::from_bits_retain(status.stx_mask).contains(StatxFlags::DIOALIGN);
+    Ok(match status.stx_dio_mem_align.max(status.stx_dio_offset_align) {
+        _ if !is_file || !said => DirectIo::Unknown,
+        0 => DirectIo::Refused,
+        alignment => DirectIo::Aligned(alignment),
+    })
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn direct_io(_path: &Path) -> io::Result<DirectIo> {
+    Ok(DirectIo::Unknown)
+}
+
 /// The filesystem's name as `mount` prints it. Numbers are from Linux's
 /// `include/uapi/linux/magic.h`.
 #[cfg(target_os = "linux")]
-fn filesystem_name(path: &Path) -> String {
+pub(super) fn filesystem_name(path: &Path) -> String {
     let there = rustix::fs::statfs(path).or_else(|error| match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => rustix::fs::statfs(parent),
         Some(_) => rustix::fs::statfs("."),
@@ -82,7 +103,7 @@ fn filesystem_name(path: &Path) -> String {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn filesystem_name(_path: &Path) -> String {
+pub(super) fn filesystem_name(_path: &Path) -> String {
     "this system".to_owned()
 }
 

@@ -15,11 +15,13 @@ use super::faults::FaultPlan;
 use super::file::{SimFile, SimLock};
 use super::namespace::{Change, DirectoryId, FileId, Node, Place, ROOT, names_of};
 use super::state::State;
+use crate::buffer::ALIGNMENT;
 use crate::clock::ManualClock;
 use crate::purpose::{IoMode, Purpose};
 use crate::statistics::Statistics;
 use crate::storage::{
-    Create, DirectoryEntry, FileLock, FileMetadata, ReadFile, Storage, WriteFile,
+    Capabilities, Create, DirectIo, DirectoryEntry, FileLock, FileMetadata, ReadFile, Storage,
+    WriteFile,
 };
 use crate::sync;
 use crate::{Error, Operation, Result};
@@ -199,10 +201,15 @@ fn place_of(state: &State, path: &Path, root_error: Errno) -> io::Result<Place> 
     Ok(state.disk.names.place(path)?.ok_or(root_error)?)
 }
 
+/// Whether the test asked for direct I/O to be refused there.
+fn refuses_direct(state: &State, path: &Path) -> bool {
+    let refused = |directory: &PathBuf| names_of(path).starts_with(&names_of(directory));
+    state.direct_refused.iter().any(refused)
+}
+
 /// Refuses direct I/O where the test asked for it, and a file that this process holds locked.
 fn check_open(state: &State, path: &Path, mode: IoMode) -> io::Result<()> {
-    let refused = |directory: &PathBuf| names_of(path).starts_with(&names_of(directory));
-    if mode == IoMode::Direct && state.direct_refused.iter().any(refused) {
+    if mode == IoMode::Direct && refuses_direct(state, path) {
         let text = "the simulated filesystem refuses direct I/O (O_DIRECT); use buffered I/O there";
         return Err(io::Error::new(io::ErrorKind::Unsupported, text));
     }
@@ -368,6 +375,17 @@ impl Storage for SimStorage {
                     FileMetadata { length, is_directory: false, modified_us }
                 }
             })
+        })
+    }
+
+    fn capabilities(&self, path: &Path) -> Result<Capabilities> {
+        self.on_names(Operation::Metadata, path, None, |state| {
+            let direct_io = match state.disk.names.node(path)? {
+                Node::Directory(_) => DirectIo::Unknown,
+                Node::File(_) if refuses_direct(state, path) => DirectIo::Refused,
+                Node::File(_) => DirectIo::Aligned(ALIGNMENT as u32),
+            };
+            Ok(Capabilities { filesystem: "simulated".to_owned(), direct_io })
         })
     }
 

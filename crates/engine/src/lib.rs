@@ -10,6 +10,7 @@ mod error;
 mod iterator;
 pub mod memtable;
 mod merge_operator;
+pub mod options;
 mod prefix_extractor;
 pub mod range_tombstone;
 mod read;

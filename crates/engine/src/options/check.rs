@@ -1,0 +1,261 @@
+//! Refuses values that contradict each other, and what is not built.
+//!
+//! Opening a database checks what it was given after it was brought into its ranges, see [`super::sanitize_database`].
+//! Source: `ValidateOptions` in `db/db_impl/db_impl_open.cc`, `db/column_family.cc` and
+//! `table/block_based/block_based_table_factory.cc`.
+
+use super::choice::{
+    CompactionStyle, CompressionType, DataBlockIndexType, IndexSearchType, IndexType,
+};
+use super::column_family::ColumnFamilyOptions;
+use super::database::DbOptions;
+use super::error::{Error, Problem, Result};
+use super::object::PrefixExtractor;
+use super::schema::OptionTable;
+use super::value::OptionValue;
+
+/// How many directories tables can be in.
+const PATHS_MAX: usize = 4;
+
+/// The versions of a table's format that are written.
+const FORMAT_VERSIONS: std::ops::RangeInclusive<u32> = 2..=7;
+
+/// Refuses options of a database that contradict each other, and what is not built.
+///
+/// # Errors
+/// The first option that is refused, with the reason.
+pub fn check_database(options: &DbOptions) -> Result<()> {
+    options.check_verdicts()?;
+    check_direct_io(options)?;
+    check_writes(options)?;
+    let paths = options.db_paths.len();
+    refuse(
+        paths > PATHS_MAX,
+        "db_paths",
+        &(paths as u64),
+        "tables can be in at most 4 directories",
+    )?;
+    let files = &options.keep_log_file_num;
+    refuse(*files == 0, "keep_log_file_num", files, "it must be above 0")?;
+    let threads = &options.read_io_executor_threads;
+    refuse(*threads <= 0, "read_io_executor_threads", threads, "it must be above 0")?;
+    refuse(
+        !options.write_dbid_to_manifest && !options.write_identity_file,
+        "write_dbid_to_manifest",
+        &options.write_dbid_to_manifest,
+        "the database's id must be somewhere, and write_identity_file is false too",
+    )?;
+    refuse(
+        !is_time_range(&options.daily_offpeak_time_utc),
+        "daily_offpeak_time_utc",
+        &options.daily_offpeak_time_utc,
+        "it must be two different times, as 04:30-07:30",
+    )
+}
+
+fn check_direct_io(options: &DbOptions) -> Result<()> {
+    let mapped = "it goes around the page cache, and allow_mmap_reads through it";
+    refuse(
+        options.allow_mmap_reads && options.use_direct_reads,
+        "use_direct_reads",
+        &options.use_direct_reads,
+        mapped,
+    )?;
+    refuse(
+        options.allow_mmap_reads && options.use_direct_io_for_compaction_reads,
+        "use_direct_io_for_compaction_reads",
+        &options.use_direct_io_for_compaction_reads,
+        mapped,
+    )?;
+    refuse(
+        options.allow_mmap_writes && options.use_direct_io_for_flush_and_compaction,
+        "use_direct_io_for_flush_and_compaction",
+        &options.use_direct_io_for_flush_and_compaction,
+        "it goes around the page cache, and allow_mmap_writes through it",
+    )?;
+    let buffer = &options.writable_file_max_buffer_size;
+    refuse(
+        options.use_direct_io_for_flush_and_compaction && *buffer == 0,
+        "writable_file_max_buffer_size",
+        buffer,
+        "use_direct_io_for_flush_and_compaction needs a buffer",
+    )
+}
+
+fn check_writes(options: &DbOptions) -> Result<()> {
+    refuse(
+        options.unordered_write && !options.allow_concurrent_memtable_write,
+        "unordered_write",
+        &options.unordered_write,
+        "it needs allow_concurrent_memtable_write",
+    )?;
+    refuse(
+        options.enable_pipelined_write && (options.unordered_write || options.atomic_flush),
+        "enable_pipelined_write",
+        &options.enable_pipelined_write,
+        "it does not go with unordered_write or atomic_flush",
+    )
+}
+
+/// Whether a text is empty or two different times of day.
+fn is_time_range(text: &str) -> bool {
+    let time = |text: &str| {
+        let (hours, minutes) = text.split_once(':')?;
+        let (hours, minutes) = (hours.parse::<u32>().ok()?, minutes.parse::<u32>().ok()?);
+        (hours < 24 && minutes < 60).then_some(hours * 60 + minutes)
+    };
+    let range = text.split_once('-').and_then(|(from, to)| Some((time(from)?, time(to)?)));
+    text.is_empty() || range.is_some_and(|(from, to)| from != to)
+}
+
+/// Refuses options of a column family that contradict each other or the database's, and what is not built.
+///
+/// # Errors
+/// The first option that is refused, with the reason.
+pub fn check_column_family(options: &ColumnFamilyOptions, database: &DbOptions) -> Result<()> {
+    options.check_verdicts()?;
+    let fifo = &options.compaction_options_fifo;
+    fifo.check_verdicts().map_err(|error| error.within("compaction_options_fifo"))?;
+    check_compaction(options, database)?;
+    check_blob_files(options)?;
+    refuse(
+        database.unordered_write && options.max_successive_merges != 0,
+        "max_successive_merges",
+        &options.max_successive_merges,
+        "it does not go with unordered_write",
+    )?;
+    check_compression(options)?;
+    check_table(options).map_err(|error| error.within("table_factory"))
+}
+
+fn check_compaction(options: &ColumnFamilyOptions, database: &DbOptions) -> Result<()> {
+    let style = &options.compaction_style;
+    refuse(
+        *style == CompactionStyle::Fifo && database.max_open_files != -1 && options.ttl > 0,
+        "compaction_style",
+        style,
+        "with a ttl it needs all tables open: max_open_files=-1",
+    )?;
+    let read_amp = &options.compaction_options_universal.max_read_amp;
+    let trigger = options.level0_file_num_compaction_trigger;
+    refuse(
+        *style == CompactionStyle::Universal
+            && (*read_amp < -1 || (*read_amp > 0 && *read_amp < trigger)),
+        "compaction_options_universal.max_read_amp",
+        read_amp,
+        "it must be -1, 0, or at least level0_file_num_compaction_trigger",
+    )?;
+    let paths = options.cf_paths.len();
+    let takes_paths = matches!(style, CompactionStyle::Level | CompactionStyle::Universal);
+    refuse(
+        paths > PATHS_MAX || (paths > 1 && !takes_paths),
+        "cf_paths",
+        &(paths as u64),
+        "tables can be in at most 4 directories, and in one under this compaction_style",
+    )
+}
+
+fn check_blob_files(options: &ColumnFamilyOptions) -> Result<()> {
+    if !options.enable_blob_garbage_collection {
+        return Ok(());
+    }
+    for (name, share) in [
+        ("blob_garbage_collection_age_cutoff", &options.blob_garbage_collection_age_cutoff),
+        (
+            "blob_garbage_collection_force_threshold",
+            &options.blob_garbage_collection_force_threshold,
+        ),
+    ] {
+        refuse(!(0.0..=1.0).contains(share), name, share, "it must be from 0 to 1")?;
+    }
+    Ok(())
+}
+
+fn check_compression(options: &ColumnFamilyOptions) -> Result<()> {
+    let chosen = [
+        ("compression", options.compression),
+        ("bottommost_compression", options.bottommost_compression),
+        ("blob_compression_type", options.blob_compression_type),
+    ];
+    let per_level = options.compression_per_level.iter();
+    for (name, compression) in
+        chosen.into_iter().chain(per_level.map(|level| ("compression_per_level", *level)))
+    {
+        let why = match compression {
+            CompressionType::Xpress => "it exists on Windows alone",
+            CompressionType::Inherited if name != "bottommost_compression" => {
+                "there is nothing that it could be taken from"
+            }
+            _ => continue,
+        };
+        return Err(Error::refused(&compression.print(), why).within(name));
+    }
+    Ok(())
+}
+
+fn check_table(options: &ColumnFamilyOptions) -> Result<()> {
+    let table = &options.table_factory;
+    table.check_verdicts()?;
+    let version = &table.format_version;
+    let is_known = FORMAT_VERSIONS.contains(version);
+    refuse(!is_known, "format_version", version, "it must be from 2 to 7")?;
+    check_index(options)?;
+    let no_cache = "there is no cache: no_block_cache is true";
+    let cached = &table.cache_index_and_filter_blocks;
+    refuse(*cached && table.no_block_cache, "cache_index_and_filter_blocks", cached, no_cache)?;
+    let pinned = &table.pin_l0_filter_and_index_blocks_in_cache;
+    let name = "pin_l0_filter_and_index_blocks_in_cache";
+    refuse(*pinned && table.no_block_cache, name, pinned, no_cache)?;
+    let is_large = table.block_size > u64::from(u32::MAX);
+    refuse(is_large, "block_size", &table.block_size, "it must be below 4 GiB")?;
+    let compresses = |compression: &CompressionType| {
+        !matches!(compression, CompressionType::None | CompressionType::Inherited)
+    };
+    let any_compression = compresses(&options.compression)
+        || compresses(&options.bottommost_compression)
+        || options.compression_per_level.iter().any(compresses);
+    refuse(
+        table.block_align && (any_compression || !table.block_size.is_power_of_two()),
+        "block_align",
+        &table.block_align,
+        "it needs a block_size that is a power of two, and no compression",
+    )
+}
+
+fn check_index(options: &ColumnFamilyOptions) -> Result<()> {
+    let table = &options.table_factory;
+    refuse(
+        table.index_type == IndexType::HashSearch
+            && options.prefix_extractor == PrefixExtractor::None,
+        "index_type",
+        &table.index_type,
+        "it needs a prefix_extractor",
+    )?;
+    refuse(
+        table.index_block_search_type == IndexSearchType::Interpolation
+            && options.comparator.id() != Some("leveldb.BytewiseComparator"),
+        "index_block_search_type",
+        &table.index_block_search_type,
+        "it needs keys in the order of their bytes",
+    )?;
+    refuse(
+        table.data_block_index_type == DataBlockIndexType::BinaryAndHash
+            && table.data_block_hash_table_util_ratio <= 0.0,
+        "data_block_hash_table_util_ratio",
+        &table.data_block_hash_table_util_ratio,
+        "it must be above 0",
+    )
+}
+
+/// An error about `option` if it `is_invalid`.
+fn refuse(
+    is_invalid: bool,
+    option: &str,
+    value: &dyn OptionValue,
+    why: &'static str,
+) -> Result<()> {
+    if !is_invalid {
+        return Ok(());
+    }
+    Err(Error::new(option, Problem::Invalid { value: value.print(), why: why.into() }))
+}

@@ -1,0 +1,291 @@
+//! The options of a database.
+
+use std::path::PathBuf;
+
+use tailwater_format::log::RecoveryMode;
+use tailwater_format::version_edit::Temperature;
+
+use super::choice::{CacheTier, CompressionType, InfoLogLevel};
+use super::object::ObjectName;
+use super::value::OptionValue;
+
+const NO_TRANSACTIONS: &str = "two-phase transactions are not built";
+const NO_TIERS: &str = "files are not sorted by temperature";
+const NO_FOLLOWERS: &str = "there are no follower instances";
+const OWN_PIPELINE: &str =
+    "the write path has one order of its own, and none of its guarantees is given up";
+const OWN_WAITING: &str = "writers wait in their own way";
+const NO_MMAP: &str = "files are never mapped; results are the same";
+const IN_CODE: &str = "it is an object, which is given in code";
+
+/// A directory for tables, and how much is meant to be put there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DbPath {
+    /// The directory.
+    pub path: PathBuf,
+    /// How many bytes of tables are meant to be there.
+    pub target_size: u64,
+}
+
+option_table! {
+    /// The options of a database. Names, defaults and units are RocksDB's.
+    pub struct DbOptions {
+        /// Reads only the foot of each table when the database is opened.
+        fast_sst_open: bool = false, Mutable, NoEffect("opening reads no more than it must");
+        /// The longest pause between two checks for compactions that time brings due, in seconds.
+        max_compaction_trigger_wakeup_seconds: u64 = 43_200, Mutable, Honoured;
+        /// Writes the MANIFEST so that it is quick to read.
+        optimize_manifest_for_recovery: bool = false, Mutable,
+            NoEffect("each open writes the MANIFEST anew");
+        /// How much larger than its contents the MANIFEST may become, in percent, before it is written anew.
+        max_manifest_space_amp_pct: i32 = 500, Mutable, Honoured;
+        /// Reads the MANIFEST back when the database is closed.
+        verify_manifest_content_on_close: bool = false, Mutable,
+            Refused("closing does not read the MANIFEST back", &["false"]);
+        /// How many bytes are reserved for the MANIFEST at a time.
+        manifest_preallocation_size: u64 = 4 << 20, Mutable, Honoured;
+        /// How long the MANIFEST may become, in bytes, before it is written anew.
+        max_manifest_file_size: u64 = 1 << 30, Mutable, Honoured;
+        /// How far compaction reads ahead, in bytes.
+        compaction_readahead_size: u64 = 2 << 20, Mutable, Honoured;
+        /// Never lets more than the limits below wait to be written to the device.
+        strict_bytes_per_sync: bool = false, Mutable, Honoured;
+        /// How many bytes of a table are written before the device is asked to take them; 0 leaves it to the system.
+        bytes_per_sync: u64 = 0, Mutable, Honoured;
+        /// How many flushes and compactions run at a time.
+        max_background_jobs: i32 = 2, Mutable, Honoured;
+        /// Flushes nothing when the database is closed, so that writes without a log are lost.
+        avoid_flush_during_shutdown: bool = false, Mutable, Honoured;
+        /// How many flushes run at a time; -1 goes by `max_background_jobs`.
+        max_background_flushes: i32 = -1, Mutable, Honoured;
+        /// The rate at which writes go on when compaction is behind, in bytes per second; 0 means 16 MiB.
+        delayed_write_rate: u64 = 0, Mutable, Honoured;
+        /// How many tables are kept open; -1 means all.
+        max_open_files: i32 = -1, Mutable, Honoured;
+        /// How many threads share one compaction.
+        max_subcompactions: u32 = 1, Mutable, Honoured;
+        /// The buffer between a table and its file, in bytes.
+        writable_file_max_buffer_size: u64 = 1 << 20, Mutable, Honoured;
+        /// How many bytes of a log are written before the device is asked to take them; 0 leaves it to the system.
+        wal_bytes_per_sync: u64 = 0, Mutable, Honoured;
+        /// How many compactions run at a time; -1 goes by `max_background_jobs`.
+        max_background_compactions: i32 = -1, Mutable, Honoured;
+        /// How large all live logs may become, in bytes, before the oldest data is flushed; 0 goes by write buffers.
+        max_total_wal_size: u64 = 0, Mutable, Honoured;
+        /// How often the directory is searched for files that nothing needs, in microseconds.
+        delete_obsolete_files_period_micros: u64 = 21_600_000_000, Mutable, Honoured;
+        /// How often statistics go to the information log, in seconds; 0 means never.
+        stats_dump_period_sec: u32 = 600, Mutable, Honoured;
+        /// The time of day when there is little to do, as `HH:mm-HH:mm` in UTC; empty means none.
+        daily_offpeak_time_utc: String = String::new(), Mutable,
+            NoEffect("compaction goes by debt, not by the clock");
+        /// How many bytes of memory the history of statistics may take.
+        stats_history_buffer_size: u64 = 1 << 20, Mutable,
+            NoEffect("no history of statistics is kept");
+        /// How often statistics go to their history, in seconds.
+        stats_persist_period_sec: u32 = 600, Mutable, NoEffect("no history of statistics is kept");
+        /// How often a follower looks for news, in milliseconds.
+        follower_refresh_catchup_period_ms: u64 = 10_000, Fixed, NoEffect(NO_FOLLOWERS);
+        /// Refuses to go on when a single deletion meets a key that was written more than once.
+        enforce_single_del_contracts: bool = true, Fixed, Honoured;
+        /// Which caches may be used.
+        lowest_used_cache_tier: CacheTier = CacheTier::NonVolatileBlock, Fixed,
+            NoEffect("there is one cache, in memory");
+        /// The pause before a background error is tried again, in microseconds.
+        bgerror_resume_retry_interval: u64 = 1_000_000, Fixed, Honoured;
+        /// The temperature of MANIFEST, CURRENT and OPTIONS files.
+        metadata_write_temperature: Temperature = Temperature::UNKNOWN, Fixed,
+            Refused(NO_TIERS, &["kUnknown"]);
+        /// Opens what is left of a database that lost files.
+        best_efforts_recovery: bool = false, Fixed,
+            Refused("a database that lost files is repaired, not opened", &["false"]);
+        /// How far recovery reads ahead in logs, in bytes.
+        log_readahead_size: u64 = 0, Fixed, NoEffect("logs are read in large blocks");
+        /// Writes the database's id to the file IDENTITY.
+        write_identity_file: bool = true, Fixed, Honoured;
+        /// Writes the database's id to the MANIFEST.
+        write_dbid_to_manifest: bool = true, Fixed, Honoured;
+        /// How logs are compressed: not at all or with zstd.
+        wal_compression: CompressionType = CompressionType::None, Fixed, Honoured;
+        /// Leaves log records in memory until a flush of the log is asked for.
+        manual_wal_flush: bool = false, Fixed, Honoured;
+        /// The name of this machine in the properties of tables; `__hostname__` asks the system.
+        db_host_id: String = "__hostname__".to_owned(), Fixed, Honoured;
+        /// Lets writes that skip the memtable use a queue of their own.
+        two_write_queues: bool = false, Fixed, NoEffect(OWN_PIPELINE);
+        /// Keeps the last level free for files that are ingested behind all others.
+        allow_ingest_behind: bool = false, Fixed,
+            Refused("files are not ingested behind others", &["false"]);
+        /// How often a follower tries again.
+        follower_catchup_retry_count: u64 = 10, Fixed, NoEffect(NO_FOLLOWERS);
+        /// Keeps what was recovered from logs in memtables instead of flushing it at once.
+        avoid_flush_during_recovery: bool = false, Fixed, Honoured;
+        /// Adds the allocator's statistics to those in the information log.
+        dump_malloc_stats: bool = false, Fixed, NoEffect("the allocator keeps no statistics");
+        /// Flushes all column families together, so that they survive a crash in one state without a log.
+        atomic_flush: bool = false, Fixed, Honoured;
+        /// Compares the unique id of each table that is opened with the MANIFEST.
+        verify_sst_unique_id_in_manifest: bool = true, Fixed, Honoured;
+        /// Reads no properties of tables when the database is opened, so that compaction knows less at first.
+        skip_stats_update_on_db_open: bool = false, Fixed, Honoured;
+        /// Writes into each log what is known of the one before it, and checks it in recovery.
+        track_and_verify_wals: bool = false, Fixed, Honoured;
+        /// Writes the lengths of synced logs to the MANIFEST, and checks them in recovery.
+        track_and_verify_wals_in_manifest: bool = false, Fixed, Honoured;
+        /// Checks that a compaction read as many records as its inputs hold.
+        compaction_verify_record_count: bool = true, Fixed, Honoured;
+        /// Checks that a flush wrote as many records as the memtable holds.
+        flush_verify_memtable_count: bool = true, Fixed, Honoured;
+        /// Refuses to open a database, and to go on writing, where a file is damaged.
+        paranoid_checks: bool = true, Fixed, Honoured;
+        /// Makes the database if it is not there.
+        create_if_missing: bool = false, Fixed, Honoured;
+        /// Computes the checksum of each whole table for the MANIFEST.
+        file_checksum_gen_factory: ObjectName = ObjectName::default(), Fixed,
+            Refused("tables have no checksum as a whole", &["nullptr"]);
+        /// Keeps track of what each thread does.
+        enable_thread_tracking: bool = false, Fixed, NoEffect("threads are not tracked");
+        /// Leaves slow cleaning up to background threads.
+        avoid_unnecessary_blocking_io: bool = false, Fixed,
+            NoEffect("cleaning up is always left to the background");
+        /// How many threads read for users.
+        read_io_executor_threads: i32 = 1, Fixed, NoEffect("users' threads read for themselves");
+        /// Opens tables in the background after the database is open.
+        open_files_async: bool = false, Fixed, NoEffect("tables are opened when they are needed");
+        /// Reserves space for files before they are written.
+        allow_fallocate: bool = true, Fixed, Honoured;
+        /// How many bytes of other writers' batches a leader takes along.
+        max_write_batch_group_size_bytes: u64 = 1 << 20, Fixed, Honoured;
+        /// Puts keys into messages about errors.
+        allow_data_in_errors: bool = false, Fixed, Honoured;
+        /// Refuses to open a database that is there.
+        error_if_exists: bool = false, Fixed, Honoured;
+        /// Flushes and compactions write around the page cache.
+        use_direct_io_for_flush_and_compaction: bool = false, Fixed, Honoured;
+        /// Closes logs in the background.
+        background_close_inactive_wals: bool = false, Fixed,
+            NoEffect("logs are always closed in the background");
+        /// Makes the column families that are asked for and not there.
+        create_missing_column_families: bool = false, Fixed, Honoured;
+        /// Goes on with the MANIFEST that is there.
+        reuse_manifest_on_open: bool = false, Fixed, NoEffect("each open writes the MANIFEST anew");
+        /// How large all archived logs may become, in MiB; 0 means no limit.
+        wal_size_limit_mb as "WAL_size_limit_MB": u64 = 0, Fixed,
+            Refused("logs are not archived", &["0"]);
+        /// Users' reads go around the page cache.
+        use_direct_reads: bool = false, Fixed, Honoured;
+        /// Keeps the history of statistics in the database.
+        persist_stats_to_disk: bool = false, Fixed,
+            Refused("no history of statistics is kept", &["false"]);
+        /// Keeps what two-phase transactions need.
+        allow_2pc: bool = false, Fixed, Refused(NO_TRANSACTIONS, &["false"]);
+        /// Closes files in programs that this one starts.
+        is_fd_close_on_exec: bool = true, Fixed, NoEffect("they are always closed");
+        /// How long the information log may become, in bytes, before a new one is begun; 0 means no limit.
+        max_log_file_size: u64 = 0, Fixed, Honoured;
+        /// How many threads open tables when the database is opened.
+        max_file_opening_threads: i32 = 16, Fixed, Honoured;
+        /// Looks at log records in recovery.
+        wal_filter: ObjectName = ObjectName::default(), Fixed,
+            Refused("recovery takes every record", &["nullptr"]);
+        /// The temperature of logs.
+        wal_write_temperature: Temperature = Temperature::UNKNOWN, Fixed,
+            Refused(NO_TIERS, &["kUnknown"]);
+        /// The pause before a follower tries again, in milliseconds.
+        follower_catchup_retry_wait_ms: u64 = 100, Fixed, NoEffect(NO_FOLLOWERS);
+        /// Maps tables into memory to read them.
+        allow_mmap_reads: bool = false, Fixed, NoEffect(NO_MMAP);
+        /// Maps files into memory to write them.
+        allow_mmap_writes: bool = false, Fixed, NoEffect(NO_MMAP);
+        /// Spins before it waits for a lock.
+        use_adaptive_mutex: bool = false, Fixed, NoEffect(OWN_WAITING);
+        /// Syncs with `fsync` where `fdatasync` would do.
+        use_fsync: bool = false, Fixed, Honoured;
+        /// The directory of the information log; empty means the database's.
+        db_log_dir: String = String::new(), Fixed, Honoured;
+        /// The number of shards of the cache of open tables, as a power of two.
+        table_cache_numshardbits: i32 = 6, Fixed,
+            NoEffect("the cache of open tables chooses its shards");
+        /// Compactions read around the page cache, even if users' reads go through it.
+        use_direct_io_for_compaction_reads: bool = false, Fixed, Honoured;
+        /// How many bytes of memory the write buffers of all column families may take; 0 means no limit.
+        db_write_buffer_size: u64 = 0, Fixed, Honoured;
+        /// How many information logs are kept.
+        keep_log_file_num: u64 = 1000, Fixed, Honoured;
+        /// How often a background error is tried again.
+        max_bgerror_resume_count: i32 = i32::MAX, Fixed, Honoured;
+        /// Keeps to the limit of memory for write buffers in recovery too.
+        enforce_write_buffer_manager_during_recovery: bool = true, Fixed, Honoured;
+        /// Lets writers insert into a memtable at the same time.
+        allow_concurrent_memtable_write: bool = true, Fixed, NoEffect(OWN_PIPELINE);
+        /// How many used logs are kept to be written over; 0 means none.
+        recycle_log_file_num: u64 = 0, Fixed, Honoured;
+        /// Iterators go by prefixes only where they are asked to.
+        prefix_seek_opt_in_only: bool = false, Fixed, Honoured;
+        /// Makes the next log before it is needed.
+        async_wal_precreate: bool = false, Fixed,
+            NoEffect("the next log is always made before it is needed");
+        /// Tells the system that tables are read at random places.
+        advise_random_on_open: bool = true, Fixed, Honoured;
+        /// The least important messages that the information log takes.
+        info_log_level: InfoLogLevel = InfoLogLevel::Info, Fixed, Honoured;
+        /// After how many seconds a new information log is begun; 0 means never.
+        log_file_time_to_roll: u64 = 0, Fixed, Honoured;
+        /// The directory of the logs; empty means the database's.
+        wal_dir: String = String::new(), Fixed, Honoured;
+        /// For how many seconds archived logs are kept; 0 means not at all.
+        wal_ttl_seconds as "WAL_ttl_seconds": u64 = 0, Fixed,
+            Refused("logs are not archived", &["0"]);
+        /// Lets a group write to the log while the one before it inserts.
+        enable_pipelined_write: bool = false, Fixed, NoEffect(OWN_PIPELINE);
+        /// After how many microseconds without the processor a writer that waits goes to sleep.
+        write_thread_slow_yield_usec: u64 = 3, Fixed, NoEffect(OWN_WAITING);
+        /// Gives up the order of writes within a snapshot.
+        unordered_write: bool = false, Fixed, NoEffect(OWN_PIPELINE);
+        /// How much damage logs may have when the database is opened.
+        wal_recovery_mode: RecoveryMode = RecoveryMode::PointInTime, Fixed, Honoured;
+        /// Lets writers spin before they go to sleep.
+        enable_write_thread_adaptive_yield: bool = true, Fixed, NoEffect(OWN_WAITING);
+        /// For how many microseconds a writer that waits spins.
+        write_thread_max_yield_usec: u64 = 100, Fixed, NoEffect(OWN_WAITING);
+        /// Who is told of flushes, compactions and errors.
+        listeners: Vec<ObjectName> = Vec::new(), Fixed, Refused(IN_CODE, &[""]);
+        /// How fast flushes and compactions may write, in bytes per second; 0 means no limit.
+        rate_limiter_bytes_per_sec: u64 = 0, Unwritten, Honoured;
+        /// The operating system, as RocksDB sees it.
+        env: ObjectName = ObjectName::default(), Unwritten,
+            Refused(IN_CODE, &["nullptr", "DefaultEnv", "PosixEnv"]);
+        /// Counters of what the database does.
+        statistics: ObjectName = ObjectName::default(), Unwritten,
+            NoEffect("statistics are always kept");
+    }
+    elsewhere {
+        /// Where tables are put; none means the database's directory alone.
+        db_paths: Vec<DbPath> = Vec::new();
+    }
+    other_names {
+        "use_direct_reads_for_compaction" => |options, text| {
+            options.use_direct_io_for_compaction_reads.set(text)
+        };
+    }
+    retired {
+        "access_hint_on_compaction_start"
+        "allow_os_buffer"
+        "base_background_compactions"
+        "concurrent_prepare"
+        "disableDataSync"
+        "disable_data_sync"
+        "experimental_allow_mempurge"
+        "experimental_mempurge_policy"
+        "experimental_mempurge_threshold"
+        "fail_if_options_file_error"
+        "new_table_reader_for_compaction_inputs"
+        "preserve_deletes"
+        "random_access_max_buffer_size"
+        "rate_limiter"
+        "seq_per_batch"
+        "skip_checking_sst_file_sizes_on_db_open"
+        "skip_log_error_on_recovery"
+        "use_direct_writes"
+    }
+}

@@ -1,0 +1,175 @@
+//! The OPTIONS file, and option strings over a whole set of options.
+
+use tailwater_format::options_text::{
+    Document, Section, SectionKind, Version, parse_option_string,
+};
+
+use super::block_based_table::{BLOCK_BASED_TABLE, BlockBasedTableOptions};
+use super::column_family::ColumnFamilyOptions;
+use super::database::DbOptions;
+use super::error::{Error, Problem, Result, nearest};
+use super::schema::OptionTable;
+
+/// The version of RocksDB whose options these are; files are labelled with it.
+const ROCKSDB_VERSION: Version = Version { major: 11, minor: 8, patch: 1 };
+
+/// What to do with names in a file that are not known.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum UnknownOptions {
+    /// Refuse the file.
+    #[default]
+    Refuse,
+    /// Pass over them if the file says that a version of RocksDB wrote it that is newer than the one known here; in
+    /// others they are damage.
+    IgnoreFromNewer,
+}
+
+/// The options of a database and of its column families.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// The database's.
+    pub database: DbOptions,
+    /// The column families' with their names; the default one comes first.
+    pub column_families: Vec<(String, ColumnFamilyOptions)>,
+}
+
+impl Options {
+    /// Takes the options that a file holds; what it does not name has RocksDB's defaults. Neither ranges nor verdicts
+    /// are checked.
+    ///
+    /// # Errors
+    /// Names that are not known, values that are none of their option's type, and kinds of tables that are not built;
+    /// all with their line.
+    pub fn from_document(document: &Document, unknown: UnknownOptions) -> Result<Self> {
+        let is_newer = document.rocksdb_version > ROCKSDB_VERSION;
+        let ignore_unknown = is_newer && unknown == UnknownOptions::IgnoreFromNewer;
+        let mut database = DbOptions::default();
+        if let Some(section) = document.database() {
+            set_section(&mut database, section, ignore_unknown)?;
+        }
+        let mut column_families = Vec::new();
+        for name in document.column_families() {
+            let mut options = ColumnFamilyOptions::default();
+            if let Some(section) = document.column_family(name) {
+                set_section(&mut options, section, ignore_unknown)?;
+            }
+            if let Some((factory, section)) = document.table(name) {
+                options.table_factory = table_options(factory, section, ignore_unknown)?;
+            }
+            column_families.push((name.to_owned(), options));
+        }
+        Ok(Self { database, column_families })
+    }
+
+    /// The file that holds the options, in RocksDB's order.
+    pub fn to_document(&self) -> Document {
+        let mut document = Document::new(ROCKSDB_VERSION);
+        document.sections.push(print_section(SectionKind::Database, &self.database));
+        for (name, options) in &self.column_families {
+            let kind = SectionKind::ColumnFamily(name.clone());
+            document.sections.push(print_section(kind, options));
+            let factory = BLOCK_BASED_TABLE.to_owned();
+            let kind = SectionKind::Table { factory, column_family: name.clone() };
+            document.sections.push(print_section(kind, &options.table_factory));
+        }
+        document
+    }
+
+    /// The options of the column family of that name.
+    pub fn column_family(&self, name: &str) -> Option<&ColumnFamilyOptions> {
+        let found = self.column_families.iter().find(|(family, _)| family == name);
+        found.map(|(_, options)| options)
+    }
+}
+
+fn table_options(
+    factory: &str,
+    section: &Section,
+    ignore_unknown: bool,
+) -> Result<BlockBasedTableOptions> {
+    if factory != BLOCK_BASED_TABLE {
+        let error = Error::refused(factory, "only block-based tables are built");
+        return Err(error.within("table_factory").at_line(section.line));
+    }
+    let mut options = BlockBasedTableOptions::default();
+    set_section(&mut options, section, ignore_unknown)?;
+    Ok(options)
+}
+
+/// Sets the options of a section. Of two entries of one name the first counts.
+fn set_section<T: OptionTable>(
+    options: &mut T,
+    section: &Section,
+    ignore_unknown: bool,
+) -> Result<()> {
+    for (index, entry) in section.entries.iter().enumerate() {
+        if section.entries[..index].iter().any(|before| before.name == entry.name) {
+            continue;
+        }
+        match options.set_option(&entry.name, &entry.value) {
+            Err(error) if ignore_unknown && matches!(error.problem, Problem::Unknown { .. }) => {}
+            result => result.map_err(|error| error.at_line(entry.line))?,
+        }
+    }
+    Ok(())
+}
+
+fn print_section<T: OptionTable>(kind: SectionKind, options: &T) -> Section {
+    let mut section = Section::new(kind);
+    for (name, value) in options.print_options() {
+        section.push(name, value);
+    }
+    section
+}
+
+/// Sets the options that an option string names; names of the database and of a column family may stand in any order,
+/// and the tables' stand in `block_based_table_factory={...}`. Nothing is changed by a string that is refused.
+///
+/// # Errors
+/// A text that is no option string, an unknown name, and a text that spells no value of its option.
+pub fn set_options(
+    database: &mut DbOptions,
+    column_family: &mut ColumnFamilyOptions,
+    text: &str,
+) -> Result<()> {
+    apply(database, column_family, text, OptionTable::set_option, OptionTable::set_option)
+}
+
+/// Sets options of a database that is open, as [`set_options`] does.
+///
+/// # Errors
+/// As [`set_options`], and an option that cannot be changed then.
+pub fn set_mutable_options(
+    database: &mut DbOptions,
+    column_family: &mut ColumnFamilyOptions,
+    text: &str,
+) -> Result<()> {
+    let set_database = OptionTable::set_mutable_option;
+    apply(database, column_family, text, set_database, OptionTable::set_mutable_option)
+}
+
+fn apply(
+    database: &mut DbOptions,
+    column_family: &mut ColumnFamilyOptions,
+    text: &str,
+    set_database: impl Fn(&mut DbOptions, &str, &str) -> Result<()>,
+    set_column_family: impl Fn(&mut ColumnFamilyOptions, &str, &str) -> Result<()>,
+) -> Result<()> {
+    let (mut new_database, mut new_family) = (database.clone(), column_family.clone());
+    for assignment in parse_option_string(text)? {
+        let name = assignment.name;
+        if DbOptions::knows(name) {
+            set_database(&mut new_database, name, assignment.value)?;
+        } else if ColumnFamilyOptions::knows(name) {
+            set_column_family(&mut new_family, name, assignment.value)?;
+        } else if !DbOptions::retired_names().contains(&name)
+            && !ColumnFamilyOptions::retired_names().contains(&name)
+        {
+            let names = DbOptions::names().chain(ColumnFamilyOptions::names());
+            let nearest = nearest(name, names);
+            return Err(Error::new(name, Problem::Unknown { nearest }));
+        }
+    }
+    (*database, *column_family) = (new_database, new_family);
+    Ok(())
+}

@@ -1,0 +1,45 @@
+//! The options: their names, values and meaning, the OPTIONS file, and which values go together.
+//!
+//! Every name that RocksDB knows stands once in a table (`schema.rs`), with its type, its default, when it can be
+//! changed, and what comes of setting it ([`Verdict`]): nothing that is not built is ignored without a word. Source of
+//! names, defaults and units: `include/rocksdb/{options,advanced_options,table}.h`, `options/{db,cf}_options.cc`,
+//! `table/block_based/block_based_table_factory.cc`.
+//!
+//! - [`DbOptions`], [`ColumnFamilyOptions`] and, in those, [`BlockBasedTableOptions`] are the typed values.
+//! - [`Options`] is a database's with all its column families', read from and written to an OPTIONS file.
+//! - [`set_options`] takes an option string over both.
+//! - [`sanitize_database`] and [`sanitize_column_family`] bring values into their ranges as RocksDB does;
+//!   [`check_database`] and [`check_column_family`] then refuse those that contradict each other, and what is not built.
+
+mod error;
+#[macro_use]
+mod schema;
+mod block_based_table;
+mod check;
+mod choice;
+mod column_family;
+mod database;
+mod document;
+mod group;
+mod object;
+mod sanitize;
+mod value;
+
+pub use block_based_table::{BlockBasedTableOptions, MetadataCacheOptions};
+pub use check::{check_column_family, check_database};
+pub use choice::{
+    CacheTier, ChecksumType, CompactionPriority, CompactionStyle, CompressionType,
+    DataBlockIndexType, IndexSearchType, IndexShortening, IndexType, InfoLogLevel, PinningTier,
+    PrepopulateBlobCache, PrepopulateBlockCache, StopStyle,
+};
+pub use column_family::ColumnFamilyOptions;
+pub use database::{DbOptions, DbPath};
+pub use document::{Options, UnknownOptions, set_mutable_options, set_options};
+pub use error::{Error, Problem, Result};
+pub use group::{
+    CompressionOptions, FifoCompactionOptions, FileTemperatureAge, UniversalCompactionOptions,
+};
+pub use object::{CacheCapacity, FilterPolicy, ObjectName, PrefixExtractor};
+pub use sanitize::{sanitize_column_family, sanitize_database};
+pub use schema::{Life, OptionInfo, OptionTable, OtherName, Verdict};
+pub use value::OptionValue;

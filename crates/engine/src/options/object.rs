@@ -1,0 +1,262 @@
+//! Options that name an object: a comparator, a prefix extractor, a filter policy.
+//!
+//! An object's text is its id, or `{id=<id>;option=value;...}`. `nullptr` and nothing stand for none.
+
+use tailwater_format::options_text::{escape, parse_option_string, strip_outer_braces, unescape};
+
+use super::error::{Error, Problem, Result};
+use super::value::OptionValue;
+
+/// The text for no object.
+const NONE: &str = "nullptr";
+
+/// The name of an object that the user supplies in code, or that the engine has built in.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ObjectName {
+    text: String,
+}
+
+impl ObjectName {
+    /// The object of that id.
+    pub fn new(id: impl Into<String>) -> Self {
+        Self { text: id.into() }
+    }
+
+    /// The id; `None` for no object.
+    pub fn id(&self) -> Option<&str> {
+        let id = object_id(&self.text);
+        (!id.is_empty() && id != NONE).then_some(id)
+    }
+}
+
+/// The id in an object's text.
+fn object_id(text: &str) -> &str {
+    if !text.contains('=') {
+        return strip_outer_braces(text);
+    }
+    let assignments = parse_option_string(text).unwrap_or_default();
+    assignments.iter().find(|assignment| assignment.name == "id").map_or("", |id| id.value)
+}
+
+impl OptionValue for ObjectName {
+    fn set(&mut self, text: &str) -> Result<()> {
+        if text.contains('=') {
+            parse_option_string(text)?;
+        }
+        self.text = unescape(text);
+        Ok(())
+    }
+
+    fn print(&self) -> String {
+        match self.id() {
+            // Colons are part of ids and no mark there.
+            Some(_) => escape(&self.text).replace("\\:", ":"),
+            None => NONE.to_owned(),
+        }
+    }
+}
+
+/// The part of a key that filters and hash indexes may go by instead of the whole.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum PrefixExtractor {
+    /// There is none.
+    #[default]
+    None,
+    /// The first bytes, this many; shorter keys have no prefix.
+    Fixed(usize),
+    /// The first bytes, at most this many.
+    Capped(usize),
+    /// The whole key.
+    Noop,
+    /// One of that name, which the user supplies in code.
+    Custom(String),
+}
+
+impl OptionValue for PrefixExtractor {
+    fn set(&mut self, text: &str) -> Result<()> {
+        let text = unescape(text);
+        let id = object_id(&text);
+        let length = |prefixes: [&str; 2]| {
+            let length = prefixes.iter().find_map(|prefix| id.strip_prefix(prefix))?;
+            Some(length.parse().map_err(|_| Error::malformed(id, "a length in bytes")))
+        };
+        *self = match id {
+            "" | NONE => Self::None,
+            "rocksdb.Noop" => Self::Noop,
+            _ => match length(["rocksdb.FixedPrefix.", "fixed:"]) {
+                Some(length) => Self::Fixed(length?),
+                None => match length(["rocksdb.CappedPrefix.", "capped:"]) {
+                    Some(length) => Self::Capped(length?),
+                    None => Self::Custom(id.to_owned()),
+                },
+            },
+        };
+        Ok(())
+    }
+
+    fn print(&self) -> String {
+        match self {
+            Self::None => NONE.to_owned(),
+            Self::Fixed(length) => format!("rocksdb.FixedPrefix.{length}"),
+            Self::Capped(length) => format!("rocksdb.CappedPrefix.{length}"),
+            Self::Noop => "rocksdb.Noop".to_owned(),
+            Self::Custom(name) => escape(name).replace("\\:", ":"),
+        }
+    }
+}
+
+/// Which filters tables get.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum FilterPolicy {
+    /// None, and those that tables have are not used.
+    #[default]
+    None,
+    /// None, and those that tables have are used. OPTIONS files that leave out how many bits say this too, with the
+    /// name of the filter.
+    ReadOnly(String),
+    /// Bloom filters.
+    Bloom {
+        /// Bits of filter for each key; below half a bit there is no filter.
+        bits_per_key: f64,
+    },
+    /// Ribbon filters, smaller and slower to build.
+    Ribbon {
+        /// As many bits as a Bloom filter of the same accuracy would take; the Ribbon filter takes 30 % less.
+        bloom_equivalent_bits_per_key: f64,
+        /// Tables above this level get a Bloom filter instead; 0 means those that flushes write, -1 none.
+        bloom_before_level: i32,
+    },
+}
+
+impl FilterPolicy {
+    /// What filters are called where they are not described.
+    const READ_ONLY: &'static str = "rocksdb.BuiltinBloomFilter";
+
+    /// Reads the parts of an id, which colons divide.
+    fn parse(id: &str) -> Result<Self> {
+        let malformed = || Error::malformed(id, "a filter, as bloomfilter:10 or ribbonfilter:10:0");
+        let mut parts = id.split(':');
+        let class = parts.next().unwrap_or_default();
+        let parts: Vec<&str> = parts.collect();
+        let bits = |text: &str| {
+            let bits = text.parse().ok().filter(|bits: &f64| bits.is_finite());
+            bits.ok_or_else(malformed)
+        };
+        match (class, parts.as_slice()) {
+            ("" | NONE, []) => Ok(Self::None),
+            (Self::READ_ONLY | "bloomfilter" | "ribbonfilter", []) => {
+                Ok(Self::ReadOnly(id.to_owned()))
+            }
+            // The last part once chose filters of blocks, which are gone.
+            ("bloomfilter" | "rocksdb.BloomFilter", [text] | [text, "false" | "true"]) => {
+                Ok(Self::Bloom { bits_per_key: bits(text)? })
+            }
+            ("ribbonfilter" | "rocksdb.RibbonFilter", [text]) => Ok(Self::Ribbon {
+                bloom_equivalent_bits_per_key: bits(text)?,
+                bloom_before_level: 0,
+            }),
+            ("ribbonfilter" | "rocksdb.RibbonFilter", [text, level]) => Ok(Self::Ribbon {
+                bloom_equivalent_bits_per_key: bits(text)?,
+                bloom_before_level: level.parse().map_err(|_| malformed())?,
+            }),
+            _ => Err(malformed()),
+        }
+    }
+}
+
+impl OptionValue for FilterPolicy {
+    fn set(&mut self, text: &str) -> Result<()> {
+        let text = unescape(text);
+        let mut policy = Self::parse(object_id(&text))?;
+        if text.contains('=') {
+            for assignment in parse_option_string(&text)? {
+                if assignment.name != "id" {
+                    policy.set_part(assignment.name, assignment.value)?;
+                }
+            }
+        }
+        *self = policy;
+        Ok(())
+    }
+
+    fn set_part(&mut self, part: &str, text: &str) -> Result<()> {
+        match (part, self) {
+            ("bloom_before_level", Self::Ribbon { bloom_before_level, .. }) => {
+                bloom_before_level.set(text).map_err(|error| error.within(part))
+            }
+            _ => Err(Error::new(part, Problem::Unknown { nearest: None })),
+        }
+    }
+
+    fn print(&self) -> String {
+        match self {
+            Self::None => NONE.to_owned(),
+            Self::ReadOnly(name) => name.clone(),
+            Self::Bloom { bits_per_key } => format!("bloomfilter:{}:false", bits(*bits_per_key)),
+            Self::Ribbon { bloom_equivalent_bits_per_key, bloom_before_level } => {
+                let bits = bits(*bloom_equivalent_bits_per_key);
+                let level = bloom_before_level;
+                format!("{{id=ribbonfilter:{bits}:{level};bloom_before_level={level};}}")
+            }
+        }
+    }
+}
+
+/// Bits to three places, without zeros at the end: what RocksDB keeps of them.
+fn bits(bits: f64) -> String {
+    let text = format!("{bits:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// How large a cache is, where it is made from options.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CacheCapacity {
+    /// As large as the engine chooses.
+    #[default]
+    Auto,
+    /// This many bytes.
+    Bytes(u64),
+}
+
+impl OptionValue for CacheCapacity {
+    fn set(&mut self, text: &str) -> Result<()> {
+        if !text.contains('=') {
+            return match strip_outer_braces(text) {
+                "" | NONE => {
+                    *self = Self::Auto;
+                    Ok(())
+                }
+                _ => self.set_part("capacity", text),
+            };
+        }
+        for assignment in parse_option_string(text)? {
+            self.set_part(assignment.name, assignment.value)?;
+        }
+        Ok(())
+    }
+
+    fn set_part(&mut self, part: &str, text: &str) -> Result<()> {
+        match part {
+            "capacity" => {
+                let mut bytes = 0u64;
+                bytes.set(text)?;
+                *self = Self::Bytes(bytes);
+                Ok(())
+            }
+            // These tune the inside of RocksDB's caches.
+            "id"
+            | "num_shard_bits"
+            | "strict_capacity_limit"
+            | "high_pri_pool_ratio"
+            | "low_pri_pool_ratio" => Ok(()),
+            _ => Err(Error::new(part, Problem::Unknown { nearest: Some("capacity") })),
+        }
+    }
+
+    fn print(&self) -> String {
+        match self {
+            Self::Auto => String::new(),
+            Self::Bytes(bytes) => bytes.to_string(),
+        }
+    }
+}

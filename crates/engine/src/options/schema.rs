@@ -1,0 +1,266 @@
+//! How a group of options is declared: once, as a table, from which everything else follows.
+//!
+//! A row of a table is a field's documentation, name, type and default, whether it can be changed while the database is
+//! open, and a [`Verdict`]: what comes of setting it. From the rows [`option_table`] makes the struct, its `Default`,
+//! and the [`OptionTable`] that reading, writing and checking go by. Rows stand in the order in which RocksDB writes
+//! them.
+
+use tailwater_format::options_text::parse_option_string;
+
+use super::error::{Error, Problem, Result, nearest};
+
+/// When an option can be changed, and whether it is written to the OPTIONS file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Life {
+    /// Only when the database is opened.
+    Fixed,
+    /// Also while it is open.
+    Mutable,
+    /// Only when the database is opened; it is not written to the OPTIONS file.
+    Unwritten,
+}
+
+/// What comes of setting an option.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It does what its documentation says.
+    Honoured,
+    /// Any value is accepted and changes nothing, for this reason.
+    NoEffect(&'static str),
+    /// It is refused, for this reason, unless its value in the OPTIONS file is one of these, which switch it off.
+    Refused(&'static str, &'static [&'static str]),
+}
+
+/// An option of the group `T`.
+pub struct OptionInfo<T: 'static> {
+    /// RocksDB's name.
+    pub name: &'static str,
+    /// When it can be changed.
+    pub life: Life,
+    /// What comes of setting it.
+    pub verdict: Verdict,
+    pub(super) set: fn(&mut T, &str) -> Result<()>,
+    pub(super) set_part: fn(&mut T, &str, &str) -> Result<()>,
+    pub(super) print: fn(&T) -> String,
+}
+
+/// A further name under which values are taken.
+pub struct OtherName<T: 'static> {
+    /// The name.
+    pub name: &'static str,
+    pub(super) set: fn(&mut T, &str) -> Result<()>,
+}
+
+/// A group of options that is declared as a table.
+pub trait OptionTable: Sized + 'static {
+    /// The options, in the order in which they are written.
+    fn table() -> &'static [OptionInfo<Self>];
+
+    /// Further names under which values are taken.
+    fn other_names() -> &'static [OtherName<Self>];
+
+    /// Names that RocksDB still accepts, with any value, and that have lost their meaning.
+    fn retired_names() -> &'static [&'static str];
+
+    /// Every name under which values are taken.
+    fn names() -> impl Iterator<Item = &'static str> {
+        Self::table()
+            .iter()
+            .map(|info| info.name)
+            .chain(Self::other_names().iter().map(|other| other.name))
+    }
+
+    /// Whether a value can be set under that name, or under it and a part of it after a dot.
+    fn knows(name: &str) -> bool {
+        let whole = name.split_once('.').map_or(name, |(whole, _)| whole);
+        Self::names().any(|known| known == whole)
+    }
+
+    /// Sets one option. A name with a dot is a part of one: `compression_opts.level`.
+    ///
+    /// # Errors
+    /// An unknown name, or a text that spells no value of the option.
+    fn set_option(&mut self, name: &str, text: &str) -> Result<()> {
+        if let Some(info) = Self::table().iter().find(|info| info.name == name) {
+            return (info.set)(self, text).map_err(|error| error.within(name));
+        }
+        if let Some(other) = Self::other_names().iter().find(|other| other.name == name) {
+            return (other.set)(self, text).map_err(|error| error.within(name));
+        }
+        if Self::retired_names().contains(&name) {
+            return Ok(());
+        }
+        let (whole, part) = name.split_once('.').unwrap_or((name, ""));
+        match Self::table().iter().find(|info| info.name == whole) {
+            Some(info) if !part.is_empty() => {
+                (info.set_part)(self, part, text).map_err(|error| error.within(whole))
+            }
+            _ => Err(Error::new(name, Problem::Unknown { nearest: nearest(name, Self::names()) })),
+        }
+    }
+
+    /// Sets one option of a database that is open.
+    ///
+    /// # Errors
+    /// As [`OptionTable::set_option`], and an option that cannot be changed then.
+    fn set_mutable_option(&mut self, name: &str, text: &str) -> Result<()> {
+        let whole = name.split_once('.').map_or(name, |(whole, _)| whole);
+        match Self::table().iter().find(|info| info.name == whole) {
+            Some(info) if info.life != Life::Mutable => Err(Error::new(name, Problem::Fixed)),
+            _ => self.set_option(name, text),
+        }
+    }
+
+    /// Sets the options that an option string names: `a=1;b={c=2}`.
+    ///
+    /// # Errors
+    /// A text that is no option string, and as [`OptionTable::set_option`]; `self` is then changed in part.
+    fn set_options(&mut self, text: &str) -> Result<()> {
+        for assignment in parse_option_string(text)? {
+            self.set_option(assignment.name, assignment.value)?;
+        }
+        Ok(())
+    }
+
+    /// The names and values of all options, in the order in which they are written; those that are not written and
+    /// those without a text are left out.
+    fn print_options(&self) -> impl Iterator<Item = (&'static str, String)> {
+        Self::table()
+            .iter()
+            .filter(|info| info.life != Life::Unwritten)
+            .map(|info| (info.name, (info.print)(self)))
+            .filter(|(_, text)| !text.is_empty())
+    }
+
+    /// Checks that nothing is switched on that is refused.
+    ///
+    /// # Errors
+    /// The first option that is.
+    fn check_verdicts(&self) -> Result<()> {
+        for info in Self::table() {
+            if let Verdict::Refused(why, off) = info.verdict {
+                let value = (info.print)(self);
+                if !off.contains(&value.as_str()) {
+                    return Err(Error::refused(&value, why).within(info.name));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The options in which two groups differ: name, value here, value there.
+    fn differences<'a>(
+        &'a self,
+        other: &'a Self,
+    ) -> impl Iterator<Item = (&'static str, String, String)> + 'a {
+        Self::table()
+            .iter()
+            .map(move |info| (info.name, (info.print)(self), (info.print)(other)))
+            .filter(|(_, here, there)| here != there)
+    }
+}
+
+/// Declares a group of options; see the module's text. `elsewhere` are fields without a name of their own.
+macro_rules! option_table {
+    (
+        $(#[$meta:meta])*
+        pub struct $group:ident {
+            $(
+                $(#[doc = $doc:literal])+
+                $field:ident $(as $text:literal)? : $type:ty = $default:expr, $life:ident,
+                    $verdict:expr;
+            )*
+        }
+        elsewhere {
+            $(
+                $(#[doc = $other_doc:literal])+
+                $other_field:ident : $other_type:ty = $other_default:expr;
+            )*
+        }
+        other_names { $($other:literal => $set:expr;)* }
+        retired { $($retired:literal)* }
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq)]
+        pub struct $group {
+            $($(#[doc = $doc])+ pub $field: $type,)*
+            $($(#[doc = $other_doc])+ pub $other_field: $other_type,)*
+        }
+
+        impl Default for $group {
+            /// RocksDB's defaults.
+            fn default() -> Self {
+                Self { $($field: $default,)* $($other_field: $other_default,)* }
+            }
+        }
+
+        impl $crate::options::OptionTable for $group {
+            fn table() -> &'static [$crate::options::OptionInfo<Self>] {
+                use $crate::options::Verdict::*;
+                use $crate::options::value::OptionValue;
+                static TABLE: &[$crate::options::OptionInfo<$group>] = &[
+                    $($crate::options::OptionInfo {
+                        name: option_name!($field $($text)?),
+                        life: $crate::options::Life::$life,
+                        verdict: $verdict,
+                        set: |options, text| OptionValue::set(&mut options.$field, text),
+                        set_part: |options, part, text| {
+                            OptionValue::set_part(&mut options.$field, part, text)
+                        },
+                        print: |options| OptionValue::print(&options.$field),
+                    },)*
+                ];
+                TABLE
+            }
+
+            fn other_names() -> &'static [$crate::options::OtherName<Self>] {
+                static OTHER_NAMES: &[$crate::options::OtherName<$group>] = &[
+                    $($crate::options::OtherName { name: $other, set: $set },)*
+                ];
+                OTHER_NAMES
+            }
+
+            fn retired_names() -> &'static [&'static str] {
+                &[$($retired),*]
+            }
+        }
+    };
+}
+
+/// The name of a field's option: its own, or the one given.
+macro_rules! option_name {
+    ($field:ident) => {
+        stringify!($field)
+    };
+    ($field:ident $text:literal) => {
+        $text
+    };
+}
+
+/// Makes a group of options the value of one: `{a=1;b=2;}`. A text without `=` goes to the function given.
+macro_rules! group_value {
+    ($group:ty, $without_names:expr) => {
+        impl $crate::options::value::OptionValue for $group {
+            fn set(&mut self, text: &str) -> $crate::options::Result<()> {
+                if text.contains('=') {
+                    return $crate::options::OptionTable::set_options(self, text);
+                }
+                let set: fn(&mut Self, &str) -> $crate::options::Result<()> = $without_names;
+                set(self, tailwater_format::options_text::strip_outer_braces(text))
+            }
+
+            fn set_part(&mut self, part: &str, text: &str) -> $crate::options::Result<()> {
+                $crate::options::OptionTable::set_option(self, part, text)
+            }
+
+            fn print(&self) -> String {
+                let mut printed = String::from("{");
+                for info in <$group as $crate::options::OptionTable>::table() {
+                    printed.extend([info.name, "=", &(info.print)(self), ";"]);
+                }
+                printed.push('}');
+                printed
+            }
+        }
+    };
+}

@@ -1,0 +1,132 @@
+//! How values of options are read from text and written to it.
+//!
+//! Numbers may end in `k`, `m`, `g` or `t`, of either case, for powers of 1024. Unlike in RocksDB nothing may follow
+//! them, and a number for an unsigned option has no sign: what would be read as another number is refused.
+
+use tailwater_format::options_text::{escape, split_list, strip_outer_braces, unescape};
+
+use super::error::{Error, Result};
+
+/// The value of an option.
+pub trait OptionValue {
+    /// Takes the value that `text` spells; of a group of options, those that it names. `self` may be left changed in
+    /// part by a text that is refused.
+    ///
+    /// # Errors
+    /// A text that spells no value of this type.
+    fn set(&mut self, text: &str) -> Result<()>;
+
+    /// Takes a value for one part of a group of options.
+    ///
+    /// # Errors
+    /// A group without such a part, a value that is no group, or a text that spells no value of the part.
+    fn set_part(&mut self, part: &str, text: &str) -> Result<()> {
+        let _ = text;
+        Err(Error::new(part, super::error::Problem::Unknown { nearest: None }))
+    }
+
+    /// The text that stands for the value in an OPTIONS file.
+    fn print(&self) -> String;
+}
+
+impl OptionValue for bool {
+    fn set(&mut self, text: &str) -> Result<()> {
+        *self = match strip_outer_braces(text) {
+            "true" | "1" => true,
+            "false" | "0" => false,
+            _ => return Err(Error::malformed(text, "true or false")),
+        };
+        Ok(())
+    }
+
+    fn print(&self) -> String {
+        self.to_string()
+    }
+}
+
+/// Reads a number with a sign and a binary suffix.
+fn parse_number(text: &str) -> Option<i128> {
+    let text = strip_outer_braces(text);
+    let (digits, shift) = match text.bytes().last()? {
+        b'k' | b'K' => (&text[..text.len() - 1], 10),
+        b'm' | b'M' => (&text[..text.len() - 1], 20),
+        b'g' | b'G' => (&text[..text.len() - 1], 30),
+        b't' | b'T' => (&text[..text.len() - 1], 40),
+        _ => (text, 0),
+    };
+    // Wide enough for every number of 64 bits and every suffix.
+    digits.parse::<i128>().ok()?.checked_mul(1 << shift)
+}
+
+macro_rules! number_value {
+    ($($type:ty: $expected:literal),*) => {
+        $(impl OptionValue for $type {
+            fn set(&mut self, text: &str) -> Result<()> {
+                let number = parse_number(text).and_then(|number| Self::try_from(number).ok());
+                *self = number.ok_or_else(|| Error::malformed(text, $expected))?;
+                Ok(())
+            }
+
+            fn print(&self) -> String {
+                self.to_string()
+            }
+        })*
+    };
+}
+
+number_value! {
+    u8: "a number from 0 to 255",
+    i32: "a whole number of 32 bits",
+    u32: "a whole number of 32 bits without a sign",
+    i64: "a whole number of 64 bits",
+    u64: "a whole number of 64 bits without a sign"
+}
+
+impl OptionValue for f64 {
+    fn set(&mut self, text: &str) -> Result<()> {
+        let number = strip_outer_braces(text).parse::<Self>().ok();
+        *self = number
+            .filter(|number| number.is_finite())
+            .ok_or_else(|| Error::malformed(text, "a number"))?;
+        Ok(())
+    }
+
+    fn print(&self) -> String {
+        format!("{self:.6}")
+    }
+}
+
+impl OptionValue for String {
+    fn set(&mut self, text: &str) -> Result<()> {
+        *self = unescape(strip_outer_braces(text));
+        Ok(())
+    }
+
+    fn print(&self) -> String {
+        escape(self)
+    }
+}
+
+/// A list: its items with `:` between them, in braces where they hold a `:` themselves.
+impl<T: OptionValue + Default> OptionValue for Vec<T> {
+    fn set(&mut self, text: &str) -> Result<()> {
+        let mut items = Self::new();
+        for item in split_list(text, ':')? {
+            let mut value = T::default();
+            value.set(item)?;
+            items.push(value);
+        }
+        *self = items;
+        Ok(())
+    }
+
+    fn print(&self) -> String {
+        let mut printed = Vec::new();
+        for item in self.iter().map(OptionValue::print) {
+            printed.push(if item.contains(':') { format!("{{{item}}}") } else { item });
+        }
+        let list = printed.join(":");
+        let needs_braces = list.contains('=') || (printed.len() > 1 && list.starts_with('{'));
+        if needs_braces { format!("{{{list}}}") } else { list }
+    }
+}

@@ -1,0 +1,146 @@
+//! What is refused when a database is opened.
+
+use tailwater::options::{
+    ColumnFamilyOptions, DbOptions, DbPath, Problem, check_column_family, check_database,
+    set_options,
+};
+
+/// What opening with these option strings says.
+fn open(text: &str) -> Result<(), String> {
+    let (mut database, mut family) = (DbOptions::default(), ColumnFamilyOptions::default());
+    set_options(&mut database, &mut family, text).unwrap();
+    check_database(&database)
+        .and_then(|()| check_column_family(&family, &database))
+        .map_err(|error| error.to_string())
+}
+
+#[test]
+fn defaults_and_what_is_honoured_are_accepted() {
+    for text in [
+        "",
+        "use_direct_reads=true;use_direct_io_for_flush_and_compaction=true",
+        "allow_2pc=false;wal_filter=nullptr;block_based_table_factory={format_version=2}",
+        "compaction_style=kCompactionStyleFIFO",
+        "prefix_extractor=fixed:3;block_based_table_factory={index_type=kHashSearch}",
+        "daily_offpeak_time_utc=23:30-01:15",
+        "memtable_factory=vector;unordered_write=true",
+        "compaction_filter=mine;merge_operator=mine;comparator=mine",
+        "env=PosixEnv;statistics=BasicStatistics",
+    ] {
+        assert_eq!(open(text), Ok(()), "{text}");
+    }
+}
+
+#[test]
+fn what_is_not_built_is_refused_by_name() {
+    for (text, message) in [
+        (
+            "allow_2pc=true",
+            "option allow_2pc: 'true' is not supported: two-phase transactions are not built",
+        ),
+        (
+            "wal_filter=mine",
+            "option wal_filter: 'mine' is not supported: recovery takes every record",
+        ),
+        (
+            "last_level_temperature=kCold",
+            "option last_level_temperature: 'kCold' is not supported: files are not sorted by \
+             temperature",
+        ),
+        (
+            "block_based_table_factory={read_amp_bytes_per_bit=8}",
+            "option table_factory.read_amp_bytes_per_bit: '8' is not supported: bytes that are \
+             used are not counted",
+        ),
+        (
+            "compaction_options_fifo={file_temperature_age_thresholds={{age=3;temperature=kHot}}}",
+            "option compaction_options_fifo.file_temperature_age_thresholds: \
+             '{{age=3;temperature=kHot;}}' is not supported: files are not sorted by temperature",
+        ),
+        (
+            "compression=kXpressCompression",
+            "option compression: 'kXpressCompression' is not supported: it exists on Windows alone",
+        ),
+        (
+            "listeners=mine",
+            "option listeners: 'mine' is not supported: it is an object, which is given in code",
+        ),
+    ] {
+        assert_eq!(open(text), Err(message.to_owned()), "{text}");
+    }
+}
+
+#[test]
+fn values_that_contradict_each_other_are_refused() {
+    for (text, option) in [
+        ("allow_mmap_reads=true;use_direct_reads=true", "use_direct_reads"),
+        (
+            "allow_mmap_reads=true;use_direct_io_for_compaction_reads=true",
+            "use_direct_io_for_compaction_reads",
+        ),
+        (
+            "allow_mmap_writes=true;use_direct_io_for_flush_and_compaction=true",
+            "use_direct_io_for_flush_and_compaction",
+        ),
+        (
+            "writable_file_max_buffer_size=0;use_direct_io_for_flush_and_compaction=true",
+            "writable_file_max_buffer_size",
+        ),
+        ("keep_log_file_num=0", "keep_log_file_num"),
+        ("read_io_executor_threads=0", "read_io_executor_threads"),
+        ("unordered_write=true;allow_concurrent_memtable_write=false", "unordered_write"),
+        ("atomic_flush=true;enable_pipelined_write=true", "enable_pipelined_write"),
+        ("write_dbid_to_manifest=false;write_identity_file=false", "write_dbid_to_manifest"),
+        ("daily_offpeak_time_utc=24:00-01:00", "daily_offpeak_time_utc"),
+        ("daily_offpeak_time_utc=01:00-01:00", "daily_offpeak_time_utc"),
+        ("compaction_style=kCompactionStyleFIFO;max_open_files=100", "compaction_style"),
+        ("unordered_write=true;max_successive_merges=1", "max_successive_merges"),
+        (
+            "enable_blob_garbage_collection=true;blob_garbage_collection_age_cutoff=1.5",
+            "blob_garbage_collection_age_cutoff",
+        ),
+        (
+            "compaction_style=kCompactionStyleUniversal;compaction_options_universal={max_read_amp=2}",
+            "compaction_options_universal.max_read_amp",
+        ),
+        ("compression=kDisableCompressionOption", "compression"),
+        ("block_based_table_factory={format_version=1}", "table_factory.format_version"),
+        ("block_based_table_factory={format_version=8}", "table_factory.format_version"),
+        ("block_based_table_factory={index_type=kHashSearch}", "table_factory.index_type"),
+        ("block_based_table_factory={block_align=true}", "table_factory.block_align"),
+        (
+            "block_based_table_factory={no_block_cache=true;cache_index_and_filter_blocks=true}",
+            "table_factory.cache_index_and_filter_blocks",
+        ),
+        (
+            "comparator=mine;block_based_table_factory={index_block_search_type=kInterpolation}",
+            "table_factory.index_block_search_type",
+        ),
+    ] {
+        let message = open(text).unwrap_err();
+        assert!(message.starts_with(&format!("option {option}: '")), "{text}: {message}");
+    }
+}
+
+#[test]
+fn tables_go_to_four_directories_at_most() {
+    let path = DbPath { path: "/data".into(), target_size: 1 };
+    let database = DbOptions { db_paths: vec![path.clone(); 5], ..DbOptions::default() };
+    let error = check_database(&database).unwrap_err();
+    assert!(matches!(error.problem, Problem::Invalid { .. }));
+    let mut family = ColumnFamilyOptions { cf_paths: vec![path; 2], ..Default::default() };
+    assert_eq!(check_column_family(&family, &DbOptions::default()), Ok(()));
+    family.set("compaction_style=kCompactionStyleFIFO");
+    assert!(check_column_family(&family, &DbOptions::default()).is_err());
+}
+
+/// Sets options of a column family that are known to be right.
+trait SetAll {
+    fn set(&mut self, text: &str);
+}
+
+impl SetAll for ColumnFamilyOptions {
+    fn set(&mut self, text: &str) {
+        set_options(&mut DbOptions::default(), self, text).unwrap();
+    }
+}

@@ -1,0 +1,204 @@
+//! OPTIONS files: read, written, and brought into range as RocksDB does.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use tailwater::options::{
+    ColumnFamilyOptions, DbOptions, OptionTable, Options, Problem, UnknownOptions,
+    sanitize_column_family, sanitize_database, set_options,
+};
+use tailwater_format::options_text::Document;
+
+/// What RocksDB 11.8.1 writes for a new database without any options but the two that make it.
+const DEFAULT: &str = include_str!("data/default-11.8.1");
+/// What it writes for two column families with filters, prefixes, and compression for each level.
+const RICH: &str = include_str!("data/rich-11.8.1");
+/// Every line of the fixtures' OPTIONS files.
+const FIXTURE_LINES: &str = include_str!("data/fixture-lines.txt");
+/// Option strings, and what RocksDB made of them.
+const SANITIZED: &str = include_str!("data/sanitized.txt");
+
+/// The file's text from its version on; what stands before is a comment.
+fn body(text: &str) -> &str {
+    &text[text.find("[Version]").unwrap()..]
+}
+
+fn read(text: &str) -> Options {
+    let document = Document::parse(text).unwrap();
+    Options::from_document(&document, UnknownOptions::Refuse).unwrap()
+}
+
+/// The options of a database that was just made with these.
+fn opened(mut database: DbOptions, mut family: ColumnFamilyOptions) -> Options {
+    database.create_if_missing = true;
+    database.create_missing_column_families = true;
+    sanitize_database(&mut database, Path::new("/data/db"));
+    sanitize_column_family(&mut family, &database, false);
+    Options { database, column_families: vec![("default".to_owned(), family)] }
+}
+
+#[test]
+fn defaults_are_written_as_rocksdb_writes_them() {
+    let options = opened(DbOptions::default(), ColumnFamilyOptions::default());
+    assert_eq!(body(&options.to_document().to_text()), body(DEFAULT));
+}
+
+#[test]
+fn files_of_rocksdb_go_through_unchanged() {
+    for text in [DEFAULT, RICH] {
+        let options = read(text);
+        let written = options.to_document().to_text();
+        for (written, line) in body(&written).lines().zip(body(text).lines()) {
+            assert_eq!(written, line);
+        }
+        assert_eq!(body(&written), body(text));
+        assert_eq!(read(&options.to_document().to_text()), options);
+    }
+}
+
+#[test]
+fn every_line_of_the_fixtures_goes_through_unchanged() {
+    let (mut database, mut family) = (DbOptions::default(), ColumnFamilyOptions::default());
+    for line in FIXTURE_LINES.lines().filter(|line| !line.starts_with('#')) {
+        let (section, assignment) = line.split_once(' ').unwrap();
+        let (name, value) = assignment.split_once('=').unwrap();
+        let find = |mut printed: Box<dyn Iterator<Item = (&'static str, String)> + '_>| {
+            printed.find(|(printed, _)| *printed == name).map(|(_, value)| value)
+        };
+        let printed = match section {
+            "database" => {
+                database.set_option(name, value).unwrap();
+                find(Box::new(database.print_options()))
+            }
+            "family" => {
+                family.set_option(name, value).unwrap();
+                find(Box::new(family.print_options()))
+            }
+            _ => {
+                family.table_factory.set_option(name, value).unwrap();
+                find(Box::new(family.table_factory.print_options()))
+            }
+        };
+        assert_eq!(printed.as_deref(), Some(value), "{line}");
+    }
+}
+
+/// One case of [`SANITIZED`]: two option strings, and the lines that differ from the defaults.
+fn cases() -> Vec<(&'static str, &'static str, BTreeSet<&'static str>)> {
+    let blocks = SANITIZED.split("\n\n").filter(|block| block.starts_with("database:"));
+    blocks
+        .map(|block| {
+            let mut lines = block.lines();
+            let mut string = |prefix: &str| lines.next().unwrap().strip_prefix(prefix).unwrap();
+            let database = string("database:").trim();
+            let family = string("family:").trim();
+            (database, family, lines.map(str::trim).collect())
+        })
+        .collect()
+}
+
+/// The lines of a file with the kind of their section before them.
+fn lines(options: &Options) -> BTreeSet<String> {
+    let family = options.column_family("default").unwrap();
+    let line = |section: &str, (name, value): (&str, String)| format!("{section} {name}={value}");
+    let database = options.database.print_options().map(|option| line("database", option));
+    let family_lines = family.print_options().map(|option| line("family", option));
+    let table = family.table_factory.print_options().map(|option| line("table", option));
+    database.chain(family_lines).chain(table).collect()
+}
+
+#[test]
+fn values_are_read_and_brought_into_range_as_by_rocksdb() {
+    let defaults = lines(&opened(DbOptions::default(), ColumnFamilyOptions::default()));
+    let cases = cases();
+    assert!(cases.len() > 25);
+    for (database_string, family_string, expected) in cases {
+        let (mut database, mut family) = (DbOptions::default(), ColumnFamilyOptions::default());
+        set_options(&mut database, &mut family, database_string).unwrap();
+        set_options(&mut database, &mut family, family_string).unwrap();
+        let found = lines(&opened(database, family));
+        let found: BTreeSet<&str> = found.difference(&defaults).map(String::as_str).collect();
+        assert_eq!(found, expected, "{database_string} | {family_string}");
+    }
+}
+
+/// A file with these lines about the database and the default column family's tables.
+fn file(version: &str, database: &str, table: &str) -> Document {
+    let text = format!(
+        "[Version]\nrocksdb_version={version}\n[DBOptions]\n{database}\n[CFOptions \"default\"]\n{table}\n"
+    );
+    Document::parse(&text).unwrap()
+}
+
+#[test]
+fn errors_name_the_option_the_value_and_the_line() {
+    let read = |database: &str, table: &str| {
+        let document = file("11.8.1", database, table);
+        Options::from_document(&document, UnknownOptions::Refuse).unwrap_err().to_string()
+    };
+    assert_eq!(
+        read("max_openfiles=3", ""),
+        "line 4: unknown option max_openfiles; is it max_open_files?"
+    );
+    assert_eq!(read("completely_different=3", ""), "line 4: unknown option completely_different");
+    assert_eq!(
+        read("max_open_files=many", ""),
+        "line 4: option max_open_files: 'many' is not a whole number of 32 bits"
+    );
+    let tables = "[TableOptions/BlockBasedTable \"default\"]\n\nblock_size=-1";
+    assert_eq!(
+        read("", tables),
+        "line 8: option block_size: '-1' is not a whole number of 64 bits without a sign"
+    );
+    assert_eq!(
+        read("", "[TableOptions/PlainTable \"default\"]"),
+        "line 6: option table_factory: 'PlainTable' is not supported: only block-based tables are \
+         built"
+    );
+    assert_eq!(
+        read("", "compression_opts={levl=3}"),
+        "line 6: unknown option compression_opts.levl; is it level?"
+    );
+    assert_eq!(
+        read("", "compaction_style=kLevel"),
+        "line 6: option compaction_style: 'kLevel' is not one of kCompactionStyleLevel, \
+         kCompactionStyleUniversal, kCompactionStyleFIFO, kCompactionStyleNone"
+    );
+}
+
+#[test]
+fn unknown_names_are_passed_over_in_files_of_newer_versions_alone() {
+    let read = |version: &str, unknown| {
+        let document = file(version, "from_the_future=1\nmax_open_files=7", "");
+        Options::from_document(&document, unknown)
+    };
+    for version in ["5.0", "11.8.1"] {
+        let error = read(version, UnknownOptions::IgnoreFromNewer).unwrap_err();
+        assert!(matches!(error.problem, Problem::Unknown { .. }), "{error}");
+    }
+    assert!(read("12.0.0", UnknownOptions::Refuse).is_err());
+    let options = read("12.0.0", UnknownOptions::IgnoreFromNewer).unwrap();
+    assert_eq!(options.database.max_open_files, 7);
+    let document = file("12.0.0", "max_open_files=x", "");
+    assert!(Options::from_document(&document, UnknownOptions::IgnoreFromNewer).is_err());
+}
+
+#[test]
+fn of_two_lines_the_first_counts() {
+    let document = file("11.8.1", "max_open_files=7\nmax_open_files=8", "");
+    let options = Options::from_document(&document, UnknownOptions::Refuse).unwrap();
+    assert_eq!(options.database.max_open_files, 7);
+}
+
+#[test]
+fn a_directory_of_logs_is_brought_into_form() {
+    let wal_dir = |given: &str| {
+        let mut database = DbOptions { wal_dir: given.to_owned(), ..DbOptions::default() };
+        sanitize_database(&mut database, Path::new("/data/db"));
+        database.wal_dir
+    };
+    assert_eq!(wal_dir("/logs/"), "/logs");
+    assert_eq!(wal_dir("/data/db/"), "");
+    assert_eq!(wal_dir("/data//db"), "");
+    assert_eq!(wal_dir(""), "");
+}

@@ -1,0 +1,12 @@
+//! Options against what RocksDB reads, writes and makes of them.
+//!
+//! `cfg(test)` on the modules tells Clippy that their helpers are tests too.
+
+#[cfg(test)]
+mod checks;
+#[cfg(test)]
+mod document;
+#[cfg(test)]
+mod tables;
+#[cfg(test)]
+mod values;

@@ -1,0 +1,75 @@
+//! The tables of options themselves.
+
+use std::collections::BTreeSet;
+
+use tailwater::options::{
+    BlockBasedTableOptions, ColumnFamilyOptions, CompressionOptions, DbOptions,
+    FifoCompactionOptions, Life, MetadataCacheOptions, OptionTable, UniversalCompactionOptions,
+    Verdict,
+};
+
+/// Every name that RocksDB 11.8.1 registers, with the group it is in.
+const NAMES: &str = include_str!("data/names-11.8.1.txt");
+
+fn names_of<T: OptionTable>() -> BTreeSet<&'static str> {
+    let names: Vec<&str> = T::names().chain(T::retired_names().iter().copied()).collect();
+    let unique: BTreeSet<&str> = names.iter().copied().collect();
+    assert_eq!(names.len(), unique.len(), "a name stands twice");
+    unique
+}
+
+#[test]
+fn every_name_of_rocksdb_stands_in_its_table_once() {
+    let group = |group: &str| -> BTreeSet<&str> {
+        let lines = NAMES.lines().filter(|line| !line.starts_with('#'));
+        let pairs = lines.map(|line| line.split_once(' ').unwrap());
+        pairs.filter(|(found, _)| *found == group).map(|(_, name)| name).collect()
+    };
+    let mut database = names_of::<DbOptions>();
+    // The name that the option had before it was taken into RocksDB.
+    assert!(database.remove("use_direct_reads_for_compaction"));
+    assert_eq!(database.symmetric_difference(&group("database")).next(), None);
+    assert_eq!(names_of::<ColumnFamilyOptions>(), group("family"));
+    assert_eq!(names_of::<BlockBasedTableOptions>(), group("table"));
+    assert_eq!(names_of::<CompressionOptions>(), group("compression"));
+    assert_eq!(names_of::<FifoCompactionOptions>(), group("fifo"));
+    assert_eq!(names_of::<UniversalCompactionOptions>(), group("universal"));
+    assert_eq!(names_of::<MetadataCacheOptions>(), group("metadata"));
+}
+
+fn check_group<T: OptionTable + Default>() {
+    T::default().check_verdicts().unwrap();
+    for info in T::table() {
+        if let Verdict::NoEffect(why) | Verdict::Refused(why, _) = info.verdict {
+            assert!(why.len() > 10 && !why.ends_with('.'), "{}: {why}", info.name);
+        }
+    }
+}
+
+#[test]
+fn nothing_that_is_refused_is_on_by_default() {
+    check_group::<DbOptions>();
+    check_group::<ColumnFamilyOptions>();
+    check_group::<BlockBasedTableOptions>();
+    check_group::<CompressionOptions>();
+    check_group::<FifoCompactionOptions>();
+    check_group::<UniversalCompactionOptions>();
+    check_group::<MetadataCacheOptions>();
+}
+
+#[test]
+fn what_is_unwritten_is_not_written() {
+    let mut family = ColumnFamilyOptions::default();
+    family.table_factory.set_option("block_cache", "1m").unwrap();
+    let table = BlockBasedTableOptions::table();
+    assert!(table.iter().any(|info| info.name == "block_cache" && info.life == Life::Unwritten));
+    assert!(family.table_factory.print_options().all(|(name, _)| name != "block_cache"));
+}
+
+#[test]
+fn differences_name_what_changed() {
+    let before = DbOptions::default();
+    let after = DbOptions { max_open_files: 5, ..before.clone() };
+    let differences: Vec<_> = before.differences(&after).collect();
+    assert_eq!(differences, [("max_open_files", "-1".to_owned(), "5".to_owned())]);
+}

@@ -1,0 +1,214 @@
+//! Values in text: numbers, choices, objects, groups, and option strings over them.
+
+use tailwater::options::{
+    CacheCapacity, ColumnFamilyOptions, CompressionType, DbOptions, FilterPolicy, ObjectName,
+    OptionTable, OptionValue, PrefixExtractor, Problem, set_mutable_options, set_options,
+};
+
+fn set<T: OptionValue + Default>(text: &str) -> Option<T> {
+    let mut value = T::default();
+    value.set(text).ok().map(|()| value)
+}
+
+#[test]
+fn numbers_take_binary_suffixes_and_nothing_else() {
+    assert_eq!(set::<u64>("3"), Some(3));
+    assert_eq!(set::<u64>("{3}"), Some(3));
+    assert_eq!(set::<u64>("3k"), Some(3 << 10));
+    assert_eq!(set::<u64>("3M"), Some(3 << 20));
+    assert_eq!(set::<u64>("3g"), Some(3 << 30));
+    assert_eq!(set::<u64>("3T"), Some(3 << 40));
+    assert_eq!(set::<u64>("18446744073709551615"), Some(u64::MAX));
+    assert_eq!(set::<i32>("-1"), Some(-1));
+    assert_eq!(set::<i64>("-2k"), Some(-2048));
+    for text in ["", "k", "3kb", "3 ", "0x3", "3.5", "-1", "18446744073709551616", "16777216t"] {
+        assert_eq!(set::<u64>(text), None, "{text}");
+    }
+    assert_eq!(set::<u32>("4g"), None);
+    assert_eq!(set::<i32>("2g"), None);
+    assert_eq!(set::<u8>("256"), None);
+    assert_eq!(set::<f64>("1e-1"), Some(0.1));
+    for text in ["nan", "inf", "1x", ""] {
+        assert_eq!(set::<f64>(text), None, "{text}");
+    }
+    assert_eq!(set::<bool>("1"), Some(true));
+    assert_eq!(set::<bool>("yes"), None);
+}
+
+#[test]
+fn texts_are_escaped_in_files() {
+    let mut text = String::new();
+    text.set("a\\#b\\:c").unwrap();
+    assert_eq!((text.as_str(), text.print()), ("a#b:c", "a\\#b\\:c".to_owned()));
+}
+
+#[test]
+fn lists_keep_their_items_apart() {
+    assert_eq!(set::<Vec<i32>>("1:-2:3"), Some(vec![1, -2, 3]));
+    assert_eq!(set::<Vec<i32>>("{1:2}"), Some(vec![1, 2]));
+    assert_eq!(set::<Vec<i32>>(""), Some(vec![]));
+    assert_eq!(set::<Vec<i32>>("1::2"), None);
+    let levels = vec![CompressionType::None, CompressionType::Zstd];
+    assert_eq!(levels.print(), "kNoCompression:kZSTD");
+}
+
+#[test]
+fn prefix_extractors_have_two_names_each() {
+    for (text, extractor, printed) in [
+        ("nullptr", PrefixExtractor::None, "nullptr"),
+        ("", PrefixExtractor::None, "nullptr"),
+        ("rocksdb.FixedPrefix.12", PrefixExtractor::Fixed(12), "rocksdb.FixedPrefix.12"),
+        ("fixed:12", PrefixExtractor::Fixed(12), "rocksdb.FixedPrefix.12"),
+        ("capped:3", PrefixExtractor::Capped(3), "rocksdb.CappedPrefix.3"),
+        ("{id=rocksdb.CappedPrefix.3}", PrefixExtractor::Capped(3), "rocksdb.CappedPrefix.3"),
+        ("rocksdb.Noop", PrefixExtractor::Noop, "rocksdb.Noop"),
+        ("mine:1", PrefixExtractor::Custom("mine:1".to_owned()), "mine:1"),
+    ] {
+        assert_eq!(set::<PrefixExtractor>(text), Some(extractor.clone()), "{text}");
+        assert_eq!(extractor.print(), printed);
+    }
+    assert_eq!(set::<PrefixExtractor>("fixed:x"), None);
+}
+
+#[test]
+fn filter_policies_say_how_many_bits() {
+    let ribbon = |bits, level| FilterPolicy::Ribbon {
+        bloom_equivalent_bits_per_key: bits,
+        bloom_before_level: level,
+    };
+    for (text, policy) in [
+        ("nullptr", FilterPolicy::None),
+        ("bloomfilter", FilterPolicy::ReadOnly("bloomfilter".to_owned())),
+        (
+            "rocksdb.BuiltinBloomFilter",
+            FilterPolicy::ReadOnly("rocksdb.BuiltinBloomFilter".to_owned()),
+        ),
+        ("bloomfilter:9.5:false", FilterPolicy::Bloom { bits_per_key: 9.5 }),
+        ("rocksdb.BloomFilter:10", FilterPolicy::Bloom { bits_per_key: 10.0 }),
+        ("ribbonfilter:10", ribbon(10.0, 0)),
+        ("rocksdb.RibbonFilter:7.25:-1", ribbon(7.25, -1)),
+        ("{id=ribbonfilter:10.5:2;bloom_before_level=3;}", ribbon(10.5, 3)),
+    ] {
+        assert_eq!(set::<FilterPolicy>(text), Some(policy.clone()), "{text}");
+        assert_eq!(set::<FilterPolicy>(&policy.print()), Some(policy));
+    }
+    for text in ["bloom", "bloomfilter:x", "bloomfilter:1:2", "bloomfilter:nan", "ribbonfilter:1:x"]
+    {
+        assert_eq!(set::<FilterPolicy>(text), None, "{text}");
+    }
+}
+
+#[test]
+fn objects_have_ids() {
+    let id = |text: &str| set::<ObjectName>(text).unwrap().id().map(str::to_owned);
+    assert_eq!(id("nullptr"), None);
+    assert_eq!(id(""), None);
+    assert_eq!(id("Mine"), Some("Mine".to_owned()));
+    assert_eq!(id("{id=Mine;size=3}"), Some("Mine".to_owned()));
+    assert_eq!(set::<ObjectName>("{id=Mine"), None);
+}
+
+#[test]
+fn caches_have_a_capacity() {
+    assert_eq!(set::<CacheCapacity>("8m"), Some(CacheCapacity::Bytes(8 << 20)));
+    let group = "{capacity=1k;num_shard_bits=4}";
+    assert_eq!(set::<CacheCapacity>(group), Some(CacheCapacity::Bytes(1024)));
+    assert_eq!(set::<CacheCapacity>("nullptr"), Some(CacheCapacity::Auto));
+    assert_eq!(set::<CacheCapacity>("{size=1k}"), None);
+}
+
+#[test]
+fn a_string_sets_options_of_both() {
+    let (mut database, mut family) = (DbOptions::default(), ColumnFamilyOptions::default());
+    let text = "max_open_files=100; block_based_table_factory={block_size=8k;\
+                filter_policy=bloomfilter:10}; write_buffer_size=1m;\
+                compression_opts.level=3;table_factory.block_restart_interval=4;\
+                use_direct_reads_for_compaction=true;memtable=skip_list;\
+                experimental_mempurge_threshold=0.5;max_mem_compaction_level=7;\
+                preserve_deletes=yes";
+    set_options(&mut database, &mut family, text).unwrap();
+    assert_eq!(database.max_open_files, 100);
+    assert!(database.use_direct_io_for_compaction_reads);
+    assert_eq!(family.write_buffer_size, 1 << 20);
+    assert_eq!(family.compression_opts.level, 3);
+    assert_eq!(family.table_factory.block_size, 8192);
+    assert_eq!(family.table_factory.block_restart_interval, 4);
+    assert_eq!(family.experimental_mempurge_threshold, 0.5);
+}
+
+#[test]
+fn a_string_that_is_refused_changes_nothing() {
+    let (mut database, mut family) = (DbOptions::default(), ColumnFamilyOptions::default());
+    for (text, message) in [
+        (
+            "max_open_files=1;write_bufer_size=1",
+            "unknown option write_bufer_size; is it write_buffer_size?",
+        ),
+        ("max_open_files=1;b", "at byte 17: 'b' is not followed by '='"),
+        (
+            "max_open_files=1;block_based_table_factory={block_sizes=1}",
+            "unknown option block_based_table_factory.block_sizes; is it block_size?",
+        ),
+        (
+            "max_open_files=1;block_based_table_factory={block_size=1",
+            "at byte 17: block_based_table_factory: a brace that is not closed",
+        ),
+        (
+            "max_open_files=1;compression=kFast",
+            "option compression: 'kFast' is not one of kNoCompression, kSnappyCompression, \
+             kZlibCompression, kBZip2Compression, kLZ4Compression, kLZ4HCCompression, \
+             kXpressCompression, kZSTD, kDisableCompressionOption",
+        ),
+        (
+            "max_open_files=1;plain_table_factory={}",
+            "option plain_table_factory: '{}' is not supported: only block-based tables are built",
+        ),
+    ] {
+        let error = set_options(&mut database, &mut family, text).unwrap_err();
+        assert_eq!(error.to_string(), message);
+    }
+    assert_eq!(database, DbOptions::default());
+    assert_eq!(family, ColumnFamilyOptions::default());
+}
+
+#[test]
+fn what_is_fixed_cannot_be_changed_in_an_open_database() {
+    let (mut database, mut family) = (DbOptions::default(), ColumnFamilyOptions::default());
+    let mut change = |text| set_mutable_options(&mut database, &mut family, text);
+    change("bytes_per_sync=7;write_buffer_size=2m;compression_opts.level=2").unwrap();
+    change("block_based_table_factory={block_size=1k}").unwrap();
+    for text in ["create_if_missing=true", "num_levels=4", "comparator=x"] {
+        let error = change(text).unwrap_err();
+        assert_eq!(error.problem, Problem::Fixed, "{text}");
+    }
+    assert_eq!(database.bytes_per_sync, 7);
+    assert_eq!(family.table_factory.block_size, 1024);
+}
+
+#[test]
+fn no_text_makes_the_parsers_panic() {
+    let given = std::env::var("TAILWATER_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed: u64 = given.unwrap_or_else(|| fastrand::u64(..));
+    println!("TAILWATER_SEED={seed}");
+    let mut random = fastrand::Rng::with_seed(seed);
+    let names: Vec<&str> = DbOptions::names().chain(ColumnFamilyOptions::names()).collect();
+    let alphabet: Vec<char> = "0189ktx.:;={}-e\\idnullptr ü".chars().collect();
+    let (mut database, mut family) = (DbOptions::default(), ColumnFamilyOptions::default());
+    for _ in 0..20_000 {
+        let length = random.usize(..12);
+        let value: String = (0..length).map(|_| *random.choice(&alphabet).unwrap()).collect();
+        let name = random.choice(&names).unwrap();
+        let part = if random.u8(..) < 30 { ".level" } else { "" };
+        let _ = database.set_option(&format!("{name}{part}"), &value);
+        let _ = family.set_option(&format!("{name}{part}"), &value);
+        let _ = family.table_factory.set_option(&format!("filter_policy{part}"), &value);
+        let _ = set_options(&mut database, &mut family, &format!("{name}{part}={value}"));
+    }
+    // Whatever was taken can be written and read again.
+    for (name, value) in database.print_options() {
+        DbOptions::default().set_option(name, &value).unwrap();
+    }
+    for (name, value) in family.print_options() {
+        ColumnFamilyOptions::default().set_option(name, &value).unwrap();
+    }
+}

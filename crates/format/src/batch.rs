@@ -8,8 +8,8 @@
 //!
 //! `sequence` is the number of the first record that changes a key; each such record takes one number, and `count` is
 //! how many there are. Records that change no key (log data, markers of transactions) take none and are not counted.
-//! Whether a column family's id stands after the tag is a property of the tag; without one the record is for the default
-//! column family, id 0. Source: `db/write_batch.cc`, `db/dbformat.h`.
+//! Whether a column family's id stands after the tag is a property of the tag; without one the record is for the
+//! default column family, id 0. Source: `db/write_batch.cc`, `db/dbformat.h`.
 
 use crate::key::{Sequence, ValueType};
 use crate::varint::{Reader, put_fixed64, put_length_prefixed, put_varint32};

@@ -9,7 +9,8 @@
 //! - [`Options`] is a database's with all its column families', read from and written to an OPTIONS file.
 //! - [`set_options`] takes an option string over both.
 //! - [`sanitize_database`] and [`sanitize_column_family`] bring values into their ranges as RocksDB does;
-//!   [`check_database`] and [`check_column_family`] then refuse those that contradict each other, and what is not built.
+//!   [`check_database`] and [`check_column_family`] then refuse those that contradict each other, and what is not
+//!   built.
 
 mod error;
 #[macro_use]

@@ -100,7 +100,8 @@ fn values_that_contradict_each_other_are_refused() {
             "blob_garbage_collection_age_cutoff",
         ),
         (
-            "compaction_style=kCompactionStyleUniversal;compaction_options_universal={max_read_amp=2}",
+            "compaction_style=kCompactionStyleUniversal;\
+             compaction_options_universal={max_read_amp=2}",
             "compaction_options_universal.max_read_amp",
         ),
         ("compression=kDisableCompressionOption", "compression"),

@@ -125,7 +125,9 @@ fn values_are_read_and_brought_into_range_as_by_rocksdb() {
 /// A file with these lines about the database and the default column family's tables.
 fn file(version: &str, database: &str, table: &str) -> Document {
     let text = format!(
-        "[Version]\nrocksdb_version={version}\n[DBOptions]\n{database}\n[CFOptions \"default\"]\n{table}\n"
+        "[Version]\nrocksdb_version={version}\n\
+         [DBOptions]\n{database}\n\
+         [CFOptions \"default\"]\n{table}\n"
     );
     Document::parse(&text).unwrap()
 }

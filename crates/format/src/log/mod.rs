@@ -1,6 +1,6 @@
 //! The record log: the format of write-ahead logs and MANIFESTs.
 //!
-//! A log is cut into blocks of 32 KiB. A record stands in one fragment, or in several where it meets the end of a block:
+//! A log is cut into blocks of 32 KiB. A record stands in one fragment, or in several where it meets a block's end:
 //!
 //! ```text
 //! block    := fragment*, trailer          the trailer is zeros, shorter than a header

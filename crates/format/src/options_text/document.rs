@@ -209,10 +209,8 @@ impl Document {
         let mut text = String::from(HEADER);
         let version = self.rocksdb_version;
         // Writing to a string does not fail.
-        let _ = write!(
-            text,
-            "[Version]\n  rocksdb_version={version}\n  options_file_version={OPTIONS_FILE_VERSION}\n"
-        );
+        let _ = writeln!(text, "[Version]\n  rocksdb_version={version}");
+        let _ = writeln!(text, "  options_file_version={OPTIONS_FILE_VERSION}");
         for section in &self.sections {
             let _ = match &section.kind {
                 SectionKind::Version => continue,
@@ -270,8 +268,10 @@ fn parse_head(line: &str, place: Place) -> Result<SectionKind, TextError> {
 /// Refuses a section that stands in a file where it must not.
 fn check_order(kind: &SectionKind, before: &[Section], place: Place) -> Result<(), TextError> {
     let has_family = |name: &str| {
-        let is_it = |section: &Section| matches!(&section.kind, SectionKind::ColumnFamily(family) if family == name);
-        before.iter().any(is_it)
+        before.iter().any(|section| match &section.kind {
+            SectionKind::ColumnFamily(family) => family == name,
+            _ => false,
+        })
     };
     let reason = match kind {
         SectionKind::Version | SectionKind::Database => {

@@ -64,8 +64,8 @@ pub fn write_option_string<'a>(
     text
 }
 
-/// Splits a list such as `1:2:{a:b}` at the separators outside braces, and takes the braces off its items. Braces around
-/// the whole list are taken off first; an empty list has no items.
+/// Splits a list such as `1:2:{a:b}` at the separators outside braces, and takes the braces off its items. Braces
+/// around the whole list are taken off first; an empty list has no items.
 ///
 /// # Errors
 /// Braces that do not match, and text after a closing brace.

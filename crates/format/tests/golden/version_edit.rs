@@ -9,8 +9,8 @@ use tailwater_format::{Error, Result};
 
 use crate::support;
 
-/// The MANIFEST of each fixture, and of two databases made for what those do not have: `rich` (atomic flushes over three
-/// families, round-robin compaction, file checksums, temperatures, logs tracked, blob files, range tombstones) and
+/// The MANIFEST of each fixture, and of two databases made for what those do not have: `rich` (atomic flushes over
+/// three families, round-robin compaction, file checksums, temperatures, logs tracked, blob files, range tombstones) and
 /// `paths` (files on two paths, a family dropped).
 const MANIFESTS: [(&str, &[u8]); 12] = [
     ("basic", include_bytes!("data/manifests/basic")),

@@ -1,7 +1,7 @@
 //! The memtable: what was written and is not in a table yet, sorted.
 //!
-//! Point entries stand in a [skiplist](skiplist) whose nodes lie in an [arena](arena); range deletions stand beside it,
-//! as fragments that are cut once after each change.
+//! Point entries stand in a skiplist (`skiplist/`) whose nodes lie in an arena (`arena.rs`); range deletions stand beside
+//! it (`tombstones.rs`), as fragments that are cut once after each change.
 //!
 //! Invariants:
 //! - Inserts of any number of threads and reads go on at once; no read waits for an insert, nor, but for a range
@@ -33,7 +33,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use tailwater_format::Comparator;
-use tailwater_format::key::{Sequence, TRAILER_LENGTH, ValueType, pack_trailer};
+use tailwater_format::key::{MAX_SEQUENCE, Sequence, TRAILER_LENGTH, ValueType, pack_trailer};
 
 use crate::range_tombstone::{FragmentedRangeTombstones, RangeTombstone};
 use counters::{Entry, LiveCounters};
@@ -107,7 +107,7 @@ impl MemTable {
     }
 
     /// Adds an entry. Of a [`ValueType::RangeDeletion`] the key is the first user key deleted, the value the first one
-    /// after it that is not. The sequence is at most [`MAX_SEQUENCE`](tailwater_format::key::MAX_SEQUENCE).
+    /// after it that is not. The sequence is at most [`MAX_SEQUENCE`].
     ///
     /// Inserts of one thread near each other, sequential ones above all, are quicker than random ones.
     ///
@@ -127,6 +127,7 @@ impl MemTable {
         if value.len() > MAX_VALUE_LENGTH {
             return Err(Error::ValueTooLong);
         }
+        debug_assert!(sequence <= MAX_SEQUENCE);
         let (key_length, value_length) = (user_key.len(), value.len());
         let entry = Entry { sequence, value_type, key_length, value_length };
         if value_type == ValueType::RangeDeletion {

@@ -288,8 +288,8 @@ impl SkipList {
 
     /// The lowest level on which the splice's nodes are neighbours that enclose the target; `height` if there is none.
     ///
-    /// Nodes that are neighbours on level 0 have nothing between them on any level, and the splice's nodes before the
-    /// last key were not behind its node on level 0: so if level 0 encloses the target, all levels do.
+    /// If level 0 does, all levels enclose the target, though perhaps no longer as neighbours: what the splice holds on
+    /// a higher level enclosed the last key too, and is also on level 0, where nothing lies between the two neighbours.
     #[inline]
     fn lowest_enclosing_level(
         &self,

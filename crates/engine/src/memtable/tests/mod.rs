@@ -2,6 +2,7 @@
 #![cfg(not(loom))]
 
 mod model;
+mod panics;
 mod range_deletions;
 mod threads;
 

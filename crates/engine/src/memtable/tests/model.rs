@@ -99,7 +99,7 @@ fn fill(random: &mut Rng, memtable: &MemTable, model: &mut Model, count: usize) 
     }
 }
 
-/// Runs the test with a memtable that is filled half before and half between its looks.
+/// Runs the test with filled memtables, and adds a few entries whenever it wants to go on.
 fn with_filled_memtables(mut test: impl FnMut(&mut Rng, &MemTable, &Model) -> ControlFlow<()>) {
     let base = fastrand::u64(..);
     for round in 0..rounds(60, 2) {

@@ -1,9 +1,11 @@
-//! A memtable filled with the same operations as the real RocksDB's (11.8.1, through its Java binding).
+//! A memtable filled with the same operations as the real RocksDB's (11.8.1, through its Java
+//! binding).
 //!
-//! In `rocksdb_memtable/`: `operations.txt`, one write a line in the order of their sequence numbers from 1, over two
-//! column families, of which `reverse` has the reverse bytewise order; `survivors.txt`, what RocksDB then read back;
-//! `fragments_*.txt`, the entries of the `rocksdb.range_del` block of the table that a flush made of each family. All
-//! keys and values in hex.
+//! In `rocksdb_memtable/`: `operations.txt`, one write a line in the order of their sequence
+//! numbers from 1, over two column families, of which `reverse` has the reverse bytewise order;
+//! `survivors.txt`, what RocksDB then read back; `fragments_*.txt`, the entries of the
+//! `rocksdb.range_del` block of the table that a flush made of each family. All keys and values in
+//! hex.
 #![expect(clippy::unwrap_used, reason = "a test that finds nothing to unwrap has failed")]
 
 use tailwater::memtable::MemTable;

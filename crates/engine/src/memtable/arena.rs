@@ -1,13 +1,14 @@
 //! Memory that is handed out piece by piece and given back all at once.
 //!
-//! The arena is cut into shards, and a thread keeps to one of them, so that inserts of different threads rarely meet on
-//! a cache line. A shard hands out the space of its current chunk by adding to a counter. Where a piece does not fit,
-//! the shard gets a new chunk and the tail of the old one is left. Chunks grow with the arena, so that a small memtable
-//! is small and the tails stay a small part of a large one. A piece that would take up much of a chunk gets one of its
-//! own.
+//! The arena is cut into shards, and a thread keeps to one of them, so that inserts of different
+//! threads rarely meet on a cache line. A shard hands out the space of its current chunk by adding
+//! to a counter. Where a piece does not fit, the shard gets a new chunk and the tail of the old one
+//! is left. Chunks grow with the arena, so that a small memtable is small and the tails stay a
+//! small part of a large one. A piece that would take up much of a chunk gets one of its own.
 //!
-//! Invariants: a chunk is given back only with the arena; pieces never overlap; every chunk is on the list that starts
-//! at `chunks`, whatever becomes of its shard. Nothing here waits for another thread.
+//! Invariants: a chunk is given back only with the arena; pieces never overlap; every chunk is on
+//! the list that starts at `chunks`, whatever becomes of its shard. Nothing here waits for another
+//! thread.
 #![expect(unsafe_code, reason = "hands out raw memory; see the invariants above")]
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
@@ -51,7 +52,8 @@ struct Chunk {
     older: *mut Chunk,
     /// The bytes in the chunk, this head included.
     size: usize,
-    /// The bytes handed out, this head included; beyond `size` where several threads found it full at once.
+    /// The bytes handed out, this head included; beyond `size` where several threads found it full
+    /// at once.
     used: AtomicUsize,
 }
 
@@ -71,8 +73,9 @@ impl Arena {
         self.allocated.load(Ordering::Relaxed) + size_of_val(&*self.shards)
     }
 
-    /// Hands out `size` bytes, aligned to [`ALIGNMENT`], not initialised, valid as long as the arena. Any number will
-    /// do for `shard`; threads that use different ones do not disturb each other.
+    /// Hands out `size` bytes, aligned to [`ALIGNMENT`], not initialised, valid as long as the
+    /// arena. Any number will do for `shard`; threads that use different ones do not disturb each
+    /// other.
     #[inline]
     pub(super) fn allocate(&self, shard: usize, size: usize) -> NonNull<u8> {
         let size = size.next_multiple_of(ALIGNMENT);
@@ -94,7 +97,8 @@ impl Arena {
     #[inline]
     fn carve(chunk: *mut Chunk, size: usize) -> Option<NonNull<u8>> {
         let chunk = NonNull::new(chunk)?;
-        // SAFETY: chunks live as long as the arena, and nobody has a mutable reference to one that others can reach.
+        // SAFETY: chunks live as long as the arena, and nobody has a mutable reference to one that
+        // others can reach.
         let head = unsafe { chunk.as_ref() };
         // Looking first leaves the room of a chunk to pieces that do fit.
         if head.used.load(Ordering::Relaxed).checked_add(size)? > head.size {
@@ -104,7 +108,8 @@ impl Arena {
         if start + size > head.size {
             return None;
         }
-        // SAFETY: `start + size` is within the chunk's allocation, and the counter gave this range to this call alone.
+        // SAFETY: `start + size` is within the chunk's allocation, and the counter gave this range
+        // to this call alone.
         Some(unsafe { chunk.cast::<u8>().add(start) })
     }
 
@@ -117,7 +122,8 @@ impl Arena {
     #[cold]
     fn allocate_alone(&self, size: usize) -> NonNull<u8> {
         let chunk = self.new_chunk(size_of::<Chunk>() + size, size_of::<Chunk>() + size);
-        // SAFETY: the chunk has `size` bytes behind its head, marked as used before anyone else could see it.
+        // SAFETY: the chunk has `size` bytes behind its head, marked as used before anyone else
+        // could see it.
         unsafe { chunk.cast::<u8>().add(size_of::<Chunk>()) }
     }
 
@@ -128,8 +134,8 @@ impl Arena {
             return;
         }
         let chunk = self.new_chunk(size, size_of::<Chunk>());
-        // The loser of a race leaves its chunk unused. That takes two threads of one shard, and the winner's chunk will
-        // do for both; it is on the list and is given back with the rest.
+        // The loser of a race leaves its chunk unused. That takes two threads of one shard, and the
+        // winner's chunk will do for both; it is on the list and is given back with the rest.
         let _ = shard.current.compare_exchange(
             full,
             chunk.as_ptr(),

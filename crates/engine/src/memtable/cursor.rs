@@ -1,9 +1,9 @@
 //! A position in a memtable.
 //!
-//! A cursor keeps the address of a node and borrows the memtable only during a call, so that an owner can keep both
-//! beside each other. That is sound because nodes are neither moved nor given back before their memtable goes, and
-//! because an address is followed only after the memtable at hand has turned out to be the one it came from: each has a
-//! number that no other ever had.
+//! A cursor keeps the address of a node and borrows the memtable only during a call, so that an
+//! owner can keep both beside each other. That is sound because nodes are neither moved nor given
+//! back before their memtable goes, and because an address is followed only after the memtable at
+//! hand has turned out to be the one it came from: each has a number that no other ever had.
 #![expect(unsafe_code, reason = "follows kept addresses of nodes; see above")]
 
 use tailwater_format::key;
@@ -13,8 +13,8 @@ use super::skiplist::{Node, NodeAddress, SkipList, Splice, Target};
 
 /// A position in a memtable, among point entries; range deletions stand elsewhere.
 ///
-/// Every call must be given the memtable that the cursor was last moved to a place in; anything else panics. Entries
-/// that are added meanwhile may or may not be seen. Nothing allocates.
+/// Every call must be given the memtable that the cursor was last moved to a place in; anything
+/// else panics. Entries that are added meanwhile may or may not be seen. Nothing allocates.
 #[derive(Debug, Clone, Default)]
 pub struct Cursor {
     /// Of the list that `path` is attached to; none where the cursor is not valid.
@@ -81,7 +81,8 @@ impl Cursor {
         self.stand_on(node, true);
     }
 
-    /// Goes to the next entry; behind the last the cursor is no longer valid. Does nothing if it is not.
+    /// Goes to the next entry; behind the last the cursor is no longer valid. Does nothing if it is
+    /// not.
     #[inline]
     pub fn next(&mut self, memtable: &MemTable) {
         let next = self.node(&memtable.list).and_then(|node| node.next(0));
@@ -91,7 +92,8 @@ impl Cursor {
         self.stand_on(next, false);
     }
 
-    /// Goes to the entry before; before the first the cursor is no longer valid. Does nothing if it is not.
+    /// Goes to the entry before; before the first the cursor is no longer valid. Does nothing if it
+    /// is not.
     pub fn previous(&mut self, memtable: &MemTable) {
         let list = &memtable.list;
         let Some(node) = self.node(list) else { return };
@@ -114,13 +116,14 @@ impl Cursor {
         if !self.valid() {
             return None;
         }
-        // SAFETY: `node` is set only to nodes of the list that `path` was attached to, and cleared before `path` is
-        // attached to any other.
+        // SAFETY: `node` is set only to nodes of the list that `path` was attached to, and cleared
+        // before `path` is attached to any other.
         unsafe { self.path.node(list, self.node) }
     }
 }
 
-/// The target for an internal key; one without a trailer is taken for a user key, and sorts behind all its versions.
+/// The target for an internal key; one without a trailer is taken for a user key, and sorts behind
+/// all its versions.
 #[inline]
 fn target<'a>(list: &SkipList, internal_key: &'a [u8]) -> Target<'a> {
     let (user_key, trailer) = key::split(internal_key).unwrap_or((internal_key, 0));

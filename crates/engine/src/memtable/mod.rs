@@ -1,18 +1,18 @@
 //! The memtable: what was written and is not in a table yet, sorted.
 //!
-//! Point entries stand in a skiplist (`skiplist/`) whose nodes lie in an arena (`arena.rs`); range deletions stand beside
-//! it (`tombstones.rs`), as fragments that are cut once after each change.
+//! Point entries stand in a skiplist (`skiplist/`) whose nodes lie in an arena (`arena.rs`); range
+//! deletions stand beside it (`tombstones.rs`), as fragments that are cut once after each change.
 //!
 //! Invariants:
-//! - Inserts of any number of threads and reads go on at once; no read waits for an insert, nor, but for a range
-//!   deletion, an insert for another.
-//! - An entry is in the memtable when [`MemTable::add`] returns; who learns of that through an acquire, for instance of
-//!   a published sequence number, sees it.
+//! - Inserts of any number of threads and reads go on at once, and nothing waits for another thread;
+//!   but adding a range deletion, and cutting fragments anew after one was added, take a lock.
+//! - An entry is in the memtable when [`MemTable::add`] returns; who learns of that through an
+//!   acquire, for instance of a published sequence number, sees it.
 //! - Nothing is removed or changed; all memory goes at once with the memtable.
 //!
-//! Order of steps for an owner: add, from any thread; publish the sequence; when the memtable is full, wait until the
-//! last writer has left, then flush it; drop it when the last reader has left. The memtable does not survive a crash:
-//! the WAL does.
+//! Order of steps for an owner: add, from any thread; publish the sequence; when the memtable is
+//! full, wait until the last writer has left, then flush it; drop it when the last reader has left.
+//! The memtable does not survive a crash: the WAL does.
 
 mod arena;
 mod counters;
@@ -57,7 +57,8 @@ const MAX_SLOTS: usize = 64;
 /// Why an entry was not added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Error {
-    /// An entry with the same key, sequence and type is there already. The sequence must be a new one.
+    /// An entry with the same key, sequence and type is there already. The sequence must be a new
+    /// one.
     Duplicate,
     /// The key is longer than [`MAX_KEY_LENGTH`].
     KeyTooLong,
@@ -106,13 +107,15 @@ impl MemTable {
         self.list.comparator()
     }
 
-    /// Adds an entry. Of a [`ValueType::RangeDeletion`] the key is the first user key deleted, the value the first one
-    /// after it that is not. The sequence is at most [`MAX_SEQUENCE`].
+    /// Adds an entry. Of a [`ValueType::RangeDeletion`] the key is the first user key deleted, the
+    /// value the first one after it that is not. The sequence is at most [`MAX_SEQUENCE`].
     ///
-    /// Inserts of one thread near each other, sequential ones above all, are quicker than random ones.
+    /// Inserts of one thread near each other, sequential ones above all, are quicker than random
+    /// ones.
     ///
     /// # Errors
-    /// If the same internal key is there already, or the entry is too large. Nothing was added then.
+    /// If the same internal key is there already, or the entry is too large. Nothing was added
+    /// then.
     #[inline]
     pub fn add(
         &self,
@@ -165,16 +168,16 @@ impl MemTable {
         Ok(())
     }
 
-    /// The versions of a user key at or below the snapshot, newest first. Range deletions are not among them: see
-    /// [`MemTable::covering_sequence`].
+    /// The versions of a user key at or below the snapshot, newest first. Range deletions are not
+    /// among them: see [`MemTable::covering_sequence`].
     #[inline]
     pub fn versions(&self, user_key: &[u8], snapshot: Sequence) -> Versions<'_> {
         let target = self.list.target(user_key, pack_trailer(snapshot, ValueType::FOR_SEEK));
         Versions::of(&self.list, user_key, self.list.find(&target))
     }
 
-    /// As [`MemTable::versions`], searching from where the last call with this finger ended: quicker for a key near
-    /// the last one.
+    /// As [`MemTable::versions`], searching from where the last call with this finger ended:
+    /// quicker for a key near the last one.
     #[inline]
     pub fn versions_near(
         &self,
@@ -187,21 +190,21 @@ impl MemTable {
         Versions::of(&self.list, user_key, first)
     }
 
-    /// The newest range deletion at or below the snapshot that covers the user key. Without any range deletions in the
-    /// memtable, one load.
+    /// The newest range deletion at or below the snapshot that covers the user key. Without any
+    /// range deletions in the memtable, one load.
     ///
-    /// The first call after a range deletion was added cuts the fragments anew, or waits for who is at it; see
-    /// [`MemTable::range_tombstones`].
+    /// The first call after a range deletion was added cuts the fragments anew, or waits for who is
+    /// at it; see [`MemTable::range_tombstones`].
     #[inline]
     pub fn covering_sequence(&self, user_key: &[u8], snapshot: Sequence) -> Option<Sequence> {
         self.tombstones.covering_sequence(self.comparator(), user_key, snapshot)
     }
 
-    /// All range deletions, cut into fragments; `None` if there are none. Those added before the caller learnt of their
-    /// sequences are in it.
+    /// All range deletions, cut into fragments; `None` if there are none. Those added before the
+    /// caller learnt of their sequences are in it.
     ///
-    /// The first call after a range deletion was added cuts them anew. A writer that calls this between adding and
-    /// publishing spares readers that.
+    /// The first call after a range deletion was added cuts them anew. A writer that calls this
+    /// between adding and publishing spares readers that.
     #[inline]
     pub fn range_tombstones(&self) -> Option<Arc<FragmentedRangeTombstones>> {
         self.tombstones.fragments(self.comparator())
@@ -223,7 +226,8 @@ impl MemTable {
         sum
     }
 
-    /// All memory that the memtable holds, in bytes: what it got from the system, not only what entries take of it.
+    /// All memory that the memtable holds, in bytes: what it got from the system, not only what
+    /// entries take of it.
     #[inline]
     pub fn memory_usage(&self) -> usize {
         self.list.memory_usage() + self.tombstones.memory_usage() + size_of_val(&*self.slots)

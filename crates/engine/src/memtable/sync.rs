@@ -1,4 +1,5 @@
-//! The atomics of the skiplist: the standard ones, or the model checker's when built with `--cfg loom`.
+//! The atomics of the skiplist: the standard ones, or the model checker's when built with `--cfg
+//! loom`.
 
 #[cfg(loom)]
 pub(super) use loom::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};

@@ -1,4 +1,5 @@
-//! What a thread has of its own: a number that spreads threads over shards, and a source of random bits.
+//! What a thread has of its own: a number that spreads threads over shards, and a source of random
+//! bits.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,7 +28,8 @@ pub(super) fn number() -> usize {
 /// 64 random bits, good enough to balance a list.
 #[inline]
 pub(super) fn random() -> u64 {
-    // SplitMix64 of a counter: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014.
+    // SplitMix64 of a counter: Steele, Lea, Flood, "Fast splittable pseudorandom number
+    // generators", 2014.
     RANDOM.with(|state| {
         let counter = match state.get() {
             0 => (number() as u64) << 32,

@@ -1,12 +1,12 @@
 //! A memtable's range tombstones.
 //!
-//! Writers put tombstones into a log. The fragments that reads use are built from the log once after it has changed, by
-//! the first who asks, and kept until it changes again. Readers reach the kept ones without a lock and without writing
-//! to a line that others read.
+//! Writers put tombstones into a log. The fragments that reads use are built from the log once
+//! after it has changed, by the first who asks, and kept until it changes again. Readers reach the
+//! kept ones without a lock and without writing to a line that others read.
 //!
-//! Invariants: `added` is raised after its tombstone is in the log and before its writer publishes the sequence, so
-//! whoever reads at that sequence sees the number; kept fragments hold the first so many tombstones of the log, and are
-//! current if that is at least `added`.
+//! Invariants: `added` is raised after its tombstone is in the log and before its writer publishes
+//! the sequence, so whoever reads at that sequence sees the number; kept fragments hold the first
+//! so many tombstones of the log, and are current if that is at least `added`.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,12 +32,14 @@ pub(super) struct Tombstones {
 #[derive(Default)]
 struct Log {
     keys: Vec<u8>,
-    /// Sorted by start key, then the newest first: building fragments is quick on sorted tombstones.
+    /// Sorted by start key, then the newest first: building fragments is quick on sorted
+    /// tombstones.
     entries: Vec<LogEntry>,
 }
 
 struct LogEntry {
-    /// Where in `keys` the start key begins, the start key ends and the end key begins, and the end key ends.
+    /// Where in `keys` the start key begins, the start key ends and the end key begins, and the end
+    /// key ends.
     start: usize,
     middle: usize,
     end: usize,
@@ -59,7 +61,8 @@ impl Log {
 }
 
 impl Tombstones {
-    /// Adds a tombstone; answers whether it was new, because one with the same start and sequence is not added again.
+    /// Adds a tombstone; answers whether it was new, because one with the same start and sequence
+    /// is not added again.
     pub(super) fn add(&self, comparator: &Comparator, tombstone: RangeTombstone<'_>) -> bool {
         let mut log = self.lock_log();
         let found = log.entries.binary_search_by(|entry| {

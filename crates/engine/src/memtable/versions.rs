@@ -24,9 +24,11 @@ pub struct Versions<'a> {
     next: Option<Node<'a>>,
 }
 
-/// A place in a memtable that [`MemTable::versions_near`](super::MemTable::versions_near) searches from.
+/// A place in a memtable that [`MemTable::versions_near`](super::MemTable::versions_near) searches
+/// from.
 ///
-/// Lookups of sorted keys that share one are shorter. It may be used with any memtable, and starts anew on each.
+/// Lookups of sorted keys that share one are shorter. It may be used with any memtable, and starts
+/// anew on each.
 #[derive(Debug, Clone, Default)]
 pub struct Finger(pub(super) Splice);
 

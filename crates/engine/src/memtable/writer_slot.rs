@@ -1,8 +1,8 @@
 //! What inserts keep from one to the next: the place of the last one, and counters.
 //!
-//! There is a slot for each processor, and a thread keeps to one of them. Whoever takes a slot has it for one insert. A
-//! thread that finds its slot taken does not wait: it inserts without a remembered place and counts beside the others
-//! in the shared counters.
+//! There is a slot for each processor, and a thread keeps to one of them. Whoever takes a slot has
+//! it for one insert. A thread that finds its slot taken does not wait: it inserts without a
+//! remembered place and counts beside the others in the shared counters.
 #![expect(unsafe_code, reason = "the slot's flag guards its splice, which a lock would wait for")]
 
 use std::cell::UnsafeCell;
@@ -48,8 +48,9 @@ impl TakenSlot<'_> {
     /// The place of the last insert.
     #[inline]
     pub(super) fn splice(&mut self) -> &mut Splice {
-        // SAFETY: the flag was clear and is set until this is dropped, so there is no other `TakenSlot` of this slot;
-        // the release in `drop` and the acquire in `try_take` order its uses.
+        // SAFETY: the flag was clear and is set until this is dropped, so there is no other
+        // `TakenSlot` of this slot; the release in `drop` and the acquire in `try_take` order its
+        // uses.
         unsafe { &mut *self.slot.splice.get() }
     }
 

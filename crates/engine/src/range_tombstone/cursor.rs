@@ -5,8 +5,8 @@ use tailwater_format::key::{Sequence, ValueType, pack_trailer};
 use super::truncation::{first_version, last_version};
 use super::{Boundary, View};
 
-/// A position among the fragments of a view that a tombstone between two sequence numbers covers; fragments without
-/// one are stepped over.
+/// A position among the fragments of a view that a tombstone between two sequence numbers covers;
+/// fragments without one are stepped over.
 ///
 /// Every call must be given the view that the cursor was last moved on. Nothing allocates.
 #[derive(Debug, Clone)]
@@ -28,7 +28,8 @@ impl Cursor {
         Self::between(0, snapshot)
     }
 
-    /// Sees the tombstones with sequences in `[oldest, newest]`: what lies between two snapshots. Stands nowhere.
+    /// Sees the tombstones with sequences in `[oldest, newest]`: what lies between two snapshots.
+    /// Stands nowhere.
     pub fn between(oldest: Sequence, newest: Sequence) -> Self {
         Self { oldest, newest, fragment: 0, visible_start: 0, visible_end: 0, valid: false }
     }
@@ -50,8 +51,8 @@ impl Cursor {
         self.valid
     }
 
-    /// Where the current fragment starts, inclusive: its start key at its newest visible sequence, or the view's
-    /// smallest bound. The cursor must be valid.
+    /// Where the current fragment starts, inclusive: its start key at its newest visible sequence,
+    /// or the view's smallest bound. The cursor must be valid.
     #[inline]
     pub fn start<'a>(&self, view: View<'a>) -> Boundary<'a> {
         let start = self.untruncated_start(view);
@@ -61,8 +62,8 @@ impl Cursor {
         }
     }
 
-    /// Where the current fragment ends, exclusive: before every record of its end key, or the view's largest bound.
-    /// The cursor must be valid.
+    /// Where the current fragment ends, exclusive: before every record of its end key, or the
+    /// view's largest bound. The cursor must be valid.
     #[inline]
     pub fn end<'a>(&self, view: View<'a>) -> Boundary<'a> {
         let end = self.untruncated_end(view);
@@ -111,7 +112,8 @@ impl Cursor {
         self.seek_boundary(view, first_version(user_key));
     }
 
-    /// Goes to the first fragment that ends behind the place, which is one that covers it if there is such a one.
+    /// Goes to the first fragment that ends behind the place, which is one that covers it if there
+    /// is such a one.
     pub fn seek_boundary(&mut self, view: View<'_>, target: Boundary<'_>) {
         let comparator = view.fragments.comparator();
         if view.largest().is_some_and(|largest| !target.is_before(comparator, largest)) {
@@ -175,12 +177,13 @@ impl Cursor {
         }
     }
 
-    /// Goes to the last visible fragment below index `end` that begins before the view's end, if it reaches into the
-    /// view.
+    /// Goes to the last visible fragment below index `end` that begins before the view's end, if it
+    /// reaches into the view.
     fn move_to_visible_before(&mut self, view: View<'_>, end: usize) {
         self.valid = false;
         for fragment in (0..end).rev() {
-            // A fragment that starts at the largest bound's user key may lie wholly behind the bound.
+            // A fragment that starts at the largest bound's user key may lie wholly behind the
+            // bound.
             if self.look_at(view, fragment) && self.begins_in_view(view) {
                 self.valid = self.ends_in_view(view);
                 return;

@@ -8,12 +8,13 @@ use tailwater_format::key::Sequence;
 
 use super::{RangeTombstone, Truncation, View};
 
-/// Range tombstones cut into fragments that do not overlap, each with the sequences of the tombstones that cover it.
+/// Range tombstones cut into fragments that do not overlap, each with the sequences of the
+/// tombstones that cover it.
 ///
-/// Fragment `i` is `[cut i, cut i + 1)`; between tombstones that do not touch there are fragments without sequences.
-/// Immutable and shared freely between threads. Memory: the bytes of every distinct start and end key once, 16 bytes
-/// for each, and 8 bytes for each tombstone in each fragment it covers: the square of the number of tombstones where
-/// all of them overlap.
+/// Fragment `i` is `[cut i, cut i + 1)`; between tombstones that do not touch there are fragments
+/// without sequences. Immutable and shared freely between threads. Memory: the bytes of every
+/// distinct start and end key once, 16 bytes for each, and 8 bytes for each tombstone in each
+/// fragment it covers: the square of the number of tombstones where all of them overlap.
 pub struct FragmentedRangeTombstones {
     comparator: Comparator,
     /// The cuts' user keys, one after the other.
@@ -28,9 +29,9 @@ pub struct FragmentedRangeTombstones {
 }
 
 impl FragmentedRangeTombstones {
-    /// Cuts tombstones, given in any order. One whose end does not come after its start deletes nothing and is left
-    /// out, but counted. Takes time for sorting, which is short where they come nearly sorted by start key, and for
-    /// writing what is stored.
+    /// Cuts tombstones, given in any order. One whose end does not come after its start deletes
+    /// nothing and is left out, but counted. Takes time for sorting, which is short where they come
+    /// nearly sorted by start key, and for writing what is stored.
     pub fn build<'a>(
         comparator: &Comparator,
         tombstones: impl IntoIterator<Item = RangeTombstone<'a>>,
@@ -69,12 +70,13 @@ impl FragmentedRangeTombstones {
         }
     }
 
-    /// Goes over all starts and ends in key order and writes a cut, with the fragment before it, where one changes
-    /// what is active.
+    /// Goes over all starts and ends in key order and writes a cut, with the fragment before it,
+    /// where one changes what is active.
     fn sweep(&mut self, starts: &[RangeTombstone<'_>], ends: &[RangeTombstone<'_>]) {
         let mut starts = starts.iter().peekable();
         let mut ends = ends.iter().peekable();
-        // Sequences of the tombstones that cover the fragment in the making, descending; equal ones stand repeatedly.
+        // Sequences of the tombstones that cover the fragment in the making, descending; equal ones
+        // stand repeatedly.
         let mut active: Vec<Sequence> = Vec::new();
         // A tombstone starts before it ends, so the ends last longest.
         while let Some(&&next_end) = ends.peek() {

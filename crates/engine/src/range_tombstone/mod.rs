@@ -1,7 +1,8 @@
 //! Range tombstones: what a range deletion leaves behind, cut so that reads can search it.
 //!
-//! Tombstones arrive in any order and overlap each other. [`FragmentedRangeTombstones`] cuts them at every start and
-//! end, so that between two neighbouring cuts the same set of tombstones holds throughout:
+//! Tombstones arrive in any order and overlap each other. [`FragmentedRangeTombstones`] cuts them
+//! at every start and end, so that between two neighbouring cuts the same set of tombstones holds
+//! throughout:
 //!
 //! ```text
 //! given        [a, g) @ 5     [c, k) @ 9     [e, g) @ 2
@@ -9,15 +10,16 @@
 //! sequences     {5}     {9, 5}   {9, 5, 2}     {9}
 //! ```
 //!
-//! A read then needs one binary search for the cuts around its key and one for its snapshot among the sequences
-//! between them.
+//! A read then needs one binary search for the cuts around its key and one for its snapshot among
+//! the sequences between them.
 //!
-//! A file holds only the part of a tombstone that lies between its smallest and largest internal key: [`Truncation`]
-//! is made of those bounds, and a [`View`] is fragments seen through it. A [`Cursor`] is a position in a view; it
-//! borrows the view at each call, so that an owner can keep both beside each other.
+//! A file holds only the part of a tombstone that lies between its smallest and largest internal
+//! key: [`Truncation`] is made of those bounds, and a [`View`] is fragments seen through it. A
+//! [`Cursor`] is a position in a view; it borrows the view at each call, so that an owner can keep
+//! both beside each other.
 //!
-//! Invariants: cuts are strictly ascending in the comparator's order; the sequences between two cuts are strictly
-//! descending; fragments never change once built.
+//! Invariants: cuts are strictly ascending in the comparator's order; the sequences between two
+//! cuts are strictly descending; fragments never change once built.
 
 mod cursor;
 mod fragments;
@@ -46,8 +48,9 @@ pub struct RangeTombstone<'a> {
 }
 
 impl<'a> RangeTombstone<'a> {
-    /// The tombstone that an entry of a table's `rocksdb.range_del` block holds: the internal key is the start key
-    /// with the sequence number and [`ValueType::RangeDeletion`], the value is the end key.
+    /// The tombstone that an entry of a table's `rocksdb.range_del` block holds: the internal key
+    /// is the start key with the sequence number and [`ValueType::RangeDeletion`], the value is the
+    /// end key.
     ///
     /// # Errors
     /// Corruption, for a key that is no internal key or has another type.
@@ -67,8 +70,8 @@ impl<'a> RangeTombstone<'a> {
 
 /// A place between internal keys, where a truncated tombstone starts or ends.
 ///
-/// It is written like an internal key, a user key and a packed trailer, and sorts like one; but its type may be one
-/// that no record has, so that it never equals a record's key.
+/// It is written like an internal key, a user key and a packed trailer, and sorts like one; but its
+/// type may be one that no record has, so that it never equals a record's key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Boundary<'a> {
     /// The user key.

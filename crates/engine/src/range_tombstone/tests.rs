@@ -211,8 +211,8 @@ fn random_bounds(random: &mut Rng, comparator: &Comparator) -> (Vec<u8>, Vec<u8>
     }
 }
 
-/// Whether a record at that place belongs to the file. A largest key of sequence 0 is left out: no tombstone may cover
-/// it, and truncation relies on that.
+/// Whether a record at that place belongs to the file. A largest key of sequence 0 is left out: no
+/// tombstone may cover it, and truncation relies on that.
 fn in_file(comparator: &Comparator, smallest: &[u8], record: &[u8], largest: &[u8]) -> bool {
     let compare = |a, b| tailwater_format::key::compare_internal(comparator, a, b);
     let at_largest = compare(record, largest);

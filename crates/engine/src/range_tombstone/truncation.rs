@@ -1,16 +1,17 @@
 //! Fragments within a file's bounds.
 //!
-//! A tombstone that spans several files of a level stands in each of them and holds in each only between that file's
-//! smallest and largest internal key. The bounds are internal keys, not user keys, because versions of one user key
-//! may lie in two neighbouring files. Source: `db/range_del_aggregator.cc`, `db/dbformat.h`.
+//! A tombstone that spans several files of a level stands in each of them and holds in each only
+//! between that file's smallest and largest internal key. The bounds are internal keys, not user
+//! keys, because versions of one user key may lie in two neighbouring files. Source:
+//! `db/range_del_aggregator.cc`, `db/dbformat.h`.
 
 use tailwater_format::key::{MAX_SEQUENCE, Sequence, ValueType, pack_trailer};
 use tailwater_format::{Error, Result};
 
 use super::{Boundary, FragmentedRangeTombstones};
 
-/// A type above all that records have (RocksDB's `kTypeMaxValid`): a boundary of this type comes right before the
-/// records of its sequence number.
+/// A type above all that records have (RocksDB's `kTypeMaxValid`): a boundary of this type comes
+/// right before the records of its sequence number.
 const BEFORE_RECORDS: u8 = 0x1A;
 
 /// The bounds that a file sets to its range tombstones.
@@ -32,13 +33,14 @@ impl Truncation {
     /// No bounds.
     pub const NONE: &'static Self = &Self { smallest: None, largest: None };
 
-    /// The bounds of a file with that smallest and largest internal key, as its version edit names them.
+    /// The bounds of a file with that smallest and largest internal key, as its version edit names
+    /// them.
     ///
     /// Tombstones hold from `smallest` on. Where they stop depends on `largest`:
-    /// - a sentinel ([`MAX_SEQUENCE`] and [`ValueType::RangeDeletion`]) was made from a tombstone's end key and is
-    ///   exclusive as it stands: no version of its user key is in the file;
-    /// - with sequence 0 it stands too: that version cannot have an older one in the next file, so no tombstone was
-    ///   cut there;
+    /// - a sentinel ([`MAX_SEQUENCE`] and [`ValueType::RangeDeletion`]) was made from a tombstone's
+    ///   end key and is exclusive as it stands: no version of its user key is in the file;
+    /// - with sequence 0 it stands too: that version cannot have an older one in the next file, so
+    ///   no tombstone was cut there;
     /// - any other is a record of the file: it is covered, older versions of its user key are not.
     ///
     /// # Errors
@@ -96,7 +98,8 @@ impl<'a> View<'a> {
         self.fragments
     }
 
-    /// The newest tombstone at or below the snapshot that covers versions of the user key in this file.
+    /// The newest tombstone at or below the snapshot that covers versions of the user key in this
+    /// file.
     #[inline]
     pub fn covering_sequence(self, user_key: &[u8], snapshot: Sequence) -> Option<Sequence> {
         let comparator = self.fragments.comparator();
@@ -123,7 +126,8 @@ impl<'a> View<'a> {
     }
 }
 
-/// The place before which no record of the user key can stand: also where a tombstone ends that ends at it.
+/// The place before which no record of the user key can stand: also where a tombstone ends that
+/// ends at it.
 #[inline]
 pub(super) fn first_version(user_key: &[u8]) -> Boundary<'_> {
     let trailer = pack_trailer(MAX_SEQUENCE, ValueType::RangeDeletion as u8);

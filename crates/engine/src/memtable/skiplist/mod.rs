@@ -1,20 +1,23 @@
 //! A sorted list of entries that many threads insert into and read at once.
 //!
-//! Every node is on level 0; a quarter of the nodes of a level are on the next one too. A search goes along the highest
-//! level up to the last node before its target, then down a level, and so on: about two steps on each level.
+//! Every node is on level 0; a quarter of the nodes of a level are on the next one too. A search
+//! goes along the highest level up to the last node before its target, then down a level, and so
+//! on: about two steps on each level.
 //!
 //! Invariants:
 //! - Nodes are never taken out and never change, apart from their links.
 //! - Each level is sorted, strictly ascending by internal key, at every moment.
-//! - A node is put on its levels from the lowest to the highest, so that whoever sees it on one sees it on all below.
+//! - A node is put on its levels from the lowest to the highest, so that whoever sees it on one
+//!   sees it on all below.
 //! - A node's bytes are written before the release that links it, and links are read with acquire.
 //!
-//! Order of an insert: find the place; write the node; on each level, point the node at its successor, then swing the
-//! predecessor's link from that successor to the node; where another insert was faster, walk on from the predecessor
-//! and try again. Nothing waits: not readers, and inserts only repeat a step when another insert has made progress.
+//! Order of an insert: find the place; write the node; on each level, point the node at its
+//! successor, then swing the predecessor's link from that successor to the node; where another
+//! insert was faster, walk on from the predecessor and try again. Nothing waits: not readers, and
+//! inserts only repeat a step when another insert has made progress.
 //!
-//! Nodes start with eight bytes of their user key, as a number that sorts like the key. Most comparisons end there, and
-//! on the cache line that the step to the node has to read anyway.
+//! Nodes start with eight bytes of their user key, as a number that sorts like the key. Most
+//! comparisons end there, and on the cache line that the step to the node has to read anyway.
 
 #[cfg(test)]
 mod models;
@@ -34,7 +37,8 @@ use node::Head;
 pub(super) use node::{Node, NodeAddress};
 pub(super) use splice::{AttachedSplice, Splice};
 
-/// The most levels. Enough for 4 to the power of 12, 17 million, nodes; with more, searches get slower.
+/// The most levels. Enough for 4 to the power of 12, 17 million, nodes; with more, searches get
+/// slower.
 const MAX_HEIGHT: usize = 12;
 
 /// One node in as many, as a power of two, of a level is on the next level too.
@@ -57,8 +61,9 @@ pub(super) struct SkipList {
 /// An internal key to look for or insert.
 #[derive(Clone, Copy)]
 pub(super) struct Target<'a> {
-    /// Sorts like the user key as far as it tells keys apart: its first eight bytes, big-endian, filled up with zeros,
-    /// and inverted for the reverse order. 0 for all keys in an order that is not built in.
+    /// Sorts like the user key as far as it tells keys apart: its first eight bytes, big-endian,
+    /// filled up with zeros, and inverted for the reverse order. 0 for all keys in an order that is
+    /// not built in.
     prefix: u64,
     user_key: &'a [u8],
     trailer: u64,
@@ -146,8 +151,8 @@ impl SkipList {
         }
     }
 
-    /// The first node that is not before the target, looked for from the splice's place; the splice encloses the
-    /// target afterwards.
+    /// The first node that is not before the target, looked for from the splice's place; the splice
+    /// encloses the target afterwards.
     #[inline]
     pub(super) fn locate<'list>(
         &'list self,
@@ -192,10 +197,11 @@ impl SkipList {
         }
     }
 
-    /// Inserts an entry, looking for its place from the splice's; the splice is right behind the entry afterwards. Any
-    /// number will do for `shard`, see [`Arena::allocate`].
+    /// Inserts an entry, looking for its place from the splice's; the splice is right behind the
+    /// entry afterwards. Any number will do for `shard`, see [`Arena::allocate`].
     ///
-    /// The user key must be shorter than `u32::MAX` by the trailer's length, the value at most that long.
+    /// The user key must be shorter than `u32::MAX` by the trailer's length, the value at most that
+    /// long.
     ///
     /// # Errors
     /// If the internal key is in the list already.
@@ -262,8 +268,8 @@ impl SkipList {
         }
     }
 
-    /// Goes along a level from a node before the target to the last one before it. `bound` is a node that is known not
-    /// to be before it.
+    /// Goes along a level from a node before the target to the last one before it. `bound` is a
+    /// node that is known not to be before it.
     #[inline]
     fn walk<'list>(
         &'list self,
@@ -286,10 +292,12 @@ impl SkipList {
         }
     }
 
-    /// The lowest level on which the splice's nodes are neighbours that enclose the target; `height` if there is none.
+    /// The lowest level on which the splice's nodes are neighbours that enclose the target;
+    /// `height` if there is none.
     ///
-    /// If level 0 does, all levels enclose the target, though perhaps no longer as neighbours: what the splice holds on
-    /// a higher level enclosed the last key too, and is also on level 0, where nothing lies between the two neighbours.
+    /// If level 0 does, all levels enclose the target, though perhaps no longer as neighbours: what
+    /// the splice holds on a higher level enclosed the last key too, and is also on level 0, where
+    /// nothing lies between the two neighbours.
     #[inline]
     fn lowest_enclosing_level(
         &self,

@@ -1,16 +1,17 @@
 //! A node's bytes.
 //!
 //! ```text
-//!          link height-1 ... link 1 | link 0 | prefix u64 | key length u32 | value length u32 | key | value
-//! a node's address points here -----^
+//! link height-1 ... link 1 | link 0 | prefix u64 | key length u32 | value length u32 | key | value
+//! a node's address --------^
 //! ```
 //!
-//! The links of the higher levels stand before the node's address, so that everything else has a fixed place whatever
-//! the node's height. Keys are internal keys. A short key shares the cache line with link 0 and the prefix.
+//! The links of the higher levels stand before the node's address, so that everything else has a
+//! fixed place whatever the node's height. Keys are internal keys. A short key shares the cache
+//! line with link 0 and the prefix.
 //!
-//! Invariants: everything but the links is written before the node's address is stored in a link, and never again; link
-//! `l` of a node is read only by those who came to the node by a link of level `l` or higher; a link holds null or the
-//! address of a node of the same list.
+//! Invariants: everything but the links is written before the node's address is stored in a link,
+//! and never again; link `l` of a node is read only by those who came to the node by a link of
+//! level `l` or higher; a link holds null or the address of a node of the same list.
 #![expect(
     unsafe_code,
     reason = "nodes are laid out by hand in the arena; see the invariants above"
@@ -66,7 +67,8 @@ unsafe impl Send for Head {}
 unsafe impl Sync for Head {}
 
 impl Head {
-    /// The head of a list that keeps its nodes in this arena. It must be kept beside the arena and go when it goes.
+    /// The head of a list that keeps its nodes in this arena. It must be kept beside the arena and
+    /// go when it goes.
     pub(super) fn create(arena: &Arena, height: usize) -> Self {
         let no_key = Target { prefix: 0, user_key: &[], trailer: 0 };
         Self(Node::create(arena, 0, height, &no_key, &[]).address)
@@ -97,7 +99,8 @@ impl<'list> Node<'list> {
         NonNull::new(address.0).map(|address| Self { address, list: PhantomData })
     }
 
-    /// Writes a node into the arena: `height` links to nothing, the target as its key, and the value.
+    /// Writes a node into the arena: `height` links to nothing, the target as its key, and the
+    /// value.
     ///
     /// The key and trailer together and the value must each be at most `u32::MAX` bytes long.
     pub(super) fn create(
@@ -112,8 +115,9 @@ impl<'list> Node<'list> {
         debug_assert!(height >= 1 && u32::try_from(key_length.max(value.len())).is_ok());
         let tower = (height - 1) * LINK_SIZE;
         let memory = arena.allocate(shard, tower + KEY + key_length + value.len());
-        // SAFETY: the arena gave this call alone `tower` bytes, `KEY` bytes and room for key and value, aligned for
-        // links and so for the numbers that follow them. The slices are elsewhere: nobody else knows this memory.
+        // SAFETY: the arena gave this call alone `tower` bytes, `KEY` bytes and room for key and
+        // value, aligned for links and so for the numbers that follow them. The slices are
+        // elsewhere: nobody else knows this memory.
         unsafe {
             let address = memory.add(tower);
             for level in 0..height {
@@ -143,7 +147,8 @@ impl<'list> Node<'list> {
     /// The internal key.
     #[inline(always)]
     pub(in crate::memtable) fn key(self) -> &'list [u8] {
-        // SAFETY: `create` wrote the length and as many bytes; they never change and live as long as the list.
+        // SAFETY: `create` wrote the length and as many bytes; they never change and live as long
+        // as the list.
         unsafe {
             let length = self.address.add(KEY_LENGTH).cast::<u32>().read();
             slice::from_raw_parts(self.address.add(KEY).as_ptr(), length as usize)
@@ -159,8 +164,8 @@ impl<'list> Node<'list> {
     /// The value.
     #[inline(always)]
     pub(in crate::memtable) fn value(self) -> &'list [u8] {
-        // SAFETY: `create` wrote both lengths and as many bytes, the value behind the key; they never change and live
-        // as long as the list.
+        // SAFETY: `create` wrote both lengths and as many bytes, the value behind the key; they
+        // never change and live as long as the list.
         unsafe {
             let key_length = self.address.add(KEY_LENGTH).cast::<u32>().read();
             let length = self.address.add(VALUE_LENGTH).cast::<u32>().read();
@@ -169,12 +174,13 @@ impl<'list> Node<'list> {
         }
     }
 
-    /// The node after this one on a level. This node must have been reached on that level or a higher one.
+    /// The node after this one on a level. This node must have been reached on that level or a
+    /// higher one.
     #[inline(always)]
     pub(in crate::memtable) fn next(self, level: usize) -> Option<Self> {
         let address = self.link(level).load(Ordering::Acquire);
-        // SAFETY: a link holds null or a node of the same list, whose bytes were written before the store that this
-        // load acquires.
+        // SAFETY: a link holds null or a node of the same list, whose bytes were written before the
+        // store that this load acquires.
         unsafe { Self::at(NodeAddress(address)) }
     }
 
@@ -206,8 +212,8 @@ impl<'list> Node<'list> {
 
     #[inline(always)]
     fn link(self, level: usize) -> &'list AtomicPtr<u8> {
-        // SAFETY: the node has that level, because it was reached on it or is being put there, and `create` wrote a
-        // link for each of its levels.
+        // SAFETY: the node has that level, because it was reached on it or is being put there, and
+        // `create` wrote a link for each of its levels.
         unsafe { self.address.sub(level * LINK_SIZE).cast::<AtomicPtr<u8>>().as_ref() }
     }
 }

@@ -1,11 +1,12 @@
 //! The place around a key, kept from one search to the next.
 //!
-//! A splice holds, for each level, a node before the key and the node after it. The next search starts from the lowest
-//! level on which the two still enclose the new key as neighbours, so that searches near each other are short: a
-//! sequential insert looks at level 0 and is there.
+//! A splice holds, for each level, a node before the key and the node after it. The next search
+//! starts from the lowest level on which the two still enclose the new key as neighbours, so that
+//! searches near each other are short: a sequential insert looks at level 0 and is there.
 //!
-//! A splice outlives the calls that use it and borrows no list; it knows the number of the list that its addresses are
-//! from. No two lists have the same number, so an address is followed only while its list is alive.
+//! A splice outlives the calls that use it and borrows no list; it knows the number of the list
+//! that its addresses are from. No two lists have the same number, so an address is followed only
+//! while its list is alive.
 #![expect(unsafe_code, reason = "turns kept addresses into nodes again, once their list is known")]
 
 use super::node::{Node, NodeAddress};
@@ -63,7 +64,8 @@ impl Splice {
         address: NodeAddress,
     ) -> Option<Node<'list>> {
         assert_eq!(self.list, list.number(), "a cursor was given another memtable than its own");
-        // SAFETY: the caller vouches for the list that the splice knows, which is the one that is borrowed here.
+        // SAFETY: the caller vouches for the list that the splice knows, which is the one that is
+        // borrowed here.
         unsafe { Node::at(address) }
     }
 }
@@ -93,11 +95,11 @@ impl<'list> AttachedSplice<'_, 'list> {
         self.splice.next[level] = NodeAddress::of(next);
     }
 
-    /// Moves the splice, which must be right before `from` (`None` for the end), to before the entry that precedes it,
-    /// and answers with that entry.
+    /// Moves the splice, which must be right before `from` (`None` for the end), to before the
+    /// entry that precedes it, and answers with that entry.
     ///
-    /// Walks a node or two on each of the entry's levels and compares addresses only, except where an insert came
-    /// between.
+    /// Walks a node or two on each of the entry's levels and compares addresses only, except where
+    /// an insert came between.
     pub(in crate::memtable) fn step_back(
         &mut self,
         from: Option<Node<'list>>,

@@ -41,7 +41,8 @@ fn an_insert_that_panics_leaves_the_next_one_its_place() {
     let count = rounds(2000, 100) as u64;
     let mut added = Vec::new();
     for number in 0..count {
-        // Ascending keys, each next to the one before, and between them one far away that may fail on the way.
+        // Ascending keys, each next to the one before, and between them one far away that may fail
+        // on the way.
         let near = (1 << 40) + number;
         memtable.add(number, ValueType::Value, &near.to_be_bytes(), b"").unwrap();
         added.push(near);
@@ -57,7 +58,8 @@ fn an_insert_that_panics_leaves_the_next_one_its_place() {
     for key in added {
         assert!(memtable.versions(&key.to_be_bytes(), MAX_SEQUENCE).next().is_some());
     }
-    // Searches survive disorder on the higher levels, but get slow: so look at the levels themselves.
+    // Searches survive disorder on the higher levels, but get slow: so look at the levels
+    // themselves.
     for level in 0..8 {
         let first = memtable.list.head().next(level);
         let nodes = std::iter::successors(first, |node| node.next(level));

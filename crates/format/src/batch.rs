@@ -6,10 +6,11 @@
 //! slice  := length: varint32, bytes
 //! ```
 //!
-//! `sequence` is the number of the first record that changes a key; each such record takes one number, and `count` is
-//! how many there are. Records that change no key (log data, markers of transactions) take none and are not counted.
-//! Whether a column family's id stands after the tag is a property of the tag; without one the record is for the
-//! default column family, id 0. Source: `db/write_batch.cc`, `db/dbformat.h`.
+//! `sequence` is the number of the first record that changes a key; each such record takes one
+//! number, and `count` is how many there are. Records that change no key (log data, markers of
+//! transactions) take none and are not counted. Whether a column family's id stands after the tag
+//! is a property of the tag; without one the record is for the default column family, id 0. Source:
+//! `db/write_batch.cc`, `db/dbformat.h`.
 
 use crate::key::{Sequence, ValueType};
 use crate::varint::{Reader, put_fixed64, put_length_prefixed, put_varint32};
@@ -44,17 +45,20 @@ pub enum RecordKind {
     BlobIndex,
     /// Gives the key an entity of named columns.
     Entity,
-    /// Gives the key a value that ends in the time it was written, eight bytes in seconds since 1970.
+    /// Gives the key a value that ends in the time it was written, eight bytes in seconds since
+    /// 1970.
     TimedPut,
     /// Bytes for whoever reads the log; `value` holds them.
     LogData,
     /// Nothing. It marks where the batch of a transaction ends or begins.
     Noop,
-    /// The records up to the next [`RecordKind::EndPrepare`] are prepared; they take effect when committed.
+    /// The records up to the next [`RecordKind::EndPrepare`] are prepared; they take effect when
+    /// committed.
     BeginPrepare,
     /// As `BeginPrepare`; the records are already in the database (the write-prepared policy).
     BeginPersistedPrepare,
-    /// As `BeginPersistedPrepare`, of a transaction that is not yet prepared (the write-unprepared policy).
+    /// As `BeginPersistedPrepare`, of a transaction that is not yet prepared (the write-unprepared
+    /// policy).
     BeginUnprepare,
     /// The end of the prepared records of the transaction that `key` names.
     EndPrepare,
@@ -110,8 +114,8 @@ impl RecordKind {
         })
     }
 
-    /// The tag for the default column family and the tag that a column family's id follows; the first alone for a
-    /// record that is for no column family.
+    /// The tag for the default column family and the tag that a column family's id follows; the
+    /// first alone for a record that is for no column family.
     fn tags(self) -> (u8, Option<u8>) {
         match self {
             Self::Delete => (0x00, Some(0x04)),
@@ -157,8 +161,8 @@ impl RecordKind {
         }
     }
 
-    /// The type that the record has in a memtable; `None` for a record that changes no key, which takes no sequence
-    /// number and is not counted.
+    /// The type that the record has in a memtable; `None` for a record that changes no key, which
+    /// takes no sequence number and is not counted.
     #[inline]
     pub fn value_type(self) -> Option<ValueType> {
         match self {
@@ -183,8 +187,8 @@ impl RecordKind {
     }
 }
 
-/// One record of a batch, borrowed from its bytes. [`RecordKind`] says what `key` and `value` are; what a kind does not
-/// have is empty.
+/// One record of a batch, borrowed from its bytes. [`RecordKind`] says what `key` and `value` are;
+/// what a kind does not have is empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
     /// Where the record begins, in bytes from the start of the batch.
@@ -201,8 +205,8 @@ pub struct Record<'a> {
 
 /// Reads the records of a batch in order, allocating nothing.
 ///
-/// It ends after the first error, and ends with one if the header's count is not the number of records that change a
-/// key.
+/// It ends after the first error, and ends with one if the header's count is not the number of
+/// records that change a key.
 #[derive(Debug, Clone)]
 pub struct BatchReader<'a> {
     sequence: Sequence,
@@ -296,7 +300,8 @@ impl<'a> Iterator for BatchReader<'a> {
     }
 }
 
-/// A batch being put together: its bytes as the log holds them, sequence 0 until [`WriteBatch::set_sequence`].
+/// A batch being put together: its bytes as the log holds them, sequence 0 until
+/// [`WriteBatch::set_sequence`].
 ///
 /// A method that refuses its arguments leaves the batch as it was.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -385,8 +390,9 @@ impl WriteBatch {
     /// Gives `key` this value.
     ///
     /// # Errors
-    /// Unsupported, for a key longer than [`KEY_LENGTH_MAX`], a value longer than [`VALUE_LENGTH_MAX`] or more than
-    /// `u32::MAX` records; so with every method that adds a record.
+    /// Unsupported, for a key longer than [`KEY_LENGTH_MAX`], a value longer than
+    /// [`VALUE_LENGTH_MAX`] or more than `u32::MAX` records; so with every method that adds a
+    /// record.
     pub fn put(&mut self, column_family: u32, key: &[u8], value: &[u8]) -> Result<()> {
         self.add(RecordKind::Put, column_family, key, value)
     }
@@ -432,7 +438,8 @@ impl WriteBatch {
         self.add(RecordKind::Entity, column_family, key, entity)
     }
 
-    /// Says that the value of `key` stands in a blob file, at the place that `index` holds in its serialized form.
+    /// Says that the value of `key` stands in a blob file, at the place that `index` holds in its
+    /// serialized form.
     ///
     /// # Errors
     /// See [`WriteBatch::put`].

@@ -1,15 +1,16 @@
 //! The names in a database's directory, and what the `CURRENT` file says.
 //!
-//! One counter numbers tables, logs, blob files, MANIFESTs and OPTIONS files, so a number names at most one of them
-//! that is in use. Numbers are decimal, padded with zeros to six digits and longer when they have to be. A name that
-//! [`FileKind::parse`] does not know belongs to somebody else: it is neither read nor removed.
-//! Source: `file/filename.cc`.
+//! One counter numbers tables, logs, blob files, MANIFESTs and OPTIONS files, so a number names at
+//! most one of them that is in use. Numbers are decimal, padded with zeros to six digits and longer
+//! when they have to be. A name that [`FileKind::parse`] does not know belongs to somebody else: it
+//! is neither read nor removed. Source: `file/filename.cc`.
 
 use std::fmt;
 
 use crate::{Error, Result};
 
-/// The folder, below the directory of the logs, that holds logs that are kept after they were flushed.
+/// The folder, below the directory of the logs, that holds logs that are kept after they were
+/// flushed.
 pub const ARCHIVE_DIRECTORY: &str = "archive";
 
 /// The name of the information log where no directory of its own was chosen for it.
@@ -41,7 +42,8 @@ pub enum FileKind {
     Options(u64),
     /// `OPTIONS-000007.dbtmp`: an OPTIONS file that is being written.
     TemporaryOptions(u64),
-    /// `000007.dbtmp`: a file that is being written before it is renamed; `CURRENT` and `IDENTITY` begin so.
+    /// `000007.dbtmp`: a file that is being written before it is renamed; `CURRENT` and `IDENTITY`
+    /// begin so.
     Temporary(u64),
     /// `IDENTITY`: the database's id.
     Identity,
@@ -49,7 +51,8 @@ pub enum FileKind {
     Lock,
     /// `LOG`: messages for people.
     InfoLog,
-    /// `LOG.old.1700000000000000`: an earlier `LOG`, with the time of its replacement in microseconds since 1970.
+    /// `LOG.old.1700000000000000`: an earlier `LOG`, with the time of its replacement in
+    /// microseconds since 1970.
     OldInfoLog(u64),
     /// `COMPACTION_PROGRESS-1700000000000000`: how far an interrupted compaction came.
     CompactionProgress(u64),
@@ -64,7 +67,8 @@ pub enum FileKind {
 impl FileKind {
     /// What the file of that name is; `None` for a name that is none of ours.
     ///
-    /// `name` is relative to the directory of the database, or of the logs, without a leading slash.
+    /// `name` is relative to the directory of the database, or of the logs, without a leading
+    /// slash.
     pub fn parse(name: &str) -> Option<Self> {
         let unnumbered = match name {
             "CURRENT" => Some(Self::Current),
@@ -79,8 +83,8 @@ impl FileKind {
             .or_else(|| Self::parse_numbered(name))
     }
 
-    /// What the information log of that name is, where `prefix` begins their names: [`INFO_LOG`], or
-    /// [`info_log_prefix`] in a directory of their own.
+    /// What the information log of that name is, where `prefix` begins their names: [`INFO_LOG`],
+    /// or [`info_log_prefix`] in a directory of their own.
     pub fn parse_info_log(name: &str, prefix: &str) -> Option<Self> {
         match name.strip_prefix(prefix)? {
             "" => Some(Self::InfoLog),
@@ -185,8 +189,9 @@ fn parse_number(digits: &str) -> Option<u64> {
     only_digits.then(|| digits.parse().ok()).flatten()
 }
 
-/// What names of information logs begin with in a directory of their own: the database's absolute path with every byte
-/// outside `[0-9A-Za-z._-]` turned into `_`, a leading one left out, and `_LOG`.
+/// What names of information logs begin with in a directory of their own: the database's absolute
+/// path with every byte outside `[0-9A-Za-z._-]` turned into `_`, a leading one left out, and
+/// `_LOG`.
 pub fn info_log_prefix(absolute_path: &str) -> String {
     let mut prefix = String::new();
     for (index, byte) in absolute_path.bytes().enumerate() {

@@ -86,7 +86,8 @@ option_table! {
         metadata_block_size: u64 = 4096, Mutable, Honoured;
         /// How many keys of an index block share a restart point.
         index_block_restart_interval: i32 = 1, Mutable, Honoured;
-        /// How far below its size a data block is ended, in percent, if the next record would pass it.
+        /// How far below its size a data block is ended, in percent, if the next record would pass
+        /// it.
         block_size_deviation: i32 = 10, Mutable, Honoured;
         /// The size of data blocks before compression, in bytes.
         block_size: u64 = 4096, Mutable, Honoured;
@@ -145,8 +146,8 @@ option_table! {
 /// The name of the one kind of table that is built.
 pub(super) const BLOCK_BASED_TABLE: &str = "BlockBasedTable";
 
-/// As the value of `table_factory`: the kind of table, alone or with its options. Options that a text does not name are
-/// the defaults then.
+/// As the value of `table_factory`: the kind of table, alone or with its options. Options that a
+/// text does not name are the defaults then.
 impl OptionValue for BlockBasedTableOptions {
     fn set(&mut self, text: &str) -> Result<()> {
         let mut options = Self::default();

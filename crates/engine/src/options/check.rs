@@ -1,8 +1,8 @@
 //! Refuses values that contradict each other, and what is not built.
 //!
-//! Opening a database checks what it was given after it was brought into its ranges, see [`super::sanitize_database`].
-//! Source: `ValidateOptions` in `db/db_impl/db_impl_open.cc`, `db/column_family.cc` and
-//! `table/block_based/block_based_table_factory.cc`.
+//! Opening a database checks what it was given after it was brought into its ranges, see
+//! [`super::sanitize_database`]. Source: `ValidateOptions` in `db/db_impl/db_impl_open.cc`,
+//! `db/column_family.cc` and `table/block_based/block_based_table_factory.cc`.
 
 use super::choice::{
     CompactionStyle, CompressionType, DataBlockIndexType, IndexSearchType, IndexType,
@@ -108,7 +108,8 @@ fn is_time_range(text: &str) -> bool {
     text.is_empty() || range.is_some_and(|(from, to)| from != to)
 }
 
-/// Refuses options of a column family that contradict each other or the database's, and what is not built.
+/// Refuses options of a column family that contradict each other or the database's, and what is not
+/// built.
 ///
 /// # Errors
 /// The first option that is refused, with the reason.

@@ -33,8 +33,8 @@ option_table! {
         compression_opts: CompressionOptions = CompressionOptions::default(), Mutable, Honoured;
         /// Checks the order of a memtable's keys whenever it is read.
         paranoid_memory_checks: bool = false, Mutable, Refused(NO_PROTECTION, &["false"]);
-        /// How many hidden records a step of an iterator passes over on average before the memtable is flushed; 0 means
-        /// any number.
+        /// How many hidden records a step of an iterator passes over on average before the memtable
+        /// is flushed; 0 means any number.
         memtable_avg_op_scan_flush_trigger: u32 = 0, Mutable, NoEffect(NO_SCAN_TRIGGER);
         /// How many bytes of checksum each record of a block in memory has: 0, 1, 2, 4 or 8.
         block_protection_bytes_per_key: u8 = 0, Mutable, Refused(NO_PROTECTION, &["0"]);
@@ -64,7 +64,8 @@ option_table! {
         /// The options of the tables.
         table_factory: BlockBasedTableOptions = BlockBasedTableOptions::default(), Mutable,
             Honoured;
-        /// How many operands of one key a memtable takes before they are merged; 0 means any number.
+        /// How many operands of one key a memtable takes before they are merged; 0 means any
+        /// number.
         max_successive_merges: u64 = 0, Mutable,
             NoEffect("operands are merged by reads, flushes and compactions");
         /// How many memtables there may be before writes stop.
@@ -80,7 +81,8 @@ option_table! {
             NoEffect("operands are merged by reads, flushes and compactions");
         /// How large the chunks of a memtable's memory are, in bytes; 0 goes by its size.
         arena_block_size: u64 = 0, Mutable, Honoured;
-        /// How many hidden records a step of an iterator passes over before the memtable is flushed; 0 means any.
+        /// How many hidden records a step of an iterator passes over before the memtable is
+        /// flushed; 0 means any.
         memtable_op_scan_flush_trigger: u32 = 0, Mutable, NoEffect(NO_SCAN_TRIGGER);
         /// How many tables of level 0 set off a compaction.
         level0_file_num_compaction_trigger: i32 = 4, Mutable, Honoured;
@@ -88,7 +90,8 @@ option_table! {
         report_bg_io_stats: bool = false, Mutable, NoEffect("it is always counted");
         /// How many locks there are for updates in place.
         inplace_update_num_locks: u64 = 10_000, Mutable, NoEffect(NO_INPLACE);
-        /// How large the memtable's filter is, as a share of the write buffer; 0 means none, 0.25 is the most.
+        /// How large the memtable's filter is, as a share of the write buffer; 0 means none, 0.25
+        /// is the most.
         memtable_prefix_bloom_size_ratio: f64 = 0.0, Mutable, Honoured;
         /// How many tables of level 0 stop writes.
         level0_stop_writes_trigger: i32 = 36, Mutable, Honoured;
@@ -110,7 +113,8 @@ option_table! {
         max_compaction_bytes: u64 = 0, Mutable, Honoured;
         /// Compacts only when asked to.
         disable_auto_compactions: bool = false, Mutable, Honoured;
-        /// What share of a memtable must be garbage for a flush to write a memtable instead of a table.
+        /// What share of a memtable must be garbage for a flush to write a memtable instead of a
+        /// table.
         experimental_mempurge_threshold: f64 = 0.0, Mutable,
             NoEffect("flushes always write tables");
         /// How blob files are compressed in detail.
@@ -123,7 +127,8 @@ option_table! {
             Refused(NO_TIERS, &["kUnknown"]);
         /// For how many seconds back the time of each write is kept.
         preserve_internal_time_seconds: u64 = 0, Mutable, Refused(NO_TIERS, &["0"]);
-        /// How many bytes may wait for compaction before writes are slowed down; 0 means any number.
+        /// How many bytes may wait for compaction before writes are slowed down; 0 means any
+        /// number.
         soft_pending_compaction_bytes_limit: u64 = 64 << 30, Mutable, Honoured;
         /// How large a table of level 1 becomes, in bytes.
         target_file_size_base: u64 = 64 << 20, Mutable, Honoured;
@@ -158,10 +163,11 @@ option_table! {
         compaction_options_universal: UniversalCompactionOptions =
             UniversalCompactionOptions::default(), Mutable,
             Honoured;
-        /// The age of data from which on it is compacted, in seconds; 0 means none, the highest even number 30 days.
+        /// The age of data from which on it is compacted, in seconds; 0 means none, `u64::MAX - 1`
+        /// 30 days.
         ttl: u64 = AGE_BY_DEFAULT, Mutable, Honoured;
-        /// The age of tables from which on they are compacted, in seconds; 0 means none, the highest even number what
-        /// suits the style of compaction.
+        /// The age of tables from which on they are compacted, in seconds; 0 means none,
+        /// `u64::MAX - 1` what suits the style of compaction.
         periodic_compaction_seconds: u64 = AGE_BY_DEFAULT, Mutable, Honoured;
         /// Checks the checksums of a memtable's records when it is searched.
         memtable_verify_per_key_checksum_on_seek: bool = false, Mutable,

@@ -37,7 +37,8 @@ option_table! {
         /// Writes the MANIFEST so that it is quick to read.
         optimize_manifest_for_recovery: bool = false, Mutable,
             NoEffect("each open writes the MANIFEST anew");
-        /// How much larger than its contents the MANIFEST may become, in percent, before it is written anew.
+        /// How much larger than its contents the MANIFEST may become, in percent, before it is
+        /// written anew.
         max_manifest_space_amp_pct: i32 = 500, Mutable, Honoured;
         /// Reads the MANIFEST back when the database is closed.
         verify_manifest_content_on_close: bool = false, Mutable,
@@ -50,7 +51,8 @@ option_table! {
         compaction_readahead_size: u64 = 2 << 20, Mutable, Honoured;
         /// Never lets more than the limits below wait to be written to the device.
         strict_bytes_per_sync: bool = false, Mutable, Honoured;
-        /// How many bytes of a table are written before the device is asked to take them; 0 leaves it to the system.
+        /// How many bytes of a table are written before the device is asked to take them; 0 leaves
+        /// it to the system.
         bytes_per_sync: u64 = 0, Mutable, Honoured;
         /// How many flushes and compactions run at a time.
         max_background_jobs: i32 = 2, Mutable, Honoured;
@@ -58,7 +60,8 @@ option_table! {
         avoid_flush_during_shutdown: bool = false, Mutable, Honoured;
         /// How many flushes run at a time; -1 goes by `max_background_jobs`.
         max_background_flushes: i32 = -1, Mutable, Honoured;
-        /// The rate at which writes go on when compaction is behind, in bytes per second; 0 means 16 MiB.
+        /// The rate at which writes go on when compaction is behind, in bytes per second; 0 means
+        /// 16 MiB.
         delayed_write_rate: u64 = 0, Mutable, Honoured;
         /// How many tables are kept open; -1 means all.
         max_open_files: i32 = -1, Mutable, Honoured;
@@ -66,11 +69,13 @@ option_table! {
         max_subcompactions: u32 = 1, Mutable, Honoured;
         /// The buffer between a table and its file, in bytes.
         writable_file_max_buffer_size: u64 = 1 << 20, Mutable, Honoured;
-        /// How many bytes of a log are written before the device is asked to take them; 0 leaves it to the system.
+        /// How many bytes of a log are written before the device is asked to take them; 0 leaves it
+        /// to the system.
         wal_bytes_per_sync: u64 = 0, Mutable, Honoured;
         /// How many compactions run at a time; -1 goes by `max_background_jobs`.
         max_background_compactions: i32 = -1, Mutable, Honoured;
-        /// How large all live logs may become, in bytes, before the oldest data is flushed; 0 goes by write buffers.
+        /// How large all live logs may become, in bytes, before the oldest data is flushed; 0 goes
+        /// by write buffers.
         max_total_wal_size: u64 = 0, Mutable, Honoured;
         /// How often the directory is searched for files that nothing needs, in microseconds.
         delete_obsolete_files_period_micros: u64 = 21_600_000_000, Mutable, Honoured;
@@ -122,11 +127,13 @@ option_table! {
         avoid_flush_during_recovery: bool = false, Fixed, Honoured;
         /// Adds the allocator's statistics to those in the information log.
         dump_malloc_stats: bool = false, Fixed, NoEffect("the allocator keeps no statistics");
-        /// Flushes all column families together, so that they survive a crash in one state without a log.
+        /// Flushes all column families together, so that they survive a crash in one state without
+        /// a log.
         atomic_flush: bool = false, Fixed, Honoured;
         /// Compares the unique id of each table that is opened with the MANIFEST.
         verify_sst_unique_id_in_manifest: bool = true, Fixed, Honoured;
-        /// Reads no properties of tables when the database is opened, so that compaction knows less at first.
+        /// Reads no properties of tables when the database is opened, so that compaction knows less
+        /// at first.
         skip_stats_update_on_db_open: bool = false, Fixed, Honoured;
         /// Writes into each log what is known of the one before it, and checks it in recovery.
         track_and_verify_wals: bool = false, Fixed, Honoured;
@@ -181,7 +188,8 @@ option_table! {
         allow_2pc: bool = false, Fixed, Refused(NO_TRANSACTIONS, &["false"]);
         /// Closes files in programs that this one starts.
         is_fd_close_on_exec: bool = true, Fixed, NoEffect("they are always closed");
-        /// How long the information log may become, in bytes, before a new one is begun; 0 means no limit.
+        /// How long the information log may become, in bytes, before a new one is begun; 0 means no
+        /// limit.
         max_log_file_size: u64 = 0, Fixed, Honoured;
         /// How many threads open tables when the database is opened.
         max_file_opening_threads: i32 = 16, Fixed, Honoured;
@@ -208,7 +216,8 @@ option_table! {
             NoEffect("the cache of open tables chooses its shards");
         /// Compactions read around the page cache, even if users' reads go through it.
         use_direct_io_for_compaction_reads: bool = false, Fixed, Honoured;
-        /// How many bytes of memory the write buffers of all column families may take; 0 means no limit.
+        /// How many bytes of memory the write buffers of all column families may take; 0 means no
+        /// limit.
         db_write_buffer_size: u64 = 0, Fixed, Honoured;
         /// How many information logs are kept.
         keep_log_file_num: u64 = 1000, Fixed, Honoured;

@@ -19,8 +19,8 @@ pub enum UnknownOptions {
     /// Refuse the file.
     #[default]
     Refuse,
-    /// Pass over them if the file says that a version of RocksDB wrote it that is newer than the one known here; in
-    /// others they are damage.
+    /// Pass over them if the file says that a version of RocksDB wrote it that is newer than the
+    /// one known here; in others they are damage.
     IgnoreFromNewer,
 }
 
@@ -34,12 +34,12 @@ pub struct Options {
 }
 
 impl Options {
-    /// Takes the options that a file holds; what it does not name has RocksDB's defaults. Neither ranges nor verdicts
-    /// are checked.
+    /// Takes the options that a file holds; what it does not name has RocksDB's defaults. Neither
+    /// ranges nor verdicts are checked.
     ///
     /// # Errors
-    /// Names that are not known, values that are none of their option's type, and kinds of tables that are not built;
-    /// all with their line.
+    /// Names that are not known, values that are none of their option's type, and kinds of tables
+    /// that are not built; all with their line.
     pub fn from_document(document: &Document, unknown: UnknownOptions) -> Result<Self> {
         let is_newer = document.rocksdb_version > ROCKSDB_VERSION;
         let ignore_unknown = is_newer && unknown == UnknownOptions::IgnoreFromNewer;
@@ -122,8 +122,9 @@ fn print_section<T: OptionTable>(kind: SectionKind, options: &T) -> Section {
     section
 }
 
-/// Sets the options that an option string names; names of the database and of a column family may stand in any order,
-/// and the tables' stand in `block_based_table_factory={...}`. Nothing is changed by a string that is refused.
+/// Sets the options that an option string names; names of the database and of a column family may
+/// stand in any order, and the tables' stand in `block_based_table_factory={...}`. Nothing is
+/// changed by a string that is refused.
 ///
 /// # Errors
 /// A text that is no option string, an unknown name, and a text that spells no value of its option.

@@ -8,7 +8,8 @@ use tailwater_format::options_text::{Place, TextError};
 /// Why an option is not accepted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Error {
-    /// The option's name; of a part of one, both with a dot between them. Empty where the text is none.
+    /// The option's name; of a part of one, both with a dot between them. Empty where the text is
+    /// none.
     pub option: String,
     /// The line of the OPTIONS file, from 1, if that is where the option stands.
     pub line: Option<u32>,
@@ -72,7 +73,8 @@ impl Error {
         Self::new("", Problem::Refused { value: value.to_owned(), why: why.into() })
     }
 
-    /// The same error with `name` put before the option's name: it is a part of the option of that name.
+    /// The same error with `name` put before the option's name: it is a part of the option of that
+    /// name.
     #[must_use]
     pub(super) fn within(mut self, name: &str) -> Self {
         self.option = match self.option.as_str() {

@@ -11,17 +11,20 @@ option_table! {
     pub struct CompressionOptions {
         /// Puts a checksum into zstd's frames.
         checksum: bool = false, Mutable, Honoured;
-        /// How many bytes of data are held back to make a dictionary of; 0 goes by the table's size.
+        /// How many bytes of data are held back to make a dictionary of; 0 goes by the table's
+        /// size.
         max_dict_buffer_bytes: u64 = 0, Mutable, Honoured;
         /// For the last level: these options count there, instead of those for all levels.
         enabled: bool = false, Mutable, Honoured;
         /// How large a table's dictionary may be, in bytes; 0 means none is made.
         max_dict_bytes: u32 = 0, Mutable, Honoured;
-        /// How large a compressed block may be, in bytes for each KiB before; larger ones are not compressed.
+        /// How large a compressed block may be, in bytes for each KiB before; larger ones are not
+        /// compressed.
         max_compressed_bytes_per_kb: i32 = 896, Mutable, Honoured;
         /// How many threads compress the blocks of one table.
         parallel_threads: u32 = 1, Mutable, Honoured;
-        /// How much data zstd's trainer sees, in bytes; 0 makes the dictionary of samples as they are.
+        /// How much data zstd's trainer sees, in bytes; 0 makes the dictionary of samples as they
+        /// are.
         zstd_max_train_bytes: u32 = 0, Mutable, Honoured;
         /// The level of effort; 32767 is the algorithm's own default.
         level: i32 = 32_767, Mutable, Honoured;
@@ -39,9 +42,9 @@ option_table! {
 
 group_value!(CompressionOptions, set_without_names);
 
-/// The older form, values in a fixed order with colons between them: window bits, level, strategy, then from none to
-/// all of dictionary bytes, training bytes, threads, whether enabled, buffer bytes, trainer. Threads are left out where
-/// enabled is the last.
+/// The older form, values in a fixed order with colons between them: window bits, level, strategy,
+/// then from none to all of dictionary bytes, training bytes, threads, whether enabled, buffer
+/// bytes, trainer. Threads are left out where enabled is the last.
 fn set_without_names(options: &mut CompressionOptions, text: &str) -> Result<()> {
     let malformed = || Error::malformed(text, "3 to 9 values with colons between them");
     let values: Vec<&str> = text.split(':').collect();
@@ -123,7 +126,8 @@ option_table! {
         compression_size_percent: i32 = -1, Mutable, Honoured;
         /// Moves tables that overlap with nothing, instead of writing them anew.
         allow_trivial_move: bool = false, Mutable, Honoured;
-        /// How much larger than the oldest run all others may become, in percent, before all are merged.
+        /// How much larger than the oldest run all others may become, in percent, before all are
+        /// merged.
         max_size_amplification_percent: u32 = 200, Mutable, Honoured;
         /// How many runs are merged at a time, at most.
         max_merge_width: u32 = u32::MAX, Mutable, Honoured;

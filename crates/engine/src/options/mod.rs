@@ -1,16 +1,19 @@
 //! The options: their names, values and meaning, the OPTIONS file, and which values go together.
 //!
-//! Every name that RocksDB knows stands once in a table (`schema.rs`), with its type, its default, when it can be
-//! changed, and what comes of setting it ([`Verdict`]): nothing that is not built is ignored without a word. Source of
-//! names, defaults and units: `include/rocksdb/{options,advanced_options,table}.h`, `options/{db,cf}_options.cc`,
+//! Every name that RocksDB knows stands once in a table (`schema.rs`), with its type, its default,
+//! when it can be changed, and what comes of setting it ([`Verdict`]): nothing that is not built is
+//! ignored without a word. Source of names, defaults and units:
+//! `include/rocksdb/{options,advanced_options,table}.h`, `options/{db,cf}_options.cc`,
 //! `table/block_based/block_based_table_factory.cc`.
 //!
-//! - [`DbOptions`], [`ColumnFamilyOptions`] and, in those, [`BlockBasedTableOptions`] are the typed values.
-//! - [`Options`] is a database's with all its column families', read from and written to an OPTIONS file.
+//! - [`DbOptions`], [`ColumnFamilyOptions`] and, in those, [`BlockBasedTableOptions`] are the typed
+//!   values.
+//! - [`Options`] is a database's with all its column families', read from and written to an OPTIONS
+//!   file.
 //! - [`set_options`] takes an option string over both.
-//! - [`sanitize_database`] and [`sanitize_column_family`] bring values into their ranges as RocksDB does;
-//!   [`check_database`] and [`check_column_family`] then refuse those that contradict each other, and what is not
-//!   built.
+//! - [`sanitize_database`] and [`sanitize_column_family`] bring values into their ranges as RocksDB
+//!   does; [`check_database`] and [`check_column_family`] then refuse those that contradict each
+//!   other, and what is not built.
 
 mod error;
 #[macro_use]

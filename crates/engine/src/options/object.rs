@@ -1,6 +1,7 @@
 //! Options that name an object: a comparator, a prefix extractor, a filter policy.
 //!
-//! An object's text is its id, or `{id=<id>;option=value;...}`. `nullptr` and nothing stand for none.
+//! An object's text is its id, or `{id=<id>;option=value;...}`. `nullptr` and nothing stand for
+//! none.
 
 use tailwater_format::options_text::{escape, parse_option_string, strip_outer_braces, unescape};
 
@@ -111,8 +112,8 @@ pub enum FilterPolicy {
     /// None, and those that tables have are not used.
     #[default]
     None,
-    /// None, and those that tables have are used. OPTIONS files that leave out how many bits say this too, with the
-    /// name of the filter.
+    /// None, and those that tables have are used. OPTIONS files that leave out how many bits say
+    /// this too, with the name of the filter.
     ReadOnly(String),
     /// Bloom filters.
     Bloom {
@@ -121,9 +122,11 @@ pub enum FilterPolicy {
     },
     /// Ribbon filters, smaller and slower to build.
     Ribbon {
-        /// As many bits as a Bloom filter of the same accuracy would take; the Ribbon filter takes 30 % less.
+        /// As many bits as a Bloom filter of the same accuracy would take; the Ribbon filter takes
+        /// 30 % less.
         bloom_equivalent_bits_per_key: f64,
-        /// Tables above this level get a Bloom filter instead; 0 means those that flushes write, -1 none.
+        /// Tables above this level get a Bloom filter instead; 0 means those that flushes write, -1
+        /// none.
         bloom_before_level: i32,
     },
 }

@@ -1,8 +1,8 @@
 //! Brings values into their ranges, as RocksDB does when it opens a database.
 //!
-//! Nothing here fails; [`super::OptionTable::differences`] to the values before says what was changed.
-//! Source: `SanitizeOptions` in `db/db_impl/db_impl_open.cc`, `SanitizeCfOptions` in `db/column_family.cc`, and
-//! `table/block_based/block_based_table_factory.cc`.
+//! Nothing here fails; [`super::OptionTable::differences`] to the values before says what was
+//! changed. Source: `SanitizeOptions` in `db/db_impl/db_impl_open.cc`, `SanitizeCfOptions` in
+//! `db/column_family.cc`, and `table/block_based/block_based_table_factory.cc`.
 
 use std::path::Path;
 
@@ -58,7 +58,8 @@ pub fn sanitize_database(options: &mut DbOptions, directory: &Path) {
     }
 }
 
-/// Brings a column family's options into their ranges; the database's are brought into theirs before.
+/// Brings a column family's options into their ranges; the database's are brought into theirs
+/// before.
 pub fn sanitize_column_family(
     options: &mut ColumnFamilyOptions,
     database: &DbOptions,

@@ -1,9 +1,9 @@
 //! How a group of options is declared: once, as a table, from which everything else follows.
 //!
-//! A row of a table is a field's documentation, name, type and default, whether it can be changed while the database is
-//! open, and a [`Verdict`]: what comes of setting it. From the rows [`option_table`] makes the struct, its `Default`,
-//! and the [`OptionTable`] that reading, writing and checking go by. Rows stand in the order in which RocksDB writes
-//! them.
+//! A row of a table is a field's documentation, name, type and default, whether it can be changed
+//! while the database is open, and a [`Verdict`]: what comes of setting it. From the rows
+//! [`option_table`] makes the struct, its `Default`, and the [`OptionTable`] that reading, writing
+//! and checking go by. Rows stand in the order in which RocksDB writes them.
 
 use tailwater_format::options_text::parse_option_string;
 
@@ -27,7 +27,8 @@ pub enum Verdict {
     Honoured,
     /// Any value is accepted and changes nothing, for this reason.
     NoEffect(&'static str),
-    /// It is refused, for this reason, unless its value in the OPTIONS file is one of these, which switch it off.
+    /// It is refused, for this reason, unless its value in the OPTIONS file is one of these, which
+    /// switch it off.
     Refused(&'static str, &'static [&'static str]),
 }
 
@@ -114,7 +115,8 @@ pub trait OptionTable: Sized + 'static {
     /// Sets the options that an option string names: `a=1;b={c=2}`.
     ///
     /// # Errors
-    /// A text that is no option string, and as [`OptionTable::set_option`]; `self` is then changed in part.
+    /// A text that is no option string, and as [`OptionTable::set_option`]; `self` is then changed
+    /// in part.
     fn set_options(&mut self, text: &str) -> Result<()> {
         for assignment in parse_option_string(text)? {
             self.set_option(assignment.name, assignment.value)?;
@@ -122,8 +124,8 @@ pub trait OptionTable: Sized + 'static {
         Ok(())
     }
 
-    /// The names and values of all options, in the order in which they are written; those that are not written and
-    /// those without a text are left out.
+    /// The names and values of all options, in the order in which they are written; those that are
+    /// not written and those without a text are left out.
     fn print_options(&self) -> impl Iterator<Item = (&'static str, String)> {
         Self::table()
             .iter()
@@ -160,7 +162,8 @@ pub trait OptionTable: Sized + 'static {
     }
 }
 
-/// Declares a group of options; see the module's text. `elsewhere` are fields without a name of their own.
+/// Declares a group of options; see the module's text. `elsewhere` are fields without a name of
+/// their own.
 macro_rules! option_table {
     (
         $(#[$meta:meta])*
@@ -237,7 +240,8 @@ macro_rules! option_name {
     };
 }
 
-/// Makes a group of options the value of one: `{a=1;b=2;}`. A text without `=` goes to the function given.
+/// Makes a group of options the value of one: `{a=1;b=2;}`. A text without `=` goes to the function
+/// given.
 macro_rules! group_value {
     ($group:ty, $without_names:expr) => {
         impl $crate::options::value::OptionValue for $group {

@@ -1,7 +1,8 @@
 //! How values of options are read from text and written to it.
 //!
-//! Numbers may end in `k`, `m`, `g` or `t`, of either case, for powers of 1024. Unlike in RocksDB nothing may follow
-//! them, and a number for an unsigned option has no sign: what would be read as another number is refused.
+//! Numbers may end in `k`, `m`, `g` or `t`, of either case, for powers of 1024. Unlike in RocksDB
+//! nothing may follow them, and a number for an unsigned option has no sign: what would be read as
+//! another number is refused.
 
 use tailwater_format::options_text::{escape, split_list, strip_outer_braces, unescape};
 
@@ -9,8 +10,8 @@ use super::error::{Error, Result};
 
 /// The value of an option.
 pub trait OptionValue {
-    /// Takes the value that `text` spells; of a group of options, those that it names. `self` may be left changed in
-    /// part by a text that is refused.
+    /// Takes the value that `text` spells; of a group of options, those that it names. `self` may
+    /// be left changed in part by a text that is refused.
     ///
     /// # Errors
     /// A text that spells no value of this type.
@@ -19,7 +20,8 @@ pub trait OptionValue {
     /// Takes a value for one part of a group of options.
     ///
     /// # Errors
-    /// A group without such a part, a value that is no group, or a text that spells no value of the part.
+    /// A group without such a part, a value that is no group, or a text that spells no value of the
+    /// part.
     fn set_part(&mut self, part: &str, text: &str) -> Result<()> {
         let _ = text;
         Err(Error::new(part, super::error::Problem::Unknown { nearest: None }))

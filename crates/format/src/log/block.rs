@@ -9,8 +9,8 @@ pub trait BlockSource {
     /// Why bytes could not be read.
     type Error;
 
-    /// Fills `block` with the next bytes of the log, as many as there are, and answers how many. Fewer than
-    /// `block.len()` say that the log ends with them; the source is not asked again.
+    /// Fills `block` with the next bytes of the log, as many as there are, and answers how many.
+    /// Fewer than `block.len()` say that the log ends with them; the source is not asked again.
     ///
     /// # Errors
     /// The source's own. The reader passes them on, and what it gives afterwards is unspecified.
@@ -83,8 +83,8 @@ impl<S: BlockSource> BlockCursor<S> {
         self.block.get(start..end).unwrap_or_default()
     }
 
-    /// Whether the log ends with this block, inside it. A log that ends exactly where a block does is found out about
-    /// by an empty block after it.
+    /// Whether the log ends with this block, inside it. A log that ends exactly where a block does
+    /// is found out about by an empty block after it.
     pub(super) fn is_last(&self) -> bool {
         self.is_last
     }

@@ -46,7 +46,8 @@ pub struct TimestampSizes<'a> {
 impl<'a> TimestampSizes<'a> {
     const ENTRY_LENGTH: usize = 6;
 
-    /// The sizes that the payload holds; `None` if it is not whole or a size is 0, which is never recorded.
+    /// The sizes that the payload holds; `None` if it is not whole or a size is 0, which is never
+    /// recorded.
     pub(super) fn decode(payload: &'a [u8]) -> Option<Self> {
         let sizes = Self { payload };
         let whole = payload.len().is_multiple_of(Self::ENTRY_LENGTH);
@@ -70,7 +71,8 @@ pub struct Damage {
     pub offset: u64,
     /// How many bytes are dropped for it, those of an unfinished record before it included.
     pub dropped: u64,
-    /// Whether the log has recyclable fragments, so that this may be what an earlier use of the file left behind.
+    /// Whether the log has recyclable fragments, so that this may be what an earlier use of the
+    /// file left behind.
     pub recycled: bool,
     /// What is wrong.
     pub reason: DamageReason,
@@ -79,7 +81,8 @@ pub struct Damage {
 /// What is wrong with damaged bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DamageReason {
-    /// A fragment's checksum is not that of its bytes; the rest of its block is dropped, since its length may be wrong.
+    /// A fragment's checksum is not that of its bytes; the rest of its block is dropped, since its
+    /// length may be wrong.
     Checksum {
         /// What the header says, unmasked.
         expected: u32,
@@ -162,10 +165,11 @@ pub struct Skipped {
 pub enum SkippedReason {
     /// Space that was allocated and never written, up to the end of its block.
     Zeros,
-    /// A record of an unknown type that may be ignored, [`super::PADDING_TYPE`] for one. It ends a record that was in
-    /// fragments, which is dropped with it.
+    /// A record of an unknown type that may be ignored, [`super::PADDING_TYPE`] for one. It ends a
+    /// record that was in fragments, which is dropped with it.
     Ignorable(u8),
-    /// A fragment that does not decompress although its checksum is right; the rest of its block is dropped.
+    /// A fragment that does not decompress although its checksum is right; the rest of its block is
+    /// dropped.
     Decompression,
 }
 

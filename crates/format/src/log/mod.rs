@@ -1,6 +1,7 @@
 //! The record log: the format of write-ahead logs and MANIFESTs.
 //!
-//! A log is cut into blocks of 32 KiB. A record stands in one fragment, or in several where it meets a block's end:
+//! A log is cut into blocks of 32 KiB. A record stands in one fragment, or in several where it
+//! meets a block's end:
 //!
 //! ```text
 //! block    := fragment*, trailer          the trailer is zeros, shorter than a header
@@ -13,16 +14,17 @@
 //!
 //! | type | meaning |
 //! |---|---|
-//! | 0 | with length 0: space that was allocated and never written; the rest of its block is skipped |
+//! | 0 | with length 0: space that was never written; the rest of its block is skipped |
 //! | 1, 2, 3, 4 | a whole record; the first, a middle, the last fragment of one |
-//! | 5, 6, 7, 8 | the same with a log number, so that what an earlier use of the file left behind is told apart |
+//! | 5, 6, 7, 8 | the same with a log number, which tells an earlier use of the file apart |
 //! | 9 | the records after it are compressed; fixed32 compression type |
-//! | 10, 11 | sizes of user-defined timestamps: (fixed32 column family, fixed16 size)*; 11 is recyclable |
-//! | 130, 131 | the log before this one: fixed64 number, size in bytes, last sequence; 131 is recyclable |
+//! | 10, 11 | timestamp sizes: (fixed32 column family, fixed16 size)*; 11 is recyclable |
+//! | 130, 131 | the log before: fixed64 number, size, last sequence; 131 is recyclable |
 //! | others | with bit 7 set: ignored after their checksum was checked; else damage |
 //!
-//! In a compressed log every record is one zstd frame with a checksum, cut into fragments; records of types 9, 10, 11,
-//! 130 and 131 are never compressed. Source: `db/log_format.h`, `db/log_reader.cc`, `db/log_writer.cc`.
+//! In a compressed log every record is one zstd frame with a checksum, cut into fragments; records
+//! of types 9, 10, 11, 130 and 131 are never compressed. Source: `db/log_format.h`,
+//! `db/log_reader.cc`, `db/log_writer.cc`.
 
 mod block;
 mod event;
@@ -55,11 +57,12 @@ pub const RECYCLABLE_HEADER_LENGTH: usize = 11;
 
 /// The type of a record that readers ignore, with which a log is filled up to a boundary.
 ///
-/// Not every ignorable type would do: RocksDB 11.8 gives 132 to 137 a meaning inside its reader, and takes a record of
-/// type 132 for the end of the log.
+/// Not every ignorable type would do: RocksDB 11.8 gives 132 to 137 a meaning inside its reader,
+/// and takes a record of type 132 for the end of the log.
 pub const PADDING_TYPE: u8 = 254;
 
-/// The number of zstd where a log says how it is compressed; the one algorithm that compresses logs.
+/// The number of zstd where a log says how it is compressed; the one algorithm that compresses
+/// logs.
 pub const ZSTD: u32 = 7;
 
 /// Types of fragments; see the table above.
@@ -102,7 +105,8 @@ mod fragment_type {
     }
 }
 
-/// What a log says of the one before it, so that a missing or shortened log is noticed (`track_and_verify_wals`).
+/// What a log says of the one before it, so that a missing or shortened log is noticed
+/// (`track_and_verify_wals`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PredecessorWal {
     /// The number of the log before.
@@ -133,7 +137,8 @@ impl PredecessorWal {
     }
 }
 
-/// Makes a checksum fit to be stored beside the bytes it is of: a CRC of bytes that hold their own CRC is a constant.
+/// Makes a checksum fit to be stored beside the bytes it is of: a CRC of bytes that hold their own
+/// CRC is a constant.
 fn mask_crc(crc: u32) -> u32 {
     crc.rotate_right(15).wrapping_add(0xa282_ead8)
 }

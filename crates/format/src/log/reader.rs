@@ -1,11 +1,12 @@
 //! Reads a log record by record.
 //!
-//! The reader knows nothing of recovery modes: it says what it finds, and [`super::RecoveryMode::verdict`] says what to
-//! make of it. Read on after damage, it does what the mode that skips any corruption needs; the other modes stop there.
+//! The reader knows nothing of recovery modes: it says what it finds, and
+//! [`super::RecoveryMode::verdict`] says what to make of it. Read on after damage, it does what the
+//! mode that skips any corruption needs; the other modes stop there.
 //!
-//! Where a fragment's checksum or length is wrong, the rest of its block is dropped: the next header's place is not
-//! known, and bytes that only look like a record must not be taken for one. Memory is bounded by one block and the
-//! longest record.
+//! Where a fragment's checksum or length is wrong, the rest of its block is dropped: the next
+//! header's place is not known, and bytes that only look like a record must not be taken for one.
+//! Memory is bounded by one block and the longest record.
 
 use std::ops::Range;
 
@@ -76,8 +77,9 @@ enum Found {
 }
 
 impl<S: BlockSource> RecordReader<S> {
-    /// Reads the log that `source` gives from its beginning. `log_number` is the number in the file's name; records
-    /// that carry another are left over from an earlier use of the file. For a MANIFEST it does not matter.
+    /// Reads the log that `source` gives from its beginning. `log_number` is the number in the
+    /// file's name; records that carry another are left over from an earlier use of the file. For a
+    /// MANIFEST it does not matter.
     pub fn new(source: S, log_number: u64) -> Self {
         Self {
             cursor: BlockCursor::new(source),
@@ -93,7 +95,8 @@ impl<S: BlockSource> RecordReader<S> {
         }
     }
 
-    /// Where the next unread byte stands, in bytes from the start of the log: after a record, its end.
+    /// Where the next unread byte stands, in bytes from the start of the log: after a record, its
+    /// end.
     pub fn offset(&self) -> u64 {
         self.cursor.offset()
     }
@@ -308,7 +311,8 @@ impl<S: BlockSource> RecordReader<S> {
     /// Reads the fragment at the cursor, or what stands there instead.
     fn read_physical(&mut self) -> Result<Physical, S::Error> {
         loop {
-            // What is left of a block is its trailer if it is too short for the header that would begin there.
+            // What is left of a block is its trailer if it is too short for the header that would
+            // begin there.
             let kind = self.cursor.rest().get(HEADER_LENGTH - 1).copied();
             let recyclable = kind.is_some_and(fragment_type::is_recyclable);
             if recyclable && self.any_record && !self.recycled {

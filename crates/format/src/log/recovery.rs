@@ -25,15 +25,16 @@ pub enum Verdict {
     Continue,
     /// This log ends here as it may; the next one follows.
     End,
-    /// Replay ends here. Later logs are left out, but for one whose first batch has the very next sequence number:
-    /// then nothing is missing, and replay goes on with it.
+    /// Replay ends here. Later logs are left out, but for one whose first batch has the very next
+    /// sequence number: then nothing is missing, and replay goes on with it.
     StopReplay,
     /// The database cannot be opened in this mode.
     Fail,
 }
 
 impl RecoveryMode {
-    /// What this mode does after `event`, the first of its log that is not answered by [`Verdict::Continue`].
+    /// What this mode does after `event`, the first of its log that is not answered by
+    /// [`Verdict::Continue`].
     pub fn verdict(self, event: &Event<'_>) -> Verdict {
         match event {
             Event::Record(_)
@@ -59,7 +60,8 @@ impl RecoveryMode {
         }
     }
 
-    /// The log ends too early: what a crash leaves behind, but also a hole if a later log has records.
+    /// The log ends too early: what a crash leaves behind, but also a hole if a later log has
+    /// records.
     fn torn(self) -> Verdict {
         match self {
             Self::TolerateCorruptedTailRecords | Self::SkipAnyCorruptedRecords => Verdict::End,

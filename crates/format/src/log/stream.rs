@@ -1,4 +1,5 @@
-//! zstd as compressed logs use it: a frame with a checksum for each record, decompressed fragment by fragment.
+//! zstd as compressed logs use it: a frame with a checksum for each record, decompressed fragment
+//! by fragment.
 
 use zstd::zstd_safe::{CCtx, CParameter, DCtx, InBuffer, OutBuffer, ResetDirective};
 
@@ -46,7 +47,8 @@ impl Decompressor {
         let _ = self.context.reset(ResetDirective::SessionOnly);
     }
 
-    /// Decompresses a fragment into [`Decompressor::output`]; false where zstd refuses it. An empty one is empty.
+    /// Decompresses a fragment into [`Decompressor::output`]; false where zstd refuses it. An empty
+    /// one is empty.
     #[must_use]
     pub(super) fn decompress(&mut self, fragment: &[u8]) -> bool {
         self.output.clear();
@@ -61,7 +63,8 @@ impl Decompressor {
                 self.reset();
                 return false;
             }
-            // zstd holds back what had no room, so a full buffer may be followed by more without further input.
+            // zstd holds back what had no room, so a full buffer may be followed by more without
+            // further input.
             more = input.pos() < fragment.len() || output.pos() - filled == room;
         }
         true

@@ -1,15 +1,17 @@
 //! Turns records into the bytes of a log.
 //!
-//! The writer appends to a buffer of the caller's and remembers only where in its block the log ends, so several
-//! records can go to the disk in one write. Once its buffers are warm it allocates nothing.
+//! The writer appends to a buffer of the caller's and remembers only where in its block the log
+//! ends, so several records can go to the disk in one write. Once its buffers are warm it allocates
+//! nothing.
 //!
 //! # Padding
 //!
-//! A log that is written with direct I/O ends each synced group on a boundary of 4 KiB, so that a block that holds an
-//! acknowledged byte is never written again. The rest of the last block is one record of [`PADDING_TYPE`], which
-//! readers ignore; it stands only between whole records, because it would end one that is in fragments. A gap too short
-//! for it takes a further 4 KiB, except at the end of a block, where zeros are what readers expect or pass over. In a
-//! compressed log readers decompress the padding too, so its payload is empty or one skippable zstd frame.
+//! A log that is written with direct I/O ends each synced group on a boundary of 4 KiB, so that a
+//! block that holds an acknowledged byte is never written again. The rest of the last block is one
+//! record of [`PADDING_TYPE`], which readers ignore; it stands only between whole records, because
+//! it would end one that is in fragments. A gap too short for it takes a further 4 KiB, except at
+//! the end of a block, where zeros are what readers expect or pass over. In a compressed log
+//! readers decompress the padding too, so its payload is empty or one skippable zstd frame.
 
 use super::stream::Compressor;
 use super::{
@@ -22,7 +24,8 @@ use crate::varint::put_fixed32;
 /// The boundary that [`Writer::pad`] fills up to, in bytes: the alignment of direct I/O.
 const PADDING_ALIGNMENT: usize = 4096;
 
-/// The length of a skippable zstd frame's header, in bytes: its magic number and the length of what follows.
+/// The length of a skippable zstd frame's header, in bytes: its magic number and the length of what
+/// follows.
 const SKIPPABLE_HEADER_LENGTH: usize = 8;
 
 /// The magic number of a skippable zstd frame.
@@ -38,8 +41,9 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Begins a log. `log_number` is the number in the file's name. `recyclable` records carry it; they are for files
-    /// that hold an older log, and then every record of the log must be recyclable.
+    /// Begins a log. `log_number` is the number in the file's name. `recyclable` records carry it;
+    /// they are for files that hold an older log, and then every record of the log must be
+    /// recyclable.
     pub fn new(log_number: u64, recyclable: bool) -> Self {
         Self::resume(log_number, recyclable, 0)
     }
@@ -98,8 +102,8 @@ impl Writer {
         self.end_fragment(start, out);
     }
 
-    /// Appends padding, so that the log's length becomes a multiple of 4096; nothing where it is one. See the module's
-    /// text.
+    /// Appends padding, so that the log's length becomes a multiple of 4096; nothing where it is
+    /// one. See the module's text.
     pub fn pad(&mut self, out: &mut Vec<u8>) {
         let mut gap = self.room() % PADDING_ALIGNMENT;
         if gap == 0 {
@@ -149,7 +153,8 @@ impl Writer {
         self.offset += length as u64;
     }
 
-    /// Appends a record in as many fragments as the blocks demand; an empty one is one empty fragment.
+    /// Appends a record in as many fragments as the blocks demand; an empty one is one empty
+    /// fragment.
     fn put_record(&mut self, payload: &[u8], out: &mut Vec<u8>) {
         let recyclable = if self.recyclable { fragment_type::RECYCLABLE_FULL - 1 } else { 0 };
         let mut rest = payload;

@@ -16,9 +16,10 @@
 //!   name=value
 //! ```
 //!
-//! A line is one section or one statement; white space around names and values is no part of them. Only lines that a
-//! newline ends are read. There is one `DBOptions` section. The default column family comes before the others, each
-//! has one `CFOptions` section, and its `TableOptions` come after that.
+//! A line is one section or one statement; white space around names and values is no part of them.
+//! Only lines that a newline ends are read. There is one `DBOptions` section. The default column
+//! family comes before the others, each has one `CFOptions` section, and its `TableOptions` come
+//! after that.
 
 use std::fmt::Write as _;
 
@@ -125,7 +126,8 @@ impl Section {
 /// An OPTIONS file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {
-    /// The version of RocksDB that wrote the file, or whose options it holds; 0.0.0 if it does not say.
+    /// The version of RocksDB that wrote the file, or whose options it holds; 0.0.0 if it does not
+    /// say.
     pub rocksdb_version: Version,
     /// The sections in order, without that of the version.
     pub sections: Vec<Section>,
@@ -140,8 +142,9 @@ impl Document {
     /// Reads a file.
     ///
     /// # Errors
-    /// A line that is no section, statement or comment, a section that is unknown, repeated or out of order, a version
-    /// that is none, or no section for the database or the default column family.
+    /// A line that is no section, statement or comment, a section that is unknown, repeated or out
+    /// of order, a version that is none, or no section for the database or the default column
+    /// family.
     pub fn parse(text: &str) -> Result<Self, TextError> {
         let mut sections: Vec<Section> = Vec::new();
         for (line, number) in text.split_inclusive('\n').zip(1..) {
@@ -194,7 +197,8 @@ impl Document {
         )
     }
 
-    /// The kind of table that the column family of that name has, and its options. Of two the last counts.
+    /// The kind of table that the column family of that name has, and its options. Of two the last
+    /// counts.
     pub fn table(&self, name: &str) -> Option<(&str, &Section)> {
         self.sections.iter().rev().find_map(|section| match &section.kind {
             SectionKind::Table { factory, column_family } if column_family == name => {

@@ -3,11 +3,11 @@
 //! Here is syntax only: names and values are text, and what they mean is the engine's. Two forms:
 //!
 //! - the OPTIONS file, a [`Document`]: sections of `name=value` lines;
-//! - the option string, [`parse_option_string`]: `name=value;name={name=value;...};`, which also stands as a value in
-//!   the file.
+//! - the option string, [`parse_option_string`]: `name=value;name={name=value;...};`, which also
+//!   stands as a value in the file.
 //!
-//! Text is escaped where it could be taken for syntax, see [`escape`]. Source: `options/options_parser.cc`,
-//! `options/options_helper.cc`, `util/string_util.cc`.
+//! Text is escaped where it could be taken for syntax, see [`escape`]. Source:
+//! `options/options_parser.cc`, `options/options_helper.cc`, `util/string_util.cc`.
 
 mod document;
 mod option_string;

@@ -1,8 +1,8 @@
 //! The option string: `a=b;c={x=y;z={...}};`.
 //!
-//! A value is what stands between `=` and the next `;`; one that begins with a brace goes on to the brace that closes
-//! it, keeps both, and only white space may follow it before the `;`. White space around names and values is no part of
-//! them, and braces around the whole string are taken off.
+//! A value is what stands between `=` and the next `;`; one that begins with a brace goes on to the
+//! brace that closes it, keeps both, and only white space may follow it before the `;`. White space
+//! around names and values is no part of them, and braces around the whole string are taken off.
 
 use super::{Place, TextError, is_space, trim};
 
@@ -47,7 +47,8 @@ pub fn parse_option_string(text: &str) -> Result<Vec<Assignment<'_>>, TextError>
     Ok(assignments)
 }
 
-/// Writes assignments as an option string. A value that holds a `;` outside braces is put into braces.
+/// Writes assignments as an option string. A value that holds a `;` outside braces is put into
+/// braces.
 pub fn write_option_string<'a>(
     assignments: impl IntoIterator<Item = (&'a str, &'a str)>,
 ) -> String {
@@ -64,8 +65,8 @@ pub fn write_option_string<'a>(
     text
 }
 
-/// Splits a list such as `1:2:{a:b}` at the separators outside braces, and takes the braces off its items. Braces
-/// around the whole list are taken off first; an empty list has no items.
+/// Splits a list such as `1:2:{a:b}` at the separators outside braces, and takes the braces off its
+/// items. Braces around the whole list are taken off first; an empty list has no items.
 ///
 /// # Errors
 /// Braces that do not match, and text after a closing brace.
@@ -142,7 +143,8 @@ fn closing_brace(text: &str) -> Option<usize> {
     None
 }
 
-/// Takes off every pair of braces at the ends, whether they close each other or not, as RocksDB does.
+/// Takes off every pair of braces at the ends, whether they close each other or not, as RocksDB
+/// does.
 fn strip_all_braces(text: &str) -> &str {
     let mut text = trim(text);
     while text.len() > 2

@@ -1,7 +1,8 @@
 //! The fields about blob files.
 //!
-//! Both end in custom fields, `(custom tag: varint32, field: slice)*, 0`, of which none is known; a tag with bit 6 set
-//! must be. Source: `db/blob/blob_file_addition.cc`, `db/blob/blob_file_garbage.cc`.
+//! Both end in custom fields, `(custom tag: varint32, field: slice)*, 0`, of which none is known; a
+//! tag with bit 6 set must be. Source: `db/blob/blob_file_addition.cc`,
+//! `db/blob/blob_file_garbage.cc`.
 
 use super::text;
 use crate::varint::{Reader, put_length_prefixed, put_varint32, put_varint64};

@@ -97,8 +97,8 @@ pub struct NewFile {
     pub oldest_ancestor_time_s: u64,
     /// When the file was made, in seconds since 1970; 0 if unknown.
     pub creation_time_s: u64,
-    /// The order of the data's flush or ingestion: in level 0 the file with the higher number is newer. 0 in files of
-    /// old versions, and never written.
+    /// The order of the data's flush or ingestion: in level 0 the file with the higher number is
+    /// newer. 0 in files of old versions, and never written.
     pub epoch_number: u64,
     /// The checksum of the whole file, if one was asked for.
     pub checksum: Option<FileChecksum>,

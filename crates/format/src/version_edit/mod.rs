@@ -1,13 +1,14 @@
 //! Version edits: the records of a MANIFEST, each a change to what the database consists of.
 //!
-//! An edit is a sequence of tagged fields in any order; a missing field changes nothing. Edits are written in RocksDB's
-//! order. A tag with [`IGNORABLE_TAG`] set is followed by the length of its field, so that readers who do not know it
-//! pass over it; it is then lost when the edit is written again. Any other unknown tag is refused.
+//! An edit is a sequence of tagged fields in any order; a missing field changes nothing. Edits are
+//! written in RocksDB's order. A tag with [`IGNORABLE_TAG`] set is followed by the length of its
+//! field, so that readers who do not know it pass over it; it is then lost when the edit is written
+//! again. Any other unknown tag is refused.
 //!
 //! | tag | field |
 //! |---|---|
 //! | 1 | comparator: slice |
-//! | 2, 9, 3, 10 | log number, previous log number, next file number, minimum log number to keep: varint64 |
+//! | 2, 9, 3, 10 | log, previous log, next file, minimum log to keep: varint64 number |
 //! | 4 | last sequence: varint64 |
 //! | 5 | compact cursor: varint32 level, slice internal key |
 //! | 6 | deleted file: varint32 level, varint64 number |
@@ -101,10 +102,11 @@ pub struct DeletedFile {
     pub number: u64,
 }
 
-/// A change to what a database consists of. What is `None`, empty or false is not part of the change.
+/// A change to what a database consists of. What is `None`, empty or false is not part of the
+/// change.
 ///
-/// All fields about files and logs are for the column family of the edit; the numbers of files, sequences and column
-/// families are the database's.
+/// All fields about files and logs are for the column family of the edit; the numbers of files,
+/// sequences and column families are the database's.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VersionEdit {
     /// The database's id, as in its IDENTITY file.
@@ -147,7 +149,8 @@ pub struct VersionEdit {
     pub atomic_group_remaining: Option<u32>,
     /// History below this timestamp may be given up. An empty one says nothing.
     pub full_history_timestamp_low: Option<Vec<u8>>,
-    /// Whether tables store user-defined timestamps. It stands in the edit that names the comparator.
+    /// Whether tables store user-defined timestamps. It stands in the edit that names the
+    /// comparator.
     pub persist_user_defined_timestamps: Option<bool>,
     /// How far a subcompaction came.
     pub subcompaction_progress: Option<SubcompactionProgress>,
@@ -156,11 +159,12 @@ pub struct VersionEdit {
 }
 
 impl VersionEdit {
-    /// Reads the edit that a record of a MANIFEST holds. Of a field that stands there twice the last counts.
+    /// Reads the edit that a record of a MANIFEST holds. Of a field that stands there twice the
+    /// last counts.
     ///
     /// # Errors
-    /// Corruption, for bytes that are no edit; unsupported, for a field that is not known and must not be ignored, and
-    /// for names that are not UTF-8.
+    /// Corruption, for bytes that are no edit; unsupported, for a field that is not known and must
+    /// not be ignored, and for names that are not UTF-8.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let mut edit = Self::default();
         let mut reader = Reader::new(bytes);
@@ -286,8 +290,8 @@ impl VersionEdit {
     /// Appends the edit to `out`, as the record of a MANIFEST holds it.
     ///
     /// # Errors
-    /// Corruption, for a new file that RocksDB would refuse to write: its boundaries are no internal keys, or it has no
-    /// epoch number. `out` is then left with a part of the edit.
+    /// Corruption, for a new file that RocksDB would refuse to write: its boundaries are no
+    /// internal keys, or it has no epoch number. `out` is then left with a part of the edit.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
         put_text(out, tag::DATABASE_ID, self.database_id.as_deref());
         put_text(out, tag::COMPARATOR, self.comparator.as_deref());

@@ -1,7 +1,7 @@
 //! The field that says how far a subcompaction came, so that it can go on where it was interrupted.
 //!
-//! It and its parts are `(custom tag: varint32, field: slice)*, 1`. A custom tag with bit 16 set may be ignored; any
-//! other must be known.
+//! It and its parts are `(custom tag: varint32, field: slice)*, 1`. A custom tag with bit 16 set
+//! may be ignored; any other must be known.
 
 use super::{NewFile, field, put_field, put_number_field, tag};
 use crate::varint::{Reader, put_length_prefixed, put_varint32};

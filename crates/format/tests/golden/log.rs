@@ -16,7 +16,8 @@ pub(crate) const PLAIN: &[u8] = include_bytes!("data/plain.log");
 const RECYCLABLE_ZSTD: &[u8] = include_bytes!("data/recyclable-zstd.log");
 /// Three puts in a file that twelve of the same length were in before.
 pub(crate) const STALE: &[u8] = include_bytes!("data/stale.log");
-/// A predecessor record and three puts in a file that twelve were in before, none of them where a put ends.
+/// A predecessor record and three puts in a file that twelve were in before, none of them where a
+/// put ends.
 pub(crate) const STALE_UNALIGNED: &[u8] = include_bytes!("data/stale-unaligned.log");
 /// Three compressed puts in a file that twelve were in before, none of them where a put ends.
 pub(crate) const STALE_ZSTD: &[u8] = include_bytes!("data/stale-zstd.log");
@@ -192,7 +193,8 @@ fn a_record_cut_off_by_a_new_one_is_damage_that_may_be_stale() {
     assert_eq!(log.predecessor, Some(predecessor));
     assert_puts(&read(STALE_ZSTD, 10), &puts);
     for bytes in [STALE_UNALIGNED, STALE_ZSTD] {
-        // Random bytes where a header should be: whatever is wrong with them, the modes for recycled logs open.
+        // Random bytes where a header should be: whatever is wrong with them, the modes for
+        // recycled logs open.
         for mode in [RecoveryMode::PointInTime, RecoveryMode::SkipAnyCorruptedRecords] {
             let (records, verdict) = recover(bytes, 10, mode);
             assert_eq!((records, verdict == Verdict::Fail), (3, false), "{mode:?}");
@@ -276,7 +278,8 @@ fn records_of_other_types_are_ignored_refused_or_surfaced() {
 
 #[test]
 fn padding_fills_every_gap_and_is_never_seen() {
-    // An incompressible record of every length over a page leaves every gap, in a page inside a block and in its last.
+    // An incompressible record of every length over a page leaves every gap, in a page inside a
+    // block and in its last.
     for (compressed, recyclable) in [(false, false), (false, true), (true, false), (true, true)] {
         let noise = value(7, 8192);
         for lead in [0, 24_000] {

@@ -1,4 +1,5 @@
-//! What the tests of the decoders share: named bytes in hexadecimal, seeds, and ways to damage bytes.
+//! What the tests of the decoders share: named bytes in hexadecimal, seeds, and ways to damage
+//! bytes.
 
 use std::fmt::Debug;
 
@@ -20,7 +21,8 @@ pub(crate) fn named_bytes(text: &str) -> Vec<(&str, Vec<u8>)> {
         .collect()
 }
 
-/// Random numbers from the seed in `TAILWATER_SEED`, or from one that is printed so that the test can be repeated.
+/// Random numbers from the seed in `TAILWATER_SEED`, or from one that is printed so that the test
+/// can be repeated.
 pub(crate) fn random() -> fastrand::Rng {
     let given = std::env::var("TAILWATER_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed: u64 = given.unwrap_or_else(|| fastrand::u64(..));
@@ -28,8 +30,9 @@ pub(crate) fn random() -> fastrand::Rng {
     fastrand::Rng::with_seed(seed)
 }
 
-/// Calls `decode` with every truncation of `bytes`, with every bit flipped in turn, with random bytes laid over them,
-/// and with random bytes alone. The decoder may answer what it likes but must return.
+/// Calls `decode` with every truncation of `bytes`, with every bit flipped in turn, with random
+/// bytes laid over them, and with random bytes alone. The decoder may answer what it likes but must
+/// return.
 pub(crate) fn damage<T: Debug>(bytes: &[u8], decode: impl Fn(&[u8]) -> T) {
     for length in 0..bytes.len() {
         decode(&bytes[..length]);

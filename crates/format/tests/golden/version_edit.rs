@@ -9,9 +9,9 @@ use tailwater_format::{Error, Result};
 
 use crate::support;
 
-/// The MANIFEST of each fixture, and of two databases made for what those do not have: `rich` (atomic flushes over
-/// three families, round-robin compaction, file checksums, temperatures, logs tracked, blob files, range tombstones) and
-/// `paths` (files on two paths, a family dropped).
+/// The MANIFEST of each fixture, and of two databases made for what those do not have: `rich`
+/// (atomic flushes over three families, round-robin compaction, file checksums, temperatures, logs
+/// tracked, blob files, range tombstones) and `paths` (files on two paths, a family dropped).
 const MANIFESTS: [(&str, &[u8]); 12] = [
     ("basic", include_bytes!("data/manifests/basic")),
     ("blobs", include_bytes!("data/manifests/blobs")),
@@ -264,7 +264,8 @@ fn a_file_that_rocksdb_would_not_write_is_not_written() {
 fn no_bytes_make_the_decoder_panic() {
     let decode = |bytes: &[u8]| -> Result<()> {
         let edit = VersionEdit::decode(bytes)?;
-        // What was read can be written, unless it is a file without an epoch, and then reads as the same.
+        // What was read can be written, unless it is a file without an epoch, and then reads as the
+        // same.
         let mut out = Vec::new();
         if edit.encode(&mut out).is_ok() {
             let again = VersionEdit::decode(&out).unwrap();

@@ -28,4 +28,5 @@ pub use merge_operator::{CustomMergeOperator, MergeOperator};
 pub use prefix_extractor::{CustomPrefixExtractor, PrefixExtractor};
 pub use read::PinnedValue;
 pub use recovery::OpenOptions;
+pub use table::BlockCache;
 pub use wal::replay::LeftOut;

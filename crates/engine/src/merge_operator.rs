@@ -48,6 +48,17 @@ pub enum MergeOperator {
     Custom(Arc<dyn CustomMergeOperator>),
 }
 
+/// What a column family's operands fold by.
+#[derive(Debug, Clone)]
+pub(crate) enum FamilyMergeOperator {
+    /// Nothing: it should have none.
+    None,
+    /// This.
+    Known(MergeOperator),
+    /// Something of this name, which is neither built in nor was supplied.
+    Unknown(String),
+}
+
 impl MergeOperator {
     /// The built-in operator of that name, by any of the names RocksDB knows it by.
     pub fn built_in(name: &str) -> Option<Self> {

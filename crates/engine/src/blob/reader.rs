@@ -40,11 +40,6 @@ impl BlobReader {
         &self.header
     }
 
-    /// The file.
-    pub(crate) fn file(&self) -> &Arc<dyn ReadFile> {
-        &self.file
-    }
-
     /// Its length in bytes.
     pub(crate) fn length(&self) -> u64 {
         self.length

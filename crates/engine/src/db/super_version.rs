@@ -7,7 +7,7 @@ use tailwater_io::Purpose;
 use crate::Result;
 use crate::blob::BlobCache;
 use crate::memtable::MemTable;
-use crate::merge_operator::MergeOperator;
+use crate::merge_operator::FamilyMergeOperator;
 use crate::table::TableCache;
 use crate::version::Version;
 
@@ -16,7 +16,7 @@ use crate::version::Version;
 pub(crate) struct FamilyReaders {
     pub(crate) tables: Arc<TableCache>,
     pub(crate) blobs: BlobCache,
-    pub(crate) merge_operator: Option<MergeOperator>,
+    pub(crate) merge_operator: FamilyMergeOperator,
     /// How many records an iterator steps over, one by one, before it tries a seek.
     pub(crate) max_sequential_skip: u64,
 }
@@ -58,15 +58,10 @@ impl SuperVersion {
         &self.readers.tables
     }
 
-    /// The open blob files.
-    pub(crate) fn blobs(&self) -> &BlobCache {
-        &self.readers.blobs
-    }
-
-    /// How operands fold, if the column family has an operator for that.
+    /// How operands fold.
     #[inline]
-    pub(crate) fn merge_operator(&self) -> Option<&MergeOperator> {
-        self.readers.merge_operator.as_ref()
+    pub(crate) fn merge_operator(&self) -> &FamilyMergeOperator {
+        &self.readers.merge_operator
     }
 
     /// How many records an iterator steps over, one by one, before it tries a seek.

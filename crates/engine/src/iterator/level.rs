@@ -88,14 +88,14 @@ impl LevelIterator {
 
     /// Goes to the first record.
     pub(crate) fn seek_to_first(&mut self) -> Result<()> {
-        self.to_file(Some(0), TableIterator::seek_to_first)?;
+        self.go_to_file(Some(0), TableIterator::seek_to_first)?;
         self.skip_forward()
     }
 
     /// Goes to the last record.
     pub(crate) fn seek_to_last(&mut self) -> Result<()> {
         let last = self.level.files().len().checked_sub(1);
-        self.to_file(last, TableIterator::seek_to_last)?;
+        self.go_to_file(last, TableIterator::seek_to_last)?;
         self.skip_backward()
     }
 
@@ -105,7 +105,7 @@ impl LevelIterator {
         let file = self.level.files().partition_point(|file| {
             key::compare_internal(comparator, file.largest(), target).is_lt()
         });
-        self.to_file(Some(file), |iterator| iterator.seek(target))?;
+        self.go_to_file(Some(file), |iterator| iterator.seek(target))?;
         if self.asks_prefix_filter && !self.valid() && !self.next_file_has_prefix_of(target) {
             return Ok(());
         }
@@ -118,7 +118,7 @@ impl LevelIterator {
         let behind = self.level.files().partition_point(|file| {
             key::compare_internal(comparator, file.smallest(), target).is_le()
         });
-        self.to_file(behind.checked_sub(1), |iterator| iterator.seek_for_prev(target))?;
+        self.go_to_file(behind.checked_sub(1), |iterator| iterator.seek_for_prev(target))?;
         self.skip_backward()
     }
 
@@ -148,7 +148,7 @@ impl LevelIterator {
     /// From behind the last record of a table to the first of the next.
     fn skip_forward(&mut self) -> Result<()> {
         while self.iterator.as_ref().is_some_and(|iterator| !iterator.valid()) {
-            self.to_file(Some(self.file + 1), TableIterator::seek_to_first)?;
+            self.go_to_file(Some(self.file + 1), TableIterator::seek_to_first)?;
         }
         Ok(())
     }
@@ -156,13 +156,13 @@ impl LevelIterator {
     /// From before the first record of a table to the last of the one before.
     fn skip_backward(&mut self) -> Result<()> {
         while self.iterator.as_ref().is_some_and(|iterator| !iterator.valid()) {
-            self.to_file(self.file.checked_sub(1), TableIterator::seek_to_last)?;
+            self.go_to_file(self.file.checked_sub(1), TableIterator::seek_to_last)?;
         }
         Ok(())
     }
 
     /// Goes to a table by its place in the level, and there where `place` goes; nowhere, if there is no such table.
-    fn to_file(
+    fn go_to_file(
         &mut self,
         place_in_level: Option<usize>,
         place: impl FnOnce(&mut TableIterator) -> Result<()>,

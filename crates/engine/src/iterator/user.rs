@@ -208,6 +208,10 @@ impl DbIterator {
     }
 
     /// Goes to the next key. On nothing, it stays there.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "the field's name for it; what it would yield is borrowed"
+    )]
     #[inline]
     pub fn next(&mut self) -> Result<()> {
         if !self.valid() {

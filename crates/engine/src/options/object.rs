@@ -30,6 +30,18 @@ impl ObjectName {
     }
 }
 
+impl ObjectName {
+    /// What the text sets the object's own option of that name to.
+    pub(crate) fn property(&self, name: &str) -> Option<String> {
+        if !self.text.contains('=') {
+            return None;
+        }
+        let assignments = parse_option_string(&self.text).ok()?;
+        let found = assignments.iter().find(|assignment| assignment.name == name)?;
+        Some(unescape(found.value))
+    }
+}
+
 /// The id in an object's text.
 fn object_id(text: &str) -> &str {
     if !text.contains('=') {

@@ -3,7 +3,7 @@
 use tailwater_format::key::{self, Sequence, ValueType};
 use tailwater_format::wide_column;
 
-use crate::merge_operator::MergeOperator;
+use crate::merge_operator::FamilyMergeOperator;
 use crate::read::sink::{Owner, Sink};
 use crate::{Error, ErrorKind, Result};
 
@@ -125,7 +125,7 @@ impl<'a, S: Sink> Lookup<'a, S> {
     /// Ends the lookup: reads a blob, folds operands. Answers whether the key has a value, which the sink then holds.
     pub(crate) fn finish(
         self,
-        merge_operator: Option<&MergeOperator>,
+        merge_operator: &FamilyMergeOperator,
         read_blob: impl FnOnce(&[u8]) -> Result<Vec<u8>>,
     ) -> Result<bool> {
         let base = match self.answer {
@@ -173,24 +173,30 @@ pub(crate) fn plain_value(value_type: ValueType, value: &[u8]) -> Result<&[u8]> 
 }
 
 /// Folds operands, oldest first, over a base value.
+///
+/// # Errors
+/// Invalid argument, without a merge operator; user code, where it fails.
 pub(crate) fn fold(
-    merge_operator: Option<&MergeOperator>,
+    merge_operator: &FamilyMergeOperator,
     user_key: &[u8],
     base: Option<&[u8]>,
     operands: &[&[u8]],
 ) -> Result<Vec<u8>> {
-    let Some(merge_operator) = merge_operator else {
-        return Err(Error::invalid_argument(format!(
-            "key '{}' has merge operands, but the column family was opened without a merge operator",
-            user_key.escape_ascii()
-        )));
-    };
-    merge_operator.full_merge(user_key, base, operands).ok_or_else(|| {
-        let message = format!(
-            "merge operator '{}' failed on key '{}'",
-            merge_operator.name(),
-            user_key.escape_ascii()
-        );
-        Error::new(ErrorKind::UserCode, message)
-    })
+    let key = user_key.escape_ascii();
+    match merge_operator {
+        FamilyMergeOperator::Known(operator) => {
+            operator.full_merge(user_key, base, operands).ok_or_else(|| {
+                let message = format!("merge operator '{}' failed on key '{key}'", operator.name());
+                Error::new(ErrorKind::UserCode, message)
+            })
+        }
+        FamilyMergeOperator::Unknown(name) => Err(Error::invalid_argument(format!(
+            "key '{key}' has merge operands, and merge operator '{name}' is not built in and was \
+             not supplied"
+        ))),
+        FamilyMergeOperator::None => Err(Error::invalid_argument(format!(
+            "key '{key}' has merge operands, but its column family was opened without a merge \
+             operator"
+        ))),
+    }
 }

@@ -1,20 +1,18 @@
 //! The second step: the logs, in memory.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-use tailwater_format::Comparator;
 
 use super::{LogsReplayed, ManifestRead, OpenOptions};
 use crate::blob::BlobCache;
 use crate::db::{ColumnFamily, FamilyReaders, SuperVersion};
 use crate::memtable::MemTable;
-use crate::table::{TableCache, TableContext};
+use crate::table::{BlockCache, TableCache, TableContext};
 use crate::version::Version;
 use crate::version::manifest::FamilyState;
 use crate::wal::replay::{self, ReplayFamily};
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// A column family on its way to being read.
 struct Family {
@@ -31,11 +29,12 @@ impl ManifestRead {
         let Self { unrecovered, manifest } = self;
         let (directory, storage) = (unrecovered.directory, unrecovered.storage);
         let options = unrecovered.options;
+        let shared_cache = options.shared_block_cache();
         let mut families = Vec::new();
         let mut targets = BTreeMap::new();
         for (id, state) in manifest.column_families {
             let log_number = state.log_number;
-            let family = family(&directory, &options, state)
+            let family = family(&directory, &options, &shared_cache, state)
                 .map_err(|error| error.in_file(&manifest.path))?;
             targets.insert(
                 id,
@@ -48,9 +47,9 @@ impl ManifestRead {
             );
             families.push(family);
         }
-        let mode = options.recovery_mode;
-        let replayed =
-            replay::replay(&*storage, &directory, mode, manifest.last_sequence, &targets)?;
+        let mode = options.database().wal_recovery_mode;
+        let logs = options.wal_directory(&directory);
+        let replayed = replay::replay(&*storage, &logs, mode, manifest.last_sequence, &targets)?;
         let families = families.into_iter().map(|family| {
             let source = SuperVersion::new(vec![family.memtable], family.version, family.readers);
             ColumnFamily::new(family.id, family.name, source)
@@ -65,32 +64,35 @@ impl ManifestRead {
     }
 }
 
-fn family(directory: &Path, options: &OpenOptions, state: FamilyState) -> Result<Family> {
+fn family(
+    directory: &Path,
+    options: &OpenOptions,
+    shared_cache: &Arc<BlockCache>,
+    state: FamilyState,
+) -> Result<Family> {
     let FamilyState { id, name, comparator, files, .. } = state;
-    let comparator = Comparator::built_in(&comparator).ok_or_else(|| {
-        Error::invalid_argument(format!(
-            "column family '{name}' was written with comparator '{comparator}', which is not known"
-        ))
-    })?;
-    let settings = options.families.get(&name).cloned().unwrap_or_default();
+    let comparator = options.comparator(&name, &comparator)?;
+    let set = options.column_family(&name);
     let version = files
-        .finish(&comparator, 7)
-        .map_err(|what| Error::new(crate::ErrorKind::Corruption, format!("the MANIFEST {what}")))?;
+        .finish(&comparator, set.num_levels as usize)
+        .map_err(|what| Error::new(ErrorKind::Corruption, format!("the MANIFEST {what}")))?;
     let context = Arc::new(TableContext {
         comparator: comparator.clone(),
-        prefix_extractor: settings.prefix_extractor,
-        block_cache: options.block_cache.clone(),
-        cache_index_and_filter_blocks: false,
+        prefix_extractor: options.prefix_extractor(&name),
+        block_cache: options.block_cache(&name, shared_cache),
+        cache_index_and_filter_blocks: set.table_factory.cache_index_and_filter_blocks,
+        uses_filters: options.uses_filters(&name),
     });
-    let storage = Arc::clone(&options.storage);
-    let directories = vec![directory.to_owned()];
-    let tables =
-        TableCache::new(Arc::clone(&storage), directories, context, options.max_open_files);
+    let storage = Arc::clone(options.storage());
+    let directories = options.table_directories(directory, &name);
+    // A negative number means any.
+    let max_open_files = usize::try_from(options.database().max_open_files).ok();
+    let blobs = BlobCache::new(Arc::clone(&storage), blob_directory(&directories, directory));
     let readers = FamilyReaders {
-        tables: Arc::new(tables),
-        blobs: BlobCache::new(storage, directory.to_owned()),
-        merge_operator: settings.merge_operator,
-        max_sequential_skip: 8,
+        tables: Arc::new(TableCache::new(storage, directories, context, max_open_files)),
+        blobs,
+        merge_operator: options.merge_operator(&name),
+        max_sequential_skip: set.max_sequential_skip_in_iterations,
     };
     Ok(Family {
         id,
@@ -99,4 +101,9 @@ fn family(directory: &Path, options: &OpenOptions, state: FamilyState) -> Result
         readers: Arc::new(readers),
         memtable: Arc::new(MemTable::new(comparator)),
     })
+}
+
+/// Blob files are in the first directory for tables.
+fn blob_directory(directories: &[PathBuf], database: &Path) -> PathBuf {
+    directories.first().map_or_else(|| database.to_owned(), PathBuf::clone)
 }

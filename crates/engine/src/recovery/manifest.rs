@@ -10,8 +10,9 @@ use crate::{Error, ErrorKind, Result};
 impl Unrecovered {
     /// A directory that is to be opened with these options.
     pub(crate) fn new(directory: &Path, options: &OpenOptions) -> Result<Self> {
-        let storage = Arc::clone(&options.storage);
-        Ok(Self { directory: directory.to_owned(), storage, options: options.clone() })
+        let storage = Arc::clone(options.storage());
+        let options = options.sanitized(directory);
+        Ok(Self { directory: directory.to_owned(), storage, options })
     }
 
     /// Reads the MANIFEST that CURRENT names.

@@ -1,114 +1,293 @@
 //! What a database is opened with.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tailwater_format::Comparator;
 use tailwater_format::file_name::FileKind;
-use tailwater_format::log::RecoveryMode;
 use tailwater_format::options_text::Document;
 use tailwater_io::posix::PosixStorage;
 use tailwater_io::{IoMode, Purpose, Storage};
 
-use crate::cache::Cache;
-use crate::merge_operator::MergeOperator;
+use crate::merge_operator::{FamilyMergeOperator, MergeOperator};
+use crate::options::{
+    self, CacheCapacity, ColumnFamilyOptions, DbOptions, FilterPolicy, Options, UnknownOptions,
+    sanitize_column_family, sanitize_database,
+};
 use crate::prefix_extractor::PrefixExtractor;
-use crate::table::Block;
+use crate::table::BlockCache;
 use crate::{Error, Result};
 
-/// What a database is opened with.
+/// How large the block cache is where no option says, in bytes: RocksDB's default.
+const DEFAULT_BLOCK_CACHE: usize = 32 << 20;
+/// The comparator of a column family that says nothing of it.
+const DEFAULT_COMPARATOR: &str = "leveldb.BytewiseComparator";
+
+/// What a database is opened with: its options, and the objects of the user's that options can only name.
+///
+/// Column families that are not named here are opened with RocksDB's defaults.
 #[derive(Debug, Clone)]
 pub struct OpenOptions {
-    pub(crate) storage: Arc<dyn Storage>,
-    pub(crate) recovery_mode: RecoveryMode,
-    pub(crate) families: BTreeMap<String, FamilyOptions>,
-    pub(crate) max_open_files: Option<usize>,
-    pub(crate) block_cache: Option<Arc<Cache<Block>>>,
-}
-
-/// temp
-#[derive(Debug, Clone, Default)]
-pub struct FamilyOptions {
-    pub(crate) merge_operator: Option<MergeOperator>,
-    pub(crate) prefix_extractor: Option<PrefixExtractor>,
+    storage: Arc<dyn Storage>,
+    database: DbOptions,
+    families: Vec<(String, ColumnFamilyOptions)>,
+    /// For families that are not named.
+    other_families: ColumnFamilyOptions,
+    comparators: Vec<Comparator>,
+    merge_operators: Vec<MergeOperator>,
+    prefix_extractors: Vec<PrefixExtractor>,
+    block_cache: Option<Arc<BlockCache>>,
 }
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self {
-            storage: Arc::new(PosixStorage::new()),
-            recovery_mode: RecoveryMode::PointInTime,
-            families: BTreeMap::new(),
-            max_open_files: None,
-            block_cache: Some(Arc::new(Cache::new(32 << 20))),
-        }
+        Self::new(Arc::new(PosixStorage::new()))
     }
 }
 
 impl OpenOptions {
+    /// RocksDB's defaults, for a database whose files are in `storage`.
+    pub fn new(storage: Arc<dyn Storage>) -> Self {
+        Self {
+            storage,
+            database: DbOptions::default(),
+            families: Vec::new(),
+            other_families: ColumnFamilyOptions::default(),
+            comparators: Vec::new(),
+            merge_operators: Vec::new(),
+            prefix_extractors: Vec::new(),
+            block_cache: None,
+        }
+    }
+
+    /// The options that the newest OPTIONS file of a database says; the defaults where there is none.
+    ///
+    /// # Errors
+    /// As [`OpenOptions::load_from`].
+    pub fn load(directory: &Path) -> Result<Self> {
+        Self::load_from(Arc::new(PosixStorage::new()), directory)
+    }
+
+    /// As [`OpenOptions::load`], for a database whose files are in `storage`. Names that are not known are passed over
+    /// in a file that a newer version of RocksDB wrote.
+    ///
+    /// # Errors
+    /// Corruption, with file and line, for a file that is none or has names or values that there are not.
+    pub fn load_from(storage: Arc<dyn Storage>, directory: &Path) -> Result<Self> {
+        let mut loaded = Self::new(storage);
+        let entries = loaded.storage.list(directory)?;
+        let numbers = entries.iter().filter_map(|entry| match FileKind::parse(&entry.name) {
+            Some(FileKind::Options(number)) => Some(number),
+            _ => None,
+        });
+        if let Some(newest) = numbers.max() {
+            let path = directory.join(FileKind::Options(newest).to_string());
+            let options = read_options_file(&*loaded.storage, &path)?;
+            loaded.database = options.database;
+            loaded.families = options.column_families;
+        }
+        Ok(loaded)
+    }
+
+    /// Sets the options that an option string names, `name=value;name=value`, those of column families for all of them.
+    ///
+    /// # Errors
+    /// Invalid argument, which names the option, for a string that is none, an unknown name or an impossible value.
+    /// Nothing is changed then.
+    pub fn set_options(&mut self, text: &str) -> Result<()> {
+        let mut changed = self.clone();
+        let refused = |error: options::Error| Error::invalid_argument(error.to_string());
+        let mut database = self.database.clone();
+        for (_, family) in &mut changed.families {
+            options::set_options(&mut database, family, text).map_err(refused)?;
+        }
+        options::set_options(&mut changed.database, &mut changed.other_families, text)
+            .map_err(refused)?;
+        *self = changed;
+        Ok(())
+    }
+
+    /// Sets the options of one column family.
+    pub fn set_column_family(&mut self, name: &str, options: ColumnFamilyOptions) {
+        match self.families.iter_mut().find(|(family, _)| family == name) {
+            Some((_, set)) => *set = options,
+            None => self.families.push((name.to_owned(), options)),
+        }
+    }
+
+    /// Makes a comparator of the user's known by its name.
+    pub fn add_comparator(&mut self, comparator: Comparator) {
+        self.comparators.push(comparator);
+    }
+
+    /// Makes a merge operator of the user's known by its name.
+    pub fn add_merge_operator(&mut self, merge_operator: MergeOperator) {
+        self.merge_operators.push(merge_operator);
+    }
+
+    /// Makes a prefix extractor of the user's known by its name.
+    pub fn add_prefix_extractor(&mut self, prefix_extractor: PrefixExtractor) {
+        self.prefix_extractors.push(prefix_extractor);
+    }
+
+    /// Keeps blocks in this cache, which databases and column families may share, instead of one that is made by the
+    /// option `block_cache`.
+    pub fn set_block_cache(&mut self, cache: Arc<BlockCache>) {
+        self.block_cache = Some(cache);
+    }
+
     /// Where the files are.
     pub fn storage(&self) -> &Arc<dyn Storage> {
         &self.storage
     }
 
-    /// The comparator of a column family, which the MANIFEST says was written with `recorded`.
+    /// The database's options.
+    pub fn database(&self) -> &DbOptions {
+        &self.database
+    }
+
+    /// The options of the column family of that name.
+    pub fn column_family(&self, name: &str) -> &ColumnFamilyOptions {
+        let named = self.families.iter().find(|(family, _)| family == name);
+        named.map_or(&self.other_families, |(_, options)| options)
+    }
+
+    /// The names of the column families that have options of their own.
+    pub fn column_families(&self) -> impl Iterator<Item = &str> {
+        self.families.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// The same with every value within its range.
+    pub(crate) fn sanitized(&self, directory: &Path) -> Self {
+        let mut sanitized = self.clone();
+        sanitize_database(&mut sanitized.database, directory);
+        let families = sanitized.families.iter_mut().map(|(_, options)| options);
+        for options in families.chain([&mut sanitized.other_families]) {
+            sanitize_column_family(options, &sanitized.database, true);
+        }
+        sanitized
+    }
+
+    /// The order of a column family, which the MANIFEST says was written in that of name `recorded`.
+    ///
+    /// # Errors
+    /// Invalid argument, where the options name another, or `recorded` is not known; not supported, for orders of keys
+    /// with timestamps.
     pub(crate) fn comparator(&self, family: &str, recorded: &str) -> Result<Comparator> {
-        Comparator::built_in(recorded).ok_or_else(|| {
+        if recorded.ends_with(".u64ts") {
+            let feature = format!("user-defined timestamps (comparator '{recorded}')");
+            return Err(Error::not_supported(feature));
+        }
+        let named = self.column_family(family).comparator.id().unwrap_or(DEFAULT_COMPARATOR);
+        let is_named =
+            self.families.iter().any(|(name, _)| name == family) || named != DEFAULT_COMPARATOR;
+        if is_named && !same_comparator(named, recorded) {
+            return Err(Error::invalid_argument(format!(
+                "column family '{family}' was written with comparator '{recorded}', but the \
+                 options say '{named}'"
+            )));
+        }
+        let own = self.comparators.iter().find(|comparator| comparator.name() == recorded);
+        own.cloned().or_else(|| Comparator::built_in(recorded)).ok_or_else(|| {
             Error::invalid_argument(format!(
                 "column family '{family}' was written with comparator '{recorded}', which is not \
-                 known"
+                 built in and was not supplied"
             ))
         })
     }
 
-    pub(crate) fn prefix_extractor(&self, family: &str) -> Option<PrefixExtractor> {
-        self.families.get(family).and_then(|family| family.prefix_extractor.clone())
-    }
-
-    pub(crate) fn table_directories(&self, directory: &Path, _family: &str) -> Vec<PathBuf> {
-        vec![directory.to_owned()]
-    }
-
-    pub(crate) fn wal_directory(&self, directory: &Path) -> PathBuf {
-        directory.to_owned()
-    }
-
-    /// temp
-    pub fn load(directory: &Path) -> Result<Self> {
-        let mut options = Self::default();
-        let storage = Arc::clone(&options.storage);
-        let newest = storage
-            .list(directory)?
-            .iter()
-            .filter_map(|entry| match FileKind::parse(&entry.name) {
-                Some(FileKind::Options(number)) => Some(number),
-                _ => None,
-            })
-            .max();
-        let Some(newest) = newest else { return Ok(options) };
-        let path = directory.join(FileKind::Options(newest).to_string());
-        let file = storage.open(&path, IoMode::Buffered, Purpose::Metadata)?;
-        let mut bytes = vec![0; file.length()? as usize];
-        file.read_full_at(&mut bytes, 0, Purpose::Metadata)?;
-        let text = String::from_utf8_lossy(&bytes);
-        let document = Document::parse(&text)
-            .map_err(|error| Error::corruption(&path, error.reason.to_string()))?;
-        for name in document.column_families() {
-            let Some(section) = document.column_family(name) else { continue };
-            let mut family = FamilyOptions::default();
-            if let Some(operator) = section.get("merge_operator") {
-                let id = operator.trim_start_matches("{id=");
-                let id = id.split(';').next().unwrap_or_default();
-                family.merge_operator = MergeOperator::built_in(id);
+    /// How the operands of a column family fold.
+    pub(crate) fn merge_operator(&self, family: &str) -> FamilyMergeOperator {
+        let option = &self.column_family(family).merge_operator;
+        let Some(name) = option.id() else { return FamilyMergeOperator::None };
+        let own = self.merge_operators.iter().find(|operator| operator.name() == name);
+        match own.cloned().or_else(|| MergeOperator::built_in(name)) {
+            Some(MergeOperator::StringAppend { test_variant, delimiter }) => {
+                let set = option.property("delimiter").map(String::into_bytes);
+                let delimiter = set.unwrap_or(delimiter);
+                FamilyMergeOperator::Known(MergeOperator::StringAppend { test_variant, delimiter })
             }
-            if let Some(extractor) = section.get("prefix_extractor") {
-                let id = extractor.trim_start_matches("{id=");
-                let id = id.split(';').next().unwrap_or_default();
-                family.prefix_extractor = PrefixExtractor::from_name(id).ok();
-            }
-            options.families.insert(name.to_owned(), family);
+            Some(operator) => FamilyMergeOperator::Known(operator),
+            None => FamilyMergeOperator::Unknown(name.to_owned()),
         }
-        Ok(options)
     }
+
+    /// What extracts the prefixes of a column family; none where it is one that nobody knows, so that no filter is
+    /// asked about prefixes.
+    pub(crate) fn prefix_extractor(&self, family: &str) -> Option<PrefixExtractor> {
+        match &self.column_family(family).prefix_extractor {
+            options::PrefixExtractor::None => None,
+            options::PrefixExtractor::Fixed(length) => Some(PrefixExtractor::Fixed(*length)),
+            options::PrefixExtractor::Capped(length) => Some(PrefixExtractor::Capped(*length)),
+            options::PrefixExtractor::Noop => Some(PrefixExtractor::Noop),
+            options::PrefixExtractor::Custom(name) => {
+                self.prefix_extractors.iter().find(|own| own.name() == *name).cloned()
+            }
+        }
+    }
+
+    /// The directories that tables of a column family may be in, by path id.
+    pub(crate) fn table_directories(&self, directory: &Path, family: &str) -> Vec<PathBuf> {
+        let own = &self.column_family(family).cf_paths;
+        let paths = if own.is_empty() { &self.database.db_paths } else { own };
+        if paths.is_empty() {
+            return vec![directory.to_owned()];
+        }
+        paths.iter().map(|path| directory.join(&path.path)).collect()
+    }
+
+    /// The directory of the write-ahead logs.
+    pub(crate) fn wal_directory(&self, directory: &Path) -> PathBuf {
+        match self.database.wal_dir.as_str() {
+            "" => directory.to_owned(),
+            own => directory.join(own),
+        }
+    }
+
+    /// The cache for all column families that do not ask for one of their own size.
+    pub(crate) fn shared_block_cache(&self) -> Arc<BlockCache> {
+        let shared = self.block_cache.clone();
+        shared.unwrap_or_else(|| Arc::new(BlockCache::new(DEFAULT_BLOCK_CACHE)))
+    }
+
+    /// The cache for a column family's blocks; none if its options want none.
+    pub(crate) fn block_cache(
+        &self,
+        family: &str,
+        shared: &Arc<BlockCache>,
+    ) -> Option<Arc<BlockCache>> {
+        let table = &self.column_family(family).table_factory;
+        match table.block_cache {
+            _ if table.no_block_cache => None,
+            CacheCapacity::Bytes(bytes) if self.block_cache.is_none() => {
+                Some(Arc::new(BlockCache::new(bytes as usize)))
+            }
+            _ => Some(Arc::clone(shared)),
+        }
+    }
+
+    /// Whether a column family asks the filters that its tables have.
+    pub(crate) fn uses_filters(&self, family: &str) -> bool {
+        self.column_family(family).table_factory.filter_policy != FilterPolicy::None
+    }
+}
+
+/// Whether two names stand for one order: the bytewise one has two.
+fn same_comparator(a: &str, b: &str) -> bool {
+    let bytewise = |name| matches!(name, DEFAULT_COMPARATOR | "rocksdb.BytewiseComparator");
+    a == b || (bytewise(a) && bytewise(b))
+}
+
+fn read_options_file(storage: &dyn Storage, path: &Path) -> Result<Options> {
+    let file = storage.open(path, IoMode::Buffered, Purpose::Metadata)?;
+    let mut bytes = vec![0; file.length()? as usize];
+    let count = file.read_full_at(&mut bytes, 0, Purpose::Metadata)?;
+    bytes.truncate(count);
+    let text = str::from_utf8(&bytes).map_err(|error| {
+        Error::corruption_at(path, error.valid_up_to() as u64, "an OPTIONS file that is not UTF-8")
+    })?;
+    let document =
+        Document::parse(text).map_err(|error| Error::corruption(path, error.to_string()))?;
+    Options::from_document(&document, UnknownOptions::IgnoreFromNewer)
+        .map_err(|error| Error::corruption(path, error.to_string()))
 }

@@ -4,11 +4,13 @@
 //! it, [`TableReader`] and [`TableIterator`] search it.
 
 mod block;
+mod block_cache;
 mod iterator;
 mod reader;
 mod table_cache;
 
 pub(crate) use block::{Block, BlockKind, BlockRef};
+pub use block_cache::BlockCache;
 pub(crate) use iterator::TableIterator;
 pub(crate) use reader::{
     BlockAccess, GetCursors, Loading, ReadProfile, Resident, TableContext, TableIdentity,

@@ -17,8 +17,9 @@ use tailwater_io::{IoMode, Purpose, ReadFile};
 use super::table_contents::{Bounds, Contents, PROFILE};
 use super::{Family, Severity, Verification};
 use crate::blob::BlobCache;
-use crate::cache::Cache;
-use crate::table::{Block, BlockKind, TableCache, TableContext, TableIdentity, TableReader};
+use crate::table::{
+    Block, BlockCache, BlockKind, TableCache, TableContext, TableIdentity, TableReader,
+};
 use crate::version::FileMetadata;
 use crate::{Error, Result};
 
@@ -39,13 +40,14 @@ impl Verification<'_> {
         let context = Arc::new(TableContext {
             comparator: family.comparator.clone(),
             prefix_extractor: self.options.prefix_extractor(&family.name),
-            block_cache: Some(Arc::new(Cache::new(PARTITION_CACHE))),
+            block_cache: Some(Arc::new(BlockCache::new(PARTITION_CACHE))),
             cache_index_and_filter_blocks: false,
+            uses_filters: true,
         });
         let directories = self.options.table_directories(self.directory, &family.name);
         let storage = Arc::clone(&self.storage);
         let tables = TableCache::new(storage, directories, context, None);
-        let blobs = BlobCache::new(Arc::clone(&self.storage), self.directory.to_owned());
+        let blobs = BlobCache::new(Arc::clone(&self.storage), self.blob_directory(family));
         let mut references: BTreeMap<u64, u64> = BTreeMap::new();
         for (_, file) in family.version.files() {
             let path = tables.path(file);
@@ -68,8 +70,9 @@ impl Verification<'_> {
         let context = Arc::new(TableContext {
             comparator: Comparator::default(),
             prefix_extractor: None,
-            block_cache: Some(Arc::new(Cache::new(PARTITION_CACHE))),
+            block_cache: Some(Arc::new(BlockCache::new(PARTITION_CACHE))),
             cache_index_and_filter_blocks: false,
+            uses_filters: true,
         });
         let identity = TableIdentity::unknown();
         let blobs = BlobCache::new(Arc::clone(&self.storage), self.directory.to_owned());

@@ -24,16 +24,6 @@ pub(crate) struct VersionBuilder {
 }
 
 impl VersionBuilder {
-    /// Begins with what `version` consists of.
-    pub(crate) fn from_version(version: &Version) -> Self {
-        let mut levels: Vec<BTreeMap<u64, Arc<FileMetadata>>> = Vec::new();
-        for level in &version.levels {
-            let files = level.files().iter();
-            levels.push(files.map(|file| (file.number(), Arc::clone(file))).collect());
-        }
-        Self { levels, blob_files: version.blob_files.clone() }
-    }
-
     /// Applies the parts of an edit that concern files.
     pub(crate) fn apply(&mut self, edit: &VersionEdit) -> Result<(), String> {
         for deleted in &edit.deleted_files {

@@ -41,9 +41,4 @@ impl Level {
         let file = self.files.get(at)?;
         comparator.compare(file.smallest_user_key(), user_key).is_le().then_some(file)
     }
-
-    /// How many bytes the tables take.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.files.iter().map(|file| file.size()).sum()
-    }
 }

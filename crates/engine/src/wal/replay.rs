@@ -156,7 +156,7 @@ impl Replay<'_> {
             },
             Verdict::End => {
                 if let Some(trouble) = trouble {
-                    self.leave_out(log, trouble.to_end_of(log));
+                    self.leave_out(log, trouble.up_to_end_of(log));
                 }
                 Ok(Flow::EndOfLog)
             }
@@ -176,13 +176,14 @@ impl Replay<'_> {
             Err(Refusal::NotNext) => {
                 let reason = "batches before this one are missing".to_owned();
                 let trouble = Trouble { offset, bytes: 0, reason, torn: false };
-                self.leave_out(log, trouble.to_end_of(log));
+                self.leave_out(log, trouble.up_to_end_of(log));
                 Ok(Flow::EndOfLog)
             }
             Err(Refusal::NotSupported(feature)) => {
                 Err(Error::not_supported(feature).in_file(&log.path))
             }
-            Err(Refusal::Malformed(reason)) => {
+            Err(Refusal::Malformed(reason)) => Err(Error::corruption_at(&log.path, offset, reason)),
+            Err(Refusal::Rejected(reason)) => {
                 let trouble = Trouble { offset, bytes: record.end - offset, reason, torn: false };
                 match self.mode {
                     RecoveryMode::SkipAnyCorruptedRecords => {
@@ -201,10 +202,11 @@ impl Replay<'_> {
 
     /// Applies a record's batch, all of it or nothing.
     fn batch(&mut self, log: &Log, record: &LogRecord<'_>) -> std::result::Result<(), Refusal> {
-        let batch = BatchReader::new(record.payload)?;
+        let too_short = |_| Refusal::Rejected("a record too short for a batch".to_owned());
+        let batch = BatchReader::new(record.payload).map_err(too_short)?;
         let (first, count) = (batch.sequence(), u64::from(batch.record_count()));
         if first > MAX_SEQUENCE - count {
-            return Err(Refusal::Malformed(format!("sequence number {first} is too high")));
+            return Err(Refusal::Rejected(format!("sequence number {first} is too high")));
         }
         if self.stopped_at.is_some() {
             if self.next_sequence != Some(first) {
@@ -228,7 +230,7 @@ impl Replay<'_> {
                 family
                     .memtable
                     .add(sequence, value_type, record.key, record.value)
-                    .map_err(|error| Refusal::Malformed(error.to_string()))?;
+                    .map_err(|error| Refusal::Rejected(error.to_string()))?;
             }
             sequence += 1;
         }
@@ -241,7 +243,7 @@ impl Replay<'_> {
     /// Ends replay in this log, unless a later one shows that nothing is missing.
     fn stop(&mut self, log: &Log, trouble: Option<Trouble>) -> Flow {
         if let Some(trouble) = trouble {
-            self.leave_out(log, trouble.to_end_of(log));
+            self.leave_out(log, trouble.up_to_end_of(log));
         }
         self.stopped_at = Some(log.number);
         Flow::EndOfLog
@@ -282,8 +284,11 @@ impl Replay<'_> {
 enum Refusal {
     /// Batches are missing before it.
     NotNext,
-    /// It does not decode or contradicts what came before.
+    /// The log's bytes are as they were written, but the batch in them does not decode, or goes back in time: no
+    /// recovery mode accepts that.
     Malformed(String),
+    /// It cannot be taken, for a reason that the recovery mode is asked about.
+    Rejected(String),
     /// It needs what is not built.
     NotSupported(&'static str),
 }
@@ -342,7 +347,7 @@ impl Trouble {
     }
 
     /// The same, with everything up to the end of the log left out too.
-    fn to_end_of(self, log: &Log) -> Self {
+    fn up_to_end_of(self, log: &Log) -> Self {
         Self { bytes: log.length.saturating_sub(self.offset), ..self }
     }
 }

@@ -264,7 +264,7 @@ impl Cursor {
             self.position.at_end(layout);
             return Ok(());
         }
-        self.to_restart(block, layout, 0)?;
+        self.go_to_restart(block, layout, 0)?;
         self.next(block, layout)
     }
 
@@ -274,7 +274,7 @@ impl Cursor {
             self.position.at_end(layout);
             return Ok(());
         }
-        self.to_restart(block, layout, layout.restart_count - 1)?;
+        self.go_to_restart(block, layout, layout.restart_count - 1)?;
         self.next(block, layout)?;
         while self.position.valid && self.position.next < layout.entries_end {
             self.next(block, layout)?;
@@ -296,7 +296,7 @@ impl Cursor {
             return Ok(());
         }
         let restart = Position::search_restarts::<true>(block, layout, &mut compare)?;
-        self.to_restart(block, layout, restart)?;
+        self.go_to_restart(block, layout, restart)?;
         self.scan(block, layout, compare)
     }
 
@@ -326,7 +326,7 @@ impl Cursor {
             }
             HashIndexAnswer::Restart(restart) => restart,
         };
-        self.to_restart(block, layout, restart)?;
+        self.go_to_restart(block, layout, restart)?;
         self.scan(block, layout, compare)
     }
 
@@ -365,7 +365,7 @@ impl Cursor {
             self.position.at_end(layout);
             return Ok(());
         };
-        self.to_restart(block, layout, restart)?;
+        self.go_to_restart(block, layout, restart)?;
         self.backwards.keys.clear();
         loop {
             self.next(block, layout)?;
@@ -401,7 +401,7 @@ impl Cursor {
         self.value = entry.value;
     }
 
-    fn to_restart(&mut self, block: &[u8], layout: &Layout, restart: u32) -> Result<()> {
+    fn go_to_restart(&mut self, block: &[u8], layout: &Layout, restart: u32) -> Result<()> {
         self.backwards.entries.clear();
         self.position.before_restart(block, layout, restart)
     }

@@ -5,7 +5,7 @@
 //!             | metaindex | footer
 //! ```
 //!
-//! Each block is followed by a [trailer](trailer). The metaindex names the [meta blocks](meta), the
+//! Each block is followed by a [trailer]. The metaindex names the [meta blocks](meta), the
 //! footer finds the metaindex. A reader needs the footer and the metaindex for the places of the
 //! rest, and does not rely on their order.
 

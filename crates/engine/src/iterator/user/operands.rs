@@ -1,7 +1,7 @@
 //! Merge operands on their way to being folded.
 
 use crate::Result;
-use crate::merge_operator::MergeOperator;
+use crate::merge_operator::FamilyMergeOperator;
 use crate::read::fold;
 
 /// The operands of one key, in the order they were met. Their buffers are kept from key to key.
@@ -29,7 +29,7 @@ impl Operands {
     /// Folds the operands over a base value. `newest_first` says in which order they were met.
     pub(super) fn fold(
         &self,
-        merge_operator: Option<&MergeOperator>,
+        merge_operator: &FamilyMergeOperator,
         user_key: &[u8],
         base: Option<&[u8]>,
         newest_first: bool,

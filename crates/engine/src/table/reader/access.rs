@@ -22,12 +22,6 @@ pub(crate) struct ReadProfile {
     pub(crate) fill_cache: bool,
 }
 
-impl ReadProfile {
-    /// A user's read that checks what it reads and keeps it.
-    pub(crate) const USER: Self =
-        Self { purpose: Purpose::UserRead, verify_checksums: true, fill_cache: true };
-}
-
 /// How a read may get at blocks.
 pub(crate) trait BlockAccess {
     /// The block at `handle`; `None` if this kind of access cannot have it.
@@ -51,7 +45,7 @@ impl BlockAccess for Resident<'_> {
         _kind: BlockKind,
     ) -> Result<Option<BlockRef<'a>>> {
         let Some(cache) = &table.context.block_cache else { return Ok(None) };
-        Ok(cache.lookup(table.cache_key(handle), self.0).map(BlockRef::Borrowed))
+        Ok(cache.blocks.lookup(table.cache_key(handle), self.0).map(BlockRef::Borrowed))
     }
 }
 
@@ -102,7 +96,7 @@ impl TableReader {
     pub(crate) fn resident(&self, handle: BlockHandle) -> Option<Arc<Cached<Block>>> {
         let cache = self.context.block_cache.as_ref()?;
         let guard = epoch::pin();
-        cache.lookup(self.cache_key(handle), &guard).map(Arc::clone)
+        cache.blocks.lookup(self.cache_key(handle), &guard).map(Arc::clone)
     }
 
     /// Makes a block of uncompressed bytes that came from `handle`, and puts it into the cache where that is wanted.
@@ -118,6 +112,7 @@ impl TableReader {
             Some(cache) if profile.fill_cache => {
                 let charge = block.memory();
                 cache
+                    .blocks
                     .insert(self.cache_key(handle), block, charge, self.context.priority(kind))
                     .into_cached()
             }

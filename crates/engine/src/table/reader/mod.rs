@@ -19,10 +19,10 @@ use tailwater_format::table::{BlockHandle, Footer, Properties};
 use tailwater_format::{self as format, Comparator};
 
 use crate::Error;
-use crate::cache::{Cache, Cached};
+use crate::cache::Cached;
 use crate::prefix_extractor::PrefixExtractor;
 use crate::range_tombstone::FragmentedRangeTombstones;
-use crate::table::{Block, BlockKind};
+use crate::table::{Block, BlockCache, BlockKind};
 
 pub(crate) use access::{BlockAccess, Loading, ReadProfile, Resident};
 pub(crate) use fetch::BlockFile;
@@ -38,9 +38,11 @@ pub(crate) struct TableContext {
     /// The prefixes that filters may be asked about.
     pub(crate) prefix_extractor: Option<PrefixExtractor>,
     /// Where blocks are kept; `None` keeps none.
-    pub(crate) block_cache: Option<Arc<Cache<Block>>>,
+    pub(crate) block_cache: Option<Arc<BlockCache>>,
     /// Whether index and filter blocks live in the block cache rather than with the open table.
     pub(crate) cache_index_and_filter_blocks: bool,
+    /// Whether filters are asked at all.
+    pub(crate) uses_filters: bool,
 }
 
 /// One open table. Shared by every thread that reads it.

@@ -19,7 +19,8 @@ option_table! {
         /// Filters and indexes that are one block.
         unpartitioned_pinning: PinningTier = PinningTier::Fallback, Fixed, Honoured;
         /// The parts of filters and indexes.
-        partition_pinning: PinningTier = PinningTier::Fallback, Fixed, Honoured;
+        partition_pinning: PinningTier = PinningTier::Fallback, Fixed,
+            NoEffect("parts of filters and indexes live in the block cache");
         /// The tops of filters and indexes in parts.
         top_level_index_pinning: PinningTier = PinningTier::Fallback, Fixed, Honoured;
     }

@@ -4,7 +4,7 @@ use tailwater_format::version_edit::Temperature;
 
 use super::block_based_table::BlockBasedTableOptions;
 use super::choice::{CompactionPriority, CompactionStyle, CompressionType, PrepopulateBlobCache};
-use super::database::DbPath;
+use super::database::{DbPath, set_paths};
 use super::error::Error;
 use super::group::{CompressionOptions, FifoCompactionOptions, UniversalCompactionOptions};
 use super::object::{CacheCapacity, ObjectName, PrefixExtractor};
@@ -252,6 +252,7 @@ option_table! {
         cf_paths: Vec<DbPath> = Vec::new();
     }
     other_names {
+        "cf_paths" => |options, text| set_paths(&mut options.cf_paths, text);
         "block_based_table_factory" => |options, text| {
             OptionTable::set_options(&mut options.table_factory, text)
         };

@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 
 use tailwater_format::log::RecoveryMode;
+use tailwater_format::options_text::strip_outer_braces;
 use tailwater_format::version_edit::Temperature;
 
 use super::choice::{CacheTier, CompressionType, InfoLogLevel};
+use super::error::Result;
 use super::object::ObjectName;
 use super::value::OptionValue;
 
@@ -25,6 +27,22 @@ pub struct DbPath {
     pub path: PathBuf,
     /// How many bytes of tables are meant to be there.
     pub target_size: u64,
+}
+
+/// Sets directories for tables: `/fast,10G:/slow`, each with the bytes that are meant to be there behind a comma, or
+/// without them for any number. RocksDB has no text for these options; they are set in code there.
+pub(super) fn set_paths(paths: &mut Vec<DbPath>, text: &str) -> Result<()> {
+    let mut set = Vec::new();
+    for item in strip_outer_braces(text).split(':').filter(|item| !item.is_empty()) {
+        let (path, size) = item.rsplit_once(',').unwrap_or((item, ""));
+        let mut target_size = u64::MAX;
+        if !size.is_empty() {
+            target_size.set(size)?;
+        }
+        set.push(DbPath { path: PathBuf::from(path), target_size });
+    }
+    *paths = set;
+    Ok(())
 }
 
 option_table! {
@@ -273,6 +291,7 @@ option_table! {
         db_paths: Vec<DbPath> = Vec::new();
     }
     other_names {
+        "db_paths" => |options, text| set_paths(&mut options.db_paths, text);
         "use_direct_reads_for_compaction" => |options, text| {
             options.use_direct_io_for_compaction_reads.set(text)
         };

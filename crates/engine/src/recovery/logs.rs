@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tailwater_io::Purpose;
+
 use super::{LogsReplayed, ManifestRead, OpenOptions};
 use crate::blob::BlobCache;
 use crate::db::{ColumnFamily, FamilyReaders, SuperVersion};
@@ -50,6 +52,11 @@ impl ManifestRead {
         let mode = options.database().wal_recovery_mode;
         let logs = options.wal_directory(&directory);
         let replayed = replay::replay(&*storage, &logs, mode, manifest.last_sequence, &targets)?;
+        if options.database().max_open_files == -1 {
+            for family in &families {
+                open_tables(family)?;
+            }
+        }
         let families = families.into_iter().map(|family| {
             let source = SuperVersion::new(vec![family.memtable], family.version, family.readers);
             ColumnFamily::new(family.id, family.name, source)
@@ -80,8 +87,9 @@ fn family(
         comparator: comparator.clone(),
         prefix_extractor: options.prefix_extractor(&name),
         block_cache: options.block_cache(&name, shared_cache),
-        cache_index_and_filter_blocks: set.table_factory.cache_index_and_filter_blocks,
         uses_filters: options.uses_filters(&name),
+        meta_blocks: options.meta_block_placement(&name),
+        auto_read_ahead: options.auto_read_ahead(&name),
     });
     let storage = Arc::clone(options.storage());
     let directories = options.table_directories(directory, &name);
@@ -101,6 +109,18 @@ fn family(
         readers: Arc::new(readers),
         memtable: Arc::new(MemTable::new(comparator)),
     })
+}
+
+/// Opens all tables of a column family, so that one that uses what is not built is refused now and not when it is read.
+/// Damage is left for the reads that meet it: the other tables can be read.
+fn open_tables(family: &Family) -> Result<()> {
+    for (_, file) in family.version.files() {
+        match family.readers.tables.open(file, Purpose::UserRead) {
+            Err(error) if error.kind() == ErrorKind::NotSupported => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Blob files are in the first directory for tables.

@@ -11,11 +11,11 @@ use tailwater_io::{IoMode, Purpose, Storage};
 
 use crate::merge_operator::{FamilyMergeOperator, MergeOperator};
 use crate::options::{
-    self, CacheCapacity, ColumnFamilyOptions, DbOptions, FilterPolicy, Options, UnknownOptions,
-    sanitize_column_family, sanitize_database,
+    self, CacheCapacity, ColumnFamilyOptions, DbOptions, FilterPolicy, Options, PinningTier,
+    UnknownOptions, sanitize_column_family, sanitize_database,
 };
 use crate::prefix_extractor::PrefixExtractor;
-use crate::table::BlockCache;
+use crate::table::{AutoReadAhead, BlockCache, Kept, MetaBlockPlacement};
 use crate::{Error, Result};
 
 /// How large the block cache is where no option says, in bytes: RocksDB's default.
@@ -263,6 +263,40 @@ impl OpenOptions {
                 Some(Arc::new(BlockCache::new(bytes as usize)))
             }
             _ => Some(Arc::clone(shared)),
+        }
+    }
+
+    /// Where the index and filter blocks of a column family's tables live.
+    pub(crate) fn meta_block_placement(&self, family: &str) -> MetaBlockPlacement {
+        let table = &self.column_family(family).table_factory;
+        let high_priority = table.cache_index_and_filter_blocks_with_high_priority;
+        if !table.cache_index_and_filter_blocks {
+            return MetaBlockPlacement { high_priority, ..MetaBlockPlacement::WITH_TABLE };
+        }
+        let kept = |tier, fallback| match tier {
+            PinningTier::None => Kept::Never,
+            PinningTier::FlushedAndSimilar => Kept::InLevel0,
+            PinningTier::All => Kept::Always,
+            PinningTier::Fallback => fallback,
+        };
+        let in_level_0 = table.pin_l0_filter_and_index_blocks_in_cache;
+        let whole = if in_level_0 { Kept::InLevel0 } else { Kept::Never };
+        let roots = if table.pin_top_level_index_and_filter { Kept::Always } else { whole };
+        let tiers = &table.metadata_cache_options;
+        MetaBlockPlacement {
+            roots: kept(tiers.top_level_index_pinning, roots),
+            whole: kept(tiers.unpartitioned_pinning, whole),
+            high_priority,
+        }
+    }
+
+    /// How iterators over a column family read ahead that are not told how.
+    pub(crate) fn auto_read_ahead(&self, family: &str) -> AutoReadAhead {
+        let table = &self.column_family(family).table_factory;
+        AutoReadAhead {
+            after_reads: table.num_file_reads_for_auto_readahead,
+            initial_bytes: table.initial_auto_readahead_size as usize,
+            max_bytes: table.max_auto_readahead_size as usize,
         }
     }
 

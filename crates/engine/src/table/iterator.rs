@@ -40,6 +40,7 @@ impl TableIterator {
     /// An iterator that stands nowhere yet. `read_ahead` is how much is read at once, in bytes; 0 lets it grow by
     /// itself as blocks are read one after the other.
     pub(crate) fn new(table: Arc<TableReader>, profile: ReadProfile, read_ahead: usize) -> Self {
+        let read_ahead = ReadAhead::new(read_ahead, table.auto_read_ahead());
         Self {
             table,
             profile,
@@ -47,7 +48,7 @@ impl TableIterator {
             block: None,
             handle: BlockHandle::default(),
             cursor: Cursor::default(),
-            read_ahead: ReadAhead::new(read_ahead),
+            read_ahead,
             asks_prefix_filter: false,
             filter_cursor: IndexCursor::default(),
             global_key: Vec::new(),

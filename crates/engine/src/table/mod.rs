@@ -13,7 +13,7 @@ pub(crate) use block::{Block, BlockKind, BlockRef};
 pub use block_cache::BlockCache;
 pub(crate) use iterator::TableIterator;
 pub(crate) use reader::{
-    BlockAccess, GetCursors, Loading, ReadProfile, Resident, TableContext, TableIdentity,
-    TableReader, TableStep,
+    AutoReadAhead, BlockAccess, GetCursors, Kept, Loading, MetaBlockPlacement, ReadProfile,
+    Resident, TableContext, TableIdentity, TableReader, TableStep,
 };
 pub(crate) use table_cache::TableCache;

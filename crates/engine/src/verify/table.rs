@@ -18,7 +18,8 @@ use super::table_contents::{Bounds, Contents, PROFILE};
 use super::{Family, Severity, Verification};
 use crate::blob::BlobCache;
 use crate::table::{
-    Block, BlockCache, BlockKind, TableCache, TableContext, TableIdentity, TableReader,
+    AutoReadAhead, Block, BlockCache, BlockKind, MetaBlockPlacement, TableCache, TableContext,
+    TableIdentity, TableReader,
 };
 use crate::version::FileMetadata;
 use crate::{Error, Result};
@@ -41,8 +42,9 @@ impl Verification<'_> {
             comparator: family.comparator.clone(),
             prefix_extractor: self.options.prefix_extractor(&family.name),
             block_cache: Some(Arc::new(BlockCache::new(PARTITION_CACHE))),
-            cache_index_and_filter_blocks: false,
             uses_filters: true,
+            meta_blocks: MetaBlockPlacement::WITH_TABLE,
+            auto_read_ahead: AutoReadAhead::NONE,
         });
         let directories = self.options.table_directories(self.directory, &family.name);
         let storage = Arc::clone(&self.storage);
@@ -71,8 +73,9 @@ impl Verification<'_> {
             comparator: Comparator::default(),
             prefix_extractor: None,
             block_cache: Some(Arc::new(BlockCache::new(PARTITION_CACHE))),
-            cache_index_and_filter_blocks: false,
             uses_filters: true,
+            meta_blocks: MetaBlockPlacement::WITH_TABLE,
+            auto_read_ahead: AutoReadAhead::NONE,
         });
         let identity = TableIdentity::unknown();
         let blobs = BlobCache::new(Arc::clone(&self.storage), self.directory.to_owned());

@@ -86,6 +86,7 @@ impl FileMetadata {
             largest_sequence: Some(self.added.largest_sequence),
             unique_id: (unique_id != [0, 0]).then_some(unique_id),
             tail_length: self.added.tail_size,
+            level_0: self.added.level == 0,
         }
     }
 }

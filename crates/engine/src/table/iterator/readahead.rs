@@ -10,14 +10,7 @@ use tailwater_format::table::{BLOCK_TRAILER_LENGTH, BlockHandle};
 
 use crate::Result;
 use crate::cache::Cached;
-use crate::table::{Block, BlockKind, ReadProfile, TableReader};
-
-/// Blocks read one after the other before anything is read ahead.
-const SEQUENTIAL_BLOCKS: u32 = 2;
-/// How much is read at once the first time, in bytes.
-const FIRST_LENGTH: usize = 16 << 10;
-/// How much is read at once at most, in bytes, where nobody asked for an amount.
-const MAX_LENGTH: usize = 256 << 10;
+use crate::table::{AutoReadAhead, Block, BlockKind, ReadProfile, TableReader};
 
 /// What was read of a table ahead of its iterator.
 #[derive(Default)]
@@ -27,7 +20,7 @@ pub(super) struct ReadAhead {
     start: u64,
     /// Where the next block begins if blocks go on one after the other.
     expected: u64,
-    sequential: u32,
+    sequential: u64,
     /// How much to read at once the next time, in bytes.
     length: usize,
     /// Whether that amount was asked for, and so is read from the first block on and does not grow.
@@ -36,9 +29,10 @@ pub(super) struct ReadAhead {
 
 impl ReadAhead {
     /// Reads `length` bytes at once, or, for 0, as many as the iterator's course suggests.
-    pub(super) fn new(length: usize) -> Self {
+    pub(super) fn new(length: usize, auto: AutoReadAhead) -> Self {
         let fixed = length > 0;
-        Self { length: if fixed { length } else { FIRST_LENGTH }, fixed, ..Self::default() }
+        let length = if fixed { length } else { auto.initial_bytes.min(auto.max_bytes) };
+        Self { length, fixed, ..Self::default() }
     }
 
     /// The data block at `handle`: from the cache, from what was read ahead, or from the file.
@@ -54,7 +48,8 @@ impl ReadAhead {
         if let Some(block) = table.resident(handle) {
             return Ok(block);
         }
-        if !self.fixed && self.sequential < SEQUENTIAL_BLOCKS {
+        let auto = table.auto_read_ahead();
+        if !self.fixed && (self.sequential < auto.after_reads || self.length == 0) {
             return table.load(handle, BlockKind::Data, profile);
         }
         self.read_ahead(table, handle, profile)
@@ -96,7 +91,7 @@ impl ReadAhead {
         let left = table.file().length() - offset;
         let length = (self.length.max(needed) as u64).min(left) as usize;
         if !self.fixed {
-            self.length = (self.length * 2).min(MAX_LENGTH);
+            self.length = (self.length * 2).min(table.auto_read_ahead().max_bytes);
         }
         self.buffer.resize(length, 0);
         self.start = offset;

@@ -125,7 +125,10 @@ impl super::TableContext {
     fn priority(&self, kind: BlockKind) -> Priority {
         match kind {
             BlockKind::Data => Priority::Low,
-            BlockKind::Index | BlockKind::Filter => Priority::High,
+            BlockKind::Index | BlockKind::Filter if self.meta_blocks.high_priority => {
+                Priority::High
+            }
+            BlockKind::Index | BlockKind::Filter => Priority::Low,
         }
     }
 }

@@ -39,10 +39,56 @@ pub(crate) struct TableContext {
     pub(crate) prefix_extractor: Option<PrefixExtractor>,
     /// Where blocks are kept; `None` keeps none.
     pub(crate) block_cache: Option<Arc<BlockCache>>,
-    /// Whether index and filter blocks live in the block cache rather than with the open table.
-    pub(crate) cache_index_and_filter_blocks: bool,
     /// Whether filters are asked at all.
     pub(crate) uses_filters: bool,
+    /// Where index and filter blocks live.
+    pub(crate) meta_blocks: MetaBlockPlacement,
+    /// How iterators read ahead that were not told how.
+    pub(crate) auto_read_ahead: AutoReadAhead,
+}
+
+/// Where the index and filter blocks of tables live: in the block cache, or with the open table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MetaBlockPlacement {
+    /// Which tables keep their own roots of partitioned indexes and filters.
+    pub(crate) roots: Kept,
+    /// Which tables keep their own indexes and filters that are one block.
+    pub(crate) whole: Kept,
+    /// Whether those in the block cache stay longer than data blocks.
+    pub(crate) high_priority: bool,
+}
+
+/// Which tables keep a block with them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// None.
+    Never,
+    /// Those of level 0.
+    InLevel0,
+    /// All.
+    Always,
+}
+
+impl MetaBlockPlacement {
+    /// All with the open table.
+    pub(crate) const WITH_TABLE: Self =
+        Self { roots: Kept::Always, whole: Kept::Always, high_priority: true };
+}
+
+/// How an iterator reads ahead that was not told how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct AutoReadAhead {
+    /// How many blocks are read one after the other before it begins.
+    pub(crate) after_reads: u64,
+    /// How much is read at once the first time, in bytes.
+    pub(crate) initial_bytes: usize,
+    /// How much is read at once at most, in bytes; 0 reads nothing ahead.
+    pub(crate) max_bytes: usize,
+}
+
+impl AutoReadAhead {
+    /// Not at all.
+    pub(crate) const NONE: Self = Self { after_reads: 0, initial_bytes: 0, max_bytes: 0 };
 }
 
 /// One open table. Shared by every thread that reads it.
@@ -126,6 +172,11 @@ impl TableReader {
     /// The order of user keys.
     pub(crate) fn comparator(&self) -> &Comparator {
         &self.context.comparator
+    }
+
+    /// How its iterators read ahead that were not told how.
+    pub(crate) fn auto_read_ahead(&self) -> AutoReadAhead {
+        self.context.auto_read_ahead
     }
 
     /// The sequence number of every record, where it stands outside the records.

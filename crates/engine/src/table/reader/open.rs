@@ -16,7 +16,8 @@ use crate::cache::Cached;
 use crate::prefix_extractor::PrefixExtractor;
 use crate::range_tombstone::{FragmentedRangeTombstones, RangeTombstone};
 use crate::table::reader::{
-    BlockFile, Filter, FilterKind, Index, MetaBlock, TableContext, TableReader,
+    BlockFile, Filter, FilterKind, Index, Kept, MetaBlock, MetaBlockPlacement, TableContext,
+    TableReader,
 };
 use crate::table::{Block, BlockKind};
 use crate::{Error, Result};
@@ -35,12 +36,20 @@ pub(crate) struct TableIdentity {
     pub(crate) unique_id: Option<[u64; 2]>,
     /// The length of everything behind the data blocks, in bytes; 0 where that is not known.
     pub(crate) tail_length: u64,
+    /// Whether it is in level 0.
+    pub(crate) level_0: bool,
 }
 
 impl TableIdentity {
     /// A table of which nothing is known beforehand.
     pub(crate) fn unknown() -> Self {
-        Self { cache_id: 0, largest_sequence: None, unique_id: None, tail_length: 0 }
+        Self {
+            cache_id: 0,
+            largest_sequence: None,
+            unique_id: None,
+            tail_length: 0,
+            level_0: false,
+        }
     }
 }
 
@@ -66,6 +75,7 @@ struct Opening<'a> {
     file: &'a BlockFile,
     tail: Tail,
     purpose: Purpose,
+    level_0: bool,
 }
 
 impl TableReader {
@@ -84,7 +94,7 @@ impl TableReader {
         let tail = Tail::read(&*file, length, identity.tail_length, purpose)?;
         let footer = tail.footer(&*file)?;
         let file = BlockFile { file, length, checksum: footer.block_checksum() };
-        let opening = Opening { file: &file, tail, purpose };
+        let opening = Opening { file: &file, tail, purpose, level_0: identity.level_0 };
 
         let names = opening.meta_index(footer.metaindex)?;
         let properties = opening.properties(&names)?;
@@ -269,14 +279,15 @@ impl Opening<'_> {
             .or(footer.index)
             .ok_or_else(|| Error::corruption(self.file.path(), "the table has no index"))?;
         let index_type = properties.index_type;
+        let partitioned = index_type == Some(IndexType::TwoLevelIndexSearch);
         Ok(Index {
-            root: self.kept_or_cached(handle, BlockKind::Index, context)?,
+            root: self.kept_or_cached(handle, BlockKind::Index, partitioned, context)?,
             format: IndexFormat {
                 delta_values: properties.index_value_is_delta_encoded,
                 first_keys: index_type == Some(IndexType::BinarySearchWithFirstKey),
             },
             user_keys: properties.index_key_is_user_key,
-            partitioned: index_type == Some(IndexType::TwoLevelIndexSearch),
+            partitioned,
         })
     }
 
@@ -288,11 +299,14 @@ impl Opening<'_> {
     ) -> Result<Filter> {
         let kind = match (names.full_filter, names.partitioned_filter) {
             _ if !context.uses_filters => FilterKind::None,
-            (_, Some(handle)) => {
-                FilterKind::Partitioned(self.kept_or_cached(handle, BlockKind::Index, context)?)
-            }
+            (_, Some(handle)) => FilterKind::Partitioned(self.kept_or_cached(
+                handle,
+                BlockKind::Index,
+                true,
+                context,
+            )?),
             (Some(handle), None) => {
-                FilterKind::Full(self.kept_or_cached(handle, BlockKind::Filter, context)?)
+                FilterKind::Full(self.kept_or_cached(handle, BlockKind::Filter, false, context)?)
             }
             (None, None) => FilterKind::None,
         };
@@ -308,9 +322,16 @@ impl Opening<'_> {
         &self,
         handle: BlockHandle,
         kind: BlockKind,
+        is_root: bool,
         context: &TableContext,
     ) -> Result<MetaBlock> {
-        if context.cache_index_and_filter_blocks && context.block_cache.is_some() {
+        let MetaBlockPlacement { roots, whole, .. } = context.meta_blocks;
+        let kept = match if is_root { roots } else { whole } {
+            Kept::Never => false,
+            Kept::InLevel0 => self.level_0,
+            Kept::Always => true,
+        };
+        if !kept && context.block_cache.is_some() {
             self.file.length_with_trailer(handle)?;
             return Ok(MetaBlock::InCache(handle));
         }

@@ -265,6 +265,7 @@ impl Cursor {
             return Ok(());
         }
         self.go_to_restart(block, layout, 0)?;
+        self.before_restart(block, layout, 0)?;
         self.next(block, layout)
     }
 
@@ -275,6 +276,7 @@ impl Cursor {
             return Ok(());
         }
         self.go_to_restart(block, layout, layout.restart_count - 1)?;
+        self.before_restart(block, layout, layout.restart_count - 1)?;
         self.next(block, layout)?;
         while self.position.valid && self.position.next < layout.entries_end {
             self.next(block, layout)?;
@@ -297,6 +299,7 @@ impl Cursor {
         }
         let restart = Position::search_restarts::<true>(block, layout, &mut compare)?;
         self.go_to_restart(block, layout, restart)?;
+        self.before_restart(block, layout, restart)?;
         self.scan(block, layout, compare)
     }
 
@@ -327,6 +330,7 @@ impl Cursor {
             HashIndexAnswer::Restart(restart) => restart,
         };
         self.go_to_restart(block, layout, restart)?;
+        self.before_restart(block, layout, restart)?;
         self.scan(block, layout, compare)
     }
 
@@ -366,6 +370,7 @@ impl Cursor {
             return Ok(());
         };
         self.go_to_restart(block, layout, restart)?;
+        self.before_restart(block, layout, restart)?;
         self.backwards.keys.clear();
         loop {
             self.next(block, layout)?;
@@ -402,6 +407,7 @@ impl Cursor {
     }
 
     fn go_to_restart(&mut self, block: &[u8], layout: &Layout, restart: u32) -> Result<()> {
+    fn before_restart(&mut self, block: &[u8], layout: &Layout, restart: u32) -> Result<()> {
         self.backwards.entries.clear();
         self.position.before_restart(block, layout, restart)
     }

@@ -18,9 +18,13 @@
 //! block's bytes only during a call, so that an owner can keep both beside each other.
 
 mod cursor;
+#[cfg(test)]
+mod golden;
 mod hash_index;
 mod index;
 mod layout;
+#[cfg(test)]
+mod tests;
 
 pub use cursor::Cursor;
 pub use hash_index::HashIndexAnswer;

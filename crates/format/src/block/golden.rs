@@ -81,7 +81,10 @@ pub(super) fn tables() -> Vec<Table> {
         "versions",
         "reverse",
         "successor",
-        "uniform"
+        "uniform",
+        "super-aligned",
+        "ranges",
+        "hash-many"
     ])
 }
 

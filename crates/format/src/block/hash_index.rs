@@ -56,3 +56,88 @@ impl HashIndex {
         }
     }
 }
+
+/// The highest restart that a bucket can name.
+const RESTART_MAX: usize = 253;
+
+/// Collects the keys of a block and makes its hash index.
+#[derive(Debug)]
+pub(super) struct HashIndexBuilder {
+    buckets_per_key: f64,
+    /// How many buckets the keys so far ask for.
+    buckets: f64,
+    /// The hashes of the keys and their restarts.
+    keys: Vec<(u32, u8)>,
+    /// Whether a block had too many restarts.
+    given_up: bool,
+    /// The finished buckets and their number.
+    finished: Vec<u8>,
+}
+
+impl HashIndexBuilder {
+    /// A builder of indexes whose buckets are filled to that share; RocksDB's 0.75 for one that is
+    /// not above 0.
+    pub(super) fn new(utilization: f64) -> Self {
+        let utilization = if utilization > 0.0 { utilization } else { 0.75 };
+        Self {
+            buckets_per_key: 1.0 / utilization,
+            buckets: 0.0,
+            keys: Vec::new(),
+            given_up: false,
+            finished: Vec::new(),
+        }
+    }
+
+    /// Forgets the keys, and that it gave up.
+    pub(super) fn reset(&mut self) {
+        self.clear();
+        self.given_up = false;
+    }
+
+    /// Forgets the keys of one block.
+    pub(super) fn clear(&mut self) {
+        self.keys.clear();
+        self.buckets = 0.0;
+    }
+
+    #[inline]
+    pub(super) fn add(&mut self, hash: u32, restart: usize) {
+        if restart > RESTART_MAX {
+            self.given_up = true;
+        } else if !self.given_up {
+            self.keys.push((hash, restart as u8));
+            self.buckets += self.buckets_per_key;
+        }
+    }
+
+    /// An odd number, because the hash spreads badly over powers of two.
+    fn bucket_count(&self) -> u16 {
+        self.buckets as u32 as u16 | 1
+    }
+
+    /// The length of the index in bytes.
+    pub(super) fn length(&self) -> usize {
+        if self.given_up { 0 } else { usize::from(self.bucket_count()) + 2 }
+    }
+
+    /// The buckets and their number, unless the block has none.
+    pub(super) fn finish(&mut self) -> Option<&[u8]> {
+        if self.given_up {
+            return None;
+        }
+        let count = self.bucket_count();
+        self.finished.clear();
+        self.finished.resize(usize::from(count), NO_ENTRY);
+        for &(hash, restart) in &self.keys {
+            if let Some(bucket) = self.finished.get_mut((hash % u32::from(count)) as usize) {
+                *bucket = match *bucket {
+                    NO_ENTRY => restart,
+                    other if other == restart => restart,
+                    _ => COLLISION,
+                };
+            }
+        }
+        self.finished.extend_from_slice(&count.to_le_bytes());
+        Some(&self.finished)
+    }
+}

@@ -3,11 +3,11 @@
 use crate::block::hash_index::HashIndex;
 use crate::{Error, Result};
 
-const RESTARTS_MASK: u32 = (1 << 28) - 1;
-const VALUES_APART: u32 = 1 << 28;
+pub(super) const RESTARTS_MASK: u32 = (1 << 28) - 1;
+pub(super) const VALUES_APART: u32 = 1 << 28;
 const KEYS_UNIFORM: u32 = 1 << 29;
 const RESERVED: u32 = 1 << 30;
-const HASH_INDEX: u32 = 1 << 31;
+pub(super) const HASH_INDEX: u32 = 1 << 31;
 
 /// Where the parts of a block stand. Offsets count from the start of the block's uncompressed bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

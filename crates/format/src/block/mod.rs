@@ -16,17 +16,25 @@
 //!
 //! A [`Layout`] is what the footer says, checked once. A [`Cursor`] or [`IndexCursor`] holds a position and borrows the
 //! block's bytes only during a call, so that an owner can keep both beside each other.
+//! A [`Builder`] or [`IndexBuilder`] makes the same blocks from the same entries as RocksDB does, byte for byte.
 
+mod builder;
+#[cfg(test)]
+mod builder_tests;
 mod cursor;
+mod encoder;
 #[cfg(test)]
 mod golden;
 mod hash_index;
 mod index;
+mod index_builder;
 mod layout;
 #[cfg(test)]
 mod tests;
 
+pub use builder::{Builder, BuilderOptions};
 pub use cursor::Cursor;
 pub use hash_index::HashIndexAnswer;
 pub use index::{IndexCursor, IndexFormat};
+pub use index_builder::{IndexBuilder, IndexBuilderOptions, IndexShortening};
 pub use layout::Layout;

@@ -1,0 +1,163 @@
+//! Builds data and meta blocks.
+
+use super::encoder::{Encoder, Tail};
+use super::hash_index::HashIndexBuilder;
+use crate::Result;
+use crate::hash::hash_index_hash;
+use crate::key::user_key;
+use crate::varint::varint_length;
+
+/// How the entries of a block are to be written.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BuilderOptions {
+    /// After how many entries a key is written whole again; 0 counts as 1.
+    pub restart_interval: u32,
+    /// Whether keys between restarts leave out what they share with the one before.
+    pub delta_keys: bool,
+    /// Whether values stand behind all keys instead of each behind its own.
+    pub values_apart: bool,
+    /// The share of a hash index's buckets that keys should fill, above 0; `None` for no hash
+    /// index. It is for data blocks alone, whose keys are internal keys.
+    pub hash_index_utilization: Option<f64>,
+}
+
+impl BuilderOptions {
+    /// Metaindex and range deletion blocks: every key is a restart.
+    pub const META: Self = Self {
+        restart_interval: 1,
+        delta_keys: true,
+        values_apart: false,
+        hash_index_utilization: None,
+    };
+
+    /// The properties block: no key is a restart but the first.
+    pub const PROPERTIES: Self = Self { restart_interval: u32::MAX, ..Self::META };
+}
+
+impl Default for BuilderOptions {
+    /// RocksDB's data blocks where nothing else was asked for.
+    fn default() -> Self {
+        Self { restart_interval: 16, ..Self::META }
+    }
+}
+
+/// Builds the data blocks of a table, or a meta block, from entries in their order.
+///
+/// The bytes are those that RocksDB makes of the same entries. Where one block ends and the next
+/// begins is the caller's to decide, by the estimates. Nothing is allocated once its buffers have
+/// grown to a block. Source: `table/block_based/block_builder.cc`.
+#[derive(Debug)]
+pub struct Builder {
+    options: BuilderOptions,
+    encoder: Encoder,
+    /// The values, if they are kept apart.
+    values: Vec<u8>,
+    hash_index: Option<HashIndexBuilder>,
+}
+
+impl Builder {
+    /// A builder without entries.
+    pub fn new(options: BuilderOptions) -> Self {
+        Self {
+            options,
+            encoder: Encoder::new(options.restart_interval),
+            values: Vec::new(),
+            hash_index: options.hash_index_utilization.map(HashIndexBuilder::new),
+        }
+    }
+
+    /// Forgets the entries, for another table. The memory is kept.
+    pub fn reset(&mut self) {
+        self.encoder.clear();
+        self.values.clear();
+        if let Some(hash_index) = &mut self.hash_index {
+            hash_index.reset();
+        }
+    }
+
+    /// Whether the block has no entry yet.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.encoder.buffer.is_empty()
+    }
+
+    /// The key of the entry added last; empty before the first of a block.
+    #[inline]
+    pub fn last_key(&self) -> &[u8] {
+        self.encoder.last_key()
+    }
+
+    /// Adds an entry. Keys have to ascend, except those of range deletions.
+    #[inline]
+    pub fn add(&mut self, key: &[u8], value: &[u8]) {
+        let place = self.encoder.place(key, self.options.delta_keys);
+        let (shared, unshared) = (place.shared, key.len() - place.shared);
+        if self.options.values_apart {
+            if place.at_restart {
+                let offset = self.values.len();
+                self.encoder.put_numbers([shared, unshared, value.len(), offset]);
+            } else {
+                self.encoder.put_numbers([shared, unshared, value.len()]);
+            }
+            self.encoder.put_key(key, shared);
+            self.values.extend_from_slice(value);
+        } else {
+            self.encoder.put_numbers([shared, unshared, value.len()]);
+            self.encoder.put_key(key, shared);
+            self.encoder.buffer.extend_from_slice(value);
+        }
+        if let Some(hash_index) = &mut self.hash_index {
+            hash_index.add(hash_index_hash(user_key(key)), self.encoder.restart());
+        }
+    }
+
+    /// The length in bytes that the block would have if it were finished as it is.
+    #[inline]
+    pub fn size_estimate(&self) -> usize {
+        let values_offset = if self.options.values_apart { 4 } else { 0 };
+        let hash_index = self.hash_index.as_ref().map_or(0, HashIndexBuilder::length);
+        self.encoder.length() + self.values.len() + values_offset + hash_index
+    }
+
+    /// The length in bytes that RocksDB expects of the block with one more entry, of a key and
+    /// value of these lengths. It is too large, since it takes no shared bytes into account; where
+    /// RocksDB ends blocks follows from it.
+    #[inline]
+    pub fn size_estimate_with(&self, key_length: usize, value_length: usize) -> usize {
+        let restart = if self.encoder.restart_is_due() { 4 } else { 0 };
+        let offset = match self.options.values_apart && self.encoder.next_is_at_restart() {
+            true => varint_length(self.values.len() as u64),
+            false => 0,
+        };
+        let shared = 4;
+        let lengths = varint_length(key_length as u64) + varint_length(value_length as u64);
+        self.size_estimate() + key_length + value_length + restart + offset + shared + lengths
+    }
+
+    /// Appends the block to `out` and begins the next of the table. Where `out` is empty nothing is
+    /// copied: it is exchanged for the builder's own buffer.
+    ///
+    /// A block with more restarts than a hash index can name goes without one, and so, as in
+    /// RocksDB, do all later blocks until [`Builder::reset`]; so does, alone, one larger than
+    /// 64 KiB.
+    ///
+    /// # Errors
+    /// Unsupported, for a block of 4 GiB. Its entries are then forgotten, and `out` is as it was.
+    pub fn finish(&mut self, out: &mut Vec<u8>) -> Result<()> {
+        /// The longest block that has a hash index, in bytes.
+        const HASHED_LENGTH_MAX: usize = 1 << 16;
+        let indexed = self.size_estimate() <= HASHED_LENGTH_MAX;
+        let values_start = self.options.values_apart.then_some(self.encoder.buffer.len());
+        self.encoder.buffer.extend_from_slice(&self.values);
+        self.values.clear();
+        let hash_index = match &mut self.hash_index {
+            Some(hash_index) if indexed => hash_index.finish(),
+            _ => None,
+        };
+        let result = self.encoder.finish(&Tail { hash_index, values_start }, out);
+        if let Some(hash_index) = &mut self.hash_index {
+            hash_index.clear();
+        }
+        result
+    }
+}

@@ -84,7 +84,8 @@ pub(super) fn tables() -> Vec<Table> {
         "uniform",
         "super-aligned",
         "ranges",
-        "hash-many"
+        "hash-many",
+        "boundaries"
     ])
 }
 

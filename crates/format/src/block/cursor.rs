@@ -264,7 +264,6 @@ impl Cursor {
             self.position.at_end(layout);
             return Ok(());
         }
-        self.go_to_restart(block, layout, 0)?;
         self.before_restart(block, layout, 0)?;
         self.next(block, layout)
     }
@@ -275,7 +274,6 @@ impl Cursor {
             self.position.at_end(layout);
             return Ok(());
         }
-        self.go_to_restart(block, layout, layout.restart_count - 1)?;
         self.before_restart(block, layout, layout.restart_count - 1)?;
         self.next(block, layout)?;
         while self.position.valid && self.position.next < layout.entries_end {
@@ -298,7 +296,6 @@ impl Cursor {
             return Ok(());
         }
         let restart = Position::search_restarts::<true>(block, layout, &mut compare)?;
-        self.go_to_restart(block, layout, restart)?;
         self.before_restart(block, layout, restart)?;
         self.scan(block, layout, compare)
     }
@@ -329,7 +326,6 @@ impl Cursor {
             }
             HashIndexAnswer::Restart(restart) => restart,
         };
-        self.go_to_restart(block, layout, restart)?;
         self.before_restart(block, layout, restart)?;
         self.scan(block, layout, compare)
     }
@@ -369,7 +365,6 @@ impl Cursor {
             self.position.at_end(layout);
             return Ok(());
         };
-        self.go_to_restart(block, layout, restart)?;
         self.before_restart(block, layout, restart)?;
         self.backwards.keys.clear();
         loop {
@@ -406,7 +401,6 @@ impl Cursor {
         self.value = entry.value;
     }
 
-    fn go_to_restart(&mut self, block: &[u8], layout: &Layout, restart: u32) -> Result<()> {
     fn before_restart(&mut self, block: &[u8], layout: &Layout, restart: u32) -> Result<()> {
         self.backwards.entries.clear();
         self.position.before_restart(block, layout, restart)

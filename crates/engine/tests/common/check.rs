@@ -1,0 +1,93 @@
+//! Holds what a database answers against what it was said to hold.
+
+use tailwater::{ColumnFamily, Db, Error, ReadOptions};
+use tailwater_testkit::dump::Entry;
+use tailwater_testkit::model::Family;
+
+/// Asserts that a database holds a dump, and nothing else, read forward, backward and key by key.
+pub(crate) fn holds(db: &Db, dump: &[Entry], context: &str) {
+    let known = |entry: &Entry| db.column_family(&entry.family).is_ok();
+    if let Some(entry) = dump.iter().find(|entry| !known(entry)) {
+        panic!("{context}: there is no column family '{}'", entry.family);
+    }
+    for family in db.column_families() {
+        let model = Family::new(family.name(), family.comparator().clone(), dump);
+        let context = format!("{context}, family '{}'", family.name());
+        forward(db, family, &model, &context);
+        backward(db, family, &model, &context);
+        gets(db, family, &model, &context);
+    }
+}
+
+fn forward(db: &Db, family: &ColumnFamily, model: &Family, context: &str) {
+    let fail = |error: Error| -> ! { panic!("{context}, forward: {error}") };
+    let mut iterator = db.iterator(family, &total_order()).unwrap_or_else(|error| fail(error));
+    iterator.seek_to_first().unwrap_or_else(|error| fail(error));
+    for (at, (key, value)) in model.entries.iter().enumerate() {
+        let found = iterator.entry();
+        assert!(
+            found == Some((key, value)),
+            "{context}, forward: {}",
+            difference(at, key, value, found)
+        );
+        iterator.next().unwrap_or_else(|error| fail(error));
+    }
+    assert!(!iterator.valid(), "{context}, forward: more than was written");
+}
+
+fn backward(db: &Db, family: &ColumnFamily, model: &Family, context: &str) {
+    let fail = |error: Error| -> ! { panic!("{context}, backward: {error}") };
+    let mut iterator = db.iterator(family, &total_order()).unwrap_or_else(|error| fail(error));
+    iterator.seek_to_last().unwrap_or_else(|error| fail(error));
+    for (at, (key, value)) in model.entries.iter().enumerate().rev() {
+        let found = iterator.entry();
+        assert!(
+            found == Some((key, value)),
+            "{context}, backward: {}",
+            difference(at, key, value, found)
+        );
+        iterator.previous().unwrap_or_else(|error| fail(error));
+    }
+    assert!(!iterator.valid(), "{context}, backward: more than was written");
+}
+
+fn gets(db: &Db, family: &ColumnFamily, model: &Family, context: &str) {
+    let options = ReadOptions::default();
+    let mut value = Vec::new();
+    for (key, expected) in &model.entries {
+        // Its neighbours in the bytewise order are mostly absent.
+        let longer = [key, &b"\0"[..]].concat();
+        let shorter = &key[..key.len().saturating_sub(1)];
+        let neighbours =
+            [longer.as_slice(), shorter].map(|neighbour| (neighbour, model.get(neighbour)));
+        for (key, expected) in
+            [(key.as_slice(), Some(expected.as_slice()))].iter().chain(&neighbours)
+        {
+            let found = db.get_into(family, key, &options, &mut value);
+            let found = found.unwrap_or_else(|error| panic!("{context}, get: {error}"));
+            assert!(
+                found.then_some(value.as_slice()) == *expected,
+                "{context}: get of '{}' found {:?}",
+                key.escape_ascii(),
+                found.then(|| shortened(&value)),
+            );
+        }
+    }
+}
+
+fn total_order() -> ReadOptions {
+    ReadOptions { total_order_seek: true, ..ReadOptions::default() }
+}
+
+fn difference(at: usize, key: &[u8], value: &[u8], found: Option<(&[u8], &[u8])>) -> String {
+    let found = match found {
+        Some((key, value)) => format!("'{}' = {}", key.escape_ascii(), shortened(value)),
+        None => "nothing".to_owned(),
+    };
+    format!("entry {at}: '{}' = {}, found {found}", key.escape_ascii(), shortened(value))
+}
+
+fn shortened(value: &[u8]) -> String {
+    let shown = &value[..value.len().min(40)];
+    format!("'{}' ({} bytes)", shown.escape_ascii(), value.len())
+}

@@ -1,0 +1,62 @@
+//! What a database holds: every live entry, family by family.
+//!
+//! The bytes of a dump, of the golden databases and of the oracle alike, are its entries one after
+//! the other, column families in the order of their ids and keys in the family's own order:
+//!
+//! ```text
+//! name length    4 bytes, little-endian
+//! key length     4 bytes, little-endian
+//! value length   4 bytes, little-endian
+//! name, key, value
+//! ```
+
+/// One live entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The name of its column family.
+    pub family: String,
+    /// Its key.
+    pub key: Vec<u8>,
+    /// Its value.
+    pub value: Vec<u8>,
+}
+
+/// The entries of a dump.
+///
+/// # Panics
+/// If the bytes are no dump.
+pub fn parse(bytes: &[u8]) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let lengths: [usize; 3] = std::array::from_fn(|_| {
+            let (length, behind) = rest.split_first_chunk::<4>().expect("a length of 4 bytes");
+            rest = behind;
+            u32::from_le_bytes(*length) as usize
+        });
+        let [name, key, value] = lengths.map(|length| {
+            let (part, behind) = rest.split_at_checked(length).expect("the bytes of an entry");
+            rest = behind;
+            part.to_vec()
+        });
+        let family = String::from_utf8(name).expect("a family's name in UTF-8");
+        entries.push(Entry { family, key, value });
+    }
+    entries
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Entry, parse};
+
+    #[test]
+    fn a_dump_is_its_entries_one_after_the_other() {
+        let bytes = b"\x01\0\0\0\x02\0\0\0\x03\0\0\0fkkvvv\x01\0\0\0\0\0\0\0\0\0\0\0g";
+        let entry = |family: &str, key: &[u8], value: &[u8]| Entry {
+            family: family.to_owned(),
+            key: key.to_vec(),
+            value: value.to_vec(),
+        };
+        assert_eq!(parse(bytes), [entry("f", b"kk", b"vvv"), entry("g", b"", b"")]);
+    }
+}

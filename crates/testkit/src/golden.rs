@@ -1,0 +1,123 @@
+//! Databases that RocksDB 11.9 wrote, with what RocksDB itself read back from them.
+//!
+//! They are packed in `tests/golden/` at the root of the repository, which says what each holds. An
+//! archive is taken apart once in a process; every caller gets files of its own, since a test may
+//! change them.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tempfile::TempDir;
+
+use crate::dump::{self, Entry};
+
+/// The databases there are.
+const NAMES: [&str; 10] = [
+    "basic",
+    "blobs",
+    "fifo",
+    "formats",
+    "packages",
+    "records",
+    "universal",
+    "wal",
+    "wal-recycled",
+    "wal-zstd",
+];
+
+/// A golden database in memory.
+#[derive(Debug)]
+struct Unpacked {
+    /// Its files by name.
+    files: BTreeMap<String, Vec<u8>>,
+    /// What it holds.
+    entries: Vec<Entry>,
+}
+
+static UNPACKED: Mutex<BTreeMap<String, Arc<Unpacked>>> = Mutex::new(BTreeMap::new());
+
+/// The names of the golden databases.
+pub fn names() -> &'static [&'static str] {
+    &NAMES
+}
+
+/// A fresh copy of a golden database, in a directory of its own that is removed with what is
+/// answered.
+///
+/// # Panics
+/// If there is no database of that name, or the copy cannot be written.
+pub fn unpack(name: &str) -> TempDir {
+    let directory = tempfile::Builder::new()
+        .prefix("tailwater-golden-")
+        .tempdir()
+        .expect("a temporary directory can be made");
+    for (file, contents) in &unpacked(name).files {
+        write(&directory.path().join(file), contents);
+    }
+    directory
+}
+
+/// The files of a golden database: their names and bytes.
+///
+/// # Panics
+/// If there is no database of that name.
+pub fn files(name: &str) -> BTreeMap<String, Vec<u8>> {
+    unpacked(name).files.clone()
+}
+
+/// What a golden database holds: its live entries, families in the order of their ids, keys in
+/// their families' order.
+///
+/// # Panics
+/// If there is no database of that name.
+pub fn dump(name: &str) -> Vec<Entry> {
+    unpacked(name).entries.clone()
+}
+
+fn unpacked(name: &str) -> Arc<Unpacked> {
+    let mut all = UNPACKED.lock().unwrap_or_else(PoisonError::into_inner);
+    let database = all.entry(name.to_owned()).or_insert_with(|| Arc::new(read_archive(name)));
+    Arc::clone(database)
+}
+
+fn read_archive(name: &str) -> Unpacked {
+    let path = directory().join(format!("{name}.tar.zst"));
+    let packed = read(&path);
+    let mut decoder = zstd::Decoder::new(&packed[..]).expect("a zstd stream");
+    decoder.window_log_max(27).expect("a window that zstd knows");
+    let mut files = BTreeMap::new();
+    let mut entries = Vec::new();
+    for entry in tar::Archive::new(decoder).entries().expect("a tar archive") {
+        let mut entry = entry.expect("an entry of the archive");
+        if !entry.header().entry_type().is_file() {
+            continue;
+        }
+        let path = entry.path().expect("a path").into_owned();
+        let mut contents = Vec::new();
+        entry.read_to_end(&mut contents).expect("the entry's bytes");
+        if path.extension().is_some_and(|extension| extension == "dump") {
+            entries = dump::parse(&contents);
+        } else if let Some(file) = path.file_name().and_then(|file| file.to_str()) {
+            files.insert(file.to_owned(), contents);
+        }
+    }
+    assert!(!files.is_empty() && !entries.is_empty(), "{} is not whole", path.display());
+    Unpacked { files, entries }
+}
+
+fn directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden")
+}
+
+#[expect(clippy::disallowed_methods, reason = "test data, not a database's files")]
+fn read(path: &Path) -> Vec<u8> {
+    std::fs::read(path).unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()))
+}
+
+#[expect(clippy::disallowed_methods, reason = "test data, not a database's files")]
+fn write(path: &Path, contents: &[u8]) {
+    std::fs::write(path, contents)
+        .unwrap_or_else(|error| panic!("cannot write {}: {error}", path.display()));
+}

@@ -1,0 +1,16 @@
+//! What the tests of all crates share.
+//!
+//! - [`golden`]: databases that the real RocksDB wrote, with what it read back from them.
+//! - [`dump`]: what a database holds, as both of them tell it.
+//! - [`model`]: the answers that follow from a dump, to be compared with ours.
+//! - [`directory`]: what stands in a directory, to show that nothing changed it.
+//! - [`seed`]: random numbers that a failed test can be repeated with.
+//!
+//! Nothing here is built into what is shipped. A failure here is a failure of the test that called,
+//! so these functions panic, with a sentence that says what was wrong, instead of answering errors.
+
+pub mod directory;
+pub mod dump;
+pub mod golden;
+pub mod model;
+pub mod seed;

@@ -1,0 +1,80 @@
+//! The answers that follow from a dump: what a get or an iterator of ours must say.
+
+use tailwater_format::Comparator;
+
+use crate::dump::Entry;
+
+/// What one column family holds, in its order.
+#[derive(Debug, Clone)]
+pub struct Family {
+    /// Its name.
+    pub name: String,
+    /// The order of its keys.
+    pub comparator: Comparator,
+    /// Its keys and values, in that order.
+    pub entries: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Family {
+    /// The entries of the column family of that name, of a dump.
+    ///
+    /// # Panics
+    /// If they are not in the comparator's order.
+    pub fn new(name: &str, comparator: Comparator, dump: &[Entry]) -> Self {
+        let of_family = dump.iter().filter(|entry| entry.family == name);
+        let entries: Vec<_> =
+            of_family.map(|entry| (entry.key.clone(), entry.value.clone())).collect();
+        let ordered = entries.is_sorted_by(|a, b| comparator.compare(&a.0, &b.0).is_lt());
+        assert!(ordered, "the dump of family '{name}' is not in order");
+        Self { name: name.to_owned(), comparator, entries }
+    }
+
+    /// The value of a key.
+    pub fn get(&self, key: &[u8]) -> Option<&[u8]> {
+        let at = self.not_below(key);
+        let (found, value) = self.entries.get(at)?;
+        (found == key).then_some(value.as_slice())
+    }
+
+    /// The place of the first key that is not below `key`.
+    pub fn not_below(&self, key: &[u8]) -> usize {
+        self.entries.partition_point(|(entry, _)| self.comparator.compare(entry, key).is_lt())
+    }
+
+    /// The place behind the last key that is not above `key`.
+    pub fn behind(&self, key: &[u8]) -> usize {
+        self.entries.partition_point(|(entry, _)| self.comparator.compare(entry, key).is_le())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tailwater_format::Comparator;
+
+    use super::Family;
+    use crate::dump::Entry;
+
+    fn family() -> Family {
+        let entry = |key: &str| Entry {
+            family: "f".to_owned(),
+            key: key.as_bytes().to_vec(),
+            value: key.to_uppercase().into_bytes(),
+        };
+        Family::new("f", Comparator::Bytewise, &["b", "d", "f"].map(entry))
+    }
+
+    #[test]
+    fn a_key_is_found_and_its_neighbours_are_not() {
+        let family = family();
+        assert_eq!(family.get(b"d"), Some(&b"D"[..]));
+        assert_eq!(family.get(b"c"), None);
+        assert_eq!(family.get(b"g"), None);
+    }
+
+    #[test]
+    fn places_differ_only_for_a_key_that_is_there() {
+        let family = family();
+        assert_eq!((family.not_below(b"d"), family.behind(b"d")), (1, 2));
+        assert_eq!((family.not_below(b"e"), family.behind(b"e")), (2, 2));
+    }
+}

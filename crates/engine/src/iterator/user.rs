@@ -152,32 +152,45 @@ impl DbIterator {
         self.valid().then(|| (self.key(), self.value()))
     }
 
-    /// Goes to the first key.
+    /// Goes to the first key. With a lower bound it is as a seek to that bound.
     ///
     /// # Errors
     /// Those of reading a table or blob file, here and in every other move.
     pub fn seek_to_first(&mut self) -> Result<()> {
-        self.prefix = None;
         self.merged.ask_prefix_filters(false);
         match self.view.lower_bound.take() {
             Some(bound) => {
+                self.hold_prefix(&bound);
                 let moved = self.seek_unbounded(&bound);
                 self.view.lower_bound = Some(bound);
                 moved
             }
-            None => self.go(Direction::Forward, |merged, _| merged.seek_to_first()),
+            None => {
+                self.prefix = None;
+                self.go(Direction::Forward, |merged, _| merged.seek_to_first())?;
+                self.hold_own_prefix();
+                Ok(())
+            }
         }
     }
 
-    /// Goes to the last key.
+    /// Goes to the last key. With an upper bound it is as a [`DbIterator::seek_for_prev`] to that bound.
     pub fn seek_to_last(&mut self) -> Result<()> {
-        self.prefix = None;
         self.merged.ask_prefix_filters(false);
-        if let Some(bound) = &self.view.upper_bound {
-            set_internal_key(&mut self.target, bound, FIRST_TRAILER);
-            return self.go(Direction::Backward, |merged, target| merged.seek_for_prev(target));
+        match self.view.upper_bound.take() {
+            Some(bound) => {
+                self.hold_prefix(&bound);
+                set_internal_key(&mut self.target, &bound, FIRST_TRAILER);
+                self.view.upper_bound = Some(bound);
+                self.go(Direction::Backward, |merged, target| merged.seek_for_prev(target))
+            }
+            None => {
+                self.prefix = None;
+                self.go(Direction::Backward, |merged, _| merged.seek_to_last())?;
+                self.hold_own_prefix();
+                Ok(())
+            }
         }
-        self.go(Direction::Backward, |merged, _| merged.seek_to_last())
     }
 
     /// Goes to the first key that is not below `target`. With a prefix extractor and without `total_order_seek`, keys
@@ -260,6 +273,15 @@ impl DbIterator {
         moved
     }
 
+    /// Holds the iterator to the prefix of the key it stands on.
+    fn hold_own_prefix(&mut self) {
+        if self.valid() && self.view.prefix_extractor.is_some() {
+            let key = self.key().to_vec();
+            self.hold_prefix(&key);
+        }
+    }
+
+    /// Holds the iterator to the prefix of `target`, where it has been told to stay within one.
     fn hold_prefix(&mut self, target: &[u8]) {
         let prefix = self.view.prefix_extractor.as_ref().and_then(|by| by.prefix(target));
         self.prefix = prefix.map(<[u8]>::to_vec);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tailwater_format::Comparator;
 
 use crate::db::SuperVersion;
-use crate::epoch::EpochCell;
+use crate::epoch::{self, EpochCell};
 
 /// A column family that is open. Clones are handles to the same one.
 #[derive(Debug, Clone)]
@@ -20,6 +20,19 @@ struct Inner {
     comparator: Comparator,
     current: EpochCell<SuperVersion>,
     initial: Arc<SuperVersion>,
+    /// The last field, so that it goes when the others have.
+    closing: Closing,
+}
+
+/// Closes the files that nobody reads any more, when the last handle to a column family goes.
+#[derive(Debug)]
+struct Closing;
+
+impl Drop for Closing {
+    /// What was retired by then is collected, and what that retires in turn.
+    fn drop(&mut self) {
+        while epoch::collect() > 0 {}
+    }
 }
 
 impl ColumnFamily {
@@ -28,7 +41,8 @@ impl ColumnFamily {
         let comparator = source.tables().comparator().clone();
         let initial = Arc::new(source);
         let current = EpochCell::new(Some(Arc::clone(&initial)));
-        Self { inner: Arc::new(Inner { id, name, comparator, current, initial }) }
+        let inner = Inner { id, name, comparator, current, initial, closing: Closing };
+        Self { inner: Arc::new(inner) }
     }
 
     /// Its id, which is never used again for another: 0 is `default`'s.

@@ -14,7 +14,7 @@ use tailwater_format::file_name::FileKind;
 use tailwater_io::{IoMode, Purpose, Storage};
 
 use crate::Result;
-use crate::epoch::{Guard, Held};
+use crate::epoch::{self, Guard, Held};
 use crate::table::{TableContext, TableReader};
 use crate::version::FileMetadata;
 
@@ -113,8 +113,17 @@ impl TableCache {
     /// Notes that a table is open, and closes others if there are too many.
     fn keep(&self, file: &Arc<FileMetadata>) {
         let Some(capacity) = self.capacity else { return };
+        if self.close_beyond(capacity, file) {
+            // A reader that was closed holds its file until it is collected, and the bound is on files.
+            epoch::collect();
+        }
+    }
+
+    /// Notes that a table is open, and closes others until `capacity` are left. Answers whether it closed any.
+    fn close_beyond(&self, capacity: usize, file: &Arc<FileMetadata>) -> bool {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.push_back(Arc::downgrade(file));
+        let mut closed = false;
         let mut looked = 0;
         while open.len() > capacity && looked <= 2 * open.len() {
             looked += 1;
@@ -124,7 +133,9 @@ impl TableCache {
                 open.push_back(next);
             } else {
                 victim.table.store(None);
+                closed = true;
             }
         }
+        closed
     }
 }

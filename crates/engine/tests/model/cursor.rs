@@ -1,0 +1,143 @@
+//! What an iterator must show: a place among the entries of a model, within bounds and prefix.
+
+use std::ops::Range;
+
+use tailwater::{PrefixExtractor, ReadOptions};
+use tailwater_testkit::model::Family;
+
+/// How an iterator treats prefixes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PrefixMode {
+    /// It goes through all keys.
+    TotalOrder,
+    /// It stays within the prefix it was sought with.
+    SamePrefix,
+    /// It may leave out keys of other prefixes than that it was sought with.
+    Free,
+}
+
+/// A place among the entries of a model.
+pub(crate) struct Cursor<'a> {
+    model: &'a Family,
+    extractor: Option<&'a PrefixExtractor>,
+    mode: PrefixMode,
+    options: &'a ReadOptions,
+    /// The entries within the bounds.
+    bounded: Range<usize>,
+    /// Those of them that are shown since the last seek.
+    shown: Range<usize>,
+    /// The prefix of the last seek.
+    prefix: Option<Vec<u8>>,
+    at: Option<usize>,
+}
+
+impl<'a> Cursor<'a> {
+    /// A cursor that stands on nothing.
+    pub(crate) fn new(
+        model: &'a Family,
+        extractor: Option<&'a PrefixExtractor>,
+        mode: PrefixMode,
+        options: &'a ReadOptions,
+    ) -> Self {
+        let place = |bound: &Option<Vec<u8>>, otherwise| {
+            bound.as_ref().map_or(otherwise, |bound| model.not_below(bound))
+        };
+        let start = place(&options.iterate_lower_bound, 0);
+        let end = place(&options.iterate_upper_bound, model.entries.len());
+        let bounded = start..end.max(start);
+        let (shown, prefix, at) = (bounded.clone(), None, None);
+        Self { model, extractor, mode, options, bounded, shown, prefix, at }
+    }
+
+    /// The entry it stands on.
+    pub(crate) fn entry(&self) -> Option<(&'a [u8], &'a [u8])> {
+        let (key, value) = &self.model.entries[self.at?];
+        Some((key, value))
+    }
+
+    /// Whether the iterator must show what this does: not where it may leave keys out and this has
+    /// left the prefix that was sought.
+    pub(crate) fn is_binding(&self) -> bool {
+        if self.mode != PrefixMode::Free {
+            return true;
+        }
+        let shown = self.entry().and_then(|(key, _)| self.prefix_of(key));
+        self.prefix.is_none() || shown == self.prefix
+    }
+
+    pub(crate) fn seek_to_first(&mut self) {
+        match &self.options.iterate_lower_bound {
+            Some(bound) => self.seek(&bound.clone()),
+            None => {
+                self.hold(None);
+                self.stand(Some(self.shown.start));
+                self.hold_own();
+            }
+        }
+    }
+
+    pub(crate) fn seek_to_last(&mut self) {
+        match &self.options.iterate_upper_bound {
+            Some(bound) => {
+                self.hold(Some(bound));
+                self.stand(self.model.not_below(bound).checked_sub(1));
+            }
+            None => {
+                self.hold(None);
+                self.stand(self.shown.end.checked_sub(1));
+                self.hold_own();
+            }
+        }
+    }
+
+    pub(crate) fn seek(&mut self, target: &[u8]) {
+        self.hold(Some(target));
+        self.stand(Some(self.model.not_below(target).max(self.bounded.start)));
+    }
+
+    pub(crate) fn seek_for_prev(&mut self, target: &[u8]) {
+        self.hold(Some(target));
+        self.stand(self.model.behind(target).min(self.bounded.end).checked_sub(1));
+    }
+
+    pub(crate) fn next(&mut self) {
+        if let Some(at) = self.at {
+            self.stand(Some(at + 1));
+        }
+    }
+
+    pub(crate) fn previous(&mut self) {
+        if let Some(at) = self.at {
+            self.stand(at.checked_sub(1));
+        }
+    }
+
+    fn stand(&mut self, at: Option<usize>) {
+        self.at = at.filter(|at| self.shown.contains(at));
+    }
+
+    fn prefix_of(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.extractor.and_then(|by| by.prefix(key)).map(<[u8]>::to_vec)
+    }
+
+    /// From here on only what has the prefix of `key`, as far as the mode says so.
+    fn hold(&mut self, key: Option<&[u8]>) {
+        self.prefix = key.and_then(|key| self.prefix_of(key));
+        self.shown = self.bounded.clone();
+        let (PrefixMode::SamePrefix, Some(prefix)) = (self.mode, &self.prefix) else { return };
+        let has_prefix =
+            |at: &usize| self.prefix_of(&self.model.entries[*at].0).as_ref() == Some(prefix);
+        let first = self.bounded.clone().find(has_prefix);
+        let last = self.bounded.clone().rfind(has_prefix);
+        self.shown = match (first, last) {
+            (Some(first), Some(last)) => first..last + 1,
+            _ => 0..0,
+        };
+    }
+
+    fn hold_own(&mut self) {
+        if let Some((key, _)) = self.entry() {
+            self.hold(Some(key));
+        }
+    }
+}

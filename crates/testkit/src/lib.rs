@@ -1,6 +1,7 @@
 //! What the tests of all crates share.
 //!
 //! - [`golden`]: databases that the real RocksDB wrote, with what it read back from them.
+//! - [`oracle`]: the real RocksDB itself, for databases written on the spot.
 //! - [`dump`]: what a database holds, as both of them tell it.
 //! - [`model`]: the answers that follow from a dump, to be compared with ours.
 //! - [`directory`]: what stands in a directory, to show that nothing changed it.
@@ -13,4 +14,5 @@ pub mod directory;
 pub mod dump;
 pub mod golden;
 pub mod model;
+pub mod oracle;
 pub mod seed;

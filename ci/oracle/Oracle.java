@@ -1,0 +1,88 @@
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
+
+/**
+ * The real RocksDB as a program that is told what to do, line by line, on standard input.
+ *
+ * <p>Words are separated by single spaces. Keys and values are hexadecimal, "-" stands for the
+ * empty one. A FAMILY is a column family's name. OPTIONS is "name=value;name=value" as RocksDB's
+ * own option strings are, without spaces.
+ *
+ * <pre>
+ * a session
+ *   directory PATH                      begins the description of the database in PATH
+ *   database OPTIONS                    options of the database
+ *   database-path PATH BYTES            one of its db_paths
+ *   family FAMILY OPTIONS               a column family; "default" is there without being named
+ *   family-path FAMILY PATH BYTES       one of its cf_paths
+ *   open                                opens it; whatever is missing is created
+ *   close                               closes it
+ *
+ * writes
+ *   put FAMILY KEY VALUE
+ *   merge FAMILY KEY OPERAND
+ *   delete FAMILY KEY
+ *   single-delete FAMILY KEY
+ *   delete-range FAMILY FROM TO
+ *   begin, commit                       what stands between the two is one batch
+ *   fill FAMILY COUNT SPACE SIZE SEED   puts COUNT random keys out of SPACE, with values of SIZE
+ *                                       bytes of which half compress
+ *   log on|off                          whether writes go to the write-ahead log
+ *   sync on|off                         whether they are synced
+ *
+ * upkeep
+ *   flush FAMILY                        and wait
+ *   compact FAMILY                      everything, the last level too
+ *   compact-to FAMILY LEVEL             everything, into that level
+ *   change FAMILY OPTIONS               sets options that may change while it is open
+ *   drop FAMILY
+ *   snapshot                            from here on nothing older is forgotten
+ *   release                             gives all snapshots back
+ *
+ * external tables
+ *   external FILE FAMILY                begins a table: put, merge and delete now go into it
+ *   finish                              completes it
+ *   ingest FAMILY copy|move|behind FILE takes it in
+ *
+ * reading
+ *   dump FILE                           writes every live entry of every family to FILE: the
+ *                                       lengths of name, key and value in 4 bytes each,
+ *                                       little-endian, then the three
+ *   verify                              checks every checksum
+ *   property FAMILY NAME                remembers a property, for the answer
+ *
+ * answer                                answers "ok" and what was remembered, or "error" and what
+ *                                       went wrong first since the last answer; after an error
+ *                                       everything up to here is passed over and the database
+ *                                       is closed
+ * </pre>
+ */
+public final class Oracle {
+  private Oracle() {}
+
+  public static void main(String[] arguments) throws IOException {
+    BufferedReader input =
+        new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8), 1 << 20);
+    Database database = new Database();
+    String error = null;
+    String line;
+    while ((line = input.readLine()) != null) {
+      if (line.equals("answer")) {
+        System.out.println(error == null ? "ok " + database.takeRemembered() : "error " + error);
+        System.out.flush();
+        error = null;
+      } else if (error == null) {
+        try {
+          database.run(line.split(" ", -1));
+        } catch (Exception exception) {
+          String shown = line.length() > 200 ? line.substring(0, 200) + "..." : line;
+          error = (shown + ": " + exception).replace('\n', ' ');
+          database.abandon();
+        }
+      }
+    }
+    database.abandon();
+  }
+}

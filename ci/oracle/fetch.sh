@@ -1,0 +1,53 @@
+#!/bin/sh
+# Makes the oracle ready in DIRECTORY: the real RocksDB, reached through its Java binding.
+#
+# usage: ci/oracle/fetch.sh DIRECTORY
+#
+# Takes the binding from Maven, into Maven's own local repository, unless it is there already;
+# compiles the program beside this script; takes the native library out of the binding, so that
+# starting the program does not unpack it every time. What is ready and newer is left as it is.
+# Exits with 2, and a sentence on standard error, where something that it needs is missing.
+set -eu
+
+version=11.8.1
+sources=$(cd "$(dirname "$0")" && pwd)
+directory=${1:?usage: fetch.sh DIRECTORY}
+jar=${HOME:?}/.m2/repository/org/rocksdb/rocksdbjni/$version/rocksdbjni-$version.jar
+
+missing() {
+    echo "$1" >&2
+    exit 2
+}
+
+for program in java javac jar; do
+    command -v "$program" >/dev/null || missing "there is no Java here: '$program' is missing"
+done
+mkdir -p "$directory"
+# Test programs that start at the same time take turns.
+exec 9>"$directory/lock"
+if command -v flock >/dev/null; then
+    flock 9
+fi
+
+if [ ! -f "$jar" ]; then
+    command -v mvn >/dev/null || missing "there is no Maven here to fetch rocksdbjni $version with"
+    mvn -q dependency:get "-Dartifact=org.rocksdb:rocksdbjni:$version" >"$directory/maven.log" 2>&1 ||
+        missing "Maven could not fetch rocksdbjni $version, see $directory/maven.log"
+fi
+
+case $(uname -m) in
+    x86_64) library=librocksdbjni-linux64.so ;;
+    aarch64) library=librocksdbjni-linux-aarch64.so ;;
+    *) missing "it is not known which native library of rocksdbjni $(uname -m) needs" ;;
+esac
+ln -sf "$jar" "$directory/rocksdbjni.jar"
+if [ ! -f "$directory/$library" ]; then
+    (cd "$directory" && jar xf "$jar" "$library")
+fi
+for source in "$sources"/*.java; do
+    class=$directory/$(basename "$source" .java).class
+    if [ ! -f "$class" ] || [ "$source" -nt "$class" ]; then
+        javac -cp "$jar" -d "$directory" "$sources"/*.java || missing "the oracle does not compile"
+        break
+    fi
+done

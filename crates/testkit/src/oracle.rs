@@ -1,0 +1,254 @@
+//! The real RocksDB, for databases written on the spot.
+//!
+//! `ci/oracle/` has the program, which says what it can be told, and what makes it ready: Java, and
+//! Maven where RocksDB's Java binding is not in its local repository yet. Where that is missing,
+//! the tests that need it say so on standard error and pass; with `TAILWATER_ORACLE=required` in
+//! the environment they fail instead.
+
+use std::fmt::{Display, Write as _};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use tempfile::TempDir;
+
+use crate::dump::{self, Entry};
+
+/// The real RocksDB in a process of its own, which ends with this.
+#[derive(Debug)]
+pub struct Oracle {
+    process: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    scratch: TempDir,
+}
+
+/// What the oracle is to do, line by line. Families and options are text; keys and values any bytes.
+#[derive(Debug, Clone, Default)]
+pub struct Script {
+    lines: String,
+}
+
+impl Oracle {
+    /// Starts the oracle; `None`, after saying on standard error that `part` of the tests is left out
+    /// and why, where it cannot be had.
+    ///
+    /// # Panics
+    /// If it cannot be had and the environment requires it.
+    pub fn start(part: &str) -> Option<Self> {
+        match Self::try_start() {
+            Ok(oracle) => Some(oracle),
+            Err(reason) => {
+                let required =
+                    std::env::var_os("TAILWATER_ORACLE").is_some_and(|it| it == "required");
+                assert!(!required, "{part} needs the real RocksDB: {reason}");
+                // Not by a macro: what those print is only shown for tests that fail.
+                let message = format!("LEFT OUT: {part} needs the real RocksDB: {reason}\n");
+                let _ = std::io::stderr().write_all(message.as_bytes());
+                None
+            }
+        }
+    }
+
+    fn try_start() -> Result<Self, String> {
+        let directory = make_ready()?;
+        let mut library = std::ffi::OsString::from("-Djava.library.path=");
+        library.push(&directory);
+        let mut classes = directory.clone().into_os_string();
+        classes.push(":");
+        classes.push(directory.join("rocksdbjni.jar"));
+        let mut process = Command::new("java")
+            .args([library.as_os_str(), "-XX:+UseSerialGC".as_ref(), "-cp".as_ref(), &classes])
+            .arg("Oracle")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("cannot start java: {error}"))?;
+        let input = process.stdin.take();
+        let output = process.stdout.take().ok_or("java has no output")?;
+        let scratch = TempDir::new().map_err(|error| error.to_string())?;
+        let mut oracle = Self { process, input, output: BufReader::new(output), scratch };
+        oracle.run(&Script::default())?;
+        Ok(oracle)
+    }
+
+    /// Carries out a script and answers what it remembered.
+    ///
+    /// # Errors
+    /// What went wrong first. The rest was passed over, and the database is closed.
+    pub fn run(&mut self, script: &Script) -> Result<String, String> {
+        let input = self.input.as_mut().ok_or("the oracle has ended")?;
+        let ended = |error: std::io::Error| format!("the oracle ended: {error}");
+        input.write_all(script.lines.as_bytes()).map_err(ended)?;
+        input.write_all(b"answer\n").map_err(ended)?;
+        input.flush().map_err(ended)?;
+        let mut answer = String::new();
+        self.output.read_line(&mut answer).map_err(ended)?;
+        match answer.trim_end().split_once(' ').unwrap_or((answer.trim_end(), "")) {
+            ("ok", remembered) => Ok(remembered.to_owned()),
+            ("error", error) => Err(error.to_owned()),
+            _ => Err(format!("the oracle ended after '{answer}'")),
+        }
+    }
+
+    /// Carries out a script, and answers what the database that it leaves open holds, which is then
+    /// closed.
+    ///
+    /// # Errors
+    /// What went wrong first.
+    ///
+    /// # Panics
+    /// If the dump cannot be read.
+    pub fn dump(&mut self, mut script: Script) -> Result<Vec<Entry>, String> {
+        let path = self.scratch.path().join("dump");
+        script.line(&[&"dump", &path.display()]);
+        script.line(&[&"close"]);
+        self.run(&script)?;
+        Ok(dump::parse(&read(&path)))
+    }
+}
+
+impl Drop for Oracle {
+    fn drop(&mut self) {
+        // The end of its input is the end of the program.
+        self.input = None;
+        let _ = self.process.wait();
+    }
+}
+
+/// Makes the oracle ready and answers where it is.
+fn make_ready() -> Result<PathBuf, String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let directory = target.join("oracle");
+    let made = Command::new("sh")
+        .arg(root.join("ci/oracle/fetch.sh"))
+        .arg(&directory)
+        .output()
+        .map_err(|error| format!("cannot run fetch.sh: {error}"))?;
+    if made.status.success() {
+        Ok(directory)
+    } else {
+        Err(String::from_utf8_lossy(&made.stderr).trim().to_owned())
+    }
+}
+
+impl Script {
+    /// A script about the database in `directory`, which begins with its options and those of its
+    /// column families, as RocksDB's option strings are but without spaces.
+    pub fn open(directory: &Path, database: &str, families: &[(&str, &str)]) -> Self {
+        let mut script = Self::describe(directory, database, families);
+        script.line(&[&"open"]);
+        script
+    }
+
+    /// As [`Script::open`], but what is described is not opened yet.
+    pub fn describe(directory: &Path, database: &str, families: &[(&str, &str)]) -> Self {
+        let mut script = Self::default();
+        script.line(&[&"directory", &directory.display()]);
+        script.line(&[&"database", &database]);
+        for (family, options) in families {
+            script.line(&[&"family", family, options]);
+        }
+        script
+    }
+
+    /// Adds a line of any command, given as its words.
+    ///
+    /// # Panics
+    /// If a word has a space or line feed in it.
+    pub fn line(&mut self, words: &[&dyn Display]) {
+        for (at, word) in words.iter().enumerate() {
+            let start = self.lines.len();
+            write!(self.lines, "{word}").expect("memory");
+            let word = &self.lines[start..];
+            assert!(!word.contains([' ', '\n']), "a word has a space in it: '{word}'");
+            self.lines.push(if at + 1 < words.len() { ' ' } else { '\n' });
+        }
+    }
+
+    /// Puts a value.
+    pub fn put(&mut self, family: &str, key: &[u8], value: &[u8]) {
+        self.line(&[&"put", &family, &Hex(key), &Hex(value)]);
+    }
+
+    /// Adds a merge operand.
+    pub fn merge(&mut self, family: &str, key: &[u8], operand: &[u8]) {
+        self.line(&[&"merge", &family, &Hex(key), &Hex(operand)]);
+    }
+
+    /// Deletes a key.
+    pub fn delete(&mut self, family: &str, key: &[u8]) {
+        self.line(&[&"delete", &family, &Hex(key)]);
+    }
+
+    /// Deletes a key that was put once.
+    pub fn single_delete(&mut self, family: &str, key: &[u8]) {
+        self.line(&[&"single-delete", &family, &Hex(key)]);
+    }
+
+    /// Deletes the keys from `from` up to but not including `to`.
+    pub fn delete_range(&mut self, family: &str, from: &[u8], to: &[u8]) {
+        self.line(&[&"delete-range", &family, &Hex(from), &Hex(to)]);
+    }
+
+    /// Flushes a column family and waits for it.
+    pub fn flush(&mut self, family: &str) {
+        self.line(&[&"flush", &family]);
+    }
+
+    /// Compacts all of a column family.
+    pub fn compact(&mut self, family: &str) {
+        self.line(&[&"compact", &family]);
+    }
+}
+
+/// Bytes as the oracle is told them.
+struct Hex<'a>(&'a [u8]);
+
+impl Display for Hex<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.0.is_empty() {
+            return f.write_str("-");
+        }
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "what the oracle wrote, not a database's file")]
+fn read(path: &Path) -> Vec<u8> {
+    std::fs::read(path).unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Oracle, Script};
+
+    #[test]
+    fn the_oracle_reads_what_it_wrote() {
+        let Some(mut oracle) = Oracle::start("the oracle's own test") else { return };
+        let directory = tempfile::tempdir().unwrap();
+        let mut script = Script::open(directory.path(), "", &[("other", "compression=kZSTD")]);
+        script.put("other", b"key", b"");
+        script.put("default", b"gone", b"value");
+        script.delete("default", b"gone");
+        let entries = oracle.dump(script).unwrap();
+        let entries: Vec<_> = entries
+            .iter()
+            .map(|entry| (&*entry.family, &entry.key[..], &entry.value[..]))
+            .collect();
+        assert_eq!(entries, [("other", &b"key"[..], &b""[..])]);
+    }
+
+    #[test]
+    fn what_rocksdb_refuses_is_an_error_and_the_oracle_goes_on() {
+        let Some(mut oracle) = Oracle::start("the oracle's own test") else { return };
+        let directory = tempfile::tempdir().unwrap();
+        let refused = "block_based_table_factory={format_version=1}";
+        let script = Script::open(directory.path(), "", &[("default", refused)]);
+        let error = oracle.run(&script).unwrap_err();
+        assert!(error.contains("format_version"), "{error}");
+        assert_eq!(oracle.run(&Script::default()), Ok(String::new()));
+    }
+}

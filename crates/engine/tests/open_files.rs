@@ -1,0 +1,54 @@
+//! Tables that are not needed any more are closed: those beyond `max_open_files`, and all of them
+//! with the database.
+//!
+//! The tests are one, since they count what the whole process has open.
+
+use std::path::Path;
+
+use tailwater::{Db, OpenOptions, ReadOptions};
+use tailwater_testkit::oracle::{Oracle, Script};
+
+/// How many tables the database has.
+const TABLES: usize = 60;
+/// The lowest bound that `max_open_files` can set.
+const ALLOWED: usize = 20;
+/// How many tables more may be open while one is being replaced by another.
+const ON_THE_WAY: usize = 2;
+
+#[test]
+fn no_more_files_are_open_than_needed() {
+    let Some(mut oracle) = Oracle::start("the bound on open files") else { return };
+    let directory = tempfile::tempdir().expect("a directory");
+    let families = [("default", "disable_auto_compactions=true")];
+    let mut script = Script::open(directory.path(), "", &families);
+    for table in 0..TABLES {
+        script.put("default", format!("key{table:03}").as_bytes(), b"value");
+        script.put("default", b"everywhere", b"value");
+        script.flush("default");
+    }
+    let entries = oracle.dump(script).expect("a database");
+
+    let mut options = OpenOptions::load(directory.path()).expect("an OPTIONS file");
+    options.set_options("max_open_files=20").expect("a bound");
+    let db = Db::open_read_only(directory.path(), &options).expect("the database");
+    let family = db.column_family("default").expect("the default family");
+    for entry in entries {
+        let value = db.get(&family, &entry.key, &ReadOptions::default()).expect("a get");
+        assert_eq!(value, Some(entry.value));
+        let open = open_files_in(directory.path());
+        assert!(open <= ALLOWED + ON_THE_WAY, "{open} files are open, {ALLOWED} may be");
+    }
+    assert!(open_files_in(directory.path()) > 0, "no table is open: the test counts wrongly");
+    drop((db, family));
+    assert_eq!(open_files_in(directory.path()), 0, "a closed database has files open");
+}
+
+/// How many files in `directory` this process has open.
+#[expect(clippy::disallowed_methods, reason = "asks the system what is open")]
+fn open_files_in(directory: &Path) -> usize {
+    let descriptors = std::fs::read_dir("/proc/self/fd").expect("the list of descriptors");
+    descriptors
+        .filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok())
+        .filter(|path| path.starts_with(directory))
+        .count()
+}

@@ -20,7 +20,7 @@ struct Inner {
     comparator: Comparator,
     current: EpochCell<SuperVersion>,
     initial: Arc<SuperVersion>,
-    /// The last field, so that it goes when the others have.
+    #[expect(dead_code, reason = "the last field, so that it is dropped when the others have been")]
     closing: Closing,
 }
 

@@ -107,6 +107,11 @@ impl OpenOptions {
         Ok(())
     }
 
+    /// Sets the options of the database, for those that no option string says, such as `db_paths`.
+    pub fn set_database(&mut self, options: DbOptions) {
+        self.database = options;
+    }
+
     /// Sets the options of one column family.
     pub fn set_column_family(&mut self, name: &str, options: ColumnFamilyOptions) {
         match self.families.iter_mut().find(|(family, _)| family == name) {

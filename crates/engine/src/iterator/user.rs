@@ -197,13 +197,17 @@ impl DbIterator {
     /// behind those with `target`'s prefix may be left out.
     pub fn seek(&mut self, target: &[u8]) -> Result<()> {
         self.hold_prefix(target);
-        self.merged.ask_prefix_filters(self.view.asks_prefix_filters);
         match &self.view.lower_bound {
             Some(bound) if self.view.comparator.compare(target, bound).is_lt() => {
                 let bound = bound.clone();
+                // The bound's prefix need not be that of the target.
+                self.merged.ask_prefix_filters(false);
                 self.seek_unbounded(&bound)
             }
-            _ => self.seek_unbounded(target),
+            _ => {
+                self.merged.ask_prefix_filters(self.view.asks_prefix_filters);
+                self.seek_unbounded(target)
+            }
         }
     }
 

@@ -101,7 +101,7 @@ impl TableIterator {
 
     /// Goes to the first record that is not below an internal key.
     pub(crate) fn seek(&mut self, target: &[u8]) -> Result<()> {
-        let (user_key, trailer) = key::split(target).unwrap_or((target, 0));
+        let (user_key, _) = key::split(target).unwrap_or((target, 0));
         if self.asks_prefix_filter && self.table.filters_by_current_prefix() {
             let access = Loading(&self.profile);
             let cursor = &mut self.filter_cursor;
@@ -110,6 +110,12 @@ impl TableIterator {
                 return Ok(());
             }
         }
+        self.seek_unfiltered(target)
+    }
+
+    /// As [`TableIterator::seek`], whatever a filter would say.
+    fn seek_unfiltered(&mut self, target: &[u8]) -> Result<()> {
+        let (user_key, trailer) = key::split(target).unwrap_or((target, 0));
         let stored_trailer = self.stored_trailer(trailer);
         self.index.seek(&self.table, &self.profile, user_key, stored_trailer)?;
         if !self.load_block()? {
@@ -139,7 +145,7 @@ impl TableIterator {
 
     /// Goes to the last record that is not above an internal key.
     pub(crate) fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
-        self.seek(target)?;
+        self.seek_unfiltered(target)?;
         if !self.valid() {
             return self.seek_to_last();
         }

@@ -12,6 +12,8 @@ impl DbIterator {
         if self.direction == Direction::Backward {
             // It stands before the key whose value it copied: all records of that key are passed by from their first.
             self.direction = Direction::Forward;
+            // The key's prefix need not be the one that was sought.
+            self.merged.ask_prefix_filters(false);
             set_internal_key(&mut self.target, &self.key, FIRST_TRAILER);
             self.merged.seek(&self.target)?;
         } else if self.place == Place::OnRecord {

@@ -7,6 +7,7 @@ pub mod cache;
 mod db;
 pub mod epoch;
 mod error;
+pub mod inspect;
 mod iterator;
 pub mod memtable;
 mod merge_operator;

@@ -24,6 +24,17 @@ pub(crate) struct VersionBuilder {
 }
 
 impl VersionBuilder {
+    /// Every table with its level, by number within a level: what there is, whatever its order.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (usize, &Arc<FileMetadata>)> {
+        let levels = self.levels.iter().enumerate();
+        levels.flat_map(|(number, level)| level.values().map(move |file| (number, file)))
+    }
+
+    /// The blob files that were added, by number.
+    pub(crate) fn blob_files(&self) -> &BTreeMap<u64, BlobFileMetadata> {
+        &self.blob_files
+    }
+
     /// Applies the parts of an edit that concern files.
     pub(crate) fn apply(&mut self, edit: &VersionEdit) -> Result<(), String> {
         for deleted in &edit.deleted_files {

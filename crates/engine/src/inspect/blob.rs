@@ -1,0 +1,211 @@
+//! Blob files, record by record.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tailwater_format::blob::{
+    BLOB_FOOTER_LENGTH, BLOB_HEADER_LENGTH, BLOB_RECORD_HEADER_LENGTH, BlobFileFooter,
+    BlobFileHeader, BlobRecordHeader,
+};
+use tailwater_format::compress::{Compression, Decompressor};
+use tailwater_io::{IoMode, Purpose, ReadFile, Storage};
+
+use super::read_exactly;
+use crate::{Error, Result};
+
+/// How many bytes are looked through at once for the next record behind damage.
+const SEARCH_WINDOW: usize = 64 << 10;
+
+/// A blob file that is read from its start. It keeps one record in memory.
+pub struct BlobFileReader {
+    file: Arc<dyn ReadFile>,
+    header: Result<BlobFileHeader>,
+    footer: Result<BlobFileFooter>,
+    decompressor: Decompressor,
+    /// Where the file ends.
+    length: u64,
+    /// Where the records end.
+    records_end: u64,
+    position: u64,
+}
+
+/// The next thing in a blob file.
+#[derive(Debug)]
+pub enum BlobItem {
+    /// A record whose header holds.
+    Record(BlobRecord),
+    /// Bytes that are no record.
+    Damage {
+        /// Where they begin.
+        offset: u64,
+        /// How many there are, up to the next record or the end.
+        length: u64,
+        /// What is wrong where they begin.
+        error: Error,
+    },
+}
+
+/// A record of a blob file.
+#[derive(Debug)]
+pub struct BlobRecord {
+    /// Where it begins.
+    pub offset: u64,
+    /// How many bytes it takes, header and key included.
+    pub length: u64,
+    /// Where its value begins: what a blob index says.
+    pub value_offset: u64,
+    /// The user key.
+    pub key: Vec<u8>,
+    /// The length of the value as it is stored, in bytes.
+    pub stored_length: u64,
+    /// When it expires, in seconds since 1970; 0 for never.
+    pub expiration: u64,
+    /// The length of the value in bytes, `None` where a damaged header does not say how it is
+    /// compressed; or why it cannot be had: a checksum that does not hold, or bytes that do not
+    /// decompress.
+    pub value_length: Result<Option<u64>>,
+}
+
+impl BlobFileReader {
+    /// Opens a blob file. A header or footer that is damaged is told by [`Self::header`] and
+    /// [`Self::footer`].
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn open(storage: &dyn Storage, path: &Path) -> Result<Self> {
+        let file = storage.open(path, IoMode::Buffered, Purpose::Verification)?;
+        let length = file.length()?;
+        let read = |offset, length| read_exactly(&*file, offset, length, Purpose::Verification);
+        let header = read(0, BLOB_HEADER_LENGTH).and_then(|bytes| {
+            BlobFileHeader::decode(&bytes).map_err(|error| Error::decoding(path, 0, error))
+        });
+        let footer_at = length.saturating_sub(BLOB_FOOTER_LENGTH as u64);
+        let footer = read(footer_at, BLOB_FOOTER_LENGTH).and_then(|bytes| {
+            BlobFileFooter::decode(&bytes).map_err(|error| Error::decoding(path, footer_at, error))
+        });
+        // A file that was not closed has no footer, and its records go on to its end.
+        let records_end = if footer.is_ok() { footer_at } else { length };
+        let position = BLOB_HEADER_LENGTH as u64;
+        let decompressor = Decompressor::new();
+        Ok(Self { file, header, footer, decompressor, length, records_end, position })
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// Its length when it was opened, in bytes.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// The header, or what is wrong with it.
+    pub fn header(&self) -> &Result<BlobFileHeader> {
+        &self.header
+    }
+
+    /// The footer, or what is wrong with it; a file that was not closed has none.
+    pub fn footer(&self) -> &Result<BlobFileFooter> {
+        &self.footer
+    }
+
+    /// The next thing in the file; `None` at its end. Behind a record whose header is damaged, so
+    /// that its length is not known, the next one is searched whose checksums all hold.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn next_item(&mut self) -> Result<Option<BlobItem>> {
+        let offset = self.position;
+        if offset >= self.records_end {
+            return Ok(None);
+        }
+        let error = match self.record_header(offset) {
+            Ok(header) => return self.record(offset, &header).map(Some),
+            Err(error) if error.is_corruption() => error,
+            Err(error) => return Err(error),
+        };
+        self.position = self.next_whole_record(offset + 1)?;
+        Ok(Some(BlobItem::Damage { offset, length: self.position - offset, error }))
+    }
+
+    /// The header of a record that ends before the footer.
+    fn record_header(&self, offset: u64) -> Result<BlobRecordHeader> {
+        let path = self.file.path();
+        let bytes =
+            read_exactly(&*self.file, offset, BLOB_RECORD_HEADER_LENGTH, Purpose::Verification)?;
+        let header = BlobRecordHeader::decode(&bytes)
+            .map_err(|error| Error::decoding(path, offset, error))?;
+        let end = offset.checked_add(header.record_length());
+        if end.is_none_or(|end| end > self.records_end) {
+            let message = format!(
+                "a record of {} bytes goes past the end of the records at {}",
+                header.record_length(),
+                self.records_end
+            );
+            return Err(Error::corruption_at(path, offset, message));
+        }
+        Ok(header)
+    }
+
+    /// Reads the record whose header was read, and moves behind it.
+    fn record(&mut self, offset: u64, header: &BlobRecordHeader) -> Result<BlobItem> {
+        let body_at = offset + BLOB_RECORD_HEADER_LENGTH as u64;
+        let length = (header.key_length + header.value_length) as usize;
+        let mut key = read_exactly(&*self.file, body_at, length, Purpose::Verification)?;
+        let value = key.split_off(header.key_length as usize);
+        self.position = offset + header.record_length();
+        let value_length = match header.verify(&key, &value) {
+            Ok(()) => self.value_length(&value),
+            Err(error) => Err(error),
+        };
+        let path = self.file.path();
+        Ok(BlobItem::Record(BlobRecord {
+            offset,
+            length: header.record_length(),
+            value_offset: body_at + header.key_length,
+            stored_length: header.value_length,
+            expiration: header.expiration,
+            value_length: value_length.map_err(|error| Error::decoding(path, body_at, error)),
+            key,
+        }))
+    }
+
+    /// How long a value is that was stored as the header says.
+    fn value_length(&mut self, stored: &[u8]) -> tailwater_format::Result<Option<u64>> {
+        let Ok(header) = &self.header else { return Ok(None) };
+        if header.compression == Compression::None {
+            return Ok(Some(stored.len() as u64));
+        }
+        let mut value = Vec::new();
+        self.decompressor.decompress(header.compression, stored, None, &mut value)?;
+        Ok(Some(value.len() as u64))
+    }
+
+    /// Where the next record begins whose checksums all hold, or where the records end.
+    fn next_whole_record(&self, from: u64) -> Result<u64> {
+        let mut window_at = from;
+        while window_at < self.records_end {
+            let mut window = vec![0; SEARCH_WINDOW + BLOB_RECORD_HEADER_LENGTH - 1];
+            let count = self.file.read_full_at(&mut window, window_at, Purpose::Verification)?;
+            window.truncate(count);
+            for (at, bytes) in window.windows(BLOB_RECORD_HEADER_LENGTH).enumerate() {
+                let offset = window_at + at as u64;
+                if BlobRecordHeader::decode(bytes).is_ok() && self.is_whole_record(offset)? {
+                    return Ok(offset);
+                }
+            }
+            window_at += SEARCH_WINDOW as u64;
+        }
+        Ok(self.records_end)
+    }
+
+    fn is_whole_record(&self, offset: u64) -> Result<bool> {
+        let Ok(header) = self.record_header(offset) else { return Ok(false) };
+        let body_at = offset + BLOB_RECORD_HEADER_LENGTH as u64;
+        let length = (header.key_length + header.value_length) as usize;
+        let body = read_exactly(&*self.file, body_at, length, Purpose::Verification)?;
+        let (key, value) = body.split_at(header.key_length as usize);
+        Ok(header.verify(key, value).is_ok())
+    }
+}

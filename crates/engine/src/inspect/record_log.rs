@@ -1,0 +1,296 @@
+//! What MANIFEST files and write-ahead logs have in common: records in a log of 32 KiB blocks.
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use tailwater_format::log::{
+    BLOCK_LENGTH, Damage, DamageReason, Event, HEADER_LENGTH, PredecessorWal,
+    RECYCLABLE_HEADER_LENGTH, RecordReader, RecoveryMode, Skipped, SkippedReason, Stale, Torn,
+    Verdict, ZSTD,
+};
+use tailwater_format::varint::Reader;
+use tailwater_io::{Purpose, ReadFile};
+
+use crate::Result;
+use crate::record_log::{self, FileSource};
+
+/// The type of the record that says how those behind it are compressed.
+const COMPRESSION_TYPE: u8 = 9;
+
+/// Where a record stands and how it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Placement {
+    /// Where its first header begins.
+    pub offset: u64,
+    /// How many bytes of the file it takes, headers included.
+    pub length: u64,
+    /// In how many fragments it is cut; more than one where it meets the end of a block.
+    pub fragments: u32,
+    /// Whether its fragments carry the log's number, so that the file can be used again.
+    pub recyclable: bool,
+    /// Whether it is compressed, with zstd.
+    pub compressed: bool,
+}
+
+/// What bytes are that are no record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IrregularityKind {
+    /// They contradict the format.
+    Damage,
+    /// The file ends inside something that was begun.
+    Torn,
+    /// Space that was allocated and never written.
+    Unwritten,
+    /// A record of an ignorable type, with which a log is filled up to a boundary.
+    Padding,
+    /// What an earlier use of the file left behind.
+    Stale,
+    /// A fragment that does not decompress though its checksum is right: passed over in silence.
+    Undecompressable,
+}
+
+impl IrregularityKind {
+    /// The name in figures: `damage`, `torn`, `unwritten`, `padding`, `stale`, `undecompressable`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Damage => "damage",
+            Self::Torn => "torn",
+            Self::Unwritten => "unwritten",
+            Self::Padding => "padding",
+            Self::Stale => "stale",
+            Self::Undecompressable => "undecompressable",
+        }
+    }
+}
+
+/// Bytes of a record log that are no record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Irregularity {
+    /// What they are.
+    pub kind: IrregularityKind,
+    /// Where they begin, or where it was noticed.
+    pub offset: u64,
+    /// How many bytes are passed over for it, those of an unfinished record before it included.
+    pub length: u64,
+    /// How many of its kind stand there one behind the other.
+    pub count: u64,
+    /// What is wrong, for people.
+    pub reason: String,
+    event: Event<'static>,
+}
+
+impl Irregularity {
+    /// What a recovery mode makes of it, if it is the first of its log that ends anything.
+    pub fn verdict(&self, mode: RecoveryMode) -> Verdict {
+        mode.verdict(&self.event)
+    }
+
+    /// Whether it is lost data, torn or damaged, rather than space without any.
+    pub fn loses_data(&self) -> bool {
+        match &self.event {
+            Event::Stale(stale) => stale.in_record,
+            _ => !matches!(self.kind, IrregularityKind::Unwritten | IrregularityKind::Padding),
+        }
+    }
+
+    /// Takes `next` in, if both are unwritten space or both are stale, and answers whether it did.
+    pub fn merge(&mut self, next: &Self) -> bool {
+        let mergeable = matches!(self.kind, IrregularityKind::Unwritten | IrregularityKind::Stale);
+        if !mergeable || self.kind != next.kind || self.loses_data() || next.loses_data() {
+            return false;
+        }
+        self.length = (next.offset + next.length).saturating_sub(self.offset);
+        self.count += 1;
+        true
+    }
+
+    fn new(
+        kind: IrregularityKind,
+        event: Event<'static>,
+        offset: u64,
+        length: u64,
+        reason: impl Into<String>,
+    ) -> Self {
+        Self { kind, offset, length, count: 1, reason: reason.into(), event }
+    }
+
+    fn damage(damage: Damage) -> Self {
+        let mut reason = damage.reason.to_string();
+        let may_be_stale =
+            matches!(damage.reason, DamageReason::Checksum { .. } | DamageReason::Length { .. });
+        if damage.recycled && may_be_stale {
+            reason.push_str(", unless an earlier use of the file left it");
+        }
+        let event = Event::Damage(damage);
+        Self::new(IrregularityKind::Damage, event, damage.offset, damage.dropped, reason)
+    }
+
+    fn torn(torn: Torn) -> Self {
+        let (event, reason) = (Event::Torn(torn), torn.reason.to_string());
+        Self::new(IrregularityKind::Torn, event, torn.offset, torn.dropped, reason)
+    }
+
+    fn stale(stale: Stale) -> Self {
+        let reason = if stale.in_record {
+            "the log ends inside a record, before what the file held earlier"
+        } else {
+            "left from an earlier use of the file: the log ends before it"
+        };
+        let event = Event::Stale(stale);
+        Self::new(IrregularityKind::Stale, event, stale.offset, stale.dropped, reason)
+    }
+
+    fn skipped(skipped: Skipped) -> Self {
+        let (kind, reason) = match skipped.reason {
+            SkippedReason::Zeros => {
+                (IrregularityKind::Unwritten, "allocated and never written".to_owned())
+            }
+            SkippedReason::Ignorable(kind) => {
+                (IrregularityKind::Padding, format!("an ignorable record of type {kind}"))
+            }
+            SkippedReason::Decompression => (
+                IrregularityKind::Undecompressable,
+                "a fragment that does not decompress".to_owned(),
+            ),
+        };
+        Self::new(kind, Event::Skipped(skipped), skipped.offset, skipped.dropped, reason)
+    }
+}
+
+/// The next thing in a record log.
+pub(super) enum Item<'a> {
+    Record { placement: Placement, payload: &'a [u8] },
+    TimestampSizes { offset: u64, sizes: Vec<(u32, u16)> },
+    Predecessor { offset: u64, predecessor: PredecessorWal },
+    Irregularity(Irregularity),
+}
+
+/// A record log that is read from its start.
+pub(super) struct Items {
+    file: Arc<dyn ReadFile>,
+    reader: RecordReader<FileSource>,
+    purpose: Purpose,
+    compression: Option<u32>,
+    length: u64,
+}
+
+/// The first header of a log.
+struct Head {
+    kind: u8,
+    /// What stands behind type and length: of a recyclable fragment its log's number, of a
+    /// statement of compression the algorithm's.
+    word: u32,
+}
+
+impl Items {
+    /// Reads a log from its start. Without a number in its name, that of its first fragment counts.
+    pub(super) fn open(
+        file: Arc<dyn ReadFile>,
+        number: Option<u64>,
+        purpose: Purpose,
+    ) -> Result<Self> {
+        let length = file.length()?;
+        let head = Head::read(&*file, purpose)?;
+        let stated = |kind| head.as_ref().filter(|head| head.kind == kind).map(|head| head.word);
+        let first = head.as_ref().filter(|head| is_recyclable(head.kind)).map(|head| head.word);
+        let number = number.or(first.map(u64::from)).unwrap_or(0);
+        let reader = record_log::reader(Arc::clone(&file), number, purpose);
+        let compression = stated(COMPRESSION_TYPE);
+        Ok(Self { file, reader, purpose, compression, length })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    pub(super) fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// The number of the algorithm that the log says it is compressed with.
+    pub(super) fn compression(&self) -> Option<u32> {
+        self.compression
+    }
+
+    /// The next thing; `None` at the end.
+    pub(super) fn next(&mut self) -> Result<Option<Item<'_>>> {
+        let next_header = self.next_header();
+        Ok(Some(match self.reader.next_event()? {
+            Event::End => return Ok(None),
+            Event::Record(record) => {
+                let compressed = self.compression == Some(ZSTD);
+                let range = record.start..record.end;
+                let placement = placement(&*self.file, range, compressed, self.purpose)?;
+                Item::Record { placement, payload: record.payload }
+            }
+            Event::TimestampSizes(sizes) => {
+                Item::TimestampSizes { offset: next_header, sizes: sizes.iter().collect() }
+            }
+            Event::Predecessor(predecessor) => {
+                Item::Predecessor { offset: next_header, predecessor }
+            }
+            Event::Damage(damage) => Item::Irregularity(Irregularity::damage(damage)),
+            Event::Torn(torn) => Item::Irregularity(Irregularity::torn(torn)),
+            Event::Stale(stale) => Item::Irregularity(Irregularity::stale(stale)),
+            Event::Skipped(skipped) => Item::Irregularity(Irregularity::skipped(skipped)),
+        }))
+    }
+
+    /// Where the next header begins: not in the few bytes that end a block, and behind the
+    /// statement of compression, which is no event.
+    fn next_header(&self) -> u64 {
+        match (self.reader.offset(), self.compression) {
+            (0, Some(_)) => RECYCLABLE_HEADER_LENGTH as u64,
+            (position, _) => header_at(position),
+        }
+    }
+}
+
+impl Head {
+    fn read(file: &dyn ReadFile, purpose: Purpose) -> Result<Option<Self>> {
+        let mut bytes = [0; RECYCLABLE_HEADER_LENGTH];
+        let count = file.read_full_at(&mut bytes, 0, purpose)?;
+        let mut reader = Reader::new(&bytes[HEADER_LENGTH - 1..]);
+        if count < bytes.len() {
+            return Ok(None);
+        }
+        let (kind, word) = (reader.u8("log record header"), reader.fixed32("log record header"));
+        Ok(kind.ok().zip(word.ok()).map(|(kind, word)| Self { kind, word }))
+    }
+}
+
+fn is_recyclable(kind: u8) -> bool {
+    matches!(kind, 5..=8 | 11 | 131)
+}
+
+/// Where the first header at or behind `position` is: not in the few bytes that end a block.
+fn header_at(position: u64) -> u64 {
+    let block = BLOCK_LENGTH as u64;
+    let left = block - position % block;
+    if left < HEADER_LENGTH as u64 { position + left } else { position }
+}
+
+/// Walks over the headers of a record that was read whole.
+fn placement(
+    file: &dyn ReadFile,
+    Range { start, end }: Range<u64>,
+    compressed: bool,
+    purpose: Purpose,
+) -> Result<Placement> {
+    let (mut fragments, mut recyclable) = (0, false);
+    let mut position = start;
+    while position < end {
+        position = header_at(position);
+        let mut header = [0; HEADER_LENGTH];
+        if file.read_full_at(&mut header, position, purpose)? < header.len() {
+            break;
+        }
+        let [_, _, _, _, low, high, kind] = header;
+        recyclable = is_recyclable(kind);
+        fragments += 1;
+        let header_length = if recyclable { RECYCLABLE_HEADER_LENGTH } else { HEADER_LENGTH };
+        position += header_length as u64 + u64::from(u16::from_le_bytes([low, high]));
+    }
+    Ok(Placement { offset: start, length: end - start, fragments, recyclable, compressed })
+}

@@ -1,0 +1,122 @@
+//! The filter of a table: what kind it is.
+
+use tailwater_format::block::IndexFormat;
+use tailwater_format::table::BlockHandle;
+use tailwater_format::table::meta::MetaBlock;
+
+use super::TableFile;
+use crate::Result;
+
+/// What is known of a table's filter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FilterFacts {
+    /// The name of the policies that read it: `rocksdb.BuiltinBloomFilter`.
+    pub policy: String,
+    /// Where it stands; the index over its partitions, where it has those.
+    pub handle: BlockHandle,
+    /// Where its partitions stand; none where it is one block.
+    pub partitions: Vec<BlockHandle>,
+    /// How many bytes its blocks take, trailers and the index over partitions not included.
+    pub bytes: u64,
+    /// How it, or its first partition, is built.
+    pub structure: FilterStructure,
+    /// Whether whole keys were added.
+    pub whole_keys: bool,
+    /// What extracted the prefixes that were added, if any were.
+    pub prefix_extractor: Option<String>,
+}
+
+/// How a filter block is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FilterStructure {
+    /// It has no keys.
+    Empty,
+    /// A Bloom filter of cache lines.
+    Bloom {
+        /// How many bits are asked for a key.
+        probes: u8,
+    },
+    /// A Ribbon filter.
+    Ribbon {
+        /// How many blocks of 128 rows it has.
+        blocks: u32,
+    },
+    /// A Bloom filter of format_version 4 and below.
+    LegacyBloom {
+        /// How many bits are asked for a key.
+        probes: u8,
+    },
+    /// Not known: it says of every key that it may be there.
+    Unknown {
+        /// The byte that says what it is.
+        marker: u8,
+    },
+}
+
+impl FilterStructure {
+    /// What the last five bytes of a filter block say.
+    fn of(block: &[u8]) -> Self {
+        match block {
+            [_, .., 0xff, 0, probes, 0, 0] => Self::Bloom { probes: probes & 0x1f },
+            [_, .., 0xfe, _, a, b, c] => {
+                Self::Ribbon { blocks: u32::from_le_bytes([*a, *b, *c, 0]) }
+            }
+            [_, .., probes @ 1..=0x7f, _, _, _, _] => Self::LegacyBloom { probes: *probes },
+            [_, .., marker, _, _, _, _] => Self::Unknown { marker: *marker },
+            _ => Self::Empty,
+        }
+    }
+}
+
+impl TableFile {
+    /// What is known of the filter; `None` for a table without one.
+    ///
+    /// # Errors
+    /// Corruption, where the metaindex, the properties or the filter's blocks cannot be read.
+    pub fn filter(&self) -> Result<Option<FilterFacts>> {
+        let entries = self.meta_blocks.as_ref().map_err(Clone::clone)?;
+        let found = entries.iter().find_map(|entry| match entry.kind()? {
+            MetaBlock::FullFilter(policy) => Some((policy, entry.handle, false)),
+            MetaBlock::PartitionedFilter(policy) => Some((policy, entry.handle, true)),
+            _ => None,
+        });
+        let Some((policy, handle, partitioned)) = found else { return Ok(None) };
+        let properties = self.properties.as_ref().map_err(Clone::clone)?;
+        let mut partitions = Vec::new();
+        if partitioned {
+            // Filter partitions go without first keys, whatever the index of the data has.
+            let delta_values = properties.index_value_is_delta_encoded;
+            let format = IndexFormat { delta_values, first_keys: false };
+            let (entries, damage) = self.index_block(handle, format)?;
+            if let Some(error) = damage {
+                return Err(error);
+            }
+            partitions.extend(entries.iter().map(|entry| entry.handle));
+        }
+        let blocks = if partitioned { &partitions[..] } else { &[handle] };
+        let structure = match blocks.first() {
+            Some(&first) => FilterStructure::of(&self.filter_block(first)?),
+            None => FilterStructure::Empty,
+        };
+        let extractor = String::from_utf8_lossy(&properties.prefix_extractor_name);
+        let has_prefixes = properties.prefix_filtering && !matches!(&*extractor, "" | "nullptr");
+        Ok(Some(FilterFacts {
+            policy: policy.to_owned(),
+            handle,
+            bytes: blocks.iter().map(|block| block.size).sum(),
+            structure,
+            whole_keys: properties.whole_key_filtering,
+            prefix_extractor: has_prefixes.then(|| extractor.into_owned()),
+            partitions,
+        }))
+    }
+
+    fn filter_block(&self, handle: BlockHandle) -> Result<Vec<u8>> {
+        let unpacked = self.unpack(handle, None)?;
+        let (stored, computed) = (unpacked.stored_checksum, unpacked.computed_checksum);
+        if let Some(error) = self.checksum_damage(handle, stored, computed) {
+            return Err(error);
+        }
+        unpacked.bytes
+    }
+}

@@ -1,0 +1,212 @@
+//! Tables (SST files), part by part.
+//!
+//! A [`TableFile`] needs nothing but the file: what it cannot know from the table's own properties,
+//! the order of keys of a comparator that is not built in, it does not need, since it shows entries
+//! in the order of the file.
+
+mod block;
+mod filter;
+mod index;
+
+pub use block::{BlockContents, BlockReport, Entry};
+pub use filter::{FilterFacts, FilterStructure};
+pub use index::{Index, IndexEntry, IndexPartition};
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tailwater_format::compress::DecompressionDictionary;
+use tailwater_format::table::footer::FOOTER_LENGTH;
+use tailwater_format::table::meta::MetaBlock;
+use tailwater_format::table::{BlockHandle, Footer, Properties};
+use tailwater_format::varint::Reader;
+use tailwater_io::{IoMode, Purpose, ReadFile, Storage};
+
+use super::read_exactly;
+use crate::{Error, Result};
+
+/// A table whose parts are looked at one by one.
+#[derive(Debug)]
+pub struct TableFile {
+    file: Arc<dyn ReadFile>,
+    length: u64,
+    footer: Footer,
+    meta_blocks: Result<Vec<MetaEntry>>,
+    properties: Result<Properties>,
+    dictionary: Result<Option<DecompressionDictionary>>,
+    /// Meta blocks that decode although their checksums do not hold.
+    damage: Vec<Error>,
+}
+
+/// A block that the metaindex names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MetaEntry {
+    /// Its name: `rocksdb.properties`.
+    pub name: Vec<u8>,
+    /// Where it stands.
+    pub handle: BlockHandle,
+}
+
+impl MetaEntry {
+    /// What the block holds, if its name is known.
+    pub fn kind(&self) -> Option<MetaBlock<'_>> {
+        MetaBlock::from_name(&self.name)
+    }
+}
+
+impl TableFile {
+    /// Opens a table: reads its footer, and as far as they hold, its metaindex, properties and
+    /// dictionary.
+    ///
+    /// # Errors
+    /// Corruption, for a file whose end is no footer; not supported, for tables of another kind;
+    /// those of the system.
+    pub fn open(storage: &dyn Storage, path: &Path) -> Result<Self> {
+        let file = storage.open(path, IoMode::Buffered, Purpose::Verification)?;
+        let length = file.length()?;
+        let start = length.saturating_sub(FOOTER_LENGTH as u64);
+        let tail = read_exactly(&*file, start, (length - start) as usize, Purpose::Verification)?;
+        let footer = Footer::decode(&tail, start)
+            .map_err(|error| Error::decoding(path, start, error).in_file(path))?;
+        let unread = || Error::corruption(path, "the metaindex cannot be read");
+        let mut table = Self {
+            file,
+            length,
+            footer,
+            meta_blocks: Ok(Vec::new()),
+            properties: Err(unread()),
+            dictionary: Ok(None),
+            damage: Vec::new(),
+        };
+        let mut damage = Vec::new();
+        table.meta_blocks = table.read_meta_index(&mut damage);
+        table.properties = table.read_properties(&mut damage);
+        table.dictionary = table.read_dictionary(&mut damage);
+        table.damage = damage;
+        Ok(table)
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// Its length when it was opened, in bytes.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Where the footer stands.
+    pub fn footer_offset(&self) -> u64 {
+        self.length.saturating_sub(FOOTER_LENGTH as u64)
+    }
+
+    /// The footer.
+    pub fn footer(&self) -> &Footer {
+        &self.footer
+    }
+
+    /// What is wrong with metaindex, properties and dictionary although they could be read: their
+    /// checksums.
+    pub fn damage(&self) -> &[Error] {
+        &self.damage
+    }
+
+    /// The blocks that the metaindex names, in its order, or what is wrong with it.
+    pub fn meta_blocks(&self) -> &Result<Vec<MetaEntry>> {
+        &self.meta_blocks
+    }
+
+    /// The properties, or what is wrong with them.
+    pub fn properties(&self) -> &Result<Properties> {
+        &self.properties
+    }
+
+    /// The dictionary that the data blocks are compressed with, if there is one, or what is wrong
+    /// with it.
+    pub fn dictionary(&self) -> Result<Option<&[u8]>> {
+        match &self.dictionary {
+            Ok(dictionary) => Ok(dictionary.as_ref().map(DecompressionDictionary::bytes)),
+            Err(error) => Err(error.clone()),
+        }
+    }
+
+    /// Calls `each` with every range tombstone: an entry whose value is the end of the range.
+    /// Answers how many there are.
+    ///
+    /// # Errors
+    /// Corruption, where the block of the tombstones or the metaindex is damaged, and the errors of
+    /// `each`.
+    pub fn range_tombstones(&self, each: &mut dyn FnMut(&Entry<'_>) -> Result<()>) -> Result<u64> {
+        let Some(handle) = self.meta_handle(|kind| kind == MetaBlock::RangeDeletions)? else {
+            return Ok(0);
+        };
+        let mut damage = Vec::new();
+        let count = self.meta_contents(handle, &mut damage)?.for_each(each)?;
+        damage.pop().map_or(Ok(count), Err)
+    }
+
+    /// The handle of the first meta block that `wanted` accepts.
+    fn meta_handle(&self, wanted: impl Fn(MetaBlock<'_>) -> bool) -> Result<Option<BlockHandle>> {
+        let entries = self.meta_blocks.as_ref().map_err(Clone::clone)?;
+        let mut entries = entries.iter();
+        Ok(entries.find(|entry| entry.kind().is_some_and(&wanted)).map(|entry| entry.handle))
+    }
+
+    /// A block of entries that is compressed without the dictionary, if at all. A checksum that
+    /// does not hold goes to `damage`.
+    fn meta_contents(&self, handle: BlockHandle, damage: &mut Vec<Error>) -> Result<BlockContents> {
+        let report = self.block_with(handle, None)?;
+        damage.extend(self.checksum_damage(
+            handle,
+            report.stored_checksum,
+            report.computed_checksum,
+        ));
+        report.contents
+    }
+
+    /// What is wrong with a block whose checksum does not hold.
+    fn checksum_damage(&self, handle: BlockHandle, stored: u32, computed: u32) -> Option<Error> {
+        let message =
+            || format!("corrupt block: expected checksum {computed:#010x}, found {stored:#010x}");
+        (stored != computed).then(|| Error::corruption_at(self.path(), handle.offset, message()))
+    }
+
+    fn read_meta_index(&self, damage: &mut Vec<Error>) -> Result<Vec<MetaEntry>> {
+        let contents = self.meta_contents(self.footer.metaindex, damage)?;
+        let mut entries = Vec::new();
+        contents.for_each_raw(&mut |name, value| {
+            let handle = BlockHandle::decode(&mut Reader::new(value))
+                .map_err(|error| contents.damaged(error))?;
+            entries.push(MetaEntry { name: name.to_vec(), handle });
+            Ok(())
+        })?;
+        Ok(entries)
+    }
+
+    fn read_properties(&self, damage: &mut Vec<Error>) -> Result<Properties> {
+        let handle = self
+            .meta_handle(|kind| kind == MetaBlock::Properties)?
+            .ok_or_else(|| Error::corruption(self.path(), "the table has no properties"))?;
+        let contents = self.meta_contents(handle, damage)?;
+        let mut entries: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+        contents.for_each_raw(&mut |name, value| {
+            entries.push((name.to_vec(), value.to_vec()));
+            Ok(())
+        })?;
+        Properties::from_entries(entries.iter().map(|(name, value)| (&name[..], &value[..])))
+            .map_err(|error| Error::decoding(self.path(), handle.offset, error))
+    }
+
+    fn read_dictionary(&self, damage: &mut Vec<Error>) -> Result<Option<DecompressionDictionary>> {
+        let found = self.meta_handle(|kind| kind == MetaBlock::CompressionDictionary);
+        // Without a metaindex nothing leads to data blocks either.
+        let Some(handle) = found.unwrap_or_default() else { return Ok(None) };
+        let unpacked = self.unpack(handle, None)?;
+        let (stored, computed) = (unpacked.stored_checksum, unpacked.computed_checksum);
+        damage.extend(self.checksum_damage(handle, stored, computed));
+        DecompressionDictionary::new(unpacked.bytes?)
+            .map(Some)
+            .map_err(|error| Error::decoding(self.path(), handle.offset, error))
+    }
+}

@@ -1,0 +1,129 @@
+//! Write-ahead logs, batch by batch.
+
+use std::path::Path;
+
+use tailwater_format::batch::BatchReader;
+use tailwater_format::file_name::FileKind;
+use tailwater_format::key::Sequence;
+use tailwater_format::log::PredecessorWal;
+use tailwater_io::{IoMode, Purpose, Storage};
+
+pub use super::record_log::{Irregularity, IrregularityKind, Placement};
+use super::record_log::{Item, Items};
+use crate::Result;
+
+/// A write-ahead log that is read from its start. It keeps one block and one batch in memory.
+pub struct LogReader {
+    items: Items,
+    number: Option<u64>,
+}
+
+/// The next thing in a log.
+#[derive(Debug)]
+pub enum LogItem<'a> {
+    /// A record, which holds a batch.
+    Batch(LogBatch<'a>),
+    /// Sizes of user-defined timestamps: column family and bytes.
+    TimestampSizes {
+        /// Where the record begins.
+        offset: u64,
+        /// Column families and the sizes of their timestamps.
+        sizes: Vec<(u32, u16)>,
+    },
+    /// What the log says of the one before it.
+    Predecessor {
+        /// Where the record begins.
+        offset: u64,
+        /// What it says.
+        predecessor: PredecessorWal,
+    },
+    /// Bytes that are no record.
+    Irregularity(Irregularity),
+}
+
+/// A record of a log and the batch in it.
+#[derive(Debug, Clone)]
+pub struct LogBatch<'a> {
+    /// Where the record stands.
+    pub placement: Placement,
+    /// The batch's bytes, decompressed.
+    pub payload: &'a [u8],
+    /// The sequence number of the first operation; 0 where there is no header.
+    pub sequence: Sequence,
+    /// How many sequence numbers it takes, as its header says; 0 where there is none.
+    pub count: u32,
+    /// What is wrong with the batch, if anything is. Offsets count from its first byte.
+    pub problem: Option<tailwater_format::Error>,
+}
+
+impl<'a> LogBatch<'a> {
+    fn of(placement: Placement, payload: &'a [u8]) -> Self {
+        let (sequence, count, problem) = match BatchReader::new(payload) {
+            Ok(batch) => {
+                let (sequence, count) = (batch.sequence(), batch.record_count());
+                (sequence, count, batch.into_iter().find_map(std::result::Result::err))
+            }
+            Err(error) => (0, 0, Some(error)),
+        };
+        Self { placement, payload, sequence, count, problem }
+    }
+
+    /// The operations of the batch, up to the first that does not decode.
+    pub fn operations(&self) -> impl Iterator<Item = tailwater_format::batch::Record<'a>> {
+        let batch = BatchReader::new(self.payload).into_iter().flatten();
+        batch.map_while(std::result::Result::ok)
+    }
+}
+
+impl LogReader {
+    /// Opens a log. Its number is that in its name; in a file of another name, that of its first
+    /// recyclable fragment.
+    ///
+    /// # Errors
+    /// Those of the system. An empty file is a log without records.
+    pub fn open(storage: &dyn Storage, path: &Path) -> Result<Self> {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let number = match name.as_deref().and_then(FileKind::parse) {
+            Some(FileKind::Wal(number)) => Some(number),
+            _ => None,
+        };
+        let file = storage.open(path, IoMode::Buffered, Purpose::Wal)?;
+        Ok(Self { items: Items::open(file, number, Purpose::Wal)?, number })
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        self.items.path()
+    }
+
+    /// The number in its name, if it has one.
+    pub fn number(&self) -> Option<u64> {
+        self.number
+    }
+
+    /// Its length when it was opened, in bytes.
+    pub fn length(&self) -> u64 {
+        self.items.length()
+    }
+
+    /// The number of the algorithm that its first record says the others are compressed with.
+    pub fn compression(&self) -> Option<u32> {
+        self.items.compression()
+    }
+
+    /// The next thing in the log; `None` at its end. It goes on behind damage, as the recovery mode
+    /// does that skips any: what follows need not be what that log was meant to hold.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn next_item(&mut self) -> Result<Option<LogItem<'_>>> {
+        Ok(self.items.next()?.map(|item| match item {
+            Item::Record { placement, payload } => LogItem::Batch(LogBatch::of(placement, payload)),
+            Item::TimestampSizes { offset, sizes } => LogItem::TimestampSizes { offset, sizes },
+            Item::Predecessor { offset, predecessor } => {
+                LogItem::Predecessor { offset, predecessor }
+            }
+            Item::Irregularity(irregularity) => LogItem::Irregularity(irregularity),
+        }))
+    }
+}

@@ -22,7 +22,7 @@ pub mod verify;
 mod version;
 mod wal;
 
-pub use db::{ColumnFamily, Db, ReadOptions, Snapshot};
+pub use db::{ColumnFamily, Db, LEVEL_PROPERTY_NAMES, PROPERTY_NAMES, ReadOptions, Snapshot};
 pub use error::{Error, ErrorKind, Result};
 pub use iterator::DbIterator;
 pub use merge_operator::{CustomMergeOperator, MergeOperator};

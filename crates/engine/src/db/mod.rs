@@ -1,11 +1,13 @@
 //! The handle: a database that is open.
 
 mod column_family;
+mod properties;
 mod read_options;
 mod snapshot;
 mod super_version;
 
 pub use column_family::ColumnFamily;
+pub use properties::{LEVEL_PROPERTY_NAMES, PROPERTY_NAMES};
 pub use read_options::ReadOptions;
 pub use snapshot::Snapshot;
 pub(crate) use super_version::{FamilyReaders, SuperVersion};

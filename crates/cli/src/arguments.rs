@@ -1,0 +1,342 @@
+//! What can be typed, and the help that says so.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// What every verb's help ends with.
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  all is well
+  1  something is damaged or not there
+  2  the command line is wrong
+  3  all is well but for a last record that a crash cut short (a torn tail)";
+
+/// Storage whose reads keep a flat tail.
+#[derive(Debug, Parser)]
+#[command(name = "tailwater", version, about, max_term_width = 100)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to work on.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Look into a database in RocksDB's format, without changing it
+    ///
+    /// Nothing is written and no lock is taken: the database may be open elsewhere, and is shown as
+    /// it is at this moment. It is read with the options of its OPTIONS file; --options sets others
+    /// over them.
+    #[command(after_help = EXIT_CODES)]
+    Db {
+        #[command(subcommand)]
+        verb: Verb,
+    },
+}
+
+/// What to do with a database.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Print the value of one key
+    #[command(after_help = examples(&[
+        ("tailwater db get DIR user:17", "the value, escaped"),
+        ("tailwater db get DIR 'a\\x00b'", "a key with a zero byte in it"),
+        ("tailwater db get DIR --hex 757365723a3137", "key and value in hex"),
+    ]))]
+    Get(GetArguments),
+    /// Print keys and values in order, a range of them or all
+    #[command(after_help = examples(&[
+        ("tailwater db scan DIR --prefix user: --limit 10", "the first ten users"),
+        ("tailwater db scan DIR --reverse --limit 1 --keys-only", "the last key"),
+        ("tailwater db scan DIR --from b --to c --count", "how many keys begin with b"),
+    ]))]
+    Scan(ScanArguments),
+    /// Print everything that column families hold: name, key and value with tabs between
+    ///
+    /// One line for each live entry, in the column family's order of keys; column families in the
+    /// order of their ids.
+    #[command(after_help = examples(&[
+        ("tailwater db dump DIR --all --hex | sha256sum", "a fingerprint of what a database holds"),
+        ("tailwater db dump DIR --column-family users", "one column family, escaped"),
+    ]))]
+    Dump(DumpArguments),
+    /// Read everything a database consists of, and say what is wrong with it
+    ///
+    /// Checked are every checksum, the order of keys, indexes and filters against data blocks, counts
+    /// and sizes against properties and MANIFEST, logs, blob files, and that no file is missing or
+    /// left over. The database must not be written to meanwhile.
+    #[command(after_help = examples(&[
+        ("tailwater db verify DIR", "findings, and what was read"),
+        ("tailwater db verify DIR --json", "the same for a program"),
+    ]))]
+    Verify(VerifyArguments),
+    /// Print what the database consists of, or one of RocksDB's properties
+    ///
+    /// Without NAME: id, sequence number, and for each column family its comparator, levels, tables,
+    /// blob files and log number. With NAME: that property of the column family.
+    #[command(after_help = examples(&[
+        ("tailwater db properties DIR", "an overview"),
+        ("tailwater db properties DIR rocksdb.levelstats", "tables and megabytes by level"),
+        ("tailwater db properties DIR rocksdb.num-files-at-level0", "one number"),
+    ]))]
+    Properties(PropertiesArguments),
+    /// Print a MANIFEST record by record, and the state it leads to
+    #[command(after_help = examples(&[
+        ("tailwater db manifest DIR", "the MANIFEST that CURRENT names"),
+        ("tailwater db manifest DIR MANIFEST-000005", "another one"),
+    ]))]
+    Manifest(ManifestArguments),
+    /// Print write-ahead logs record by record, and what recovery makes of them
+    ///
+    /// Bytes that are no record are shown as what they are: damage, a torn tail, space that was
+    /// allocated and never written, padding, or what an earlier use of the file left behind.
+    #[command(after_help = examples(&[
+        ("tailwater db wal DIR", "every log, a line for each batch"),
+        ("tailwater db wal DIR 000078.log --verbose", "one log, with every operation"),
+        ("tailwater db wal DIR --options 'wal_recovery_mode=kAbsoluteConsistency'",
+            "what a stricter mode would say"),
+    ]))]
+    Wal(WalArguments),
+    /// Print what tables (SST files) are made of
+    ///
+    /// A table is shown as its own properties say it is; no database is needed around it.
+    #[command(after_help = examples(&[
+        ("tailwater db table DIR", "every table of a directory"),
+        ("tailwater db table DIR 83 --blocks", "000083.sst with its data blocks"),
+        ("tailwater db table 000083.sst --entries --hex", "every entry of one file"),
+    ]))]
+    Table(TableArguments),
+    /// Print what blob files are made of
+    #[command(after_help = examples(&[
+        ("tailwater db blob DIR", "every blob file of a directory"),
+        ("tailwater db blob DIR 10", "000010.blob"),
+        ("tailwater db blob 000010.blob --json", "one file, as JSON lines"),
+    ]))]
+    Blob(BlobArguments),
+    /// Print the options in effect, and where they come from
+    #[command(after_help = examples(&[
+        ("tailwater db options DIR", "the options of the newest OPTIONS file"),
+        ("tailwater db options DIR --column-family users", "those of one column family"),
+    ]))]
+    Options(OptionsArguments),
+}
+
+/// What every verb takes.
+#[derive(Debug, Args)]
+pub(crate) struct Common {
+    /// Print JSON: one document, or one on each line where there are many
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print keys and values in hex, and take the keys that are given in hex
+    #[arg(long)]
+    pub(crate) hex: bool,
+    /// Options over those of the OPTIONS file, in RocksDB's form: 'name=value;name=value'
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) options: Option<String>,
+}
+
+/// How keys are given.
+#[derive(Debug, Args)]
+pub(crate) struct Keys {
+    /// Take keys in hex, whatever is printed. Without it and --hex they are text, in which \xNN
+    /// stands for a byte, \\ for a backslash, and \n \r \t \0 for what they mean elsewhere
+    #[arg(long)]
+    pub(crate) key_hex: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GetArguments {
+    /// The database's directory
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+    /// The key
+    pub(crate) key: String,
+    /// The column family
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    pub(crate) column_family: String,
+    #[command(flatten)]
+    pub(crate) keys: Keys,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ScanArguments {
+    /// The database's directory
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+    /// The column family
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    pub(crate) column_family: String,
+    /// The first key of the range, which belongs to it
+    #[arg(long, value_name = "KEY")]
+    pub(crate) from: Option<String>,
+    /// The key at which the range ends, which does not belong to it
+    #[arg(long, value_name = "KEY")]
+    pub(crate) to: Option<String>,
+    /// Only keys that begin with these bytes
+    #[arg(long, value_name = "KEY")]
+    pub(crate) prefix: Option<String>,
+    /// No more than so many entries
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<u64>,
+    /// From the end of the range to its beginning
+    #[arg(long)]
+    pub(crate) reverse: bool,
+    /// Print keys without values
+    #[arg(long)]
+    pub(crate) keys_only: bool,
+    /// Print how many entries there are and nothing else
+    #[arg(long)]
+    pub(crate) count: bool,
+    #[command(flatten)]
+    pub(crate) keys: Keys,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DumpArguments {
+    /// The database's directory
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+    /// The column family
+    #[arg(long, value_name = "NAME", default_value = "default", conflicts_with = "all")]
+    pub(crate) column_family: String,
+    /// Every column family
+    #[arg(long)]
+    pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct VerifyArguments {
+    /// The database's directory
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PropertiesArguments {
+    /// The database's directory
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+    /// A property by RocksDB's name: rocksdb.estimate-num-keys
+    pub(crate) name: Option<String>,
+    /// The column family that NAME is asked of
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    pub(crate) column_family: String,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ManifestArguments {
+    /// The database's directory
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+    /// The name or number of a MANIFEST in it; without one, that which CURRENT names
+    pub(crate) file: Option<String>,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WalArguments {
+    /// The database's directory, or that of its logs
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+    /// Names or numbers of logs in it; without any, all of them
+    #[arg(value_name = "FILE")]
+    pub(crate) files: Vec<String>,
+    /// Print every operation of every batch
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TableArguments {
+    /// A table, or a directory of tables
+    #[arg(value_name = "FILE|DIR")]
+    pub(crate) path: PathBuf,
+    /// The number of a table in the directory; without one, all of them
+    pub(crate) number: Option<u64>,
+    /// Print every data block
+    #[arg(long)]
+    pub(crate) blocks: bool,
+    /// Print every entry, with its sequence number and type
+    #[arg(long)]
+    pub(crate) entries: bool,
+    /// Print the bytes of every data block as they stand in the file, trailers included
+    #[arg(long)]
+    pub(crate) raw: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BlobArguments {
+    /// A blob file, or a directory of blob files
+    #[arg(value_name = "FILE|DIR")]
+    pub(crate) path: PathBuf,
+    /// The number of a blob file in the directory; without one, all of them
+    pub(crate) number: Option<u64>,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct OptionsArguments {
+    /// The database's directory
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+    /// Only the options of this column family
+    #[arg(long, value_name = "NAME")]
+    pub(crate) column_family: Option<String>,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+impl Verb {
+    /// What every verb takes.
+    pub(crate) fn common(&self) -> &Common {
+        match self {
+            Self::Get(arguments) => &arguments.common,
+            Self::Scan(arguments) => &arguments.common,
+            Self::Dump(arguments) => &arguments.common,
+            Self::Verify(arguments) => &arguments.common,
+            Self::Properties(arguments) => &arguments.common,
+            Self::Manifest(arguments) => &arguments.common,
+            Self::Wal(arguments) => &arguments.common,
+            Self::Table(arguments) => &arguments.common,
+            Self::Blob(arguments) => &arguments.common,
+            Self::Options(arguments) => &arguments.common,
+        }
+    }
+}
+
+/// The end of a verb's help: commands with what they print, and the exit codes.
+fn examples(examples: &[(&str, &str)]) -> String {
+    let mut text = String::from("Examples:\n");
+    for (command, what) in examples {
+        text.push_str(&format!("  {command}\n      {what}\n"));
+    }
+    format!("{text}\n{EXIT_CODES}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_of_the_command_line_holds_together() {
+        Arguments::command().debug_assert();
+    }
+}

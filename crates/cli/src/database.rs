@@ -1,0 +1,160 @@
+//! A database, opened for reading as the command line says.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tailwater::inspect::manifest::{self, ManifestState};
+use tailwater::{ColumnFamily, Db, ReadOptions};
+use tailwater_format::file_name::FileKind;
+use tailwater_io::Storage;
+use tailwater_io::posix::PosixStorage;
+
+use crate::outcome::{Failure, Outcome, Result};
+use crate::output::say;
+use crate::settings::Settings;
+
+/// How much a scan reads of a table at once, in bytes.
+const READ_AHEAD_BYTES: usize = 512 << 10;
+
+/// A database that is open for reading.
+pub(crate) struct Database {
+    pub(crate) db: Db,
+    /// What its MANIFEST says.
+    pub(crate) manifest: ManifestState,
+    /// Whether something was left out when it was opened.
+    pub(crate) outcome: Outcome,
+}
+
+impl Database {
+    /// Opens a database, and says on standard error what of it was left out.
+    pub(crate) fn open(directory: &Path, options: Option<&str>) -> Result<Self> {
+        let storage = storage();
+        let number = manifest::current(&*storage, directory)?;
+        let manifest = manifest::state(&*storage, directory, number)?;
+        let settings = Settings::load(&storage, directory, options)?;
+        let db = Db::open_read_only(directory, &settings.effective)?;
+        let outcome = report_left_out(&db, &manifest);
+        Ok(Self { db, manifest, outcome })
+    }
+
+    /// The column family of that name.
+    pub(crate) fn column_family(&self, name: &str) -> Result<ColumnFamily> {
+        self.db.column_family(name).map_err(|error| {
+            let names: Vec<&str> =
+                self.db.column_families().iter().map(ColumnFamily::name).collect();
+            let message = error.message();
+            Failure::NotFound(format!("{message}; there are: {}", names.join(", ")))
+        })
+    }
+}
+
+/// Refuses options that were given and are none, for a verb that needs none. `path` is a directory
+/// of a database or a file in one.
+pub(crate) fn check_options(
+    storage: &Arc<dyn Storage>,
+    path: &Path,
+    given: Option<&str>,
+) -> Result<()> {
+    if given.is_none() {
+        return Ok(());
+    }
+    let is_directory = storage.metadata(path)?.is_directory;
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let directory = if is_directory { path } else { parent.unwrap_or(Path::new(".")) };
+    Settings::load(storage, directory, given)?;
+    Ok(())
+}
+
+/// The file system.
+pub(crate) fn storage() -> Arc<dyn Storage> {
+    Arc::new(PosixStorage::new())
+}
+
+/// How everything is read once: in order, and without a trace in the block cache.
+pub(crate) fn read_once() -> ReadOptions {
+    ReadOptions {
+        total_order_seek: true,
+        fill_cache: false,
+        readahead_size: READ_AHEAD_BYTES,
+        ..ReadOptions::default()
+    }
+}
+
+/// The files of one kind in a directory, by number, with their paths.
+pub(crate) fn numbered_files(
+    storage: &dyn Storage,
+    directory: &Path,
+    number_of: fn(FileKind) -> Option<u64>,
+) -> Result<Vec<(u64, PathBuf)>> {
+    let entries = storage.list(directory)?;
+    let mut files: Vec<(u64, PathBuf)> = entries
+        .iter()
+        .filter_map(|entry| {
+            let number = number_of(FileKind::parse(&entry.name)?)?;
+            Some((number, directory.join(&entry.name)))
+        })
+        .collect();
+    files.sort_unstable();
+    Ok(files)
+}
+
+/// The files that a path and maybe a number stand for: a file itself, or those of a directory.
+pub(crate) fn files_at(
+    storage: &dyn Storage,
+    path: &Path,
+    number: Option<u64>,
+    what: &str,
+    number_of: fn(FileKind) -> Option<u64>,
+) -> Result<Vec<PathBuf>> {
+    if !storage.metadata(path)?.is_directory {
+        return match number {
+            None => Ok(vec![path.to_owned()]),
+            Some(_) => Err(Failure::Usage(format!(
+                "{} is a file: a number goes with a directory",
+                path.display()
+            ))),
+        };
+    }
+    let files = numbered_files(storage, path, number_of)?;
+    let wanted =
+        files.into_iter().filter(|(found, _)| number.is_none_or(|wanted| wanted == *found));
+    let wanted: Vec<PathBuf> = wanted.map(|(_, path)| path).collect();
+    if !wanted.is_empty() {
+        return Ok(wanted);
+    }
+    let which = number.map_or_else(String::new, |number| format!(" with number {number}"));
+    Err(Failure::NotFound(format!("there is no {what}{which} in {}", path.display())))
+}
+
+/// Says what recovery left out.
+fn report_left_out(db: &Db, manifest: &ManifestState) -> Outcome {
+    let mut outcome = Outcome::Well;
+    if let Some((offset, reason)) = &manifest.torn {
+        let path = manifest.path.display();
+        say(format_args!("tailwater: {path} at offset {offset}: {reason}; left out (torn tail)"));
+        outcome = outcome.and(Outcome::TornTail);
+    }
+    if manifest.unfinished_edits > 0 {
+        let (path, count) = (manifest.path.display(), manifest.unfinished_edits);
+        say(format_args!(
+            "tailwater: {path}: its last {count} edits are of a group without an end; left out \
+             (torn tail)"
+        ));
+        outcome = outcome.and(Outcome::TornTail);
+    }
+    for left_out in db.left_out() {
+        let (what, verdict) = match left_out.torn_tail {
+            true => (Outcome::TornTail, " (torn tail)"),
+            false => (Outcome::Damage, ""),
+        };
+        say(format_args!(
+            "tailwater: {} at offset {}: {}; {} bytes left out{verdict}",
+            left_out.path.display(),
+            left_out.offset,
+            left_out.reason,
+            left_out.bytes,
+        ));
+        outcome = outcome.and(what);
+    }
+    outcome
+}

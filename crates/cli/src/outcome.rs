@@ -1,0 +1,93 @@
+//! How a run ends, and the exit code that says so.
+
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+/// How a run ended that gave its answer, the better first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Outcome {
+    /// All is well: 0.
+    Well,
+    /// All is well but for a last record that was cut short, as a crash leaves it: 3.
+    TornTail,
+    /// Something is damaged or not there: 1.
+    Damage,
+}
+
+impl Outcome {
+    /// The worse of two.
+    pub(crate) fn and(self, other: Self) -> Self {
+        self.max(other)
+    }
+}
+
+impl From<Outcome> for ExitCode {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Well => Self::SUCCESS,
+            Outcome::TornTail => Self::from(3),
+            Outcome::Damage => Self::from(1),
+        }
+    }
+}
+
+/// Why a run gave no answer, or not all of it.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// What was asked for cannot be: 2.
+    Usage(String),
+    /// The engine refused: 1.
+    Engine(tailwater::Error),
+    /// Something is not there: 1.
+    NotFound(String),
+    /// Nobody reads the answer any more: 0.
+    Closed,
+    /// The answer could not be written: 1.
+    Output(io::Error),
+}
+
+/// The answer of a step.
+pub(crate) type Result<T> = std::result::Result<T, Failure>;
+
+impl Failure {
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Usage(_) => ExitCode::from(2),
+            Self::Closed => ExitCode::SUCCESS,
+            Self::Engine(_) | Self::NotFound(_) | Self::Output(_) => Outcome::Damage.into(),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Usage(message) | Self::NotFound(message) => f.write_str(message),
+            Self::Engine(error) => error.fmt(f),
+            Self::Closed => f.write_str("nobody reads the answer"),
+            Self::Output(error) => write!(f, "cannot write the answer: {error}"),
+        }
+    }
+}
+
+impl From<tailwater::Error> for Failure {
+    fn from(error: tailwater::Error) -> Self {
+        Self::Engine(error)
+    }
+}
+
+impl From<tailwater_io::Error> for Failure {
+    fn from(error: tailwater_io::Error) -> Self {
+        Self::Engine(error.into())
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::Closed,
+            _ => Self::Output(error),
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! The options in effect: those of the OPTIONS file, and those given over them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tailwater::OpenOptions;
+use tailwater_format::file_name::FileKind;
+use tailwater_io::Storage;
+
+use crate::outcome::{Failure, Result};
+
+/// The options in effect, and where they come from.
+pub(crate) struct Settings {
+    /// The OPTIONS file, if there is one.
+    pub(crate) path: Option<PathBuf>,
+    /// What comes of it and of RocksDB's defaults.
+    pub(crate) filed: OpenOptions,
+    /// The same with what was given over it.
+    pub(crate) effective: OpenOptions,
+}
+
+impl Settings {
+    /// Reads the newest OPTIONS file of a directory and sets the options of an option string over
+    /// it, those of column families for all of them.
+    ///
+    /// # Errors
+    /// Usage, for an option string that is none, unknown names and wrong values; corruption, for an
+    /// OPTIONS file that cannot be read.
+    pub(crate) fn load(
+        storage: &Arc<dyn Storage>,
+        directory: &Path,
+        given: Option<&str>,
+    ) -> Result<Self> {
+        let path = newest_options_file(&**storage, directory)?;
+        let filed = OpenOptions::load_from(Arc::clone(storage), directory)?;
+        Self { path, effective: filed.clone(), filed }.with(given)
+    }
+
+    /// The same without the OPTIONS file.
+    pub(crate) fn defaults(storage: &Arc<dyn Storage>, given: Option<&str>) -> Result<Self> {
+        let filed = OpenOptions::new(Arc::clone(storage));
+        Self { path: None, effective: filed.clone(), filed }.with(given)
+    }
+
+    fn with(mut self, given: Option<&str>) -> Result<Self> {
+        if let Some(text) = given {
+            self.effective
+                .set_options(text)
+                .map_err(|error| Failure::Usage(format!("--options: {}", error.message())))?;
+        }
+        Ok(self)
+    }
+}
+
+fn newest_options_file(storage: &dyn Storage, directory: &Path) -> Result<Option<PathBuf>> {
+    let entries = storage.list(directory)?;
+    let numbers = entries.iter().filter_map(|entry| match FileKind::parse(&entry.name) {
+        Some(FileKind::Options(number)) => Some(number),
+        _ => None,
+    });
+    Ok(numbers.max().map(|number| directory.join(FileKind::Options(number).to_string())))
+}

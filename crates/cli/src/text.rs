@@ -1,0 +1,126 @@
+//! Bytes as text, both ways, and numbers for people.
+//!
+//! Keys and values are any bytes. As text, printable ASCII stands for itself but for the backslash,
+//! which is `\\`; every other byte is `\xNN`. So a text never holds a tab or a line end, and leads
+//! back to one string of bytes only. In hex, two lowercase digits stand for each byte.
+
+use std::fmt::Write as _;
+
+/// Bytes as escaped text.
+pub(crate) fn escape(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    push_escaped(&mut text, bytes);
+    text
+}
+
+/// Appends bytes as escaped text.
+pub(crate) fn push_escaped(text: &mut String, bytes: &[u8]) {
+    for &byte in bytes {
+        match byte {
+            b'\\' => text.push_str("\\\\"),
+            b' '..=b'~' => text.push(char::from(byte)),
+            // Writing to a string does not fail.
+            _ => drop(write!(text, "\\x{byte:02x}")),
+        }
+    }
+}
+
+/// Bytes in hex.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
+    push_hex(&mut text, bytes);
+    text
+}
+
+/// Appends bytes in hex.
+pub(crate) fn push_hex(text: &mut String, bytes: &[u8]) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    for &byte in bytes {
+        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
+        text.push(char::from(DIGITS[usize::from(byte & 15)]));
+    }
+}
+
+/// The bytes of a key that was typed as text: `\\`, `\n`, `\r`, `\t`, `\0` and `\xNN` stand for the
+/// bytes they name, everything else for itself.
+///
+/// # Errors
+/// A sentence, for any other backslash.
+pub(crate) fn unescape(text: &str) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        if byte != b'\\' {
+            bytes.push(byte);
+            continue;
+        }
+        let (value, length) = match rest {
+            [b'\\', ..] => (b'\\', 1),
+            [b'n', ..] => (b'\n', 1),
+            [b'r', ..] => (b'\r', 1),
+            [b't', ..] => (b'\t', 1),
+            [b'0', ..] => (0, 1),
+            [b'x', high, low, ..] => match (hex_digit(*high), hex_digit(*low)) {
+                (Some(high), Some(low)) => (high << 4 | low, 3),
+                _ => return Err(format!("'{text}' has a \\x without two hex digits behind it")),
+            },
+            _ => {
+                return Err(format!(
+                    "'{text}' has a backslash that is none of \\\\ \\n \\r \\t \\0 \\xNN"
+                ));
+            }
+        };
+        bytes.push(value);
+        rest = &rest[length..];
+    }
+    Ok(bytes)
+}
+
+/// The bytes of a key that was typed in hex, with or without `0x` before it.
+///
+/// # Errors
+/// A sentence, for anything but pairs of hex digits.
+pub(crate) fn unhex(text: &str) -> Result<Vec<u8>, String> {
+    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text);
+    let pair = |pair: &[u8]| match pair {
+        [high, low] => Some(hex_digit(*high)? << 4 | hex_digit(*low)?),
+        _ => None,
+    };
+    let bytes: Option<Vec<u8>> = digits.as_bytes().chunks(2).map(pair).collect();
+    bytes.ok_or_else(|| format!("'{text}' is not hex: pairs of digits are expected"))
+}
+
+fn hex_digit(byte: u8) -> Option<u8> {
+    char::from(byte).to_digit(16).map(|digit| digit as u8)
+}
+
+/// `1 table`, `2 tables`.
+pub(crate) fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_leads_back_in_both_forms() {
+        let bytes: Vec<u8> = (0..=255).chain([b'\\', b'x', b'4', b'1']).collect();
+        assert_eq!(unescape(&escape(&bytes)), Ok(bytes.clone()));
+        assert_eq!(unhex(&hex(&bytes)), Ok(bytes));
+        assert_eq!(escape(b"a\\x41\t\xff"), "a\\\\x41\\x09\\xff");
+        assert_eq!(unhex("0x00fF"), Ok(vec![0, 255]));
+        assert_eq!(unescape("\\n\\t\\r\\0\u{e4}"), Ok(b"\n\t\r\0\xc3\xa4".to_vec()));
+    }
+
+    #[test]
+    fn what_is_neither_is_refused() {
+        for text in ["\\", "\\x", "\\x1", "\\xg0", "\\q", "a\\"] {
+            assert!(unescape(text).is_err(), "{text}");
+        }
+        for text in ["0", "0x0", "gg", "00 1", "\u{e4}"] {
+            assert!(unhex(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! `dump`: everything that column families hold.
+
+use serde_json::json;
+
+use crate::arguments::DumpArguments;
+use crate::database::{Database, read_once};
+use crate::outcome::{Failure, Outcome, Result};
+use crate::output::{Output, complain};
+use crate::progress::Progress;
+use crate::text::{escape, push_escaped, push_hex};
+
+/// How many entries go by between two looks at the progress.
+const PROGRESS_STEP: u64 = 4096;
+
+pub(crate) fn run(arguments: &DumpArguments, output: &mut Output) -> Result<Outcome> {
+    let database = Database::open(&arguments.directory, arguments.common.options.as_deref())?;
+    let families = if arguments.all {
+        database.db.column_families().to_vec()
+    } else {
+        vec![database.column_family(&arguments.column_family)?]
+    };
+    let progress = Progress::counting("entries");
+    let mut outcome = database.outcome;
+    for family in &families {
+        progress.at(format!("column family {}", escape(family.name().as_bytes())));
+        match dump(&database, family, output, &progress) {
+            Ok(()) => {}
+            // Other column families may be whole.
+            Err(Failure::Engine(error)) => {
+                complain(&format!("column family '{}' ends here: {error}", family.name()));
+                outcome = Outcome::Damage;
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok(outcome)
+}
+
+fn dump(
+    database: &Database,
+    family: &tailwater::ColumnFamily,
+    output: &mut Output,
+    progress: &Progress,
+) -> Result<()> {
+    let mut iterator = database.db.iterator(family, &read_once())?;
+    iterator.seek_to_first()?;
+    let name = escape(family.name().as_bytes());
+    let push = if output.is_hex() { push_hex } else { push_escaped };
+    let mut line = String::new();
+    let mut count = 0;
+    while let Some((key, value)) = iterator.entry() {
+        if output.is_json() {
+            output.json_line(&json!({
+                "column_family": family.name(),
+                "key": output.bytes(key),
+                "value": output.bytes(value),
+            }))?;
+        } else {
+            line.clear();
+            line.push_str(&name);
+            line.push('\t');
+            push(&mut line, key);
+            line.push('\t');
+            push(&mut line, value);
+            line.push('\n');
+            output.write(line.as_bytes())?;
+        }
+        count += 1;
+        if count % PROGRESS_STEP == 0 {
+            progress.add(PROGRESS_STEP);
+        }
+        iterator.next()?;
+    }
+    progress.add(count % PROGRESS_STEP);
+    Ok(())
+}

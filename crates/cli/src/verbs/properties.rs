@@ -1,0 +1,90 @@
+//! `properties`: what a database consists of, or one of RocksDB's properties.
+
+use serde_json::{Value, json};
+use tailwater::{LEVEL_PROPERTY_NAMES, PROPERTY_NAMES};
+use tailwater_format::file_name::FileKind;
+
+use super::describe;
+use crate::arguments::PropertiesArguments;
+use crate::database::Database;
+use crate::outcome::{Failure, Outcome, Result};
+use crate::output::Output;
+
+pub(crate) fn run(arguments: &PropertiesArguments, output: &mut Output) -> Result<Outcome> {
+    let database = Database::open(&arguments.directory, arguments.common.options.as_deref())?;
+    match &arguments.name {
+        Some(name) => property(&database, arguments, name, output)?,
+        None if output.is_json() => {
+            let value = overview_json(&database, output)?;
+            output.json_document(&value)?;
+        }
+        None => overview(&database, output)?,
+    }
+    Ok(database.outcome)
+}
+
+fn property(
+    database: &Database,
+    arguments: &PropertiesArguments,
+    name: &str,
+    output: &mut Output,
+) -> Result<()> {
+    let family = database.column_family(&arguments.column_family)?;
+    let value = database.db.property(&family, name)?.ok_or_else(|| {
+        Failure::NotFound(format!(
+            "there is no property '{name}' that can be known of a database that is only read; \
+             there are:\n  {}\n  {}",
+            PROPERTY_NAMES.join("\n  "),
+            LEVEL_PROPERTY_NAMES.map(|name| format!("{name}N")).join("\n  ")
+        ))
+    })?;
+    if output.is_json() {
+        return output.json_document(&json!({
+            "column_family": family.name(),
+            "name": name,
+            "value": value,
+        }));
+    }
+    output.line(value.trim_end_matches('\n'))
+}
+
+/// How many keys there roughly are.
+fn estimated_keys(database: &Database, name: &str) -> Result<Option<String>> {
+    let family = database.db.column_family(name)?;
+    Ok(database.db.property(&family, "rocksdb.estimate-num-keys")?)
+}
+
+fn overview(database: &Database, output: &mut Output) -> Result<()> {
+    let state = &database.manifest;
+    output.field(0, "database id", state.database_id.as_deref().unwrap_or("none"))?;
+    output.field(0, "sequence number", database.db.latest_sequence())?;
+    output.field(0, "sequence number in tables", state.last_sequence)?;
+    output.field(0, "MANIFEST", FileKind::Manifest(state.number))?;
+    output.field(0, "next file number", state.next_file_number)?;
+    output.field(0, "column families", state.column_families.len())?;
+    for family in &state.column_families {
+        output.line("")?;
+        describe::family(output, family)?;
+        let sum = format!("{} tables, {} bytes", family.table_count(), family.table_bytes());
+        output.field(2, "in tables", sum)?;
+        if let Some(keys) = estimated_keys(database, &family.name)? {
+            output.field(2, "keys, estimated", keys)?;
+        }
+    }
+    Ok(())
+}
+
+fn overview_json(database: &Database, output: &Output) -> Result<Value> {
+    let mut object = describe::state_json(output, &database.manifest);
+    object.insert("latest_sequence".to_owned(), json!(database.db.latest_sequence()));
+    if let Some(Value::Array(families)) = object.get_mut("column_families") {
+        for (family, state) in families.iter_mut().zip(&database.manifest.column_families) {
+            let keys = estimated_keys(database, &state.name)?;
+            let keys: Option<u64> = keys.and_then(|keys| keys.parse().ok());
+            family["estimated_keys"] = json!(keys);
+            family["table_count"] = json!(state.table_count());
+            family["table_bytes"] = json!(state.table_bytes());
+        }
+    }
+    Ok(Value::Object(object))
+}

@@ -1,0 +1,130 @@
+//! `scan`: keys and values of a range, in order.
+
+use std::cmp::Ordering;
+
+use serde_json::json;
+use tailwater::{ColumnFamily, DbIterator, ReadOptions};
+use tailwater_format::Comparator;
+
+use super::key_bytes;
+use crate::arguments::ScanArguments;
+use crate::database::{Database, read_once};
+use crate::outcome::{Outcome, Result};
+use crate::output::Output;
+use crate::progress::Progress;
+
+/// How many entries go by between two looks at the progress.
+const PROGRESS_STEP: u64 = 4096;
+
+/// What is scanned.
+struct Range {
+    /// The first key that belongs to it.
+    from: Option<Vec<u8>>,
+    /// The first key behind it.
+    to: Option<Vec<u8>>,
+    /// What all its keys begin with.
+    prefix: Vec<u8>,
+    reverse: bool,
+}
+
+pub(crate) fn run(arguments: &ScanArguments, output: &mut Output) -> Result<Outcome> {
+    let key = |key: &String| key_bytes(key, &arguments.keys, &arguments.common);
+    let range = Range {
+        from: arguments.from.as_ref().map(key).transpose()?,
+        to: arguments.to.as_ref().map(key).transpose()?,
+        prefix: arguments.prefix.as_ref().map(key).transpose()?.unwrap_or_default(),
+        reverse: arguments.reverse,
+    };
+    let database = Database::open(&arguments.directory, arguments.common.options.as_deref())?;
+    let family = database.column_family(&arguments.column_family)?;
+    let mut iterator = range.begin(&database, &family)?;
+    let limit = arguments.limit.unwrap_or(u64::MAX);
+    let progress = Progress::counting("entries");
+    let mut count = 0;
+    while let Some((key, value)) = iterator.entry() {
+        if !key.starts_with(&range.prefix) || count == limit {
+            break;
+        }
+        count += 1;
+        if !arguments.count {
+            print(arguments, output, key, value)?;
+        }
+        if count % PROGRESS_STEP == 0 {
+            progress.add(PROGRESS_STEP);
+        }
+        if range.reverse {
+            iterator.previous()?
+        } else {
+            iterator.next()?
+        };
+    }
+    if arguments.count && output.is_json() {
+        output.json_document(&json!({ "column_family": family.name(), "count": count }))?;
+    } else if arguments.count {
+        output.line(count)?;
+    }
+    Ok(database.outcome)
+}
+
+fn print(arguments: &ScanArguments, output: &mut Output, key: &[u8], value: &[u8]) -> Result<()> {
+    let key = output.bytes(key);
+    match (output.is_json(), arguments.keys_only) {
+        (true, true) => output.json_line(&json!({ "key": key })),
+        (true, false) => output.json_line(&json!({ "key": key, "value": output.bytes(value) })),
+        (false, true) => output.line(key),
+        (false, false) => output.line(format_args!("{key}\t{}", output.bytes(value))),
+    }
+}
+
+impl Range {
+    /// An iterator on the first entry of the range in the direction of the scan.
+    fn begin(&self, database: &Database, family: &ColumnFamily) -> Result<DbIterator> {
+        let comparator = family.comparator();
+        let is_reversed = matches!(comparator, Comparator::ReverseBytewise);
+        // In the order of bytes the keys with a prefix are those from the prefix on, up to its
+        // successor; in the opposite order those behind the successor, down to the prefix.
+        let successor = successor(&self.prefix);
+        let prefix = Some(self.prefix.clone()).filter(|prefix| !prefix.is_empty());
+        let (first, end) = match is_reversed {
+            false => (prefix.clone(), successor),
+            true => (successor, None),
+        };
+        let options = ReadOptions {
+            iterate_lower_bound: outermost(comparator, Ordering::Greater, [&self.from, &first]),
+            iterate_upper_bound: outermost(comparator, Ordering::Less, [&self.to, &end]),
+            ..read_once()
+        };
+        let mut iterator = database.db.iterator(family, &options)?;
+        match (self.reverse, is_reversed, &prefix) {
+            (true, true, Some(prefix)) => iterator.seek_for_prev(prefix)?,
+            (true, ..) => iterator.seek_to_last()?,
+            (false, ..) => iterator.seek_to_first()?,
+        }
+        // The successor itself does not begin with the prefix.
+        let on_successor = iterator.entry().is_some_and(|(key, _)| Some(key) == first.as_deref());
+        if is_reversed && !self.reverse && on_successor {
+            iterator.next()?;
+        }
+        Ok(iterator)
+    }
+}
+
+/// Of two keys that may be there the later or the earlier.
+fn outermost(
+    comparator: &Comparator,
+    wanted: Ordering,
+    keys: [&Option<Vec<u8>>; 2],
+) -> Option<Vec<u8>> {
+    match keys {
+        [Some(a), Some(b)] => Some(if comparator.compare(a, b) == wanted { a } else { b }.clone()),
+        [a, b] => a.as_ref().or(b.as_ref()).cloned(),
+    }
+}
+
+/// The first key, by bytes, behind all that begin with a prefix; `None` if there is none.
+fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
+    let at = prefix.iter().rposition(|&byte| byte != 0xff)?;
+    let mut successor = prefix[..=at].to_vec();
+    successor[at] += 1;
+    Some(successor)
+}

@@ -1,0 +1,111 @@
+//! `verify`: what is wrong with a database.
+
+use serde_json::{Value, json};
+use tailwater::OpenOptions;
+use tailwater::verify::{Finding, Report, Severity, verify};
+
+use crate::arguments::VerifyArguments;
+use crate::database::storage;
+use crate::outcome::{Failure, Outcome, Result};
+use crate::output::{Output, complain};
+use crate::progress::Progress;
+use crate::settings::Settings;
+use crate::text::counted;
+
+pub(crate) fn run(arguments: &VerifyArguments, output: &mut Output) -> Result<Outcome> {
+    let directory = &arguments.directory;
+    storage().list(directory)?;
+    let (options, mut outcome) = options(arguments)?;
+    let progress = Progress::bytes();
+    let report = verify(directory, &options, &mut |at| {
+        progress.set(at.bytes_done, at.bytes_total);
+        progress.at(at.path.display().to_string());
+    });
+    drop(progress);
+    outcome = outcome.and(match report.worst() {
+        Some(Severity::Damage) => Outcome::Damage,
+        Some(Severity::TornTail) => Outcome::TornTail,
+        Some(Severity::Note) | None => Outcome::Well,
+    });
+    if output.is_json() {
+        output.json_document(&document(&report, outcome))?;
+    } else {
+        print(&report, outcome, output)?;
+    }
+    Ok(outcome)
+}
+
+/// What the database is opened with. An OPTIONS file that cannot be read is one thing that is wrong,
+/// and no reason to look for no other.
+fn options(arguments: &VerifyArguments) -> Result<(OpenOptions, Outcome)> {
+    let (storage, given) = (storage(), arguments.common.options.as_deref());
+    match Settings::load(&storage, &arguments.directory, given) {
+        Ok(settings) => Ok((settings.effective, Outcome::Well)),
+        Err(Failure::Engine(error)) => {
+            complain(&error);
+            Ok((Settings::defaults(&storage, given)?.effective, Outcome::Damage))
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+fn print(report: &Report, outcome: Outcome, output: &mut Output) -> Result<()> {
+    for finding in &report.findings {
+        let at = finding.offset.map_or_else(String::new, |offset| format!(" at offset {offset}"));
+        let (what, path) = (severity(finding), finding.path.display());
+        output.line(format_args!("{what:9}  {path}{at}: {}", finding.message))?;
+    }
+    let Report { tables, entries, blob_files, blobs, logs, batches, bytes, .. } = report;
+    output.line(format_args!(
+        "read: {} with {}, {} with {}, {} with {}; {bytes} bytes",
+        counted(*tables, "table", "tables"),
+        counted(*entries, "entry", "entries"),
+        counted(*blob_files, "blob file", "blob files"),
+        counted(*blobs, "blob", "blobs"),
+        counted(*logs, "log", "logs"),
+        counted(*batches, "batch", "batches"),
+    ))?;
+    output.line(match outcome {
+        Outcome::Well => "all is well",
+        Outcome::TornTail => "all is well but for a torn tail",
+        Outcome::Damage => "DAMAGED",
+    })
+}
+
+fn document(report: &Report, outcome: Outcome) -> Value {
+    let findings: Vec<Value> = report
+        .findings
+        .iter()
+        .map(|finding| {
+            json!({
+                "severity": severity(finding),
+                "file": finding.path.display().to_string(),
+                "offset": finding.offset,
+                "message": finding.message,
+            })
+        })
+        .collect();
+    json!({
+        "verdict": match outcome {
+            Outcome::Well => "well",
+            Outcome::TornTail => "torn_tail",
+            Outcome::Damage => "damage",
+        },
+        "findings": findings,
+        "tables": report.tables,
+        "entries": report.entries,
+        "blob_files": report.blob_files,
+        "blobs": report.blobs,
+        "logs": report.logs,
+        "batches": report.batches,
+        "bytes": report.bytes,
+    })
+}
+
+fn severity(finding: &Finding) -> &'static str {
+    match finding.severity {
+        Severity::Note => "note",
+        Severity::TornTail => "torn_tail",
+        Severity::Damage => "damage",
+    }
+}

@@ -1,0 +1,418 @@
+//! `wal`: write-ahead logs record by record, and what recovery makes of them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tailwater::inspect::manifest;
+use tailwater::inspect::wal::{Irregularity, IrregularityKind, LogBatch, LogItem, LogReader};
+use tailwater_format::batch::Record;
+use tailwater_format::file_name::FileKind;
+use tailwater_format::log::{RecoveryMode, Verdict, ZSTD};
+use tailwater_io::Storage;
+
+use crate::arguments::WalArguments;
+use crate::database::{files_at, storage};
+use crate::outcome::{Failure, Outcome, Result};
+use crate::output::{Output, complain};
+use crate::settings::Settings;
+use crate::text::counted;
+
+/// What a walk over logs needs to know.
+struct Walk<'a> {
+    arguments: &'a WalArguments,
+    mode: RecoveryMode,
+    /// The names of the column families, as far as there is a MANIFEST to say them.
+    families: BTreeMap<u32, String>,
+}
+
+/// What was seen of a log so far.
+#[derive(Default)]
+struct Summary {
+    batches: u64,
+    operations: u64,
+    /// The lowest and the highest sequence number.
+    sequences: Option<(u64, u64)>,
+    /// Where recovery stops reading the log before its end.
+    end: Option<End>,
+    outcome: Option<Outcome>,
+}
+
+/// Where recovery stops reading a log, and why.
+struct End {
+    verdict: Verdict,
+    offset: u64,
+    reason: String,
+    /// How many whole batches stand behind it.
+    batches_behind: u64,
+    /// Whether what stands behind it is left from an earlier use of the file.
+    is_stale_behind: bool,
+}
+
+pub(crate) fn run(arguments: &WalArguments, output: &mut Output) -> Result<Outcome> {
+    let storage = storage();
+    let is_directory = storage.metadata(&arguments.directory)?.is_directory;
+    let parent = arguments.directory.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let directory =
+        if is_directory { &arguments.directory } else { parent.unwrap_or(Path::new(".")) };
+    let settings = settings(&storage, directory, arguments)?;
+    let paths = logs(&*storage, arguments, &settings)?;
+    let families = manifest::current(&*storage, directory)
+        .and_then(|number| manifest::state(&*storage, directory, number))
+        .map(|state| {
+            let families = state.column_families.into_iter();
+            families.map(|family| (family.id, family.name)).collect()
+        })
+        .unwrap_or_default();
+    let walk = Walk { arguments, mode: settings.effective.database().wal_recovery_mode, families };
+    let mut outcome = Outcome::Well;
+    for (index, path) in paths.iter().enumerate() {
+        if index > 0 && !output.is_json() {
+            output.line("")?;
+        }
+        outcome = outcome.and(walk.log(&*storage, path, output)?);
+    }
+    Ok(outcome)
+}
+
+/// An OPTIONS file that cannot be read is no reason not to show a log.
+fn settings(
+    storage: &Arc<dyn Storage>,
+    directory: &Path,
+    arguments: &WalArguments,
+) -> Result<Settings> {
+    let given = arguments.common.options.as_deref();
+    match Settings::load(storage, directory, given) {
+        Err(Failure::Engine(error)) => {
+            complain(&error);
+            Settings::defaults(storage, given)
+        }
+        settings => settings,
+    }
+}
+
+fn wal_number(kind: FileKind) -> Option<u64> {
+    match kind {
+        FileKind::Wal(number) => Some(number),
+        _ => None,
+    }
+}
+
+/// The logs that were named; else those of the directory, or of the one that its options name.
+fn logs(
+    storage: &dyn Storage,
+    arguments: &WalArguments,
+    settings: &Settings,
+) -> Result<Vec<PathBuf>> {
+    let directory = &arguments.directory;
+    let elsewhere = settings.effective.database().wal_dir.as_str();
+    if arguments.files.is_empty() {
+        return match files_at(storage, directory, None, "log", wal_number) {
+            Err(Failure::NotFound(_)) if !elsewhere.is_empty() => {
+                files_at(storage, &directory.join(elsewhere), None, "log", wal_number)
+            }
+            found => found,
+        };
+    }
+    let path = |name: &String| match name.parse() {
+        Ok(number) => directory.join(FileKind::Wal(number).to_string()),
+        Err(_) => directory.join(name),
+    };
+    Ok(arguments.files.iter().map(path).collect())
+}
+
+impl Walk<'_> {
+    fn log(&self, storage: &dyn Storage, path: &Path, output: &mut Output) -> Result<Outcome> {
+        let mut reader = LogReader::open(storage, path)?;
+        let name = path.display().to_string();
+        let compression = match reader.compression() {
+            None => "not compressed".to_owned(),
+            Some(ZSTD) => "compressed with zstd".to_owned(),
+            Some(other) => format!("compressed with {other}, which no log can be"),
+        };
+        if !output.is_json() {
+            output.line(format_args!("{name}  {} bytes, {compression}", reader.length()))?;
+            output.line(format_args!("{:>12}{:>12}  what", "offset", "bytes"))?;
+        }
+        let mut summary = Summary::default();
+        let mut held: Option<Irregularity> = None;
+        loop {
+            let item = reader.next_item()?;
+            if let (Some(LogItem::Irregularity(next)), Some(held)) = (&item, &mut held)
+                && held.merge(next)
+            {
+                continue;
+            }
+            if let Some(irregularity) = held.take() {
+                self.irregular(&name, &irregularity, &mut summary, output)?;
+            }
+            match item {
+                None => break,
+                Some(LogItem::Irregularity(irregularity)) => held = Some(irregularity),
+                Some(LogItem::Batch(batch)) => self.batch(&name, &batch, &mut summary, output)?,
+                Some(item) => about_the_log(&name, &item, output)?,
+            }
+        }
+        self.summary(&name, reader.length(), reader.compression(), &summary, output)?;
+        Ok(summary.outcome.unwrap_or(Outcome::Well))
+    }
+
+    fn batch(
+        &self,
+        name: &str,
+        batch: &LogBatch<'_>,
+        summary: &mut Summary,
+        output: &mut Output,
+    ) -> Result<()> {
+        let at = batch.placement;
+        if let Some(error) = &batch.problem {
+            summary.end_by(self.malformed(), at.offset, "a batch that does not decode", false);
+            summary.outcome = Some(Outcome::Damage);
+            let reason = format!("a batch that does not decode: {error}");
+            print_line(output, name, "malformed", at.offset, at.length, &reason, &[])?;
+            return Ok(());
+        }
+        summary.count(batch);
+        if output.is_json() {
+            let operations: Option<Vec<Value>> = self.arguments.verbose.then(|| {
+                batch
+                    .operations()
+                    .map(|operation| self.operation_json(output, &operation))
+                    .collect()
+            });
+            return output.json_line(&json!({
+                "kind": "batch", "file": name, "offset": at.offset, "length": at.length,
+                "fragments": at.fragments, "recyclable": at.recyclable,
+                "compressed": at.compressed, "payload_bytes": batch.payload.len(),
+                "sequence": batch.sequence, "count": batch.count, "operations": operations,
+            }));
+        }
+        let mut line = format!(
+            "{:>12}{:>12}  batch  sequence {}, {}",
+            at.offset,
+            at.length,
+            batch.sequence,
+            counted(u64::from(batch.count), "operation", "operations")
+        );
+        if at.fragments > 1 {
+            line.push_str(&format!(", {} fragments", at.fragments));
+        }
+        if at.recyclable {
+            line.push_str(", recyclable");
+        }
+        if at.compressed {
+            line.push_str(&format!(", {} bytes before compression", batch.payload.len()));
+        }
+        output.line(line)?;
+        if self.arguments.verbose {
+            for operation in batch.operations() {
+                output.line(self.operation_line(output, &operation))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn operation_line(&self, output: &Output, operation: &Record<'_>) -> String {
+        let Record { column_family, kind, key, value, .. } = operation;
+        let what = format!("{kind:?}");
+        if kind.value_type().is_none() {
+            let bytes = if key.is_empty() { value } else { key };
+            return format!("{:>26}{what:13} {}", "", output.key(bytes));
+        }
+        let family = match self.families.get(column_family) {
+            Some(name) => name.clone(),
+            None => format!("column family {column_family}"),
+        };
+        let key = output.key(key);
+        if value.is_empty() {
+            return format!("{:>26}{what:13} {family}  {key}", "");
+        }
+        format!("{:>26}{what:13} {family}  {key}  {}", "", output.key(value))
+    }
+
+    fn operation_json(&self, output: &Output, operation: &Record<'_>) -> Value {
+        json!({
+            "operation": format!("{:?}", operation.kind),
+            "column_family_id": operation.column_family,
+            "column_family": self.families.get(&operation.column_family),
+            "key": output.bytes(operation.key),
+            "value": output.bytes(operation.value),
+        })
+    }
+
+    fn irregular(
+        &self,
+        name: &str,
+        irregularity: &Irregularity,
+        summary: &mut Summary,
+        output: &mut Output,
+    ) -> Result<()> {
+        let Irregularity { kind, offset, length, count, reason, .. } = irregularity;
+        let verdict = irregularity.verdict(self.mode);
+        let is_stale = *kind == IrregularityKind::Stale;
+        let what = match kind {
+            // Behind the end of a log whose file was used before, nothing else is to be expected;
+            // and where the mode takes damage for that end, it is none.
+            IrregularityKind::Damage | IrregularityKind::Torn if summary.is_stale_behind() => None,
+            IrregularityKind::Damage if verdict == Verdict::End => None,
+            IrregularityKind::Damage => Some(Outcome::Damage),
+            IrregularityKind::Torn => Some(Outcome::TornTail),
+            IrregularityKind::Stale if irregularity.loses_data() => Some(Outcome::TornTail),
+            _ => None,
+        };
+        summary.outcome = summary.outcome.max(what);
+        summary.end_by(verdict, *offset, reason, is_stale);
+        let reason = match (kind, count) {
+            (IrregularityKind::Stale, 2..) => format!("{count} fragments {reason}"),
+            _ => reason.clone(),
+        };
+        let verdict = json!(verdict_name(verdict));
+        print_line(output, name, kind.name(), *offset, *length, &reason, &[("verdict", verdict)])
+    }
+
+    /// What the recovery mode makes of a batch that does not decode.
+    fn malformed(&self) -> Verdict {
+        match self.mode {
+            RecoveryMode::SkipAnyCorruptedRecords => Verdict::Continue,
+            RecoveryMode::PointInTime => Verdict::StopReplay,
+            RecoveryMode::TolerateCorruptedTailRecords | RecoveryMode::AbsoluteConsistency => {
+                Verdict::Fail
+            }
+        }
+    }
+
+    fn summary(
+        &self,
+        name: &str,
+        length: u64,
+        compression: Option<u32>,
+        summary: &Summary,
+        output: &mut Output,
+    ) -> Result<()> {
+        let verdict = summary.end.as_ref().map_or(Verdict::End, |end| end.verdict);
+        if output.is_json() {
+            let sequences = summary.sequences.map(|(first, last)| [first, last]);
+            return output.json_line(&json!({
+                "kind": "summary", "file": name, "bytes": length, "compression": compression,
+                "batches": summary.batches, "operations": summary.operations,
+                "sequences": sequences, "recovery_mode": mode_name(self.mode),
+                "verdict": verdict_name(verdict),
+                "end": summary.end.as_ref().map(|end| end.offset),
+                "batches_behind_end": summary.end.as_ref().map_or(0, |end| end.batches_behind),
+            }));
+        }
+        output.line(format_args!("{length:>12}{:>12}  end", ""))?;
+        let sequences = summary.sequences.map_or_else(String::new, |(first, last)| {
+            format!(", sequence numbers {first} to {last}")
+        });
+        output.line(format_args!(
+            "{}, {}{sequences}",
+            counted(summary.batches, "batch", "batches"),
+            counted(summary.operations, "operation", "operations")
+        ))?;
+        let mode = mode_name(self.mode);
+        let Some(End { offset, reason, batches_behind, .. }) = &summary.end else {
+            return output.line(format_args!("{mode} takes all of it"));
+        };
+        let behind = counted(*batches_behind, "batch", "batches");
+        let what = match verdict {
+            Verdict::Fail => "does not open the database",
+            Verdict::StopReplay => "ends replay here, unless the next log goes on without a gap",
+            Verdict::End | Verdict::Continue => "takes the log to end here",
+        };
+        output.line(format_args!("{mode} {what}: at offset {offset}, {reason}; {behind} behind it"))
+    }
+}
+
+impl Summary {
+    fn count(&mut self, batch: &LogBatch<'_>) {
+        if let Some(end) = &mut self.end {
+            end.batches_behind += 1;
+            return;
+        }
+        self.batches += 1;
+        self.operations += u64::from(batch.count);
+        if batch.count > 0 {
+            let last = batch.sequence + u64::from(batch.count) - 1;
+            let (low, high) = self.sequences.unwrap_or((batch.sequence, last));
+            self.sequences = Some((low.min(batch.sequence), high.max(last)));
+        }
+    }
+
+    /// Notes what ends the log for recovery, if nothing did before.
+    fn end_by(&mut self, verdict: Verdict, offset: u64, reason: &str, is_stale_behind: bool) {
+        if verdict != Verdict::Continue && self.end.is_none() {
+            let reason = reason.to_owned();
+            self.end = Some(End { verdict, offset, reason, batches_behind: 0, is_stale_behind });
+        }
+    }
+
+    fn is_stale_behind(&self) -> bool {
+        self.end.as_ref().is_some_and(|end| end.is_stale_behind)
+    }
+}
+
+/// Prints what a log says of itself.
+fn about_the_log(name: &str, item: &LogItem<'_>, output: &mut Output) -> Result<()> {
+    match item {
+        LogItem::TimestampSizes { offset, sizes } => {
+            let reason = format!("column families and sizes in bytes: {sizes:?}");
+            print_line(output, name, "timestamp_sizes", *offset, 0, &reason, &[])
+        }
+        LogItem::Predecessor { offset, predecessor } => {
+            let reason = format!(
+                "the log before is {}, {} bytes, up to sequence {}",
+                FileKind::Wal(predecessor.log_number),
+                predecessor.size,
+                predecessor.last_sequence
+            );
+            let facts = [
+                ("log_number", json!(predecessor.log_number)),
+                ("log_bytes", json!(predecessor.size)),
+                ("last_sequence", json!(predecessor.last_sequence)),
+            ];
+            print_line(output, name, "predecessor", *offset, 0, &reason, &facts)
+        }
+        LogItem::Batch(_) | LogItem::Irregularity(_) => Ok(()),
+    }
+}
+
+fn print_line(
+    output: &mut Output,
+    name: &str,
+    kind: &str,
+    offset: u64,
+    length: u64,
+    reason: &str,
+    facts: &[(&str, Value)],
+) -> Result<()> {
+    if !output.is_json() {
+        return output.line(format_args!("{offset:>12}{length:>12}  {kind}  {reason}"));
+    }
+    let mut line = json!({
+        "kind": kind, "file": name, "offset": offset, "length": length, "reason": reason,
+    });
+    for (name, value) in facts {
+        line[*name] = value.clone();
+    }
+    output.json_line(&line)
+}
+
+fn mode_name(mode: RecoveryMode) -> &'static str {
+    match mode {
+        RecoveryMode::TolerateCorruptedTailRecords => "kTolerateCorruptedTailRecords",
+        RecoveryMode::AbsoluteConsistency => "kAbsoluteConsistency",
+        RecoveryMode::PointInTime => "kPointInTimeRecovery",
+        RecoveryMode::SkipAnyCorruptedRecords => "kSkipAnyCorruptedRecords",
+    }
+}
+
+fn verdict_name(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Continue => "continue",
+        Verdict::End => "end",
+        Verdict::StopReplay => "stop_replay",
+        Verdict::Fail => "fail",
+    }
+}

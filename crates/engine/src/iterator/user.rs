@@ -59,8 +59,8 @@ pub(crate) struct View {
     pub(crate) upper_bound: Option<Vec<u8>>,
     /// Whether only keys with the prefix of the last seek's key are seen, and what extracts it.
     pub(crate) prefix_extractor: Option<PrefixExtractor>,
-    /// Whether a seek need find only keys with its target's prefix.
-    pub(crate) asks_prefix_filters: bool,
+    /// What extracts the prefix that a seek asks filters for, where it need find only keys with that prefix.
+    pub(crate) filter_prefixes: Option<PrefixExtractor>,
     /// How many records are stepped over, one by one, before a seek is tried.
     pub(crate) max_sequential_skip: u64,
 }
@@ -102,7 +102,7 @@ impl DbIterator {
             snapshot,
             lower_bound: options.iterate_lower_bound.clone(),
             upper_bound: options.iterate_upper_bound.clone(),
-            asks_prefix_filters: prefix_extractor.is_some() && !options.total_order_seek,
+            filter_prefixes: prefix_extractor.clone().filter(|_| !options.total_order_seek),
             prefix_extractor: prefix_extractor.filter(|_| options.prefix_same_as_start),
             max_sequential_skip: source.max_sequential_skip(),
         };
@@ -205,7 +205,9 @@ impl DbIterator {
                 self.seek_unbounded(&bound)
             }
             _ => {
-                self.merged.ask_prefix_filters(self.view.asks_prefix_filters);
+                let prefixes = self.view.filter_prefixes.as_ref();
+                let has_prefix = prefixes.is_some_and(|by| by.prefix(target).is_some());
+                self.merged.ask_prefix_filters(has_prefix);
                 self.seek_unbounded(target)
             }
         }

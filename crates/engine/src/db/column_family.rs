@@ -20,7 +20,10 @@ struct Inner {
     comparator: Comparator,
     current: EpochCell<SuperVersion>,
     initial: Arc<SuperVersion>,
-    #[expect(dead_code, reason = "the last field, so that it is dropped when the others have been")]
+    #[expect(
+        dead_code,
+        reason = "the last field, so that it is dropped when the others have been"
+    )]
     closing: Closing,
 }
 

@@ -1,0 +1,139 @@
+//! A column family under random questions, next to a model of it.
+//!
+//! Keys that are there, lie near one that is, or are anything; gets of every kind; iterators of
+//! random options under random moves. Every message names the context that it is given.
+
+#[path = "cursor.rs"]
+mod cursor;
+#[path = "walk.rs"]
+mod walk;
+
+use std::ops::Deref;
+
+use fastrand::Rng;
+use tailwater::{ColumnFamily, Db, OpenOptions, PrefixExtractor, ReadOptions, options};
+use tailwater_testkit::dump::Entry;
+use tailwater_testkit::model::Family;
+
+/// How much a column family is asked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Effort {
+    /// How many single keys.
+    pub(crate) gets: usize,
+    /// How often several keys at once.
+    pub(crate) multi_gets: usize,
+    /// How many iterators go over it.
+    pub(crate) walks: usize,
+}
+
+/// One column family with what is known of it.
+pub(crate) struct Subject<'a> {
+    db: &'a Db,
+    family: &'a ColumnFamily,
+    model: Family,
+    extractor: Option<PrefixExtractor>,
+    context: String,
+}
+
+/// Asks every column family of a database at random about what a dump says it holds.
+pub(crate) fn ask(
+    db: &Db,
+    options: &OpenOptions,
+    dump: &[Entry],
+    effort: Effort,
+    rng: &mut Rng,
+    context: &str,
+) {
+    for family in db.column_families() {
+        let subject = Subject {
+            db,
+            family,
+            model: Family::new(family.name(), family.comparator().clone(), dump),
+            extractor: extractor(options, family.name()),
+            context: format!("{context}, family '{}'", family.name()),
+        };
+        subject.check_gets(effort.gets, rng);
+        subject.check_multi_gets(effort.multi_gets, rng);
+        for _ in 0..effort.walks {
+            walk::check(&subject, rng);
+        }
+    }
+}
+
+fn extractor(options: &OpenOptions, family: &str) -> Option<PrefixExtractor> {
+    match options.column_family(family).prefix_extractor {
+        options::PrefixExtractor::None => None,
+        options::PrefixExtractor::Fixed(length) => Some(PrefixExtractor::Fixed(length)),
+        options::PrefixExtractor::Capped(length) => Some(PrefixExtractor::Capped(length)),
+        options::PrefixExtractor::Noop => Some(PrefixExtractor::Noop),
+        options::PrefixExtractor::Custom(ref name) => panic!("who extracts '{name}'?"),
+    }
+}
+
+impl Subject<'_> {
+    /// A key that is there, lies near one that is, or is anything.
+    fn random_key(&self, rng: &mut Rng) -> Vec<u8> {
+        let mut key = match self.model.entries.len() {
+            0 => Vec::new(),
+            count => self.model.entries[rng.usize(..count)].0.clone(),
+        };
+        match rng.u8(..8) {
+            0 => key.truncate(rng.usize(..=key.len())),
+            1 => key.push(rng.u8(..)),
+            2 => key = (0..rng.usize(..20)).map(|_| rng.u8(..)).collect(),
+            3 if !key.is_empty() => {
+                let at = rng.usize(..key.len());
+                key[at] = key[at].wrapping_add(1);
+            }
+            _ => {}
+        }
+        key
+    }
+
+    fn random_read_options(rng: &mut Rng) -> ReadOptions {
+        ReadOptions {
+            verify_checksums: rng.bool(),
+            fill_cache: rng.bool(),
+            ..ReadOptions::default()
+        }
+    }
+
+    fn check_gets(&self, count: usize, rng: &mut Rng) {
+        let mut buffer = Vec::new();
+        for _ in 0..count {
+            let key = self.random_key(rng);
+            let expected = self.model.get(&key);
+            let mut options = Self::random_read_options(rng);
+            if rng.bool() {
+                options.snapshot = Some(self.db.snapshot());
+            }
+            let copied = self.db.get(self.family, &key, &options);
+            let pinned = self.db.get_pinned(self.family, &key, &options);
+            let reused = self.db.get_into(self.family, &key, &options, &mut buffer);
+            let reused = reused.map(|found| found.then_some(buffer.as_slice()));
+            let context = || format!("{}: get of '{}'", self.context, key.escape_ascii());
+            let copied = copied.unwrap_or_else(|error| panic!("{}: {error}", context()));
+            let pinned = pinned.unwrap_or_else(|error| panic!("{}: {error}", context()));
+            let reused = reused.unwrap_or_else(|error| panic!("{}: {error}", context()));
+            assert_eq!(copied.as_deref(), expected, "{}", context());
+            assert_eq!(pinned.as_deref(), expected, "{}, pinned", context());
+            assert_eq!(reused, expected, "{}, into a buffer", context());
+        }
+    }
+
+    fn check_multi_gets(&self, count: usize, rng: &mut Rng) {
+        for _ in 0..count {
+            let keys: Vec<Vec<u8>> = (0..rng.usize(..60)).map(|_| self.random_key(rng)).collect();
+            let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+            let options = Self::random_read_options(rng);
+            let values = self.db.multi_get(self.family, &keys, &options);
+            assert_eq!(values.len(), keys.len(), "{}", self.context);
+            for (key, value) in keys.iter().zip(&values) {
+                let context = || format!("{}: multi_get of '{}'", self.context, key.escape_ascii());
+                let value = value.as_ref().unwrap_or_else(|error| panic!("{}: {error}", context()));
+                let value = value.as_ref().map(Deref::deref);
+                assert_eq!(value, self.model.get(key), "{}", context());
+            }
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! What RocksDB writes on the spot, with options that no golden database has, reads the same in both.
+//!
+//! Each database is written by the real RocksDB, which then says what it holds; ours must say the
+//! same forward, backward, key by key and under random moves, and find nothing wrong with it. A
+//! failure names the seed; `TAILWATER_SEED` repeats it, and `TAILWATER_ROUNDS` does everything so
+//! many times over, with other choices.
+
+#[path = "common/check.rs"]
+mod check;
+#[path = "interop/logs.rs"]
+mod logs;
+#[path = "interop/pairwise.rs"]
+mod pairwise;
+#[path = "interop/records.rs"]
+mod records;
+#[path = "common/subject.rs"]
+mod subject;
+#[path = "interop/tables.rs"]
+mod tables;
+#[path = "interop/trees.rs"]
+mod trees;
+#[path = "interop/workload.rs"]
+mod workload;
+
+use std::path::Path;
+
+use fastrand::Rng;
+use subject::Effort;
+use tailwater::verify::{self, Severity};
+use tailwater::{Db, OpenOptions};
+use tailwater_testkit::oracle::{Oracle, Script};
+use tailwater_testkit::{directory, seed};
+use tempfile::TempDir;
+
+/// How much each column family is asked.
+const EFFORT: Effort = Effort { gets: 300, multi_gets: 5, walks: 12 };
+
+/// The real RocksDB, a directory for its databases, and chance.
+struct Laboratory {
+    oracle: Oracle,
+    directory: TempDir,
+    rng: Rng,
+    /// Names the test and the seed.
+    context: String,
+    databases: usize,
+}
+
+/// Calls `test` as often as the environment asks for; not at all where there is no oracle.
+fn in_laboratory(part: &str, mut test: impl FnMut(&mut Laboratory)) {
+    let Some(oracle) = Oracle::start(part) else { return };
+    let seed = seed::rng();
+    let context = format!("{part}, seed {}", seed.value());
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut laboratory = Laboratory { oracle, directory, rng: seed.rng, context, databases: 0 };
+    for _ in 0..seed::rounds() {
+        test(&mut laboratory);
+    }
+}
+
+impl Laboratory {
+    /// A directory for the next database.
+    fn next_directory(&mut self) -> std::path::PathBuf {
+        self.databases += 1;
+        self.directory.path().join(self.databases.to_string())
+    }
+
+    /// Has the script carried out, and compares what it leaves. `adjust` completes the options that
+    /// our side opens the database with, for what no OPTIONS file says. Answers how many tables are
+    /// in the directory.
+    fn compare(
+        &mut self,
+        path: &Path,
+        script: Script,
+        what: &str,
+        adjust: impl FnOnce(&mut OpenOptions),
+    ) -> usize {
+        let context = format!("{}, {what}", self.context);
+        let dump = self.oracle.dump(script).unwrap_or_else(|error| panic!("{context}: {error}"));
+        let before = directory::snapshot(path);
+        let mut options =
+            OpenOptions::load(path).unwrap_or_else(|error| panic!("{context}: {error}"));
+        adjust(&mut options);
+        let db =
+            Db::open_read_only(path, &options).unwrap_or_else(|error| panic!("{context}: {error}"));
+        check::holds(&db, &dump, &context);
+        subject::ask(&db, &options, &dump, EFFORT, &mut self.rng, &context);
+        let report = verify::verify(path, &options, &mut |_| {});
+        let bad = report.findings.iter().filter(|finding| finding.severity != Severity::Note);
+        let bad: Vec<_> = bad.collect();
+        assert!(bad.is_empty(), "{context}: {bad:#?}");
+        directory::assert_unchanged(path, &before);
+        before.keys().filter(|path| path.extension().is_some_and(|it| it == "sst")).count()
+    }
+}

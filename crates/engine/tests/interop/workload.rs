@@ -1,0 +1,192 @@
+//! Random writes of every kind, spread over tables, levels and the log.
+
+use std::collections::BTreeSet;
+
+use fastrand::Rng;
+use tailwater_testkit::oracle::Script;
+
+/// What is written to a column family.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plan<'a> {
+    /// Its name.
+    pub(crate) family: &'a str,
+    /// Whether its order is the reverse bytewise one.
+    pub(crate) reverse: bool,
+    /// How many keys there are.
+    pub(crate) keys: u32,
+    /// How operands look, if there are any.
+    pub(crate) operands: Operands,
+    /// How many of a thousand writes delete a range.
+    pub(crate) ranges: u32,
+    /// How many of a thousand writes are followed by a flush.
+    pub(crate) flushes: u32,
+    /// How many of a thousand writes are followed by a compaction.
+    pub(crate) compactions: u32,
+    /// The longest value, in bytes.
+    pub(crate) longest: usize,
+}
+
+/// How merge operands look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operands {
+    /// There are none.
+    None,
+    /// Little-endian numbers of eight bytes, seldom of another length.
+    Numbers,
+    /// Any bytes.
+    Bytes,
+}
+
+impl<'a> Plan<'a> {
+    /// Puts and deletes of values of up to 400 bytes, with some flushes, for a family of that name and
+    /// with those options.
+    pub(crate) fn new((family, options): (&'a str, &str)) -> Self {
+        Self {
+            family,
+            reverse: options.contains("ReverseBytewise"),
+            keys: KEYS,
+            operands: Operands::None,
+            ranges: 0,
+            flushes: 4,
+            compactions: 1,
+            longest: 400,
+        }
+    }
+}
+
+/// So few that they are written again and again.
+pub(crate) const KEYS: u32 = 700;
+/// How many keys have the same first six bytes.
+const KEYS_A_PREFIX: u32 = 9;
+
+/// One of `keys` keys: mostly a prefix of six bytes and a rest of various lengths, seldom shorter.
+pub(crate) fn key(rng: &mut Rng, keys: u32) -> Vec<u8> {
+    let number = rng.u32(..keys);
+    match number {
+        0 => Vec::new(),
+        1 => vec![0],
+        2 => vec![0xff; 9],
+        3..10 => format!("k{number}").into_bytes(),
+        _ => {
+            let mut key = format!("p{:05}", number / KEYS_A_PREFIX).into_bytes();
+            key.extend_from_slice(&number.to_be_bytes()[2..]);
+            key.resize(key.len() + (number % 5) as usize, b'x');
+            key
+        }
+    }
+}
+
+/// A value: empty, short, long and compressible, or random.
+pub(crate) fn value(rng: &mut Rng, longest: usize) -> Vec<u8> {
+    match rng.u8(..10) {
+        0 => Vec::new(),
+        1 | 2 => b"abcdefgh".repeat(rng.usize(..=longest / 8)),
+        3 => (0..rng.usize(..=longest)).map(|_| rng.u8(..)).collect(),
+        _ => format!("value of {} and no more", rng.u32(..)).into_bytes(),
+    }
+}
+
+/// Adds `count` random writes to a script, over the families of all plans in turn.
+pub(crate) fn write(script: &mut Script, rng: &mut Rng, plans: &[Plan<'_>], count: usize) {
+    let mut once = Once { prefix: rng.u32(..), ..Once::default() };
+    let mut in_batch = 0;
+    for _ in 0..count {
+        let plan = &plans[rng.usize(..plans.len())];
+        if in_batch == 0 && rng.u8(..20) == 0 {
+            script.line(&[&"begin"]);
+            in_batch = rng.usize(1..30);
+        }
+        one(script, rng, plan, &mut once);
+        if in_batch > 0 {
+            in_batch -= 1;
+            if in_batch == 0 {
+                script.line(&[&"commit"]);
+            }
+            continue;
+        }
+        upkeep(script, rng, plan);
+    }
+    if in_batch > 0 {
+        script.line(&[&"commit"]);
+    }
+    script.line(&[&"release"]);
+}
+
+/// Keys that are put once and then deleted singly or left.
+#[derive(Default)]
+struct Once {
+    /// What makes them others than those of another call.
+    prefix: u32,
+    next: u32,
+    there: BTreeSet<(String, u32)>,
+}
+
+impl Once {
+    fn key(&self, number: u32) -> Vec<u8> {
+        format!("single{:08x}{number:06}", self.prefix).into_bytes()
+    }
+}
+
+fn one(script: &mut Script, rng: &mut Rng, plan: &Plan<'_>, once: &mut Once) {
+    let family = plan.family;
+    if rng.u32(..1000) < plan.ranges {
+        let mut range = [key(rng, plan.keys), key(rng, plan.keys)];
+        // Mostly short ones, so that something is left.
+        if rng.u8(..12) > 0 {
+            range[1] = [&range[0][..], b"\x02"].concat();
+        }
+        range.sort();
+        if plan.reverse {
+            range.reverse();
+        }
+        script.delete_range(family, &range[0], &range[1]);
+        return;
+    }
+    match rng.u8(..20) {
+        0..3 => script.delete(family, &key(rng, plan.keys)),
+        3..9 if plan.operands != Operands::None => {
+            let operand = operand(rng, plan.operands);
+            script.merge(family, &key(rng, plan.keys), &operand);
+        }
+        9 => {
+            script.put(family, &once.key(once.next), &value(rng, plan.longest));
+            once.there.insert((family.to_owned(), once.next));
+            once.next += 1;
+        }
+        10 if rng.bool() => {
+            let of_family = once.there.iter().find(|(owner, _)| owner == family).cloned();
+            if let Some(found) = of_family {
+                script.single_delete(family, &once.key(found.1));
+                once.there.remove(&found);
+            }
+        }
+        _ if plan.operands == Operands::Numbers => {
+            let operand = operand(rng, plan.operands);
+            script.put(family, &key(rng, plan.keys), &operand);
+        }
+        _ => script.put(family, &key(rng, plan.keys), &value(rng, plan.longest)),
+    }
+}
+
+fn operand(rng: &mut Rng, operands: Operands) -> Vec<u8> {
+    if operands == Operands::Numbers && rng.u8(..30) > 0 {
+        rng.u64(..).to_le_bytes().to_vec()
+    } else {
+        value(rng, 20)
+    }
+}
+
+/// Snapshots that keep old records, flushes and compactions.
+fn upkeep(script: &mut Script, rng: &mut Rng, plan: &Plan<'_>) {
+    match rng.u16(..300) {
+        0 => script.line(&[&"snapshot"]),
+        1 if rng.bool() => script.line(&[&"release"]),
+        _ => {}
+    }
+    let chance = rng.u32(..1000);
+    if chance < plan.flushes {
+        script.flush(plan.family);
+    } else if chance < plan.flushes + plan.compactions {
+        script.compact(plan.family);
+    }
+}

@@ -110,7 +110,7 @@ impl BlockContents {
     /// Calls `each` with every key as it is stored and every value.
     pub(super) fn for_each_raw(
         &self,
-        each: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>,
+        mut each: impl FnMut(&[u8], &[u8]) -> Result<()>,
     ) -> Result<u64> {
         self.walk(&mut |cursor| each(cursor.key(), cursor.value(&self.bytes)))
     }

@@ -175,7 +175,7 @@ impl TableFile {
     fn read_meta_index(&self, damage: &mut Vec<Error>) -> Result<Vec<MetaEntry>> {
         let contents = self.meta_contents(self.footer.metaindex, damage)?;
         let mut entries = Vec::new();
-        contents.for_each_raw(&mut |name, value| {
+        contents.for_each_raw(|name, value| {
             let handle = BlockHandle::decode(&mut Reader::new(value))
                 .map_err(|error| contents.damaged(error))?;
             entries.push(MetaEntry { name: name.to_vec(), handle });
@@ -190,7 +190,7 @@ impl TableFile {
             .ok_or_else(|| Error::corruption(self.path(), "the table has no properties"))?;
         let contents = self.meta_contents(handle, damage)?;
         let mut entries: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
-        contents.for_each_raw(&mut |name, value| {
+        contents.for_each_raw(|name, value| {
             entries.push((name.to_vec(), value.to_vec()));
             Ok(())
         })?;

@@ -1,0 +1,169 @@
+//! How runs end: exit codes, readers that go away, disks that are full.
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use tailwater_testkit::golden;
+
+use crate::support::{VERBS, change, db, file, manifest, program, run_with};
+
+#[test]
+fn what_is_whole_ends_well() {
+    let directory = golden::unpack("blobs");
+    for (verb, arguments) in VERBS {
+        let answer = db(verb, directory.path(), arguments.iter().copied());
+        // The key that `get` asks for may have been deleted.
+        if verb != "get" {
+            answer.well();
+        }
+    }
+}
+
+#[test]
+fn a_wrong_command_line_is_told_from_damage() {
+    let none: [&str; 0] = [];
+    assert_eq!(run_with(none).code, 2);
+    assert_eq!(run_with(["db"]).code, 2);
+    assert_eq!(run_with(["db", "frobnicate", "x"]).code, 2);
+    assert_eq!(run_with(["db", "get", "x"]).code, 2);
+    assert_eq!(run_with(["db", "scan", "x", "--limit", "many"]).code, 2);
+    assert_eq!(run_with(["db", "dump", "x", "--all", "--column-family", "y"]).code, 2);
+    let directory = golden::unpack("blobs");
+    db("get", directory.path(), ["a\\q"]).ended(2, "backslash");
+    db("get", directory.path(), ["--hex", "abc"]).ended(2, "not hex");
+    db("scan", directory.path(), ["--from", "0g", "--key-hex"]).ended(2, "not hex");
+    db("manifest", directory.path(), ["CURRENT"]).ended(2, "is no MANIFEST");
+    let table = file(directory.path(), ".sst");
+    db("table", &table, ["7"]).ended(2, "a number goes with a directory");
+}
+
+#[test]
+fn help_is_there_and_ends_well() {
+    for (verb, _) in VERBS {
+        let answer = run_with(["db", verb, "--help"]).well();
+        for part in ["Usage:", "Examples:", "Exit codes:", "--options", "--json", "--hex"] {
+            assert!(answer.output.contains(part), "{verb}: {part}");
+        }
+    }
+    run_with(["--version"]).well();
+}
+
+#[test]
+fn directories_without_a_database_are_said_to_have_none() {
+    let empty = tempfile::tempdir().expect("a directory");
+    let missing = empty.path().join("missing");
+    for path in [empty.path(), &missing] {
+        for (verb, arguments) in VERBS {
+            let answer = db(verb, path, arguments.iter().copied());
+            let complaints = answer.complaints + &answer.output;
+            assert_eq!(answer.code, 1, "{verb}: {complaints}");
+            assert!(complaints.contains(&*path.to_string_lossy()), "{verb}: {complaints}");
+        }
+    }
+    db("get", empty.path(), ["key"]).ended(1, "there is no database here");
+}
+
+#[test]
+fn a_log_that_a_crash_cut_short_is_a_torn_tail() {
+    let directory = golden::unpack("basic");
+    let log = file(directory.path(), ".log");
+    change(&log, |bytes| bytes.truncate(bytes.len() - 3));
+    for (verb, arguments) in [
+        ("get", &["0000000000000001"][..]),
+        ("scan", &["--count"]),
+        ("dump", &["--all"]),
+        ("verify", &[]),
+        ("properties", &[]),
+        ("properties", &["rocksdb.estimate-num-keys"]),
+        ("wal", &[]),
+        ("wal", &["--json"]),
+    ] {
+        let answer = db(verb, directory.path(), arguments.iter().copied());
+        assert_eq!(answer.code, 3, "{verb}: {}", answer.complaints);
+    }
+    db("dump", directory.path(), []).ended(3, "000078.log at offset 192959");
+    for (verb, arguments) in [("table", &["--blocks"][..]), ("manifest", &[]), ("options", &[])] {
+        db(verb, directory.path(), arguments.iter().copied()).well();
+    }
+}
+
+#[test]
+fn a_manifest_that_a_crash_cut_short_is_a_torn_tail() {
+    let directory = golden::unpack("basic");
+    let manifest = manifest(directory.path());
+    // The header of a record of 200 bytes, and the first ten of them.
+    let torn = [&[1, 2, 3, 4, 200, 0, 1][..], &[0; 10]].concat();
+    change(&manifest, |bytes| bytes.extend(&torn));
+    for (verb, arguments) in
+        [("get", &["0000000000000001"][..]), ("dump", &["--all"]), ("properties", &[])]
+    {
+        db(verb, directory.path(), arguments.iter().copied()).ended(3, "MANIFEST-000005");
+    }
+    assert_eq!(db("verify", directory.path(), []).code, 3);
+    let answer = db("manifest", directory.path(), []).ended(3, "");
+    assert!(answer.output.contains("torn at 6223, 17 bytes"), "{}", answer.output);
+    let documents = db("manifest", directory.path(), ["--json"]).json_lines();
+    let last = documents.last().expect("a state");
+    assert_eq!(last["kind"], "state");
+    assert_eq!(last["torn"]["offset"], 6223);
+}
+
+#[test]
+fn damage_in_the_middle_is_damage() {
+    let directory = golden::unpack("basic");
+    change(&file(directory.path(), ".log"), |bytes| bytes[100_000] ^= 1);
+    db("dump", directory.path(), []).ended(1, "000078.log at offset 99874");
+    assert_eq!(db("verify", directory.path(), []).code, 1);
+    let answer = db("wal", directory.path(), []);
+    assert_eq!(answer.code, 1);
+    assert!(answer.output.contains("damage  checksum mismatch"), "{}", answer.output);
+    assert!(answer.output.contains("ends replay here"), "{}", answer.output);
+
+    let directory = golden::unpack("basic");
+    change(&manifest(directory.path()), |bytes| bytes[1000] ^= 1);
+    db("dump", directory.path(), []).ended(1, "MANIFEST-000005 at offset 786");
+    let answer = db("manifest", directory.path(), []);
+    assert_eq!(answer.code, 1);
+    assert!(answer.output.contains("a database does not open with this"), "{}", answer.output);
+    let documents = db("manifest", directory.path(), ["--json"]).json_lines();
+    assert!(documents.iter().any(|document| document["kind"] == "damage"));
+    assert!(documents.last().expect("a state")["problem"].is_string());
+}
+
+#[test]
+fn a_reader_who_goes_away_ends_the_program_quietly() {
+    let directory = golden::unpack("basic");
+    for arguments in [&["dump", "--all"][..], &["table", "--entries"], &["wal", "--json"]] {
+        let (verb, arguments) = arguments.split_first().expect("a verb");
+        let mut child = program()
+            .args(["db", verb])
+            .arg(directory.path())
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program runs");
+        let mut line = String::new();
+        let output = child.stdout.take().expect("its output");
+        BufReader::with_capacity(64, output).read_line(&mut line).expect("a first line");
+        let ended = child.wait_with_output().expect("it ends");
+        assert_eq!(ended.status.code(), Some(0), "{verb}");
+        assert_eq!(String::from_utf8_lossy(&ended.stderr), "", "{verb}");
+    }
+}
+
+#[test]
+fn an_answer_that_cannot_be_written_is_said_to_be_lost() {
+    let directory = golden::unpack("basic");
+    #[expect(clippy::disallowed_types, reason = "a device to write to, no database's file")]
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
+    let ended = program()
+        .args(["db", "dump"])
+        .arg(directory.path())
+        .stdout(full)
+        .stderr(Stdio::piped())
+        .output()
+        .expect("the program runs");
+    assert_eq!(ended.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&ended.stderr).contains("cannot write the answer"));
+}

@@ -1,0 +1,10 @@
+//! The program, run as a user runs it, on databases that RocksDB wrote.
+
+mod damage;
+mod endings;
+mod inspecting;
+mod options;
+mod properties;
+mod reading;
+mod support;
+mod unchanged;

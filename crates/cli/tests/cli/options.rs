@@ -1,0 +1,75 @@
+//! `options`, and `--options`.
+
+use tailwater_testkit::golden;
+
+use crate::support::{VERBS, db, file, write};
+
+#[test]
+fn options_say_where_they_come_from() {
+    let directory = golden::unpack("records");
+    let given = "write_buffer_size=1048576;block_based_table_factory={block_size=8192}";
+    let text = db("options", directory.path(), ["--options", given]).well().output;
+    let value = |name: &str| {
+        let lines = text.lines().filter(|line| line.split_whitespace().next() == Some(name));
+        lines.map(|line| line.split_whitespace().skip(1).collect::<Vec<_>>()).collect::<Vec<_>>()
+    };
+    assert_eq!(value("write_buffer_size"), vec![["1048576", "(--options)"]; 4]);
+    assert_eq!(value("block_size"), vec![["8192", "(--options)"]; 4]);
+    assert_eq!(value("wal_recovery_mode"), [["kPointInTimeRecovery"]]);
+    assert!(text.contains("column family 'counters'"));
+
+    let document = db("options", directory.path(), ["--json", "--options", given]).well().json();
+    assert!(document["file"].as_str().is_some_and(|file| file.contains("OPTIONS-")));
+    assert_eq!(document["rocksdb_version"], "11.9.0");
+    let sections = document["sections"].as_array().expect("sections");
+    assert_eq!(sections.len(), 9);
+    let counters = |kind: &str| {
+        let is_it = |section: &&serde_json::Value| {
+            section["kind"] == kind && section["column_family"] == "counters"
+        };
+        &sections.iter().find(is_it).expect("a section of the counters")["options"]
+    };
+    let column_family = counters("column_family");
+    assert_eq!(column_family["write_buffer_size"]["value"], "1048576");
+    assert_eq!(column_family["write_buffer_size"]["from"], "--options");
+    assert_eq!(column_family["merge_operator"]["from"], "file");
+    assert_eq!(counters("table")["block_size"]["from"], "--options");
+    assert_eq!(counters("table")["checksum"]["from"], "file");
+}
+
+#[test]
+fn options_of_one_column_family() {
+    let directory = golden::unpack("records");
+    let text = db("options", directory.path(), ["--column-family", "counters"]).well().output;
+    assert!(text.starts_with("column family 'counters'\n"), "{text}");
+    assert!(!text.contains("'default'") && !text.contains("\ndatabase"));
+    db("options", directory.path(), ["--column-family", "nope"]).ended(1, "column family 'nope'");
+}
+
+#[test]
+fn every_verb_refuses_options_that_there_are_not() {
+    let directory = golden::unpack("blobs");
+    for (verb, arguments) in VERBS {
+        for (text, words) in [
+            ("write_bufer_size=1", "unknown option write_bufer_size; is it write_buffer_size?"),
+            ("write_buffer_size=many", "write_buffer_size"),
+            ("write_buffer_size", "is not followed by '='"),
+        ] {
+            let arguments = arguments.iter().copied().chain(["--options", text]);
+            let answer = db(verb, directory.path(), arguments).ended(2, words);
+            assert_eq!(answer.output, "", "{verb}");
+        }
+    }
+}
+
+#[test]
+fn options_are_set_over_those_of_the_file() {
+    let directory = golden::unpack("records");
+    let log = file(directory.path(), ".log");
+    let mut bytes = crate::support::read(&log);
+    bytes.truncate(bytes.len() - 1);
+    write(&log, &bytes);
+    let strict = ["--options", "wal_recovery_mode=kAbsoluteConsistency"];
+    db("scan", directory.path(), ["--count"]).ended(3, "torn tail");
+    db("scan", directory.path(), ["--count"].into_iter().chain(strict)).ended(1, "000032.log");
+}

@@ -1,0 +1,138 @@
+//! Running the program, and making databases that are not whole.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+/// What a run of the program answered.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) code: i32,
+    pub(crate) output: String,
+    pub(crate) complaints: String,
+}
+
+impl Answer {
+    /// The JSON documents of the output, one on each line.
+    pub(crate) fn json_lines(&self) -> Vec<Value> {
+        let lines = self.output.lines();
+        lines.map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
+    }
+
+    /// The one JSON document of the output.
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.output).expect("a JSON document")
+    }
+
+    /// The same, if the run ended well.
+    #[track_caller]
+    pub(crate) fn well(self) -> Self {
+        assert_eq!((self.code, self.complaints.as_str()), (0, ""), "{}", self.output);
+        self
+    }
+
+    /// The same, if the run ended with that code and a complaint that has these words in it.
+    #[track_caller]
+    pub(crate) fn ended(self, code: i32, words: &str) -> Self {
+        assert_eq!(self.code, code, "{}{}", self.output, self.complaints);
+        assert!(self.complaints.contains(words), "no '{words}' in: {}", self.complaints);
+        self
+    }
+}
+
+/// The program, to be run with more arguments.
+pub(crate) fn program() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tailwater"));
+    command.stdin(Stdio::null());
+    command
+}
+
+/// Runs `tailwater db VERB DIR ARGUMENT...`.
+pub(crate) fn db<'a>(
+    verb: &str,
+    path: &Path,
+    arguments: impl IntoIterator<Item = &'a str>,
+) -> Answer {
+    let mut command = program();
+    command.arg("db").arg(verb).arg(path).args(arguments);
+    run(command)
+}
+
+/// Runs the program with these arguments.
+pub(crate) fn run_with(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Answer {
+    let mut command = program();
+    command.args(arguments);
+    run(command)
+}
+
+fn run(mut command: Command) -> Answer {
+    let output = command.output().expect("the program runs");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text in UTF-8");
+    Answer {
+        code: output.status.code().expect("an exit code, no signal"),
+        output: text(output.stdout),
+        complaints: text(output.stderr),
+    }
+}
+
+/// Every verb with the arguments that it needs beside a directory.
+pub(crate) const VERBS: [(&str, &[&str]); 10] = [
+    ("get", &["0000000000000001"]),
+    ("scan", &[]),
+    ("dump", &["--all"]),
+    ("verify", &[]),
+    ("properties", &[]),
+    ("manifest", &[]),
+    ("wal", &["--verbose"]),
+    ("table", &["--blocks", "--entries", "--raw"]),
+    ("blob", &[]),
+    ("options", &[]),
+];
+
+/// The one file of a directory whose name ends so, or the last of several.
+pub(crate) fn file(directory: &Path, ending: &str) -> PathBuf {
+    let names = tailwater_testkit::directory::snapshot(directory).into_keys();
+    let found = names.filter(|path| path.to_string_lossy().ends_with(ending)).max();
+    found.unwrap_or_else(|| panic!("a file *{ending}"))
+}
+
+/// The one MANIFEST of a directory.
+pub(crate) fn manifest(directory: &Path) -> PathBuf {
+    let names = tailwater_testkit::directory::snapshot(directory).into_keys();
+    let mut manifests = names.filter(|path| path.to_string_lossy().contains("MANIFEST"));
+    manifests.next().expect("a MANIFEST")
+}
+
+#[expect(clippy::disallowed_methods, reason = "test data, not a database's files")]
+pub(crate) fn read(path: &Path) -> Vec<u8> {
+    std::fs::read(path).expect("a file that can be read")
+}
+
+#[expect(clippy::disallowed_methods, reason = "test data, not a database's files")]
+pub(crate) fn write(path: &Path, bytes: &[u8]) {
+    std::fs::write(path, bytes).expect("a file that can be written");
+}
+
+/// Changes bytes of a file.
+pub(crate) fn change(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
+    let mut bytes = read(path);
+    change(&mut bytes);
+    write(path, &bytes);
+}
+
+/// Bytes as escaped text, as the documentation has it.
+pub(crate) fn escaped(bytes: &[u8]) -> String {
+    let one = |&byte: &u8| match byte {
+        b'\\' => "\\\\".to_owned(),
+        b' '..=b'~' => char::from(byte).to_string(),
+        _ => format!("\\x{byte:02x}"),
+    };
+    bytes.iter().map(one).collect()
+}
+
+/// Bytes in hex.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

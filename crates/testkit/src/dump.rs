@@ -10,6 +10,8 @@
 //! name, key, value
 //! ```
 
+use std::fmt::Write as _;
+
 /// One live entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
@@ -19,6 +21,21 @@ pub struct Entry {
     pub key: Vec<u8>,
     /// Its value.
     pub value: Vec<u8>,
+}
+
+impl Entry {
+    /// The entry as a line of `tailwater db dump --hex`: name, key and value in hex, tabs between.
+    pub fn hex_line(&self) -> String {
+        let mut line = self.family.clone();
+        for part in [&self.key, &self.value] {
+            line.push('\t');
+            for byte in part {
+                // Writing to a string does not fail.
+                let _ = write!(line, "{byte:02x}");
+            }
+        }
+        line
+    }
 }
 
 /// The entries of a dump.

@@ -53,10 +53,18 @@ pub fn unpack(name: &str) -> TempDir {
         .prefix("tailwater-golden-")
         .tempdir()
         .expect("a temporary directory can be made");
-    for (file, contents) in &unpacked(name).files {
-        write(&directory.path().join(file), contents);
-    }
+    unpack_into(name, directory.path());
     directory
+}
+
+/// Writes the files of a golden database into a directory that is there.
+///
+/// # Panics
+/// If there is no database of that name, or the copy cannot be written.
+pub fn unpack_into(name: &str, directory: &Path) {
+    for (file, contents) in &unpacked(name).files {
+        write(&directory.join(file), contents);
+    }
 }
 
 /// The files of a golden database: their names and bytes.

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# The gate: format, lints, documentation, tests, and a short interoperation run with the real RocksDB.
+#
+#   ci/gate.sh         all of it, as CI runs it (under 25 minutes on 2 cores from a cold cache)
+#   ci/gate.sh fast    what a commit needs: format, lints, tests of what is quick (a few minutes, warm)
+#
+# Needs Rust and a C compiler. With Java and Maven it also asks the real RocksDB; without, it says so.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+mode=${1:-full}
+case $mode in full | fast) ;; *) echo "usage: ci/gate.sh [fast]" >&2; exit 2 ;; esac
+
+step() {
+    echo
+    echo "== $* (at ${SECONDS}s)"
+}
+
+if command -v rustup >/dev/null && ! rustup component list --installed 2>/dev/null | grep -q '^clippy'; then
+    step "installing rustfmt and clippy"
+    rustup component add rustfmt clippy
+fi
+
+step "format"
+cargo fmt --all --check
+
+step "lints"
+cargo clippy --workspace --all-targets --locked -- -D warnings
+
+if [ "$mode" = fast ]; then
+    step "tests of the libraries"
+    cargo test --workspace --locked --lib --bins
+    cargo test --locked -p tailwater-io -p tailwater-format
+    cargo test --locked -p tailwater --test golden
+    exit 0
+fi
+
+step "documentation"
+RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+
+step "tests"
+cargo test --workspace --locked

@@ -1,0 +1,117 @@
+//! What the document says cannot be found: it is not found, and what stands beside it is.
+
+use tailwater_format::Error;
+use tailwater_format::blob::BlobFileHeader;
+use tailwater_format::log::{DamageReason, Event, RecordReader, SkippedReason, SliceSource};
+use tailwater_format::table::Footer;
+
+use super::document::golden;
+
+/// The bytes of a footer, counted from its first, in which some flipped bit is not noticed.
+fn unnoticed(file: &[u8]) -> Vec<usize> {
+    let start = file.len() - 53;
+    let sound = Footer::decode(file, 0).unwrap();
+    let same = |at: usize, bit: u32| {
+        let mut damaged = file.to_vec();
+        damaged[start + at] ^= 1 << bit;
+        Footer::decode(&damaged, 0).is_ok_and(|footer| {
+            let version = sound.format_version;
+            Footer { format_version: version, ..footer } == sound
+        })
+    };
+    (0..53).filter(|&at| (0..8).any(|bit| same(at, bit))).collect()
+}
+
+#[test]
+fn old_footers_hide_their_padding_and_version() {
+    // The handles take five bytes. The top bit of the last makes its varint go on with a zero.
+    let expected: Vec<usize> = (5..42).collect();
+    for name in ["tour/000012.sst", "tour/000013.sst"] {
+        assert_eq!(unnoticed(&golden(name)), expected, "{name}");
+    }
+}
+
+#[test]
+fn new_footers_hide_nothing_unless_there_is_no_checksum() {
+    assert_eq!(unnoticed(&golden("tour/000009.sst")), []);
+    let expected: Vec<usize> = (17..33).chain([41]).collect();
+    assert_eq!(unnoticed(&golden("tour/000015.sst")), expected);
+}
+
+#[test]
+fn tables_without_checksums_hide_everything_but_their_trailers() {
+    let file = golden("tour/000015.sst");
+    let checksum = Footer::decode(&file, 0).unwrap().block_checksum();
+    let mut damaged = file[..32].to_vec();
+    for at in 0..32 {
+        damaged[at] ^= 1;
+        assert_eq!(checksum.verify(0, &damaged).is_ok(), at < 28, "byte {at}");
+        damaged[at] ^= 1;
+    }
+    // The block is found to be another's where it is not in its place.
+    assert!(checksum.verify(32, &damaged).is_err());
+}
+
+/// What a reader finds in a log besides records, and how many records.
+fn read(log: &[u8]) -> (usize, Vec<String>) {
+    let mut reader = RecordReader::new(SliceSource::new(log), 0);
+    let (mut records, mut others) = (0, Vec::new());
+    loop {
+        match reader.next_event() {
+            Ok(Event::End) => return (records, others),
+            Ok(Event::Record(_)) => records += 1,
+            Ok(Event::Skipped(skipped)) => others.push(match skipped.reason {
+                SkippedReason::Zeros => "zeros".to_string(),
+                other => format!("{other:?}"),
+            }),
+            Ok(Event::Damage(damage)) => others.push(match damage.reason {
+                DamageReason::Zeros => "zeros inside a record".to_string(),
+                other => other.to_string(),
+            }),
+            Ok(other) => others.push(format!("{other:?}")),
+            Err(never) => match never {},
+        }
+    }
+}
+
+#[test]
+fn a_header_of_zeros_hides_the_rest_of_its_block() {
+    let sound = golden("data/plain.log");
+    assert_eq!(read(&sound), (5, vec![]));
+    // The second record, which nearly fills the block, and all behind it but the second block.
+    let mut damaged = sound.clone();
+    damaged[36..43].fill(0);
+    let (records, others) = read(&damaged);
+    assert_eq!(records, 2);
+    assert_eq!(others[0], "zeros");
+    // The last fragment of a record in two.
+    let mut damaged = sound;
+    damaged[32768..32775].fill(0);
+    assert_eq!(read(&damaged), (3, vec!["zeros inside a record".to_string()]));
+}
+
+#[test]
+fn a_log_cut_at_the_end_of_a_record_is_sound() {
+    let sound = golden("data/plain.log");
+    for end in [36, 32664, 32750, 32783] {
+        assert_eq!(read(&sound[..end]).1, Vec::<String>::new(), "{end}");
+    }
+    assert_eq!(read(&sound[..32782]).1.len(), 1);
+}
+
+#[test]
+fn a_blob_header_hides_flags_and_expirations() {
+    let file = golden("tour/000018.blob");
+    let sound = BlobFileHeader::decode(&file).unwrap();
+    let same = |bit: usize| {
+        let mut damaged = file.clone();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        let decoded: Result<_, Error> = BlobFileHeader::decode(&damaged);
+        decoded.is_ok_and(|header| {
+            BlobFileHeader { expiration_range: sound.expiration_range, ..header } == sound
+        })
+    };
+    let hidden: Vec<usize> = (0..30).filter(|at| (at * 8..at * 8 + 8).any(same)).collect();
+    let expected: Vec<usize> = [12].into_iter().chain(14..30).collect();
+    assert_eq!(hidden, expected);
+}

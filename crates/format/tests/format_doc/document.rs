@@ -1,0 +1,129 @@
+//! Takes docs/format.md apart.
+
+use std::collections::BTreeMap;
+
+/// A worked example of the document.
+#[derive(Debug, Default)]
+pub(crate) struct Example {
+    pub(crate) name: String,
+    /// The file that it is from, below `tests/golden`.
+    pub(crate) file: String,
+    pub(crate) offset: usize,
+    /// Where the block begins that the example is the trailer of.
+    pub(crate) block: Option<usize>,
+    /// All its bytes.
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) fields: Vec<Field>,
+    /// What a decoder is said to make of it.
+    pub(crate) says: Vec<String>,
+}
+
+/// A line of an example.
+#[derive(Debug)]
+pub(crate) struct Field {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) name: String,
+    /// How the bytes are to be read, see [`super::fields::meaning`].
+    pub(crate) kind: String,
+    pub(crate) value: String,
+}
+
+impl Example {
+    /// The bytes of the file that it is from.
+    pub(crate) fn whole_file(&self) -> Vec<u8> {
+        golden(&self.file)
+    }
+}
+
+/// The document.
+pub(crate) fn document() -> &'static str {
+    include_str!("../../../../docs/format.md")
+}
+
+/// A file below `tests/golden`.
+#[expect(clippy::disallowed_methods, reason = "a test reads its golden files")]
+pub(crate) fn golden(file: &str) -> Vec<u8> {
+    let path = format!("{}/tests/golden/{file}", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The fenced blocks: what stands behind the opening fence, and the lines.
+fn fenced_blocks() -> Vec<(&'static str, Vec<&'static str>)> {
+    let mut blocks = Vec::new();
+    let mut open: Option<(&str, Vec<&str>)> = None;
+    for line in document().lines() {
+        match (line.strip_prefix("```"), &mut open) {
+            (Some(info), None) => open = Some((info, Vec::new())),
+            (Some(_), Some(_)) => blocks.extend(open.take()),
+            (None, Some((_, lines))) => lines.push(line),
+            (None, None) => {}
+        }
+    }
+    assert!(open.is_none(), "a block is not closed");
+    blocks
+}
+
+/// The `name=value` words behind an opening fence.
+fn attributes(words: &str) -> BTreeMap<&str, &str> {
+    words
+        .split_whitespace()
+        .map(|word| word.split_once('=').unwrap_or_else(|| panic!("{word} has no value")))
+        .collect()
+}
+
+/// Every worked example in order.
+pub(crate) fn examples() -> Vec<Example> {
+    let examples: Vec<Example> = fenced_blocks()
+        .into_iter()
+        .filter_map(|(info, lines)| Some((info.strip_prefix("hex ")?, lines)))
+        .map(|(info, lines)| example(&attributes(info), &lines))
+        .collect();
+    assert!(!examples.is_empty());
+    examples
+}
+
+/// The quotations: file and text.
+pub(crate) fn quotations() -> Vec<(String, String)> {
+    fenced_blocks()
+        .into_iter()
+        .filter_map(|(info, lines)| Some((info.strip_prefix("text ")?, lines)))
+        .map(|(info, lines)| (attributes(info)["file"].to_string(), lines.join("\n")))
+        .collect()
+}
+
+fn example(attributes: &BTreeMap<&str, &str>, lines: &[&str]) -> Example {
+    let mut example = Example {
+        name: attributes["name"].to_string(),
+        file: attributes["file"].to_string(),
+        offset: attributes["offset"].parse().unwrap(),
+        block: attributes.get("block").map(|offset| offset.parse().unwrap()),
+        ..Example::default()
+    };
+    for line in lines {
+        if let Some(said) = line.strip_prefix("= ") {
+            example.says.push(said.to_string());
+            continue;
+        }
+        let columns: Vec<&str> =
+            line.split("  ").map(str::trim).filter(|column| !column.is_empty()).collect();
+        match columns[..] {
+            [digits] => {
+                let bytes = unhex(digits);
+                example.bytes.extend_from_slice(&bytes);
+                example.fields.last_mut().unwrap().bytes.extend_from_slice(&bytes);
+            }
+            [digits, name, kind, value] => {
+                let bytes = unhex(digits);
+                example.bytes.extend_from_slice(&bytes);
+                let (name, kind, value) = (name.to_string(), kind.to_string(), value.to_string());
+                example.fields.push(Field { bytes, name, kind, value });
+            }
+            _ => panic!("{}: a line is not in four columns: {line}", example.name),
+        }
+    }
+    example
+}
+
+fn unhex(digits: &str) -> Vec<u8> {
+    digits.split(' ').map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect()
+}

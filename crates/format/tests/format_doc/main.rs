@@ -1,0 +1,122 @@
+//! docs/format.md against the code and against files that RocksDB wrote.
+//!
+//! A worked example is a fenced block that begins with `hex`:
+//!
+//! ```text
+//! ```hex name=varint file=tour/000016.sst offset=2
+//! ac 02  value length  varint  300
+//! = 300
+//! ```
+//! ```
+//!
+//! Its bytes have to stand at that offset of that file, below `tests/golden`. A line is some bytes,
+//! what they are, how they are to be read and what they then say, two spaces apart; a line of bytes
+//! alone goes on with the one above. Lines that begin with `=` are what this crate's decoder makes
+//! of all the bytes together; its encoder has to make the same bytes of that. Which decoder and
+//! encoder they are follows from the name, see [`examples`].
+//!
+//! A fenced block that begins with `text file=NAME` has to stand in that file as it is.
+
+#[cfg(test)]
+mod damage;
+#[cfg(test)]
+mod document;
+#[cfg(test)]
+mod examples;
+#[cfg(test)]
+mod fields;
+#[cfg(test)]
+mod logs;
+#[cfg(test)]
+mod tables;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::document::{document, examples, golden, quotations};
+    use super::examples::CHECKS;
+    use super::fields::meaning;
+
+    /// The longest line of an example, whose value stands in one piece.
+    const EXAMPLE_LENGTH_MAX: usize = 105;
+
+    #[test]
+    fn every_example_stands_in_a_file_that_rocksdb_wrote() {
+        for example in examples() {
+            let file = golden(&example.file);
+            let found = file.get(example.offset..).and_then(|rest| rest.get(..example.bytes.len()));
+            assert_eq!(found, Some(&example.bytes[..]), "{}", example.name);
+        }
+    }
+
+    #[test]
+    fn every_line_says_what_its_bytes_say() {
+        for example in examples() {
+            for field in &example.fields {
+                let meaning = meaning(&field.kind, &field.bytes);
+                assert_eq!(meaning, field.value, "{}: {}", example.name, field.name);
+            }
+        }
+    }
+
+    #[test]
+    fn decoders_and_encoders_agree_with_every_example() {
+        for example in examples() {
+            let check = CHECKS.iter().find(|(name, _)| *name == example.name);
+            let (_, check) = check.unwrap_or_else(|| panic!("{} is not checked", example.name));
+            let answer = check(&example);
+            let says = answer.says.join("\n");
+            assert_eq!(says, example.says.join("\n"), "{}", example.name);
+            if let Some(encoded) = answer.encoded {
+                assert_eq!(encoded, example.bytes, "{} encoded again", example.name);
+            }
+        }
+    }
+
+    #[test]
+    fn no_example_is_missing_from_the_document() {
+        let shown: Vec<String> = examples().into_iter().map(|example| example.name).collect();
+        let names: BTreeSet<&str> = shown.iter().map(String::as_str).collect();
+        assert_eq!(names.len(), shown.len(), "a name twice");
+        assert_eq!(names, CHECKS.iter().map(|(name, _)| *name).collect());
+    }
+
+    #[test]
+    fn quotations_stand_in_their_files() {
+        assert!(!quotations().is_empty());
+        for (file, text) in quotations() {
+            let golden = String::from_utf8(golden(&file)).unwrap();
+            assert!(golden.contains(&text), "{file} does not hold\n{text}");
+        }
+    }
+
+    #[test]
+    fn lines_fit_a_page() {
+        let mut in_block = false;
+        for (number, line) in document().lines().enumerate() {
+            in_block ^= line.starts_with("```");
+            let limit = match (line.starts_with('|'), in_block) {
+                (true, _) => usize::MAX,
+                (_, true) => EXAMPLE_LENGTH_MAX,
+                _ => 100,
+            };
+            assert!(line.chars().count() <= limit, "line {} is too long", number + 1);
+            assert_eq!(line, line.trim_end(), "line {} ends in a space", number + 1);
+        }
+    }
+
+    #[test]
+    fn links_lead_to_chapters() {
+        let title = |line: &str| {
+            let words = line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
+            words.replace(|c: char| c != '-' && !c.is_alphanumeric(), "")
+        };
+        let chapters: BTreeSet<String> =
+            document().lines().filter(|line| line.starts_with('#')).map(title).collect();
+        let links = document().split("](#").skip(1).map(|rest| rest.split(')').next().unwrap());
+        for link in links {
+            assert!(chapters.contains(link), "no chapter {link}");
+        }
+    }
+}

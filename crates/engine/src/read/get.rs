@@ -26,7 +26,7 @@ struct Progress {
     /// How many memtables are behind it; none is left when tables were reached.
     memtables: usize,
     level: usize,
-    /// In level 0, how many tables are behind it.
+    /// How many of the level's tables that can have the key are behind it.
     file: usize,
 }
 
@@ -158,32 +158,35 @@ fn search<A: TableAccess, S: Sink>(
     let comparator = source.tables().comparator();
     let levels = source.version().levels();
     while let Some(level) = levels.get(progress.level) {
-        if progress.level == 0 {
-            while let Some(file) = level.files().get(progress.file) {
-                let key = lookup.user_key;
-                if comparator.compare(key, file.smallest_user_key()).is_ge()
-                    && comparator.compare(key, file.largest_user_key()).is_le()
-                {
-                    match access.get(source, file, lookup, cursors)? {
-                        TableStep::Unreachable => return Ok(false),
-                        TableStep::Taken(Step::Done) => return Ok(true),
-                        TableStep::Taken(Step::Continue) if lookup.is_covered() => return Ok(true),
-                        TableStep::Taken(Step::Continue) => {}
+        let key = lookup.user_key;
+        let is_first = progress.level == 0;
+        let files = match is_first {
+            true => level.files(),
+            false => level.files_for(comparator, key, lookup.seek_trailer()),
+        };
+        while let Some(file) = files.get(progress.file) {
+            let overlaps = !is_first
+                || comparator.compare(key, file.smallest_user_key()).is_ge()
+                    && comparator.compare(key, file.largest_user_key()).is_le();
+            if overlaps {
+                match access.get(source, file, lookup, cursors)? {
+                    TableStep::Unreachable => return Ok(false),
+                    TableStep::Taken(Step::Done) => return Ok(true),
+                    TableStep::Taken(Step::Continue) if is_first && lookup.is_covered() => {
+                        return Ok(true);
                     }
+                    TableStep::Taken(Step::Continue) => {}
                 }
-                progress.file += 1;
             }
-        } else if let Some(file) =
-            level.file_for(comparator, lookup.user_key, lookup.seek_trailer())
-        {
-            match access.get(source, file, lookup, cursors)? {
-                TableStep::Unreachable => return Ok(false),
-                TableStep::Taken(Step::Done) => return Ok(true),
-                TableStep::Taken(Step::Continue) if lookup.is_covered() => return Ok(true),
-                TableStep::Taken(Step::Continue) => {}
-            }
+            progress.file += 1;
+        }
+        // Not earlier: where a key's records go on in the next table of a level, they may be newer than a tombstone
+        // that the first has.
+        if lookup.is_covered() {
+            return Ok(true);
         }
         progress.level += 1;
+        progress.file = 0;
     }
     Ok(true)
 }

@@ -24,21 +24,26 @@ impl Level {
         &self.files
     }
 
-    /// In a level of tables that do not overlap, the one that can have the first record not below the internal key of
-    /// these parts, if that record can have its user key.
+    /// In a level of tables that do not overlap, those that can have records of a user key at or behind the internal
+    /// key of these parts: mostly one or none, more where the records of one key fill the end of a table and go on in
+    /// the next.
     #[inline]
-    pub(crate) fn file_for(
+    pub(crate) fn files_for(
         &self,
         comparator: &Comparator,
         user_key: &[u8],
         trailer: u64,
-    ) -> Option<&Arc<FileMetadata>> {
-        let at = self.files.partition_point(|file| {
+    ) -> &[Arc<FileMetadata>] {
+        let from = self.files.partition_point(|file| {
             let (largest, largest_trailer) = key::split(file.largest()).unwrap_or_default();
             let order = comparator.compare(largest, user_key);
             order.then_with(|| trailer.cmp(&largest_trailer)).is_lt()
         });
-        let file = self.files.get(at)?;
-        comparator.compare(file.smallest_user_key(), user_key).is_le().then_some(file)
+        let rest = self.files.get(from..).unwrap_or_default();
+        let begins_behind = |file: &Arc<FileMetadata>| {
+            comparator.compare(file.smallest_user_key(), user_key).is_gt()
+        };
+        let count = rest.iter().position(begins_behind).unwrap_or(rest.len());
+        &rest[..count]
     }
 }

@@ -28,6 +28,11 @@ pub(super) fn internal_key_json(output: &Output, internal_key: &[u8]) -> Value {
     }
 }
 
+/// A sum of sizes that a MANIFEST says, which may be anything.
+fn sum(sizes: impl Iterator<Item = u64>) -> u64 {
+    sizes.fold(0, u64::saturating_add)
+}
+
 /// A table on one line.
 pub(super) fn table_line(output: &Output, file: &NewFile) -> String {
     let mut line = format!(
@@ -103,7 +108,7 @@ pub(super) fn family(output: &mut Output, family: &FamilyState) -> Result<()> {
         if files.is_empty() {
             continue;
         }
-        let bytes: u64 = files.iter().map(|file| file.size).sum();
+        let bytes = sum(files.iter().map(|file| file.size));
         let count = counted(files.len() as u64, "table", "tables");
         output.field(2, &format!("level {level}"), format_args!("{count}, {bytes} bytes"))?;
         for file in files {
@@ -111,7 +116,7 @@ pub(super) fn family(output: &mut Output, family: &FamilyState) -> Result<()> {
         }
     }
     if !family.blob_files.is_empty() {
-        let bytes: u64 = family.blob_files.iter().map(|file| file.added.blob_bytes).sum();
+        let bytes = sum(family.blob_files.iter().map(|file| file.added.blob_bytes));
         let count = counted(family.blob_files.len() as u64, "file", "files");
         output.field(2, "blob files", format_args!("{count}, {bytes} bytes"))?;
     }
@@ -129,7 +134,7 @@ pub(super) fn family_json(output: &Output, family: &FamilyState) -> Map<String, 
         .enumerate()
         .filter(|(_, files)| !files.is_empty())
         .map(|(level, files)| {
-            let bytes: u64 = files.iter().map(|file| file.size).sum();
+            let bytes = sum(files.iter().map(|file| file.size));
             let tables: Vec<Value> = files.iter().map(|file| table_json(output, file)).collect();
             json!({ "level": level, "bytes": bytes, "tables": tables })
         })

@@ -96,7 +96,7 @@ fn number(source: &SuperVersion, name: &str) -> Option<u64> {
     let version = source.version();
     let (active, immutable) = source.memtables().split_first()?;
     let sum = |what: fn(&Counters) -> u64| {
-        immutable.iter().map(|memtable| what(&memtable.counters())).sum::<u64>()
+        saturating_sum(immutable.iter().map(|memtable| what(&memtable.counters())))
     };
     let memtable_bytes =
         || source.memtables().iter().map(|memtable| memtable.memory_usage() as u64).sum();
@@ -114,7 +114,7 @@ fn number(source: &SuperVersion, name: &str) -> Option<u64> {
         "estimate-table-readers-mem" => open_table_bytes(version),
         "estimate-live-data-size" => live_data_size(version, source.tables().comparator()),
         "total-sst-files-size" | "live-sst-files-size" => {
-            version.files().map(|(_, file)| file.size()).sum()
+            saturating_sum(version.files().map(|(_, file)| file.size()))
         }
         "block-cache-capacity" => cache().map_or(0, |cache| cache.capacity() as u64),
         "block-cache-usage" => cache().map_or(0, |cache| cache.usage() as u64),
@@ -129,7 +129,7 @@ fn number(source: &SuperVersion, name: &str) -> Option<u64> {
 fn level_stats(version: &Version) -> String {
     let mut text = String::from("Level Files Size(MB)\n--------------------\n");
     for (number, level) in version.levels().iter().enumerate() {
-        let bytes: u64 = level.files().iter().map(|file| file.size()).sum();
+        let bytes = saturating_sum(level.files().iter().map(|file| file.size()));
         let megabytes = bytes as f64 / f64::from(1 << 20);
         // Writing to a string does not fail.
         let _ = writeln!(text, "{number:3} {:8} {megabytes:8.0}", level.files().len());
@@ -227,11 +227,12 @@ fn six_digits(number: f64) -> String {
 
 fn blob_file_bytes(version: &Version) -> u64 {
     let around = (BLOB_HEADER_LENGTH + BLOB_FOOTER_LENGTH) as u64;
-    version.blob_files().values().map(|file| file.added.blob_bytes + around).sum()
+    let files = version.blob_files().values();
+    saturating_sum(files.map(|file| file.added.blob_bytes.saturating_add(around)))
 }
 
 fn blob_garbage_bytes(version: &Version) -> u64 {
-    version.blob_files().values().map(|file| file.garbage_bytes).sum()
+    saturating_sum(version.blob_files().values().map(|file| file.garbage_bytes))
 }
 
 fn open_table_bytes(version: &Version) -> u64 {
@@ -247,8 +248,8 @@ fn compression_ratio(source: &SuperVersion, level: &Level) -> Result<f64> {
         let properties = table.properties();
         let raw = properties.raw_key_size.saturating_add(properties.raw_value_size);
         if raw > 0 {
-            raw_bytes += raw;
-            file_bytes += file.size();
+            raw_bytes = raw.saturating_add(raw_bytes);
+            file_bytes = file.size().saturating_add(file_bytes);
         }
     }
     Ok(if file_bytes == 0 { -1.0 } else { raw_bytes as f64 / file_bytes as f64 })
@@ -266,7 +267,7 @@ fn estimated_keys(source: &SuperVersion) -> Result<u64> {
     let in_tables = entries.saturating_sub(deletions.saturating_mul(2));
     let counters = source.memtables().iter().map(|memtable| memtable.counters());
     let (entries, deletions) = counters.fold((in_tables, 0), |(entries, deletions), counters| {
-        (entries + counters.entries, deletions + counters.deletions)
+        (counters.entries.saturating_add(entries), deletions + counters.deletions)
     });
     Ok(entries.saturating_sub(2 * deletions))
 }
@@ -288,7 +289,12 @@ fn live_data_size(version: &Version, comparator: &Comparator) -> u64 {
             }
         }
     }
-    let tables: u64 = taken.iter().map(|file| file.size()).sum();
+    let tables = saturating_sum(taken.iter().map(|file| file.size()));
     let live = |file: &BlobFileMetadata| file.added.blob_bytes.saturating_sub(file.garbage_bytes);
-    tables + version.blob_files().values().map(live).sum::<u64>()
+    tables.saturating_add(saturating_sum(version.blob_files().values().map(live)))
+}
+
+/// A sum of sizes that a MANIFEST says, which may be anything.
+fn saturating_sum(sizes: impl Iterator<Item = u64>) -> u64 {
+    sizes.fold(0, u64::saturating_add)
 }

@@ -148,7 +148,7 @@ impl FamilyState {
 
     /// How many bytes its tables take.
     pub fn table_bytes(&self) -> u64 {
-        self.levels.iter().flatten().map(|file| file.size).sum()
+        self.levels.iter().flatten().map(|file| file.size).fold(0, u64::saturating_add)
     }
 
     fn of(state: manifest::FamilyState) -> std::result::Result<Self, String> {

@@ -103,7 +103,7 @@ impl TableFile {
         Ok(Some(FilterFacts {
             policy: policy.to_owned(),
             handle,
-            bytes: blocks.iter().map(|block| block.size).sum(),
+            bytes: blocks.iter().map(|block| block.size).fold(0, u64::saturating_add),
             structure,
             whole_keys: properties.whole_key_filtering,
             prefix_extractor: has_prefixes.then(|| extractor.into_owned()),

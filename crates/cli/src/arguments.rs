@@ -63,9 +63,9 @@ pub(crate) enum Verb {
     Dump(DumpArguments),
     /// Read everything a database consists of, and say what is wrong with it
     ///
-    /// Checked are every checksum, the order of keys, indexes and filters against data blocks, counts
-    /// and sizes against properties and MANIFEST, logs, blob files, and that no file is missing or
-    /// left over. The database must not be written to meanwhile.
+    /// Checked are every checksum, the order of keys, indexes and filters against data blocks,
+    /// counts and sizes against properties and MANIFEST, logs, blob files, and that no file is
+    /// missing or left over. The database must not be written to meanwhile.
     #[command(after_help = examples(&[
         ("tailwater db verify DIR", "findings, and what was read"),
         ("tailwater db verify DIR --json", "the same for a program"),
@@ -73,8 +73,8 @@ pub(crate) enum Verb {
     Verify(VerifyArguments),
     /// Print what the database consists of, or one of RocksDB's properties
     ///
-    /// Without NAME: id, sequence number, and for each column family its comparator, levels, tables,
-    /// blob files and log number. With NAME: that property of the column family.
+    /// Without NAME: id, sequence number, and for each column family its comparator, levels,
+    /// tables, blob files and log number. With NAME: that property of the column family.
     #[command(after_help = examples(&[
         ("tailwater db properties DIR", "an overview"),
         ("tailwater db properties DIR rocksdb.levelstats", "tables and megabytes by level"),

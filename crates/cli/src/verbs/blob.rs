@@ -107,20 +107,18 @@ fn record(name: &str, blob: &BlobRecord, summary: &mut Summary, output: &mut Out
         Err(_) => summary.damaged += 1,
     }
     let (offset, length, stored) = (blob.offset, blob.length, blob.stored_length);
+    let value_length = blob.value_length.as_ref().ok().copied().flatten();
     if output.is_json() {
         return output.json_line(&json!({
             "kind": "record", "file": name, "offset": offset, "length": length,
             "value_offset": blob.value_offset, "key": output.bytes(&blob.key),
-            "stored_bytes": stored, "value_bytes": blob.value_length.as_ref().ok().copied().flatten(),
+            "stored_bytes": stored, "value_bytes": value_length,
             "expiration": blob.expiration,
             "problem": blob.value_length.as_ref().err().map(|error| error.message()),
         }));
     }
     let key = output.key(&blob.key);
-    let value = match &blob.value_length {
-        Ok(Some(length)) => length.to_string(),
-        Ok(None) | Err(_) => "?".to_owned(),
-    };
+    let value = value_length.map_or("?".to_owned(), |length| length.to_string());
     let (verdict, problem) = match &blob.value_length {
         Ok(_) => ("hold", String::new()),
         Err(error) => ("DAMAGED", format!("  {}", error.message())),

@@ -5,7 +5,7 @@ use tailwater::inspect::manifest::{
     self, Irregularity, IrregularityKind, ManifestItem, ManifestReader, Placement,
 };
 use tailwater_format::file_name::FileKind;
-use tailwater_format::version_edit::VersionEdit;
+use tailwater_format::version_edit::{CompactCursor, VersionEdit};
 use tailwater_io::Storage;
 
 use super::describe;
@@ -145,10 +145,19 @@ fn print_files(output: &mut Output, edit: &VersionEdit) -> Result<()> {
     Ok(())
 }
 
+fn blob_file_json(number: u64, blobs: u64, bytes: u64) -> Value {
+    json!({ "number": number, "blobs": blobs, "blob_bytes": bytes })
+}
+
 /// The fields that an edit has.
 fn edit_json(output: &Output, edit: &VersionEdit) -> Map<String, Value> {
     let list = |values: Vec<Value>| if values.is_empty() { Value::Null } else { json!(values) };
-    let blob_files = |number: u64, count: u64, bytes: u64| json!({ "number": number, "blobs": count, "blob_bytes": bytes });
+    let cursor = |cursor: &CompactCursor| {
+        json!({
+            "level": cursor.level,
+            "key": describe::internal_key_json(output, &cursor.key),
+        })
+    };
     let fields = json!({
         "database_id": edit.database_id,
         "column_family": edit.column_family,
@@ -169,9 +178,7 @@ fn edit_json(output: &Output, edit: &VersionEdit) -> Map<String, Value> {
         }).collect()),
         "wal_deletion": edit.wal_deletion,
         "last_compacted_manifest_bytes": edit.last_compacted_manifest_length,
-        "compact_cursors": list(edit.compact_cursors.iter().map(|cursor| {
-            json!({ "level": cursor.level, "key": describe::internal_key_json(output, &cursor.key) })
-        }).collect()),
+        "compact_cursors": list(edit.compact_cursors.iter().map(cursor).collect()),
         "deleted_files": list(edit.deleted_files.iter().map(|file| {
             json!({ "level": file.level, "number": file.number })
         }).collect()),
@@ -179,10 +186,10 @@ fn edit_json(output: &Output, edit: &VersionEdit) -> Map<String, Value> {
             edit.new_files.iter().map(|file| describe::table_json(output, file)).collect()
         ),
         "blob_file_additions": list(edit.blob_file_additions.iter().map(|file| {
-            blob_files(file.number, file.blob_count, file.blob_bytes)
+            blob_file_json(file.number, file.blob_count, file.blob_bytes)
         }).collect()),
         "blob_file_garbage": list(edit.blob_file_garbage.iter().map(|file| {
-            blob_files(file.number, file.blob_count, file.blob_bytes)
+            blob_file_json(file.number, file.blob_count, file.blob_bytes)
         }).collect()),
         "subcompaction_progress": edit.subcompaction_progress.as_ref().map(|progress| {
             json!({

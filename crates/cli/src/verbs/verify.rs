@@ -35,8 +35,8 @@ pub(crate) fn run(arguments: &VerifyArguments, output: &mut Output) -> Result<Ou
     Ok(outcome)
 }
 
-/// What the database is opened with. An OPTIONS file that cannot be read is one thing that is wrong,
-/// and no reason to look for no other.
+/// What the database is opened with. An OPTIONS file that cannot be read is one thing that is
+/// wrong, and no reason not to look for others.
 fn options(arguments: &VerifyArguments) -> Result<(OpenOptions, Outcome)> {
     let (storage, given) = (storage(), arguments.common.options.as_deref());
     match Settings::load(&storage, &arguments.directory, given) {

@@ -1,5 +1,7 @@
 //! `wal`: write-ahead logs record by record, and what recovery makes of them.
 
+mod summary;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,35 +21,14 @@ use crate::output::{Output, complain};
 use crate::settings::Settings;
 use crate::text::counted;
 
+use summary::{Summary, verdict_name};
+
 /// What a walk over logs needs to know.
 struct Walk<'a> {
     arguments: &'a WalArguments,
     mode: RecoveryMode,
     /// The names of the column families, as far as there is a MANIFEST to say them.
     families: BTreeMap<u32, String>,
-}
-
-/// What was seen of a log so far.
-#[derive(Default)]
-struct Summary {
-    batches: u64,
-    operations: u64,
-    /// The lowest and the highest sequence number.
-    sequences: Option<(u64, u64)>,
-    /// Where recovery stops reading the log before its end.
-    end: Option<End>,
-    outcome: Option<Outcome>,
-}
-
-/// Where recovery stops reading a log, and why.
-struct End {
-    verdict: Verdict,
-    offset: u64,
-    reason: String,
-    /// How many whole batches stand behind it.
-    batches_behind: u64,
-    /// Whether what stands behind it is left from an earlier use of the file.
-    is_stale_behind: bool,
 }
 
 pub(crate) fn run(arguments: &WalArguments, output: &mut Output) -> Result<Outcome> {
@@ -154,8 +135,8 @@ impl Walk<'_> {
                 Some(item) => about_the_log(&name, &item, output)?,
             }
         }
-        self.summary(&name, reader.length(), reader.compression(), &summary, output)?;
-        Ok(summary.outcome.unwrap_or(Outcome::Well))
+        summary.print(&name, &reader, self.mode, output)?;
+        Ok(summary.outcome())
     }
 
     fn batch(
@@ -168,7 +149,7 @@ impl Walk<'_> {
         let at = batch.placement;
         if let Some(error) = &batch.problem {
             summary.end_by(self.malformed(), at.offset, "a batch that does not decode", false);
-            summary.outcome = Some(Outcome::Damage);
+            summary.note(Outcome::Damage);
             let reason = format!("a batch that does not decode: {error}");
             print_line(output, name, "malformed", at.offset, at.length, &reason, &[])?;
             return Ok(());
@@ -254,14 +235,16 @@ impl Walk<'_> {
         let what = match kind {
             // Behind the end of a log whose file was used before, nothing else is to be expected;
             // and where the mode takes damage for that end, it is none.
-            IrregularityKind::Damage | IrregularityKind::Torn if summary.is_stale_behind() => None,
-            IrregularityKind::Damage if verdict == Verdict::End => None,
-            IrregularityKind::Damage => Some(Outcome::Damage),
-            IrregularityKind::Torn => Some(Outcome::TornTail),
-            IrregularityKind::Stale if irregularity.loses_data() => Some(Outcome::TornTail),
-            _ => None,
+            IrregularityKind::Damage | IrregularityKind::Torn if summary.is_stale_behind() => {
+                Outcome::Well
+            }
+            IrregularityKind::Damage if verdict == Verdict::End => Outcome::Well,
+            IrregularityKind::Damage => Outcome::Damage,
+            IrregularityKind::Torn => Outcome::TornTail,
+            IrregularityKind::Stale if irregularity.loses_data() => Outcome::TornTail,
+            _ => Outcome::Well,
         };
-        summary.outcome = summary.outcome.max(what);
+        summary.note(what);
         summary.end_by(verdict, *offset, reason, is_stale);
         let reason = match (kind, count) {
             (IrregularityKind::Stale, 2..) => format!("{count} fragments {reason}"),
@@ -280,76 +263,6 @@ impl Walk<'_> {
                 Verdict::Fail
             }
         }
-    }
-
-    fn summary(
-        &self,
-        name: &str,
-        length: u64,
-        compression: Option<u32>,
-        summary: &Summary,
-        output: &mut Output,
-    ) -> Result<()> {
-        let verdict = summary.end.as_ref().map_or(Verdict::End, |end| end.verdict);
-        if output.is_json() {
-            let sequences = summary.sequences.map(|(first, last)| [first, last]);
-            return output.json_line(&json!({
-                "kind": "summary", "file": name, "bytes": length, "compression": compression,
-                "batches": summary.batches, "operations": summary.operations,
-                "sequences": sequences, "recovery_mode": mode_name(self.mode),
-                "verdict": verdict_name(verdict),
-                "end": summary.end.as_ref().map(|end| end.offset),
-                "batches_behind_end": summary.end.as_ref().map_or(0, |end| end.batches_behind),
-            }));
-        }
-        output.line(format_args!("{length:>12}{:>12}  end", ""))?;
-        let sequences = summary.sequences.map_or_else(String::new, |(first, last)| {
-            format!(", sequence numbers {first} to {last}")
-        });
-        output.line(format_args!(
-            "{}, {}{sequences}",
-            counted(summary.batches, "batch", "batches"),
-            counted(summary.operations, "operation", "operations")
-        ))?;
-        let mode = mode_name(self.mode);
-        let Some(End { offset, reason, batches_behind, .. }) = &summary.end else {
-            return output.line(format_args!("{mode} takes all of it"));
-        };
-        let behind = counted(*batches_behind, "batch", "batches");
-        let what = match verdict {
-            Verdict::Fail => "does not open the database",
-            Verdict::StopReplay => "ends replay here, unless the next log goes on without a gap",
-            Verdict::End | Verdict::Continue => "takes the log to end here",
-        };
-        output.line(format_args!("{mode} {what}: at offset {offset}, {reason}; {behind} behind it"))
-    }
-}
-
-impl Summary {
-    fn count(&mut self, batch: &LogBatch<'_>) {
-        if let Some(end) = &mut self.end {
-            end.batches_behind += 1;
-            return;
-        }
-        self.batches += 1;
-        self.operations += u64::from(batch.count);
-        if batch.count > 0 {
-            let last = batch.sequence + u64::from(batch.count) - 1;
-            let (low, high) = self.sequences.unwrap_or((batch.sequence, last));
-            self.sequences = Some((low.min(batch.sequence), high.max(last)));
-        }
-    }
-
-    /// Notes what ends the log for recovery, if nothing did before.
-    fn end_by(&mut self, verdict: Verdict, offset: u64, reason: &str, is_stale_behind: bool) {
-        if verdict != Verdict::Continue && self.end.is_none() {
-            let reason = reason.to_owned();
-            self.end = Some(End { verdict, offset, reason, batches_behind: 0, is_stale_behind });
-        }
-    }
-
-    fn is_stale_behind(&self) -> bool {
-        self.end.as_ref().is_some_and(|end| end.is_stale_behind)
     }
 }
 
@@ -397,22 +310,4 @@ fn print_line(
         line[*name] = value.clone();
     }
     output.json_line(&line)
-}
-
-fn mode_name(mode: RecoveryMode) -> &'static str {
-    match mode {
-        RecoveryMode::TolerateCorruptedTailRecords => "kTolerateCorruptedTailRecords",
-        RecoveryMode::AbsoluteConsistency => "kAbsoluteConsistency",
-        RecoveryMode::PointInTime => "kPointInTimeRecovery",
-        RecoveryMode::SkipAnyCorruptedRecords => "kSkipAnyCorruptedRecords",
-    }
-}
-
-fn verdict_name(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Continue => "continue",
-        Verdict::End => "end",
-        Verdict::StopReplay => "stop_replay",
-        Verdict::Fail => "fail",
-    }
 }

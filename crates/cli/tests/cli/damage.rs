@@ -1,4 +1,5 @@
-//! Files that are not whole: whatever is wrong with them, a run ends by an exit code and says where.
+//! Files that are not whole: whatever is wrong with them, a run ends by an exit code and says
+//! where.
 
 use std::path::Path;
 

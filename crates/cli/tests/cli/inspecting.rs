@@ -106,8 +106,8 @@ fn operations_of_a_log_end_up_in_the_database() {
     }
     // The last put of a key that nothing came after is its value.
     let live = golden::dump("records");
-    let singles = operations.iter().filter(|operation| operation["column_family"] == "singles");
-    let last = singles.last().expect("an operation on the singles");
+    let last = operations.iter().rfind(|operation| operation["column_family"] == "singles");
+    let last = last.expect("an operation on the singles");
     let entry =
         live.iter().find(|entry| last["key"] == hex(&entry.key) && entry.family == "singles");
     match last["operation"].as_str() {

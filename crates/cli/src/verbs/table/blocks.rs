@@ -102,6 +102,7 @@ impl Shown<'_> {
         let last = if self.user_keys { &entry.key[..] } else { key::user_key(&entry.key) };
         if output.is_json() {
             let layout = contents.map(|contents| contents.layout());
+            let first_key = entry.first_key.as_deref().map(key::user_key);
             return output.json_line(&json!({
                 "kind": "block", "file": name, "offset": handle.offset, "bytes": handle.size,
                 "compression": compression,
@@ -111,7 +112,7 @@ impl Shown<'_> {
                 "hash_index": layout.map(|layout| layout.has_hash_index()),
                 "values_apart": layout.map(|layout| layout.values_apart()),
                 "up_to": output.bytes(last),
-                "first_key": entry.first_key.as_deref().map(|first| output.bytes(key::user_key(first))),
+                "first_key": first_key.map(|first_key| output.bytes(first_key)),
             }));
         }
         let checksum = format!("{:08x}", report.stored_checksum);

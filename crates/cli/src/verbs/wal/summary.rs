@@ -1,0 +1,144 @@
+//! What was seen of a log, and what the recovery mode makes of it as a whole.
+
+use serde_json::json;
+use tailwater::inspect::wal::{LogBatch, LogReader};
+use tailwater_format::log::{RecoveryMode, Verdict};
+
+use crate::outcome::{Outcome, Result};
+use crate::output::Output;
+use crate::text::counted;
+
+/// What was seen of a log so far.
+#[derive(Default)]
+pub(super) struct Summary {
+    /// How many whole batches recovery takes.
+    batches: u64,
+    /// How many operations those have.
+    operations: u64,
+    /// The lowest and the highest sequence number of those.
+    sequences: Option<(u64, u64)>,
+    /// Where recovery stops reading the log before its end.
+    end: Option<End>,
+    /// How bad it is.
+    outcome: Option<Outcome>,
+}
+
+/// Where recovery stops reading a log, and why.
+struct End {
+    verdict: Verdict,
+    offset: u64,
+    reason: String,
+    /// How many whole batches stand behind it.
+    batches_behind: u64,
+    /// Whether what stands behind it is left from an earlier use of the file.
+    is_stale_behind: bool,
+}
+
+impl Summary {
+    /// Counts a whole batch.
+    pub(super) fn count(&mut self, batch: &LogBatch<'_>) {
+        if let Some(end) = &mut self.end {
+            end.batches_behind += 1;
+            return;
+        }
+        self.batches += 1;
+        self.operations += u64::from(batch.count);
+        if batch.count > 0 {
+            let last = batch.sequence.saturating_add(u64::from(batch.count) - 1);
+            let (low, high) = self.sequences.unwrap_or((batch.sequence, last));
+            self.sequences = Some((low.min(batch.sequence), high.max(last)));
+        }
+    }
+
+    /// Notes how bad something is.
+    pub(super) fn note(&mut self, outcome: Outcome) {
+        self.outcome = self.outcome.max(Some(outcome));
+    }
+
+    /// Notes what ends the log for recovery, if nothing did before.
+    pub(super) fn end_by(
+        &mut self,
+        verdict: Verdict,
+        offset: u64,
+        reason: &str,
+        is_stale_behind: bool,
+    ) {
+        if verdict != Verdict::Continue && self.end.is_none() {
+            let reason = reason.to_owned();
+            self.end = Some(End { verdict, offset, reason, batches_behind: 0, is_stale_behind });
+        }
+    }
+
+    /// Whether the log ended before what an earlier use of its file left behind.
+    pub(super) fn is_stale_behind(&self) -> bool {
+        self.end.as_ref().is_some_and(|end| end.is_stale_behind)
+    }
+
+    /// How bad the worst was that was noted.
+    pub(super) fn outcome(&self) -> Outcome {
+        self.outcome.unwrap_or(Outcome::Well)
+    }
+
+    /// Prints it, behind the last line of its log.
+    pub(super) fn print(
+        &self,
+        name: &str,
+        reader: &LogReader,
+        mode: RecoveryMode,
+        output: &mut Output,
+    ) -> Result<()> {
+        let (verdict, mode) = (self.verdict(), mode_name(mode));
+        if output.is_json() {
+            let end = self.end.as_ref();
+            return output.json_line(&json!({
+                "kind": "summary", "file": name, "bytes": reader.length(),
+                "compression": reader.compression(), "batches": self.batches,
+                "operations": self.operations,
+                "sequences": self.sequences.map(|(low, high)| [low, high]),
+                "recovery_mode": mode, "verdict": verdict_name(verdict),
+                "end": end.map(|end| end.offset),
+                "batches_behind_end": end.map_or(0, |end| end.batches_behind),
+            }));
+        }
+        output.line(format_args!("{:>12}{:>12}  end", reader.length(), ""))?;
+        let sequences = self
+            .sequences
+            .map_or_else(String::new, |(low, high)| format!(", sequence numbers {low} to {high}"));
+        let batches = counted(self.batches, "batch", "batches");
+        let operations = counted(self.operations, "operation", "operations");
+        output.line(format_args!("{batches}, {operations}{sequences}"))?;
+        let Some(End { offset, reason, batches_behind, .. }) = &self.end else {
+            return output.line(format_args!("{mode} takes all of it"));
+        };
+        let behind = counted(*batches_behind, "batch", "batches");
+        let what = match verdict {
+            Verdict::Fail => "does not open the database",
+            Verdict::StopReplay => "ends replay here, unless the next log goes on without a gap",
+            Verdict::End | Verdict::Continue => "takes the log to end here",
+        };
+        output.line(format_args!("{mode} {what}: at offset {offset}, {reason}; {behind} behind it"))
+    }
+
+    fn verdict(&self) -> Verdict {
+        self.end.as_ref().map_or(Verdict::End, |end| end.verdict)
+    }
+}
+
+fn mode_name(mode: RecoveryMode) -> &'static str {
+    match mode {
+        RecoveryMode::TolerateCorruptedTailRecords => "kTolerateCorruptedTailRecords",
+        RecoveryMode::AbsoluteConsistency => "kAbsoluteConsistency",
+        RecoveryMode::PointInTime => "kPointInTimeRecovery",
+        RecoveryMode::SkipAnyCorruptedRecords => "kSkipAnyCorruptedRecords",
+    }
+}
+
+/// A verdict as JSON has it.
+pub(super) fn verdict_name(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Continue => "continue",
+        Verdict::End => "end",
+        Verdict::StopReplay => "stop_replay",
+        Verdict::Fail => "fail",
+    }
+}

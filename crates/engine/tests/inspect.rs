@@ -10,6 +10,7 @@ use tailwater::inspect::table::TableFile;
 use tailwater::inspect::wal::{IrregularityKind, LogItem, LogReader};
 use tailwater_format::batch::{RecordKind, WriteBatch};
 use tailwater_format::log::{PredecessorWal, RecoveryMode, Verdict, Writer};
+use tailwater_format::version_edit::{NewFile, VersionEdit};
 use tailwater_io::posix::PosixStorage;
 use tailwater_testkit::golden;
 
@@ -233,6 +234,39 @@ fn a_manifest_leads_to_the_files_that_are_there() {
         let tables: usize = state.column_families.iter().map(|family| family.table_count()).sum();
         assert_eq!(tables, files.keys().filter(|file| file.ends_with(".sst")).count(), "{name}");
     }
+}
+
+#[test]
+fn a_state_is_shown_whose_order_of_keys_nobody_knows() {
+    let table = |number, smallest: &[u8]| NewFile {
+        level: 1,
+        number,
+        size: 100,
+        // In the order of bytes they overlap.
+        smallest: [smallest, &[1, 0, 0, 0, 0, 0, 0, 0]].concat(),
+        largest: b"m\x01\0\0\0\0\0\0\0".to_vec(),
+        epoch_number: 1,
+        ..NewFile::default()
+    };
+    let edit = VersionEdit {
+        comparator: Some("somebody.Order".to_owned()),
+        log_number: Some(3),
+        next_file_number: Some(12),
+        last_sequence: Some(5),
+        new_files: vec![table(9, b"k"), table(8, b"z")],
+        ..VersionEdit::default()
+    };
+    let (mut record, mut bytes) = (Vec::new(), Vec::new());
+    edit.encode(&mut record).unwrap();
+    Writer::new(4, false).add_record(&record, &mut bytes).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    write(&directory.path().join("MANIFEST-000004"), &bytes);
+    let state = manifest::state(&PosixStorage::new(), directory.path(), 4).unwrap();
+    let [family] = &state.column_families[..] else { panic!("one column family") };
+    assert_eq!(family.comparator, "somebody.Order");
+    let numbers: Vec<u64> = family.levels[1].iter().map(|file| file.number).collect();
+    assert_eq!(numbers, [8, 9]);
+    assert_eq!((family.table_count(), family.table_bytes()), (2, 200));
 }
 
 #[test]

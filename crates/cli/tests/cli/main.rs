@@ -6,5 +6,6 @@ mod inspecting;
 mod options;
 mod properties;
 mod reading;
+mod reverse_order;
 mod support;
 mod unchanged;

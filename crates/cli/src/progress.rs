@@ -19,7 +19,7 @@ pub(crate) struct Progress {
 impl Progress {
     /// A count that goes up to no known end: `what` is counted, in the plural.
     pub(crate) fn counting(what: &str) -> Self {
-        let template = format!("{{spinner}} {{human_pos}} {what}  {{per_sec}}  {{wide_msg}}");
+        let template = format!("{{spinner}} {{human_pos}} {what} in {{elapsed}}  {{wide_msg}}");
         Self::shown(ProgressBar::no_length(), &template)
     }
 

@@ -1,6 +1,7 @@
 //! The program, run as a user runs it, on databases that RocksDB wrote.
 
 mod damage;
+mod documentation;
 mod endings;
 mod inspecting;
 mod options;

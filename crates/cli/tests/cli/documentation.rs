@@ -1,0 +1,55 @@
+//! `docs/cli.md` names every field of the JSON.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use tailwater_testkit::golden;
+
+use crate::support::{VERBS, change, db, file, manifest};
+
+const DOCUMENT: &str = include_str!("../../../../docs/cli.md");
+
+/// Objects whose fields are names of the database's: of options, properties and logs.
+const OPEN: [&str; 3] = ["options", "properties", "synced_logs"];
+
+fn collect(value: &Value, fields: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(object) => {
+            for (name, value) in object {
+                fields.insert(name.clone());
+                if !OPEN.contains(&name.as_str()) {
+                    collect(value, fields);
+                }
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|value| collect(value, fields)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_field_is_documented() {
+    let mut fields = BTreeSet::new();
+    for name in ["records", "blobs", "formats", "wal-recycled"] {
+        let database = golden::unpack(name);
+        for whole in [true, false] {
+            if !whole {
+                change(&file(database.path(), ".log"), |bytes| bytes.truncate(bytes.len() - 9));
+                change(&manifest(database.path()), |bytes| bytes[700] ^= 1);
+            }
+            for (verb, arguments) in VERBS {
+                let arguments = arguments.iter().copied().chain(["--json"]);
+                let output = db(verb, database.path(), arguments).output;
+                for value in serde_json::Deserializer::from_str(&output).into_iter() {
+                    collect(&value.expect("JSON"), &mut fields);
+                }
+            }
+        }
+    }
+    assert!(fields.len() > 100, "{fields:?}");
+    let is_missing = |field: &&String| {
+        !DOCUMENT.contains(&format!("\"{field}\"")) && !DOCUMENT.contains(&format!("`{field}`"))
+    };
+    let missing: Vec<&String> = fields.iter().filter(is_missing).collect();
+    assert!(missing.is_empty(), "not in docs/cli.md: {missing:?}");
+}

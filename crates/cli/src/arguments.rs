@@ -14,7 +14,7 @@ Exit codes:
 
 /// Storage whose reads keep a flat tail.
 #[derive(Debug, Parser)]
-#[command(name = "tailwater", version, about, max_term_width = 100)]
+#[command(name = "tailwater", version, max_term_width = 100)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,

@@ -91,6 +91,20 @@ fn a_header_of_zeros_hides_the_rest_of_its_block() {
 }
 
 #[test]
+fn one_bit_of_its_first_type_hides_a_log() {
+    let sound = golden("tour/000008.log");
+    assert_eq!(read(&sound).0, 3);
+    // The record about the log before, and the first batch; then the second batch.
+    for (at, bit, hides) in [(6, 0, true), (37, 2, true), (88, 2, false)] {
+        let mut damaged = sound.clone();
+        damaged[at] ^= 1 << bit;
+        let (records, others) = read(&damaged);
+        let stale = others.iter().any(|other| other.starts_with("Stale"));
+        assert_eq!((stale, records == 0), (hides, hides), "byte {at}: {others:?}");
+    }
+}
+
+#[test]
 fn a_log_cut_at_the_end_of_a_record_is_sound() {
     let sound = golden("data/plain.log");
     for end in [36, 32664, 32750, 32783] {

@@ -55,6 +55,8 @@ pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("write-batch", logs::write_batch),
     ("edit-first", logs::version_edit),
     ("edit-column-family", logs::version_edit),
+    ("edit-log-synced", logs::version_edit),
+    ("edit-logs-deleted", logs::version_edit),
     ("edit-new-file", logs::version_edit),
     ("edit-blob-file", logs::version_edit),
     ("current", current),

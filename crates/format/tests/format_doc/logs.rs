@@ -109,6 +109,7 @@ fn describe(edit: &VersionEdit) -> Vec<String> {
     say("comparator", edit.comparator.clone());
     say("log number", number(edit.log_number));
     say("previous log number", number(edit.previous_log_number));
+    say("lowest log number to keep", number(edit.min_log_number_to_keep));
     say("next file number", number(edit.next_file_number));
     say("last sequence", number(edit.last_sequence));
     for file in &edit.new_files {
@@ -117,6 +118,10 @@ fn describe(edit: &VersionEdit) -> Vec<String> {
     for file in &edit.blob_file_additions {
         let (count, bytes) = (file.blob_count, file.blob_bytes);
         say("blob file", Some(format!("{}: {count} blob of {bytes} bytes", file.number)));
+    }
+    for log in &edit.wal_additions {
+        let synced = log.synced_size.map_or("begun".to_string(), |size| format!("{size} bytes"));
+        say("log", Some(format!("{}: {synced}", log.log_number)));
     }
     say("logs deleted below", number(edit.wal_deletion));
     say("column family", Some(edit.column_family.to_string()));

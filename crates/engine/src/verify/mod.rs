@@ -18,10 +18,10 @@ use tailwater_format::Comparator;
 use tailwater_format::log::Torn;
 use tailwater_io::Storage;
 
+use crate::Error;
 use crate::recovery::OpenOptions;
 use crate::version::Version;
 use crate::version::manifest::{self, FamilyState, Manifest};
-use crate::{Error, ErrorKind};
 
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,7 +30,8 @@ pub enum Severity {
     Note,
     /// A log or MANIFEST ends inside its last record, as a crash leaves it.
     TornTail,
-    /// Bytes contradict their checksum or each other, or something is missing.
+    /// Bytes contradict their checksum or each other, something is missing, or it cannot be read
+    /// because it uses what is not built.
     Damage,
 }
 
@@ -88,13 +89,8 @@ impl Report {
 
     /// An error that a read of `path` gave.
     fn error(&mut self, path: &Path, error: &Error) {
-        let severity = match error.kind() {
-            // What is refused by name is not damaged.
-            ErrorKind::NotSupported => Severity::Note,
-            _ => Severity::Damage,
-        };
         let named = error.path().unwrap_or(path);
-        self.add(severity, named, error.offset(), error.message().to_owned());
+        self.add(Severity::Damage, named, error.offset(), error.message().to_owned());
     }
 }
 
@@ -123,6 +119,7 @@ struct Verification<'a> {
 struct Family {
     id: u32,
     name: String,
+    log_number: u64,
     comparator: Comparator,
     version: Version,
 }
@@ -162,7 +159,7 @@ impl Verification<'_> {
             self.check_tables(family);
             self.check_blob_files(family);
         }
-        self.check_logs(&numbers, &synced_logs);
+        self.check_logs(&numbers, &families, &synced_logs);
     }
 
     fn read_manifest(&mut self) -> Option<Manifest> {
@@ -196,7 +193,7 @@ impl Verification<'_> {
         states: impl Iterator<Item = FamilyState>,
     ) -> Vec<Family> {
         let mut families = Vec::new();
-        for FamilyState { id, name, comparator, files, .. } in states {
+        for FamilyState { id, name, comparator, log_number, files } in states {
             let comparator = match self.options.comparator(&name, &comparator) {
                 Ok(comparator) => comparator,
                 Err(error) => {
@@ -206,7 +203,7 @@ impl Verification<'_> {
             };
             match files.finish(&comparator, 0) {
                 Ok(version) => {
-                    families.push(Family { id, name, comparator, version });
+                    families.push(Family { id, name, log_number, comparator, version });
                 }
                 Err(what) => {
                     let message = format!("column family '{name}': the MANIFEST {what}");

@@ -4,14 +4,14 @@
 //! bad checksum there is damage only if records of this log follow.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tailwater_format::batch::BatchReader;
 use tailwater_format::file_name::FileKind;
-use tailwater_format::log::{Damage, DamageReason, Event, Record};
+use tailwater_format::log::{Damage, DamageReason, Event, PredecessorWal, Record};
 use tailwater_io::{IoMode, Purpose};
 
-use super::{Numbers, Severity, Verification};
+use super::{Family, Numbers, Severity, Verification};
 use crate::wal::replay::list_logs;
 use crate::{Result, record_log};
 
@@ -22,13 +22,28 @@ struct Course<'a> {
     next_sequence: Option<u64>,
     /// In a recycled log, what looked like damage and may be the earlier use of the file.
     doubtful: Vec<(u64, String)>,
-    /// Where the log before ended too early, if it did.
-    torn: Option<(std::path::PathBuf, u64, String)>,
+    /// The log before, if it ended too early.
+    torn: Option<TornLog>,
+    /// The number and length of the log before.
+    previous: Option<(u64, u64)>,
+}
+
+/// A log that ended too early.
+struct TornLog {
+    path: PathBuf,
+    number: u64,
+    offset: u64,
+    message: String,
 }
 
 impl Verification<'_> {
     /// Reads every log that a column family still needs.
-    pub(super) fn check_logs(&mut self, numbers: &Numbers, synced_logs: &BTreeMap<u64, u64>) {
+    pub(super) fn check_logs(
+        &mut self,
+        numbers: &Numbers,
+        families: &[Family],
+        synced_logs: &BTreeMap<u64, u64>,
+    ) {
         let directory = self.options.wal_directory(self.directory);
         let logs = match list_logs(&*self.storage, &directory) {
             Ok(logs) => logs,
@@ -46,7 +61,13 @@ impl Verification<'_> {
                 Err(error) => self.report.error(&path, &error.into()),
             }
         }
-        let mut course = Course { numbers, next_sequence: None, doubtful: Vec::new(), torn: None };
+        let mut course = Course {
+            numbers,
+            next_sequence: None,
+            doubtful: Vec::new(),
+            torn: None,
+            previous: None,
+        };
         for number in logs.into_iter().filter(|&number| number >= numbers.min_log_number) {
             let path = directory.join(FileKind::Wal(number).to_string());
             self.begin(&path);
@@ -54,8 +75,26 @@ impl Verification<'_> {
                 self.report.error(&path, &error);
             }
         }
-        if let Some((path, offset, message)) = course.torn.take() {
-            self.report.add(Severity::TornTail, &path, Some(offset), message);
+        if let Some(torn) = course.torn.take() {
+            self.report_torn(torn, families);
+        }
+    }
+
+    /// The last log that has anything ends too early: what a crash leaves, unless a column family's
+    /// tables hold later writes.
+    fn report_torn(&mut self, torn: TornLog, families: &[Family]) {
+        let TornLog { path, number, offset, message } = torn;
+        let is_ahead = |family: &&Family| {
+            family.log_number > number && family.version.files().next().is_some()
+        };
+        match families.iter().find(is_ahead) {
+            Some(family) => {
+                let name = &family.name;
+                let message =
+                    format!("{message}, and tables of column family '{name}' hold later writes");
+                self.report.damage_at(&path, offset, message);
+            }
+            None => self.report.add(Severity::TornTail, &path, Some(offset), message),
         }
     }
 
@@ -89,21 +128,30 @@ impl Verification<'_> {
                 }
                 Event::Torn(torn) => {
                     let message = format!("{}: {} bytes are left out", torn.reason, torn.dropped);
-                    course.torn = Some((path.to_owned(), torn.offset, message));
+                    let offset = torn.offset;
+                    course.torn = Some(TornLog { path: path.to_owned(), number, offset, message });
                 }
                 Event::Stale(stale) if stale.in_record => {
                     let message = "the log ends inside a record".to_owned();
-                    course.torn = Some((path.to_owned(), stale.offset, message));
+                    let offset = stale.offset;
+                    course.torn = Some(TornLog { path: path.to_owned(), number, offset, message });
                 }
-                Event::Stale(_) | Event::End => break,
+                Event::Stale(stale) => {
+                    self.check_stale(path, stale.offset, first_batch);
+                    break;
+                }
+                Event::End => break,
                 Event::TimestampSizes(_) => {
-                    let message = "not supported: user-defined timestamps".to_owned();
-                    self.report.add(Severity::Note, path, None, message);
+                    self.report.damage(path, "not supported: user-defined timestamps");
                 }
-                Event::Predecessor(_) | Event::Skipped(_) => {}
+                Event::Predecessor(predecessor) => {
+                    self.check_predecessor(path, &predecessor, course);
+                }
+                Event::Skipped(_) => {}
             }
         }
         course.doubtful.clear();
+        course.previous = Some((number, length));
         if course.torn.is_none() && first_batch {
             // A log without a batch says nothing about whether the one before lost any.
             course.torn = torn_before;
@@ -111,15 +159,45 @@ impl Verification<'_> {
         Ok(())
     }
 
+    /// A log may begin with what its file held before only if files are used again; else the record's
+    /// type is damaged.
+    fn check_stale(&mut self, path: &Path, offset: u64, is_first: bool) {
+        if is_first && self.options.database().recycle_log_file_num == 0 {
+            let message = "a record of another log, though logs' files are not used again";
+            self.report.damage_at(path, offset, message);
+        }
+    }
+
+    /// What a log says of the one before it must be so.
+    fn check_predecessor(
+        &mut self,
+        path: &Path,
+        predecessor: &PredecessorWal,
+        course: &Course<'_>,
+    ) {
+        let PredecessorWal { log_number, size, .. } = *predecessor;
+        if log_number < course.numbers.min_log_number {
+            return;
+        }
+        let message = match course.previous {
+            Some((number, length)) if number == log_number && length >= size => return,
+            Some((number, length)) if number == log_number => {
+                format!("it says that log {log_number} had {size} bytes, which has {length}")
+            }
+            _ => format!("it says that log {log_number} came before, which is not there"),
+        };
+        self.report.damage(path, message);
+    }
+
     /// A log that ends too early has lost nothing if the next goes on with the very next sequence number.
     fn check_continues(
         &mut self,
         path: &Path,
         record: &Record<'_>,
-        torn: &(std::path::PathBuf, u64, String),
+        torn: &TornLog,
         course: &Course<'_>,
     ) {
-        let (torn_path, offset, message) = torn;
+        let TornLog { path: torn_path, offset, message, .. } = torn;
         let sequence = BatchReader::new(record.payload).map(|batch| batch.sequence()).ok();
         if sequence == course.next_sequence {
             let message = format!("{message}; nothing is missing, {} goes on", path.display());

@@ -207,12 +207,15 @@ impl IndexCursor {
         Ok(reader.offset() as u32)
     }
 
-    /// The handle of the block behind the current one, `difference` bytes larger.
+    /// The handle of the block behind the current one, `difference` bytes larger; `None` where no file has room for it.
     fn next_handle(&self, difference: i64) -> Option<BlockHandle> {
+        const TRAILER: u64 = BLOCK_TRAILER_LENGTH as u64;
         let behind = self.handle.offset.checked_add(self.handle.size)?;
-        Some(BlockHandle {
-            offset: behind.checked_add(BLOCK_TRAILER_LENGTH as u64)?,
+        let handle = BlockHandle {
+            offset: behind.checked_add(TRAILER)?,
             size: self.handle.size.checked_add_signed(difference)?,
-        })
+        };
+        handle.offset.checked_add(handle.size)?.checked_add(TRAILER)?;
+        Some(handle)
     }
 }

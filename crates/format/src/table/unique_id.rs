@@ -103,7 +103,7 @@ fn pair_bytes([first, second]: [u64; 2]) -> [u8; 16] {
 }
 
 /// The session id of random bits: 20 characters of `0-9A-Z`. All of `lower` is kept, and of `upper`
-/// the lower 39 bits.
+/// what fits, a little more than 39 bits: its remainder by 36^8 / 4.
 ///
 /// `lower` has to be other than zero, so that no unique id is zero; a zero is taken for a one.
 pub fn encode_session_id(upper: u64, lower: u64) -> String {

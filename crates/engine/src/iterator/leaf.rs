@@ -1,5 +1,6 @@
 //! One source of records: a memtable, a table, or the tables of a level.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use tailwater_format::Comparator;
@@ -123,6 +124,15 @@ impl Leaf {
     /// prefix.
     pub(crate) fn ask_prefix_filter(&mut self, ask: bool) {
         dispatch!(self, _leaf => (), leaf => leaf.ask_prefix_filter(ask));
+    }
+
+    /// The table it stands in, if it is one.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match self {
+            Self::MemTable(_) => None,
+            Self::Table(leaf) => Some(leaf.iterator.table().file().path()),
+            Self::Level(level) => level.path(),
+        }
     }
 
     /// Whether it stands on a record.

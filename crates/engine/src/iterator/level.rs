@@ -5,6 +5,7 @@
 //! the tombstones of the last one hide. So a table's tombstones are kept until a key is asked for that lies outside the
 //! table's bounds.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use tailwater_format::key::{self, Sequence};
@@ -68,6 +69,11 @@ impl LevelIterator {
         }
     }
 
+    /// The table it stands in.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.iterator.as_ref().map(|iterator| iterator.table().file().path())
+    }
+
     /// Whether it stands on a record.
     #[inline]
     pub(crate) fn valid(&self) -> bool {
@@ -109,7 +115,11 @@ impl LevelIterator {
         if self.asks_prefix_filter && !self.valid() && !self.next_file_has_prefix_of(target) {
             return Ok(());
         }
-        self.skip_forward()
+        if self.valid() {
+            return Ok(());
+        }
+        self.skip_forward()?;
+        self.iterator.as_ref().map_or(Ok(()), |iterator| iterator.check_not_below(target))
     }
 
     /// Goes to the last record that is not above an internal key.
@@ -119,7 +129,11 @@ impl LevelIterator {
             key::compare_internal(comparator, file.smallest(), target).is_le()
         });
         self.go_to_file(behind.checked_sub(1), |iterator| iterator.seek_for_prev(target))?;
-        self.skip_backward()
+        if self.valid() {
+            return Ok(());
+        }
+        self.skip_backward()?;
+        self.iterator.as_ref().map_or(Ok(()), |iterator| iterator.check_not_above(target))
     }
 
     /// Goes to the next record.

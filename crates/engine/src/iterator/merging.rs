@@ -6,6 +6,7 @@
 //! at the last that is not above; a change of direction puts all leaves but the winner there anew.
 
 use std::cmp::Ordering;
+use std::path::Path;
 
 use tailwater_format::Comparator;
 use tailwater_format::key::{self, Sequence};
@@ -60,6 +61,11 @@ impl MergingIterator {
     #[inline]
     fn winner(&self) -> Option<&Leaf> {
         self.leaves.get(self.tree[0])
+    }
+
+    /// The table that the record it stands on comes from, if it comes from one.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.winner().and_then(Leaf::path)
     }
 
     /// Whether seeks, from here on, need find only keys with the target's prefix.

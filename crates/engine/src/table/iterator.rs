@@ -6,6 +6,7 @@
 mod index;
 mod readahead;
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use tailwater_format::block::{Cursor, IndexCursor};
@@ -128,7 +129,8 @@ impl TableIterator {
                 compare_to(comparator, entry, user_key, stored_trailer)
             })
             .map_err(|error| self.table.damaged(self.handle, error))?;
-        if !self.cursor.valid() {
+        let is_in_block = self.cursor.valid();
+        if !is_in_block {
             self.index.next(&self.table, &self.profile)?;
             self.first_in_block_or_after()?;
         }
@@ -140,20 +142,46 @@ impl TableIterator {
                 self.next()?;
             }
         }
-        Ok(())
+        if is_in_block { Ok(()) } else { self.check_not_below(target) }
     }
 
     /// Goes to the last record that is not above an internal key.
     pub(crate) fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
         self.seek_unfiltered(target)?;
         if !self.valid() {
-            return self.seek_to_last();
+            self.seek_to_last()?;
+            return self.check_not_above(target);
         }
         let (user_key, trailer) = key::split(target).unwrap_or((target, 0));
         if compare_to(self.table.comparator(), self.key(), user_key, trailer).is_gt() {
-            return self.previous();
+            self.previous()?;
+            return self.check_not_above(target);
         }
         Ok(())
+    }
+
+    /// Refuses a place below the internal key that was sought. Only a table whose records are not in order leads there,
+    /// and whoever sought to get ahead would seek again and again.
+    pub(crate) fn check_not_below(&self, target: &[u8]) -> Result<()> {
+        self.check_order(target, Ordering::Less)
+    }
+
+    /// Refuses a place above the internal key that was sought, as [`TableIterator::check_not_below`].
+    pub(crate) fn check_not_above(&self, target: &[u8]) -> Result<()> {
+        self.check_order(target, Ordering::Greater)
+    }
+
+    fn check_order(&self, target: &[u8], refused: Ordering) -> Result<()> {
+        let (user_key, trailer) = key::split(target).unwrap_or((target, 0));
+        let order =
+            || compare_to(self.table.comparator(), self.key(), user_key, trailer) == refused;
+        if !self.valid() || !order() {
+            return Ok(());
+        }
+        let found = format!("'{}'", key::user_key(self.key()).escape_ascii());
+        let expected = "records in order";
+        let error = tailwater_format::Error::corruption("data block", 0, expected, found);
+        Err(self.table.damaged(self.handle, error))
     }
 
     /// Goes to the next record.

@@ -1,5 +1,7 @@
 //! Going backward: past all records of the key before, to know its value.
 
+use std::cmp::Ordering;
+
 use tailwater_format::key::{self, ValueType};
 
 use super::{DbIterator, Direction, FIRST_TRAILER, Place, set_internal_key};
@@ -53,10 +55,12 @@ impl DbIterator {
         self.operands.clear();
         while self.merged.valid() {
             let record = self.record()?;
-            if self.view.comparator.compare(record.user_key, &self.key).is_ne() {
-                break;
+            match self.view.comparator.compare(record.user_key, &self.key) {
+                Ordering::Less => break,
+                Ordering::Equal => passed += 1,
+                // Going on would lead here again and again.
+                Ordering::Greater => return Err(self.out_of_order(record.user_key)),
             }
-            passed += 1;
             if passed > self.view.max_sequential_skip {
                 return self.fold_key_from_newest();
             }

@@ -33,8 +33,15 @@ impl DbIterator {
             if !self.within_bounds(record.user_key) {
                 return Ok(());
             }
-            let same_key =
-                passing && self.view.comparator.compare(record.user_key, &self.key).is_eq();
+            let mut same_key = false;
+            if passing {
+                let order = self.view.comparator.compare(record.user_key, &self.key);
+                if order.is_lt() {
+                    // Going on would lead here again and again.
+                    return Err(self.out_of_order(record.user_key));
+                }
+                same_key = order.is_eq();
+            }
             if same_key || record.sequence > self.view.snapshot {
                 passed += 1;
                 if passed > self.view.max_sequential_skip {
@@ -140,7 +147,27 @@ impl DbIterator {
     /// The key of the record it stands on, in its parts.
     #[inline]
     pub(super) fn record(&self) -> Result<ParsedKey<'_>> {
-        ParsedKey::parse(self.merged.key())
-            .map_err(|error| Error::new(ErrorKind::Corruption, error.to_string()))
+        ParsedKey::parse(self.merged.key()).map_err(|error| self.damaged(error.to_string()))
+    }
+
+    /// A record of `user_key` where, in the direction it is going, only keys behind the one in `self.key` may stand.
+    #[cold]
+    pub(super) fn out_of_order(&self, user_key: &[u8]) -> Error {
+        let (found, last) = (user_key.escape_ascii(), self.key.escape_ascii());
+        let direction = match self.direction {
+            Direction::Forward => "after",
+            Direction::Backward => "before",
+        };
+        self.damaged(format!("records are not in order: '{found}' stands {direction} '{last}'"))
+    }
+
+    /// Damage in the file that the record it stands on comes from.
+    #[cold]
+    fn damaged(&self, message: String) -> Error {
+        let error = Error::new(ErrorKind::Corruption, message);
+        match self.merged.path() {
+            Some(path) => error.in_file(path),
+            None => error,
+        }
     }
 }

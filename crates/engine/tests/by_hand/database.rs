@@ -1,0 +1,112 @@
+//! Databases put together by hand, on a simulated disk.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tailwater::verify::{Report, verify};
+use tailwater::{Db, Error, OpenOptions};
+use tailwater_format::batch::WriteBatch;
+use tailwater_format::file_name::format_current;
+use tailwater_format::log::Writer;
+use tailwater_format::version_edit::{NewFile, VersionEdit};
+use tailwater_io::sim::SimStorage;
+use tailwater_io::{Create, IoMode, Purpose, Storage};
+
+const MANIFEST_NUMBER: u64 = 1;
+const IDENTITY: &str = "5f1b3c1e-0000-4000-8000-000000000001";
+
+/// A database's files.
+pub(crate) struct Database {
+    storage: SimStorage,
+}
+
+impl Database {
+    /// An empty directory.
+    pub(crate) fn new() -> Self {
+        let storage = SimStorage::new(1);
+        storage.create_directory(directory()).expect("the disk is empty");
+        Self { storage }
+    }
+
+    /// Adds a file.
+    pub(crate) fn with(self, name: &str, bytes: &[u8]) -> Self {
+        let path = directory().join(name);
+        self.storage
+            .create(&path, Create::New, IoMode::Buffered, Purpose::Metadata)
+            .and_then(|mut file| file.write_all_at(bytes, 0, Purpose::Metadata))
+            .expect("the disk has no faults");
+        self
+    }
+
+    /// Adds a MANIFEST of these edits, which CURRENT names.
+    pub(crate) fn with_manifest(self, edits: &[VersionEdit]) -> Self {
+        let mut manifest = Vec::new();
+        let mut writer = Writer::new(MANIFEST_NUMBER, false);
+        for edit in edits {
+            let mut record = Vec::new();
+            edit.encode(&mut record).expect("the edit can be written");
+            writer.add_record(&record, &mut manifest).expect("it is not compressed");
+        }
+        self.with("CURRENT", format_current(MANIFEST_NUMBER).as_bytes())
+            .with("MANIFEST-000001", &manifest)
+            .with("IDENTITY", IDENTITY.as_bytes())
+    }
+
+    fn options(&self) -> OpenOptions {
+        OpenOptions::new(Arc::new(self.storage.clone()))
+    }
+
+    /// Opens it.
+    pub(crate) fn open(&self) -> Result<Db, Error> {
+        Db::open_read_only(directory(), &self.options())
+    }
+
+    /// Verifies it.
+    pub(crate) fn verify(&self) -> Report {
+        verify(directory(), &self.options(), &mut |_| {})
+    }
+}
+
+fn directory() -> &'static Path {
+    Path::new("/db")
+}
+
+/// The edit that a database of one column family begins with.
+pub(crate) fn first_edit() -> VersionEdit {
+    VersionEdit {
+        database_id: Some(IDENTITY.to_owned()),
+        comparator: Some("leveldb.BytewiseComparator".to_owned()),
+        log_number: Some(0),
+        next_file_number: Some(100),
+        last_sequence: Some(100),
+        ..VersionEdit::default()
+    }
+}
+
+/// A table of level 1 between these internal keys.
+pub(crate) fn new_file(number: u64, file: &[u8], smallest: Vec<u8>, largest: Vec<u8>) -> NewFile {
+    NewFile {
+        level: 1,
+        number,
+        size: file.len() as u64,
+        smallest,
+        largest,
+        smallest_sequence: 1,
+        largest_sequence: 100,
+        epoch_number: 1,
+        ..NewFile::default()
+    }
+}
+
+/// A log of puts of keys into the default column family, each with the sequence number it gets.
+pub(crate) fn log(number: u64, puts: &[(u64, &str)]) -> Vec<u8> {
+    let mut log = Vec::new();
+    let mut writer = Writer::new(number, false);
+    for (sequence, key) in puts {
+        let mut batch = WriteBatch::new();
+        batch.put(0, key.as_bytes(), b"value").expect("the batch has room");
+        batch.set_sequence(*sequence);
+        writer.add_record(batch.as_bytes(), &mut log).expect("it is not compressed");
+    }
+    log
+}

@@ -1,0 +1,72 @@
+//! Tables whose records are not in order.
+
+use tailwater::{Db, DbIterator, ErrorKind, ReadOptions};
+
+use crate::database::{Database, first_edit, new_file};
+use crate::table::{Put, internal_key, table};
+
+/// More records than an iterator passes by before it seeks.
+const VERSIONS: u64 = 20;
+
+/// A database of one table with these data blocks.
+fn database(blocks: &[(&[Put<'_>], &str)]) -> Db {
+    let file = table(blocks, &[]);
+    let added = new_file(7, &file, internal_key("a", 100), internal_key("z", 0));
+    let mut edit = first_edit();
+    edit.new_files.push(added);
+    let database = Database::new().with_manifest(&[edit]).with("000007.sst", &file);
+    database.open().expect("what is wrong shows when the records are read")
+}
+
+/// Follows an iterator to its end, which must come as a complaint about the order.
+fn follow(
+    db: &Db,
+    start: impl Fn(&mut DbIterator) -> tailwater::Result<()>,
+    step: impl Fn(&mut DbIterator) -> tailwater::Result<()>,
+) {
+    let family = &db.column_families()[0];
+    let mut iterator = db.iterator(family, &ReadOptions::default()).expect("the table opens");
+    let mut moved = start(&mut iterator);
+    for _ in 0..1000 {
+        if let Err(error) = moved {
+            assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+            assert!(error.message().contains("in order"), "{error}");
+            assert!(error.path().is_some_and(|path| path.ends_with("000007.sst")), "{error}");
+            assert!(!iterator.valid());
+            return;
+        }
+        assert!(iterator.valid(), "the end came without an error");
+        moved = step(&mut iterator);
+    }
+    panic!("the iterator does not come to an end");
+}
+
+#[test]
+fn a_block_that_goes_back_to_an_earlier_key_ends_iteration() {
+    // An iterator hung where it sought past the many versions of a key and came to them again, because they stood
+    // behind the block that the index says ends with the key.
+    let versions: Vec<Put<'_>> =
+        (1..=VERSIONS).rev().map(|sequence| ("b", sequence, "v")).collect();
+    let db = database(&[(&[("a", 50, "1"), ("b", 49, "2")], "c"), (&versions, "z")]);
+    follow(&db, DbIterator::seek_to_first, DbIterator::next);
+}
+
+#[test]
+fn a_key_below_the_one_before_ends_iteration() {
+    // Keys that go back were shown as if they were in order.
+    let versions: Vec<Put<'_>> =
+        (1..=VERSIONS).rev().map(|sequence| ("b", sequence, "v")).collect();
+    let mut block: Vec<Put<'_>> = vec![("y", 50, "1")];
+    block.extend(&versions);
+    let db = database(&[(&block, "z")]);
+    follow(&db, DbIterator::seek_to_first, DbIterator::next);
+}
+
+#[test]
+fn going_backward_ends_at_keys_out_of_order_too() {
+    // Going backward, an iterator sought before the many versions of a key, landed behind them, and said nothing.
+    let versions: Vec<Put<'_>> =
+        (1..=VERSIONS).rev().map(|sequence| ("b", sequence, "v")).collect();
+    let db = database(&[(&[("x", 50, "1")], "a"), (&versions, "z")]);
+    follow(&db, DbIterator::seek_to_last, DbIterator::previous);
+}

@@ -1,0 +1,96 @@
+//! Tables put together by hand: whatever is in them, their checksums are right, because they have none.
+
+use tailwater_format::checksum::ChecksumType;
+use tailwater_format::key::{ValueType, pack_trailer, put_internal_key};
+use tailwater_format::table::{BlockHandle, Footer, Properties, meta};
+use tailwater_format::table::{IndexType, properties};
+use tailwater_format::varint::{put_fixed32, put_varint32};
+
+/// Old enough for a footer without a checksum that holds the index's handle.
+const FORMAT_VERSION: u32 = 3;
+/// Compression type and checksum: none of either.
+const TRAILER: [u8; 5] = [0; 5];
+
+/// A key, a sequence number and a value.
+pub(crate) type Put<'a> = (&'a str, u64, &'a str);
+
+/// A table of these data blocks, in their order, whatever that is, under these index keys. `other_meta` are further
+/// entries of the metaindex.
+pub(crate) fn table(blocks: &[(&[Put<'_>], &str)], other_meta: &[(&str, BlockHandle)]) -> Vec<u8> {
+    let mut file = Vec::new();
+    let mut index = Vec::new();
+    for (puts, index_key) in blocks {
+        let entries = puts.iter().map(|(key, sequence, value)| {
+            (internal_key(key, *sequence), value.as_bytes().to_vec())
+        });
+        let handle = append(&mut file, &block(entries));
+        index.push((internal_key(index_key, 0), encoded(handle)));
+    }
+    let count = blocks.iter().map(|(puts, _)| puts.len() as u64).sum();
+    let properties = append(&mut file, &block(table_properties(count).to_entries()));
+    let mut names: Vec<(Vec<u8>, Vec<u8>)> =
+        vec![(meta::PROPERTIES.as_bytes().to_vec(), encoded(properties))];
+    names.extend(other_meta.iter().map(|(name, at)| (name.as_bytes().to_vec(), encoded(*at))));
+    names.sort();
+    let metaindex = append(&mut file, &block(names));
+    let index = append(&mut file, &block(index));
+    let footer = Footer {
+        format_version: FORMAT_VERSION,
+        checksum_type: ChecksumType::None,
+        base_context: 0,
+        metaindex,
+        index: Some(index),
+    };
+    let footer = footer.encode(file.len() as u64).expect("the footer is that of its version");
+    file.extend_from_slice(&footer);
+    file
+}
+
+fn table_properties(num_entries: u64) -> Properties {
+    Properties {
+        num_entries,
+        column_family_id: properties::UNKNOWN_COLUMN_FAMILY_ID,
+        comparator_name: b"leveldb.BytewiseComparator".to_vec(),
+        index_type: Some(IndexType::BinarySearch),
+        ..Properties::default()
+    }
+}
+
+/// The internal key of a put.
+pub(crate) fn internal_key(user_key: &str, sequence: u64) -> Vec<u8> {
+    let mut key = Vec::new();
+    let trailer = pack_trailer(sequence, ValueType::Value as u8);
+    put_internal_key(&mut key, user_key.as_bytes(), trailer);
+    key
+}
+
+fn encoded(handle: BlockHandle) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    handle.encode(&mut bytes);
+    bytes
+}
+
+/// A block in which no entry shares anything with the one before: each is a restart.
+fn block(entries: impl IntoIterator<Item = (Vec<u8>, Vec<u8>)>) -> Vec<u8> {
+    let (mut block, mut restarts) = (Vec::new(), Vec::new());
+    for (key, value) in entries {
+        restarts.push(block.len() as u32);
+        for length in [0, key.len(), value.len()] {
+            put_varint32(&mut block, length as u32);
+        }
+        block.extend_from_slice(&key);
+        block.extend_from_slice(&value);
+    }
+    for &restart in &restarts {
+        put_fixed32(&mut block, restart);
+    }
+    put_fixed32(&mut block, restarts.len() as u32);
+    block
+}
+
+fn append(file: &mut Vec<u8>, block: &[u8]) -> BlockHandle {
+    let handle = BlockHandle { offset: file.len() as u64, size: block.len() as u64 };
+    file.extend_from_slice(block);
+    file.extend_from_slice(&TRAILER);
+    handle
+}

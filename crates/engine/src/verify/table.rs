@@ -1,6 +1,7 @@
 //! Tables: from the directory's entry to the last block.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -29,6 +30,8 @@ const REQUEST_BYTES: usize = 512 << 10;
 const REQUESTS_AHEAD: usize = 3;
 /// Where index and filter partitions are kept while a table is read, in bytes.
 const PARTITION_CACHE: usize = 16 << 20;
+/// How much of a gap between blocks is read at once, in bytes.
+const GAP_PIECE: usize = 4096;
 /// The function of file checksums that is known: the CRC32C of the whole file, big-endian.
 const CRC32C_FUNCTION: &str = "FileChecksumCrc32c";
 
@@ -172,13 +175,26 @@ impl Verification<'_> {
                 let message = format!("the {what} here begins inside the block before");
                 self.report.damage_at(path, offset, message);
             }
-            let mut gap = vec![0; offset.saturating_sub(end) as usize];
-            table.file().read_raw(&mut gap, end, Purpose::Verification)?;
-            if let Some(at) = gap.iter().position(|&byte| byte != 0) {
-                let message = "a byte between blocks that is not zero";
-                self.report.damage_at(path, end + at as u64, message);
-            }
+            // That a block stands behind the end of the file was found when it was read.
+            self.check_zeros(path, table, end..offset.min(table.file().length()))?;
             end = end.max(offset + length);
+        }
+        Ok(())
+    }
+
+    fn check_zeros(&mut self, path: &Path, table: &TableReader, gap: Range<u64>) -> Result<()> {
+        let mut piece = [0; GAP_PIECE];
+        let mut at = gap.start;
+        while at < gap.end {
+            let wanted = (gap.end - at).min(GAP_PIECE as u64) as usize;
+            let count = table.file().read_raw(&mut piece[..wanted], at, Purpose::Verification)?;
+            if let Some(place) = piece[..count].iter().position(|&byte| byte != 0) {
+                let message = "a byte between blocks that is not zero";
+                self.report.damage_at(path, at + place as u64, message);
+                return Ok(());
+            }
+            // Shorter only at the end of a file that was cut meanwhile.
+            at += wanted as u64;
         }
         Ok(())
     }

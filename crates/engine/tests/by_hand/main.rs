@@ -3,3 +3,4 @@
 mod database;
 mod order;
 mod table;
+mod verification;

@@ -51,7 +51,8 @@ impl ManifestRead {
         }
         let mode = options.database().wal_recovery_mode;
         let logs = options.wal_directory(&directory);
-        let replayed = replay::replay(&*storage, &logs, mode, manifest.last_sequence, &targets)?;
+        let (last_sequence, oldest) = (manifest.last_sequence, manifest.min_log_number_to_keep);
+        let replayed = replay::replay(&*storage, &logs, mode, last_sequence, oldest, &targets)?;
         if options.database().max_open_files == -1 {
             for family in &families {
                 open_tables(family)?;

@@ -77,7 +77,8 @@ pub(crate) fn list_logs(storage: &dyn Storage, directory: &Path) -> Result<Vec<u
     Ok(numbers)
 }
 
-/// Replays the logs of `directory`. `last_sequence` is the highest sequence number in tables.
+/// Replays the logs of `directory`. `last_sequence` is the highest sequence number in tables; logs below
+/// `min_log_number`, which no column family needs, are not read.
 ///
 /// # Errors
 /// Corruption, with file and offset, for damage that the mode does not accept; not supported, for logs of transactions
@@ -87,9 +88,11 @@ pub(crate) fn replay(
     directory: &Path,
     mode: RecoveryMode,
     last_sequence: Sequence,
+    min_log_number: u64,
     families: &BTreeMap<u32, ReplayFamily>,
 ) -> Result<Replayed> {
-    let oldest_needed = families.values().map(|family| family.log_number).min().unwrap_or(0);
+    let unflushed = families.values().map(|family| family.log_number).min().unwrap_or(0);
+    let oldest_needed = unflushed.max(min_log_number);
     let replayed = Replayed { last_sequence, ..Replayed::default() };
     let mut replay = Replay { mode, families, next_sequence: None, stopped_at: None, replayed };
     for number in list_logs(storage, directory)? {

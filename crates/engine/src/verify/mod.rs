@@ -119,9 +119,10 @@ struct Verification<'a> {
 struct Family {
     id: u32,
     name: String,
-    log_number: u64,
     comparator: Comparator,
     version: Version,
+    /// Logs with a lower number hold nothing for it that is not in tables.
+    log_number: u64,
 }
 
 /// Verifies the database in `directory`. `progress` is called as it goes from file to file.
@@ -159,7 +160,7 @@ impl Verification<'_> {
             self.check_tables(family);
             self.check_blob_files(family);
         }
-        self.check_logs(&numbers, &families, &synced_logs);
+        self.check_logs(&numbers, &synced_logs, &families);
     }
 
     fn read_manifest(&mut self) -> Option<Manifest> {
@@ -203,7 +204,7 @@ impl Verification<'_> {
             };
             match files.finish(&comparator, 0) {
                 Ok(version) => {
-                    families.push(Family { id, name, log_number, comparator, version });
+                    families.push(Family { id, name, comparator, version, log_number });
                 }
                 Err(what) => {
                     let message = format!("column family '{name}': the MANIFEST {what}");

@@ -12,6 +12,7 @@ use tailwater_format::log::{Damage, DamageReason, Event, PredecessorWal, Record}
 use tailwater_io::{IoMode, Purpose};
 
 use super::{Family, Numbers, Severity, Verification};
+use crate::wal::batch;
 use crate::wal::replay::list_logs;
 use crate::{Result, record_log};
 
@@ -22,18 +23,29 @@ struct Course<'a> {
     next_sequence: Option<u64>,
     /// In a recycled log, what looked like damage and may be the earlier use of the file.
     doubtful: Vec<(u64, String)>,
-    /// The log before, if it ended too early.
-    torn: Option<TornLog>,
+    /// Where the log before ended other than with its file, if it did.
+    ending: Option<Ending>,
     /// The number and length of the log before.
     previous: Option<(u64, u64)>,
 }
 
-/// A log that ended too early.
-struct TornLog {
+/// A place where a log ends before its file does, or before a record does.
+struct Ending {
     path: PathBuf,
-    number: u64,
+    log_number: u64,
     offset: u64,
     message: String,
+    kind: EndingKind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum EndingKind {
+    /// Inside a record.
+    Torn,
+    /// Before what the file may have held earlier, or may be a damaged record.
+    Doubtful,
+    /// Before what the file held earlier.
+    Recycled,
 }
 
 impl Verification<'_> {
@@ -41,8 +53,8 @@ impl Verification<'_> {
     pub(super) fn check_logs(
         &mut self,
         numbers: &Numbers,
-        families: &[Family],
         synced_logs: &BTreeMap<u64, u64>,
+        families: &[Family],
     ) {
         let directory = self.options.wal_directory(self.directory);
         let logs = match list_logs(&*self.storage, &directory) {
@@ -65,7 +77,7 @@ impl Verification<'_> {
             numbers,
             next_sequence: None,
             doubtful: Vec::new(),
-            torn: None,
+            ending: None,
             previous: None,
         };
         for number in logs.into_iter().filter(|&number| number >= numbers.min_log_number) {
@@ -75,26 +87,28 @@ impl Verification<'_> {
                 self.report.error(&path, &error);
             }
         }
-        if let Some(torn) = course.torn.take() {
-            self.report_torn(torn, families);
+        if let Some(ending) = course.ending.take() {
+            self.check_last(ending, families);
         }
     }
 
-    /// The last log that has anything ends too early: what a crash leaves, unless a column family's
-    /// tables hold later writes.
-    fn report_torn(&mut self, torn: TornLog, families: &[Family]) {
-        let TornLog { path, number, offset, message } = torn;
+    /// The last log may end too early, as a crash leaves it, unless tables hold what was written after it.
+    fn check_last(&mut self, ending: Ending, families: &[Family]) {
+        let Ending { path, log_number, offset, message, kind } = ending;
         let is_ahead = |family: &&Family| {
-            family.log_number > number && family.version.files().next().is_some()
+            family.log_number > log_number && family.version.files().next().is_some()
         };
-        match families.iter().find(is_ahead) {
-            Some(family) => {
+        match (kind, families.iter().find(is_ahead)) {
+            (EndingKind::Recycled, _) | (EndingKind::Doubtful, None) => {}
+            (EndingKind::Torn, None) => {
+                self.report.add(Severity::TornTail, &path, Some(offset), message);
+            }
+            (EndingKind::Torn | EndingKind::Doubtful, Some(family)) => {
                 let name = &family.name;
                 let message =
-                    format!("{message}, and tables of column family '{name}' hold later writes");
+                    format!("{message}, but tables of column family '{name}' hold later writes");
                 self.report.damage_at(&path, offset, message);
             }
-            None => self.report.add(Severity::TornTail, &path, Some(offset), message),
         }
     }
 
@@ -103,8 +117,11 @@ impl Verification<'_> {
         let length = file.length()?;
         self.report.logs += 1;
         self.report.bytes += length;
-        let torn_before = course.torn.take();
+        let before = course.ending.take();
         let mut first_batch = true;
+        let ending = |offset, message, kind| {
+            Some(Ending { path: path.to_owned(), log_number: number, offset, message, kind })
+        };
         let mut reader = record_log::reader(file, number, Purpose::Verification);
         loop {
             match reader.next_event()? {
@@ -113,9 +130,9 @@ impl Verification<'_> {
                         self.report.damage_at(path, offset, message);
                     }
                     if std::mem::take(&mut first_batch)
-                        && let Some(torn) = &torn_before
+                        && let Some(before) = &before
                     {
-                        self.check_continues(path, &record, torn, course);
+                        self.check_continues(path, &record, before, course);
                     }
                     self.check_batch(path, &record, course);
                 }
@@ -128,16 +145,15 @@ impl Verification<'_> {
                 }
                 Event::Torn(torn) => {
                     let message = format!("{}: {} bytes are left out", torn.reason, torn.dropped);
-                    let offset = torn.offset;
-                    course.torn = Some(TornLog { path: path.to_owned(), number, offset, message });
-                }
-                Event::Stale(stale) if stale.in_record => {
-                    let message = "the log ends inside a record".to_owned();
-                    let offset = stale.offset;
-                    course.torn = Some(TornLog { path: path.to_owned(), number, offset, message });
+                    course.ending = ending(torn.offset, message, EndingKind::Torn);
                 }
                 Event::Stale(stale) => {
                     self.check_stale(path, stale.offset, first_batch);
+                    let (message, kind) = match stale.in_record {
+                        true => ("the log ends inside a record", EndingKind::Torn),
+                        false => ("the log ends here", EndingKind::Recycled),
+                    };
+                    course.ending = ending(stale.offset, message.to_owned(), kind);
                     break;
                 }
                 Event::End => break,
@@ -150,11 +166,14 @@ impl Verification<'_> {
                 Event::Skipped(_) => {}
             }
         }
-        course.doubtful.clear();
         course.previous = Some((number, length));
-        if course.torn.is_none() && first_batch {
+        if let Some((offset, message)) = course.doubtful.drain(..).next() {
+            course.ending = ending(offset, message, EndingKind::Doubtful);
+        }
+        if first_batch && let Some(before) = before {
             // A log without a batch says nothing about whether the one before lost any.
-            course.torn = torn_before;
+            let log_number = course.ending.as_ref().map_or(before.log_number, |_| number);
+            course.ending = Some(Ending { log_number, ..before });
         }
         Ok(())
     }
@@ -194,35 +213,34 @@ impl Verification<'_> {
         &mut self,
         path: &Path,
         record: &Record<'_>,
-        torn: &TornLog,
+        before: &Ending,
         course: &Course<'_>,
     ) {
-        let TornLog { path: torn_path, offset, message, .. } = torn;
+        let Ending { path: ended, offset, message, kind, .. } = before;
         let sequence = BatchReader::new(record.payload).map(|batch| batch.sequence()).ok();
-        if sequence == course.next_sequence {
+        if sequence != course.next_sequence {
+            let message =
+                format!("{message}, and batches before those of the next log are missing");
+            self.report.damage_at(ended, *offset, message);
+        } else if *kind == EndingKind::Torn {
             let message = format!("{message}; nothing is missing, {} goes on", path.display());
-            self.report.add(Severity::Note, torn_path, Some(*offset), message);
-        } else {
-            self.report.damage_at(torn_path, *offset, format!("{message}, and later logs follow"));
+            self.report.add(Severity::Note, ended, Some(*offset), message);
         }
     }
 
     fn check_batch(&mut self, path: &Path, record: &Record<'_>, course: &mut Course<'_>) {
         self.report.batches += 1;
         let mut check = || -> std::result::Result<(), String> {
-            let batch = BatchReader::new(record.payload).map_err(|error| error.to_string())?;
-            let (first, count) = (batch.sequence(), u64::from(batch.record_count()));
-            if let Some(next) = course.next_sequence.filter(|&next| first < next) {
-                return Err(format!("sequence number {first} after {next} was due"));
-            }
-            for operation in batch {
+            let checked = batch::check(record.payload, course.next_sequence)
+                .map_err(|refusal| refusal.reason().to_owned())?;
+            course.next_sequence = Some(checked.next_sequence);
+            for operation in checked.records {
                 let operation = operation.map_err(|error| error.to_string())?;
                 if operation.column_family > course.numbers.max_column_family {
                     let family = operation.column_family;
                     return Err(format!("a write to column family {family}, which never was"));
                 }
             }
-            course.next_sequence = Some(first.saturating_add(count));
             Ok(())
         };
         if let Err(message) = check() {

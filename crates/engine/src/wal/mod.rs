@@ -1,3 +1,4 @@
 //! The write-ahead log.
 
+pub(crate) mod batch;
 pub(crate) mod replay;

@@ -12,14 +12,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tailwater_format::batch::{BatchReader, Record as BatchRecord, RecordKind};
 use tailwater_format::file_name::FileKind;
-use tailwater_format::key::{MAX_SEQUENCE, Sequence};
+use tailwater_format::key::Sequence;
 use tailwater_format::log::{Event, Record as LogRecord, RecoveryMode, Verdict};
 use tailwater_io::{IoMode, Purpose, ReadFile, Storage};
 
 use crate::memtable::MemTable;
 use crate::record_log;
+use crate::wal::batch::{self, CheckedBatch, Refusal};
 use crate::{Error, Result};
 
 /// A column family that logs are replayed into.
@@ -55,10 +55,6 @@ pub struct LeftOut {
 pub(crate) struct Replayed {
     /// The highest sequence number in tables or replayed records.
     pub(crate) last_sequence: Sequence,
-    /// How many batches were applied.
-    pub(crate) batches: u64,
-    /// The numbers of the logs that were looked at, in order.
-    pub(crate) logs: Vec<u64>,
     /// What was not replayed.
     pub(crate) left_out: Vec<LeftOut>,
 }
@@ -133,7 +129,6 @@ enum Flow {
 
 impl Replay<'_> {
     fn read_log(&mut self, log: &Log, file: Arc<dyn ReadFile>) -> Result<()> {
-        self.replayed.logs.push(log.number);
         let mut reader = record_log::reader(file, log.number, Purpose::Wal);
         loop {
             let event = reader.next_event()?;
@@ -174,59 +169,51 @@ impl Replay<'_> {
     /// Takes a record, whose bytes are as they were written.
     fn record(&mut self, log: &Log, record: &LogRecord<'_>) -> Result<Flow> {
         let offset = record.start;
-        match self.batch(log, record) {
-            Ok(()) => Ok(Flow::Continue),
-            Err(Refusal::NotNext) => {
+        let refusal = match batch::check(record.payload, self.next_sequence) {
+            Ok(checked) if self.follows(&checked) => match self.apply(log, checked) {
+                Ok(()) => return Ok(Flow::Continue),
+                Err(refusal) => refusal,
+            },
+            Ok(_) => {
                 let reason = "batches before this one are missing".to_owned();
                 let trouble = Trouble { offset, bytes: 0, reason, torn: false };
                 self.leave_out(log, trouble.up_to_end_of(log));
-                Ok(Flow::EndOfLog)
+                return Ok(Flow::EndOfLog);
             }
             Err(Refusal::NotSupported(feature)) => {
-                Err(Error::not_supported(feature).in_file(&log.path))
+                return Err(Error::not_supported(feature).in_file(&log.path));
             }
-            Err(Refusal::Malformed(reason)) => Err(Error::corruption_at(&log.path, offset, reason)),
-            Err(Refusal::Rejected(reason)) => {
-                let trouble = Trouble { offset, bytes: record.end - offset, reason, torn: false };
-                match self.mode {
-                    RecoveryMode::SkipAnyCorruptedRecords => {
-                        self.leave_out(log, trouble);
-                        Ok(Flow::Continue)
-                    }
-                    RecoveryMode::PointInTime => Ok(self.stop(log, Some(trouble))),
-                    RecoveryMode::TolerateCorruptedTailRecords
-                    | RecoveryMode::AbsoluteConsistency => {
-                        Err(Error::corruption_at(&log.path, offset, trouble.reason))
-                    }
-                }
+            Err(refusal) => refusal,
+        };
+        let reason = refusal.reason().to_owned();
+        let trouble = Trouble { offset, bytes: record.end - offset, reason, torn: false };
+        match refusal.verdict(self.mode) {
+            Verdict::Continue => {
+                self.leave_out(log, trouble);
+                Ok(Flow::Continue)
+            }
+            Verdict::StopReplay => Ok(self.stop(log, Some(trouble))),
+            Verdict::End | Verdict::Fail => {
+                Err(Error::corruption_at(&log.path, offset, trouble.reason))
             }
         }
     }
 
-    /// Applies a record's batch, all of it or nothing.
-    fn batch(&mut self, log: &Log, record: &LogRecord<'_>) -> std::result::Result<(), Refusal> {
-        let too_short = |_| Refusal::Rejected("a record too short for a batch".to_owned());
-        let batch = BatchReader::new(record.payload).map_err(too_short)?;
-        let (first, count) = (batch.sequence(), u64::from(batch.record_count()));
-        if first > MAX_SEQUENCE - count {
-            return Err(Refusal::Rejected(format!("sequence number {first} is too high")));
-        }
-        if self.stopped_at.is_some() {
-            if self.next_sequence != Some(first) {
-                return Err(Refusal::NotNext);
-            }
+    /// Whether no batch is missing before this one, where replay had stopped.
+    fn follows(&mut self, checked: &CheckedBatch<'_>) -> bool {
+        let follows =
+            self.stopped_at.is_none() || self.next_sequence == Some(checked.records.sequence());
+        if follows {
             self.stopped_at = None;
         }
-        if let Some(next) = self.next_sequence.filter(|&next| first + count < next) {
-            let reason = format!("sequence number {first} goes back from {next}");
-            return Err(Refusal::Malformed(reason));
-        }
-        for record in batch.clone() {
-            check_supported(&record?)?;
-        }
-        let mut sequence = first;
-        for record in batch {
-            let record = record?;
+        follows
+    }
+
+    /// Puts a batch into the memtables.
+    fn apply(&mut self, log: &Log, checked: CheckedBatch<'_>) -> std::result::Result<(), Refusal> {
+        let mut sequence = checked.records.sequence();
+        for record in checked.records {
+            let record = record.map_err(|error| Refusal::Malformed(error.to_string()))?;
             let Some(value_type) = record.kind.value_type() else { continue };
             let family = self.families.get(&record.column_family);
             if let Some(family) = family.filter(|family| family.log_number <= log.number) {
@@ -237,9 +224,8 @@ impl Replay<'_> {
             }
             sequence += 1;
         }
-        self.next_sequence = Some(sequence);
-        self.replayed.batches += 1;
-        self.replayed.last_sequence = self.replayed.last_sequence.max(sequence - 1);
+        self.next_sequence = Some(checked.next_sequence);
+        self.replayed.last_sequence = self.replayed.last_sequence.max(checked.next_sequence - 1);
         Ok(())
     }
 
@@ -280,38 +266,6 @@ impl Replay<'_> {
             }
             _ => Ok(self.replayed),
         }
-    }
-}
-
-/// Why a batch was not applied.
-enum Refusal {
-    /// Batches are missing before it.
-    NotNext,
-    /// The log's bytes are as they were written, but the batch in them does not decode, or goes back in time: no
-    /// recovery mode accepts that.
-    Malformed(String),
-    /// It cannot be taken, for a reason that the recovery mode is asked about.
-    Rejected(String),
-    /// It needs what is not built.
-    NotSupported(&'static str),
-}
-
-impl From<tailwater_format::Error> for Refusal {
-    fn from(error: tailwater_format::Error) -> Self {
-        Self::Malformed(error.to_string())
-    }
-}
-
-fn check_supported(record: &BatchRecord<'_>) -> std::result::Result<(), Refusal> {
-    match record.kind {
-        RecordKind::BeginPrepare
-        | RecordKind::BeginPersistedPrepare
-        | RecordKind::BeginUnprepare
-        | RecordKind::EndPrepare
-        | RecordKind::Commit
-        | RecordKind::CommitWithTimestamp
-        | RecordKind::Rollback => Err(Refusal::NotSupported("prepared transactions in a log")),
-        _ => Ok(()),
     }
 }
 

@@ -1,0 +1,82 @@
+//! What a batch in a log must be to be taken: the rules that replay applies and verification checks.
+//!
+//! A batch is checked whole, before any of it counts. Sequence numbers never go back: a batch ends at
+//! or behind the end of the one before, which it may repeat.
+
+use tailwater_format::batch::{BatchReader, Record, RecordKind};
+use tailwater_format::key::{MAX_SEQUENCE, Sequence};
+use tailwater_format::log::{RecoveryMode, Verdict};
+
+/// A batch that can be taken.
+#[derive(Debug, Clone)]
+pub(crate) struct CheckedBatch<'a> {
+    /// Its operations.
+    pub(crate) records: BatchReader<'a>,
+    /// The sequence number after its last operation.
+    pub(crate) next_sequence: Sequence,
+}
+
+/// Why a batch cannot be taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// The log's bytes are as they were written, but the batch in them does not decode, or goes back
+    /// in time: no recovery mode accepts that.
+    Malformed(String),
+    /// It cannot be a batch, or one that comes here: the recovery mode is asked about it.
+    Rejected(String),
+    /// It needs what is not built.
+    NotSupported(&'static str),
+}
+
+impl Refusal {
+    /// What a recovery mode makes of it. What is not supported is refused in each.
+    pub fn verdict(&self, mode: RecoveryMode) -> Verdict {
+        match (self, mode) {
+            (Self::Rejected(_), RecoveryMode::SkipAnyCorruptedRecords) => Verdict::Continue,
+            (Self::Rejected(_), RecoveryMode::PointInTime) => Verdict::StopReplay,
+            _ => Verdict::Fail,
+        }
+    }
+
+    /// The reason, in a sentence's words.
+    pub fn reason(&self) -> &str {
+        match self {
+            Self::Malformed(reason) | Self::Rejected(reason) => reason,
+            Self::NotSupported(feature) => feature,
+        }
+    }
+}
+
+/// Checks the batch that a record holds. `due` is the sequence number after the batch before.
+pub(crate) fn check(
+    payload: &[u8],
+    due: Option<Sequence>,
+) -> std::result::Result<CheckedBatch<'_>, Refusal> {
+    let too_short = |_| Refusal::Rejected("a record too short for a batch".to_owned());
+    let records = BatchReader::new(payload).map_err(too_short)?;
+    let (first, count) = (records.sequence(), u64::from(records.record_count()));
+    if first > MAX_SEQUENCE - count {
+        return Err(Refusal::Rejected(format!("sequence number {first} is too high")));
+    }
+    if let Some(due) = due.filter(|&due| first + count < due) {
+        return Err(Refusal::Malformed(format!("sequence number {first} goes back from {due}")));
+    }
+    for record in records.clone() {
+        let record = record.map_err(|error| Refusal::Malformed(error.to_string()))?;
+        check_supported(&record)?;
+    }
+    Ok(CheckedBatch { records, next_sequence: first + count })
+}
+
+fn check_supported(record: &Record<'_>) -> std::result::Result<(), Refusal> {
+    match record.kind {
+        RecordKind::BeginPrepare
+        | RecordKind::BeginPersistedPrepare
+        | RecordKind::BeginUnprepare
+        | RecordKind::EndPrepare
+        | RecordKind::Commit
+        | RecordKind::CommitWithTimestamp
+        | RecordKind::Rollback => Err(Refusal::NotSupported("prepared transactions in a log")),
+        _ => Ok(()),
+    }
+}

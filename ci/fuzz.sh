@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Fuzzes every decoder: builds the targets of fuzz/, cuts their seeds out of the golden databases, runs each target for
+# a while and prints what it did.
+#
+# usage: ci/fuzz.sh [SECONDS] [TARGET...]     60 seconds and every target unless said otherwise
+#
+# At most two targets run at once, each on one core (FUZZ_JOBS=1 for one). The exit code is 1 if a target crashed, used
+# too much memory or did not come to an end in time; the input that shows it is named and stays in fuzz/artifacts.
+set -euo pipefail
+cd "$(dirname "$0")/../fuzz"
+
+seconds=${1:-60}
+shift || true
+jobs=${FUZZ_JOBS:-2}
+host=$(rustc -vV | sed -n 's/^host: //p')
+
+# What cargo-fuzz asks of a nightly compiler, less its sanitizer: the stable one can do the rest.
+coverage="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4"
+coverage+=" -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table"
+coverage+=" -Cllvm-args=-sanitizer-coverage-trace-compares"
+
+if [ $# -gt 0 ]; then targets=("$@"); else
+    mapfile -t targets < <(cd fuzz_targets && ls -- *.rs | sed 's/\.rs$//')
+fi
+
+# With --target the flags reach the targets and their libraries, and not build scripts, which have no fuzzer to link to.
+RUSTFLAGS="--cfg fuzzing $coverage" cargo build --quiet --release --target "$host" \
+    "${targets[@]/#/--bin=}"
+cargo run --quiet --package tailwater-fuzz-seeds -- corpus ../tests/golden/*.tar.zst
+
+binaries=target/$host/release
+mkdir -p artifacts target/logs
+
+# Runs one target and writes its line of the table.
+run() {
+    local target=$1 log=target/logs/$1.log status=0
+    mkdir -p "corpus/$target"
+    "$binaries/$target" "corpus/$target" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 \
+        -len_control=0 -use_value_profile=0 -print_final_stats=1 -artifact_prefix="artifacts/$target-" \
+        > "$log" 2>&1 || status=$?
+    local files executions rate coverage
+    files=$(find "corpus/$target" -type f | wc -l)
+    executions=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
+    rate=$(sed -n 's/^stat::average_exec_per_sec: *//p' "$log")
+    coverage=$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$log" | tail -1)
+    local crash
+    crash=$(sed -n 's/.*Test unit written to //p' "$log" | tail -1)
+    printf '%-18s %8s %12s %10s %8s   %s\n' "$target" "$files" "${executions:--}" "${rate:--}" "${coverage:--}" \
+        "$([ "$status" -eq 0 ] && echo none || echo "fuzz/${crash:-$log}")"
+    return "$status"
+}
+export -f run
+export binaries seconds
+
+printf '%-18s %8s %12s %10s %8s   %s\n' target corpus executions per-second edges crashes
+printf '%s\n' "${targets[@]}" | xargs -P "$jobs" -I{} bash -c 'run {} || exit 1' \
+    || { echo "a target failed: see fuzz/target/logs" >&2; exit 1; }

@@ -1,0 +1,47 @@
+//! A cursor over any bytes, in any order of moves: it answers or refuses, and stays inside the block.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use tailwater_format::block::{Cursor, Layout};
+use tailwater_format::hash::hash_index_hash;
+use tailwater_format::key;
+use tailwater_fuzz::{Choices, allocation};
+
+fuzz_target!(|input: &[u8]| {
+    let (choices, block) = Choices::split(input);
+    let Ok(layout) = Layout::parse(block) else { return };
+    // A key is at most as long as the block; a cursor keeps those of one restart interval.
+    let limit = 64 * block.len() + block.len() * block.len() / 2;
+    allocation::within(limit, || walk(choices, block, &layout));
+});
+
+fn walk(mut choices: Choices<'_>, block: &[u8], layout: &Layout) {
+    let mut cursor = Cursor::default();
+    while !choices.is_empty() {
+        let moved = match choices.below(8) {
+            0 => cursor.seek_to_first(block, layout),
+            1 => cursor.seek_to_last(block, layout),
+            2 => {
+                let target = choices.string();
+                cursor.seek(block, layout, |key| key.cmp(target))
+            }
+            3 => {
+                let target = choices.string();
+                let hash = || hash_index_hash(target);
+                cursor.seek_for_get(block, layout, hash, |key| key::user_key(key).cmp(target))
+            }
+            4 | 5 => cursor.next(block, layout),
+            6 => cursor.previous(block, layout),
+            _ => {
+                cursor.reset();
+                Ok(())
+            }
+        };
+        if moved.is_ok() && cursor.valid() {
+            let value = cursor.value_range();
+            assert!(value.start <= value.end && value.end as usize <= block.len());
+            assert_eq!(cursor.value(block).len(), value.len());
+            assert!((cursor.entry_offset() as usize) < block.len());
+        }
+    }
+}

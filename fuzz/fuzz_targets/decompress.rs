@@ -1,0 +1,53 @@
+//! Decompression of any bytes by every codec, with and without a dictionary.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use tailwater_format::compress::{
+    CompressedBlock, Compression, DecompressionDictionary, Decompressor,
+};
+use tailwater_fuzz::{Choices, allocation};
+
+/// The longest input, in bytes: zstd may make 32 KiB of each, which takes its time.
+const LENGTH_MAX: usize = 2048;
+
+fuzz_target!(|input: &[u8]| {
+    if input.len() > LENGTH_MAX {
+        return;
+    }
+    let (mut choices, data) = Choices::split(input);
+    let kind = Compression::from_byte(choices.byte()).unwrap_or(Compression::Zstd);
+    let dictionary = match choices.flag() {
+        true => DecompressionDictionary::new(choices.string().to_vec()).ok(),
+        false => None,
+    };
+    let mut decompressor = Decompressor::new();
+    allocation::within(output_max(kind, data.len()), || {
+        let mut output = Vec::new();
+        let first = decompressor.decompress(kind, data, dictionary.as_ref(), &mut output);
+        if first.is_ok() {
+            let block = CompressedBlock::parse(kind, data).expect("it was decompressed");
+            assert_eq!(output.len(), block.uncompressed_length());
+        }
+        // A context that is used again gives the same answer. (What is wrong zstd says in other words once its
+        // dictionary is warm.)
+        let mut again = Vec::new();
+        let second = decompressor.decompress(kind, data, dictionary.as_ref(), &mut again);
+        assert_eq!(first.is_ok(), second.is_ok());
+        assert!(first.is_err() || output == again);
+    });
+});
+
+/// How many bytes two outputs of so many bytes may take.
+fn output_max(kind: Compression, length: usize) -> usize {
+    let amplification = match kind {
+        Compression::None => 1,
+        Compression::Snappy => 22,
+        Compression::Lz4 | Compression::Lz4Hc => 255,
+        Compression::Zlib => 1032,
+        Compression::Zstd | Compression::ZstdNotFinal => 128 << 10,
+        // Its output grows as it comes; its tables take 4 MB.
+        Compression::Bzip2 => 64 << 10,
+        Compression::Xpress | Compression::Custom(_) => 0,
+    };
+    (16 << 20) + 2 * amplification * length
+}

@@ -1,0 +1,32 @@
+//! OPTIONS files: what is read can be written and reads the same.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use tailwater_format::options_text::{Document, escape, unescape};
+use tailwater_fuzz::allocation;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(text) = str::from_utf8(bytes) else { return };
+    assert_eq!(unescape(&escape(text)), text);
+    // An entry of two bytes takes 80.
+    let Ok(document) = allocation::within(128 * text.len(), || Document::parse(text)) else {
+        return;
+    };
+    assert!(document.database().is_some());
+    for name in document.column_families() {
+        assert!(document.column_family(name).is_some());
+        let _ = document.table(name);
+    }
+    let written = document.to_text();
+    let again = Document::parse(&written).expect("what was read can be written");
+    assert_eq!(without_lines(again), without_lines(document));
+});
+
+/// The document without what only its layout decides.
+fn without_lines(mut document: Document) -> Document {
+    for section in &mut document.sections {
+        section.line = 0;
+        section.entries.iter_mut().for_each(|entry| entry.line = 0);
+    }
+    document
+}

@@ -1,0 +1,23 @@
+//! Wide-column entities: every way to read one agrees, and what is read can be written.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use tailwater_format::wide_column::{
+    DEFAULT_COLUMN, decode, default_column, encode, has_blob_columns,
+};
+use tailwater_fuzz::allocation;
+
+fuzz_target!(|entity: &[u8]| {
+    // Four lengths of no more than a byte each make a column of 40 bytes.
+    let Ok(columns) = allocation::within(64 * entity.len(), || decode(entity)) else {
+        let _ = (default_column(entity), has_blob_columns(entity));
+        return;
+    };
+    let first = columns.first().filter(|column| column.name == DEFAULT_COLUMN);
+    assert_eq!(default_column(entity), Ok(first.copied()));
+    let any_blob = columns.iter().any(|column| column.is_blob_index);
+    assert_eq!(has_blob_columns(entity), Ok(any_blob));
+    let mut written = Vec::new();
+    assert_eq!(encode(&columns, &mut written), Ok(()));
+    assert_eq!(decode(&written), Ok(columns));
+});

@@ -1,0 +1,63 @@
+//! The fragments of a record log: where they stand, and how one is framed with the checksum that belongs to it.
+
+use std::ops::Range;
+
+use tailwater_format::checksum::{crc32c, mask_crc32c};
+use tailwater_format::log::{BLOCK_LENGTH, HEADER_LENGTH, RECYCLABLE_HEADER_LENGTH};
+
+/// A fragment that stands in a log.
+#[derive(Debug, Clone)]
+pub struct Fragment {
+    /// Its type.
+    pub kind: u8,
+    /// Header and payload.
+    pub place: Range<usize>,
+    /// Where in the log its payload stands.
+    pub payload: Range<usize>,
+}
+
+fn is_recyclable(kind: u8) -> bool {
+    matches!(kind, 5..=8 | 11 | 131)
+}
+
+/// The fragments of a log, as their lengths say, up to the first that does not fit its block in each.
+pub fn fragments(log: &[u8]) -> Vec<Fragment> {
+    let mut fragments = Vec::new();
+    for (number, block) in log.chunks(BLOCK_LENGTH).enumerate() {
+        let (base, mut at) = (number * BLOCK_LENGTH, 0);
+        while let Some(header) = block.get(at..at + HEADER_LENGTH) {
+            let kind = header[6];
+            let header_length =
+                if is_recyclable(kind) { RECYCLABLE_HEADER_LENGTH } else { HEADER_LENGTH };
+            let length = usize::from(u16::from_le_bytes([header[4], header[5]]));
+            let (start, end) = (at + header_length, at + header_length + length);
+            if end > block.len() || (kind, length) == (0, 0) {
+                break;
+            }
+            let place = base + at..base + end;
+            fragments.push(Fragment { kind, place, payload: base + start..base + end });
+            at = end;
+        }
+    }
+    fragments
+}
+
+/// Appends a fragment of that type. `log_number` is written only where the type has one.
+pub fn put_fragment(log: &mut Vec<u8>, kind: u8, log_number: u32, payload: &[u8]) {
+    let start = log.len();
+    log.extend_from_slice(&[0; 4]);
+    log.extend_from_slice(&(payload.len() as u16).to_le_bytes());
+    log.push(kind);
+    if is_recyclable(kind) {
+        log.extend_from_slice(&log_number.to_le_bytes());
+    }
+    log.extend_from_slice(payload);
+    write_crc(&mut log[start..]);
+}
+
+/// Writes into a fragment the checksum that its bytes have; one shorter than a header stays as it is.
+pub fn write_crc(fragment: &mut [u8]) {
+    if let Some((header, covered)) = fragment.split_at_mut_checked(6) {
+        header[..4].copy_from_slice(&mask_crc32c(crc32c(covered)).to_le_bytes());
+    }
+}

@@ -1,0 +1,76 @@
+//! A bound on memory: the allocator counts, and a target says how much its input warrants.
+#![expect(
+    unsafe_code,
+    reason = "an allocator is unsafe to be; this one passes every call on to the system's"
+)]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Bytes that are allocated.
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+/// The most there were since [`within`] last began.
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+/// Room for what does not depend on the input, in bytes: buffers of fixed length, tables of codecs, messages.
+pub const SLACK: usize = 1 << 20;
+
+/// The system's allocator, counting. Memory that C libraries take for themselves is not seen.
+#[derive(Debug)]
+pub struct Counting;
+
+fn grow(length: usize) {
+    let live = LIVE.fetch_add(length, Ordering::Relaxed) + length;
+    PEAK.fetch_max(live, Ordering::Relaxed);
+}
+
+fn shrink(length: usize) {
+    LIVE.fetch_sub(length, Ordering::Relaxed);
+}
+
+// SAFETY: every call goes to the system's allocator with its own arguments, and its answer goes back as it is.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        grow(layout.size());
+        // SAFETY: the caller keeps this function's contract, which is the system's.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        grow(layout.size());
+        // SAFETY: as above.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, length: usize) -> *mut u8 {
+        grow(length);
+        shrink(layout.size());
+        // SAFETY: as above.
+        unsafe { System.realloc(pointer, layout, length) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        shrink(layout.size());
+        // SAFETY: as above.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+/// Bytes that are allocated.
+pub fn live() -> usize {
+    LIVE.load(Ordering::Relaxed)
+}
+
+/// Runs `body`, which may have up to `limit` bytes and [`SLACK`] allocated at once.
+///
+/// # Panics
+/// If it had more.
+pub fn within<T>(limit: usize, body: impl FnOnce() -> T) -> T {
+    let before = LIVE.load(Ordering::Relaxed);
+    PEAK.store(before, Ordering::Relaxed);
+    let answer = body();
+    let most = PEAK.load(Ordering::Relaxed).saturating_sub(before);
+    let limit = limit.saturating_add(SLACK);
+    assert!(most <= limit, "{most} bytes were allocated at once, more than {limit}");
+    answer
+}

@@ -1,0 +1,73 @@
+//! Reading through a log, with what must hold of every one.
+
+use tailwater_format::log::{Event, RecordReader, RecoveryMode, SliceSource, TornReason, Verdict};
+
+/// The recovery modes.
+pub const MODES: [RecoveryMode; 4] = [
+    RecoveryMode::TolerateCorruptedTailRecords,
+    RecoveryMode::AbsoluteConsistency,
+    RecoveryMode::PointInTime,
+    RecoveryMode::SkipAnyCorruptedRecords,
+];
+
+/// What a log held.
+#[derive(Debug, Default)]
+pub struct LogContents {
+    /// The payloads of its records, in order.
+    pub records: Vec<Vec<u8>>,
+    /// Whether something in it was damaged.
+    pub damaged: bool,
+    /// Whether it ends inside something.
+    pub torn: Option<TornReason>,
+}
+
+/// Reads a log to its end.
+///
+/// # Panics
+/// If the reader goes back, leaves the log, does not come to an end, or the recovery modes contradict each other.
+pub fn read_log(log: &[u8], log_number: u64) -> LogContents {
+    let mut reader = RecordReader::new(SliceSource::new(log), log_number);
+    let mut contents = LogContents::default();
+    let (mut offset, mut record_end) = (0, 0);
+    // Each event but the last takes at least a byte; damage inside a record takes the record's.
+    for _ in 0..2 * log.len() + 4 {
+        let Ok(event) = reader.next_event();
+        check_verdicts(&event);
+        match event {
+            Event::Record(record) => {
+                assert!(record.start >= record_end && record.start < record.end);
+                record_end = record.end;
+                contents.records.push(record.payload.to_vec());
+            }
+            Event::TimestampSizes(sizes) => assert!(sizes.iter().all(|(_, size)| size > 0)),
+            Event::Damage(damage) => {
+                assert!(damage.offset <= log.len() as u64, "{damage:?}");
+                contents.damaged = true;
+            }
+            Event::Torn(torn) => {
+                assert!(torn.offset <= log.len() as u64, "{torn:?}");
+                contents.torn = Some(torn.reason);
+            }
+            Event::End => {
+                assert_eq!(reader.offset(), log.len() as u64);
+                assert_eq!(reader.next_event(), Ok(Event::End));
+                return contents;
+            }
+            Event::Predecessor(_) | Event::Skipped(_) | Event::Stale(_) => {}
+        }
+        assert!(reader.offset() >= offset && reader.offset() <= log.len() as u64);
+        offset = reader.offset();
+    }
+    panic!("the log does not come to an end");
+}
+
+/// What nothing may be wrong with is no trouble in any mode.
+fn check_verdicts(event: &Event<'_>) {
+    if RecoveryMode::AbsoluteConsistency.verdict(event) == Verdict::Continue {
+        for mode in MODES {
+            assert_eq!(mode.verdict(event), Verdict::Continue);
+        }
+    }
+    assert_ne!(RecoveryMode::SkipAnyCorruptedRecords.verdict(event), Verdict::Fail);
+    assert_ne!(RecoveryMode::PointInTime.verdict(event), Verdict::Fail);
+}

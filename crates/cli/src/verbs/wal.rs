@@ -147,10 +147,11 @@ impl Walk<'_> {
         output: &mut Output,
     ) -> Result<()> {
         let at = batch.placement;
-        if let Some(error) = &batch.problem {
-            summary.end_by(self.malformed(), at.offset, "a batch that does not decode", false);
+        if let Some(refusal) = &batch.problem {
+            let verdict = refusal.verdict(self.mode);
+            summary.end_by(verdict, at.offset, "a batch that cannot be taken", false);
             summary.note(Outcome::Damage);
-            let reason = format!("a batch that does not decode: {error}");
+            let reason = format!("a batch that cannot be taken: {}", refusal.reason());
             print_line(output, name, "malformed", at.offset, at.length, &reason, &[])?;
             return Ok(());
         }
@@ -252,17 +253,6 @@ impl Walk<'_> {
         };
         let verdict = json!(verdict_name(verdict));
         print_line(output, name, kind.name(), *offset, *length, &reason, &[("verdict", verdict)])
-    }
-
-    /// What the recovery mode makes of a batch that does not decode.
-    fn malformed(&self) -> Verdict {
-        match self.mode {
-            RecoveryMode::SkipAnyCorruptedRecords => Verdict::Continue,
-            RecoveryMode::PointInTime => Verdict::StopReplay,
-            RecoveryMode::TolerateCorruptedTailRecords | RecoveryMode::AbsoluteConsistency => {
-                Verdict::Fail
-            }
-        }
     }
 }
 

@@ -11,6 +11,9 @@ use tailwater_io::{IoMode, Purpose, Storage};
 pub use super::record_log::{Irregularity, IrregularityKind, Placement};
 use super::record_log::{Item, Items};
 use crate::Result;
+use crate::wal::batch;
+
+pub use crate::wal::batch::Refusal;
 
 /// A write-ahead log that is read from its start. It keeps one block and one batch in memory.
 pub struct LogReader {
@@ -52,19 +55,15 @@ pub struct LogBatch<'a> {
     pub sequence: Sequence,
     /// How many sequence numbers it takes, as its header says; 0 where there is none.
     pub count: u32,
-    /// What is wrong with the batch, if anything is. Offsets count from its first byte.
-    pub problem: Option<tailwater_format::Error>,
+    /// Why the batch cannot be taken, by itself, if it cannot. Offsets count from its first byte.
+    pub problem: Option<Refusal>,
 }
 
 impl<'a> LogBatch<'a> {
     fn of(placement: Placement, payload: &'a [u8]) -> Self {
-        let (sequence, count, problem) = match BatchReader::new(payload) {
-            Ok(batch) => {
-                let (sequence, count) = (batch.sequence(), batch.record_count());
-                (sequence, count, batch.into_iter().find_map(std::result::Result::err))
-            }
-            Err(error) => (0, 0, Some(error)),
-        };
+        let (sequence, count) = BatchReader::new(payload)
+            .map_or((0, 0), |batch| (batch.sequence(), batch.record_count()));
+        let problem = batch::check(payload, None).err();
         Self { placement, payload, sequence, count, problem }
     }
 

@@ -33,7 +33,7 @@ impl Database {
         let manifest = manifest::state(&*storage, directory, number)?;
         let settings = Settings::load(&storage, directory, options)?;
         let db = Db::open_read_only(directory, &settings.effective)?;
-        let outcome = report_left_out(&db, &manifest);
+        let outcome = report_left_out(&db);
         Ok(Self { db, manifest, outcome })
     }
 
@@ -127,21 +127,8 @@ pub(crate) fn files_at(
 }
 
 /// Says what recovery left out.
-fn report_left_out(db: &Db, manifest: &ManifestState) -> Outcome {
+fn report_left_out(db: &Db) -> Outcome {
     let mut outcome = Outcome::Well;
-    if let Some((offset, reason)) = &manifest.torn {
-        let path = manifest.path.display();
-        say(format_args!("tailwater: {path} at offset {offset}: {reason}; left out (torn tail)"));
-        outcome = outcome.and(Outcome::TornTail);
-    }
-    if manifest.unfinished_edits > 0 {
-        let (path, count) = (manifest.path.display(), manifest.unfinished_edits);
-        say(format_args!(
-            "tailwater: {path}: its last {count} edits are of a group without an end; left out \
-             (torn tail)"
-        ));
-        outcome = outcome.and(Outcome::TornTail);
-    }
     for left_out in db.left_out() {
         let (what, verdict) = match left_out.torn_tail {
             true => (Outcome::TornTail, " (torn tail)"),

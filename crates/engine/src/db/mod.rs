@@ -74,7 +74,7 @@ impl Db {
         &self.inner.storage
     }
 
-    /// What of the write-ahead logs was not replayed when it was opened.
+    /// What of the MANIFEST and the write-ahead logs was not taken when it was opened.
     pub fn left_out(&self) -> &[LeftOut] {
         &self.inner.left_out
     }

@@ -32,6 +32,7 @@ impl ManifestRead {
         let (directory, storage) = (unrecovered.directory, unrecovered.storage);
         let options = unrecovered.options;
         let shared_cache = options.shared_block_cache();
+        let mut left_out = manifest.left_out();
         let mut families = Vec::new();
         let mut targets = BTreeMap::new();
         for (id, state) in manifest.column_families {
@@ -58,6 +59,7 @@ impl ManifestRead {
                 open_tables(family)?;
             }
         }
+        left_out.extend(replayed.left_out);
         let families = families.into_iter().map(|family| {
             let source = SuperVersion::new(vec![family.memtable], family.version, family.readers);
             ColumnFamily::new(family.id, family.name, source)
@@ -67,7 +69,7 @@ impl ManifestRead {
             directory,
             storage,
             last_sequence: replayed.last_sequence,
-            left_out: replayed.left_out,
+            left_out,
         })
     }
 }

@@ -5,6 +5,7 @@
 //! behind; a bad one before that is damage, and the database does not open.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use tailwater_format::file_name::{self, FileKind};
@@ -15,6 +16,7 @@ use tailwater_io::{IoMode, Purpose, Storage};
 
 use crate::record_log;
 use crate::version::VersionBuilder;
+use crate::wal::replay::LeftOut;
 use crate::{Error, Result};
 
 /// No CURRENT file is longer, in bytes.
@@ -47,6 +49,8 @@ pub(crate) struct Manifest {
     pub(crate) torn: Option<Torn>,
     /// How many edits of an unfinished group the end of the file leaves without effect.
     pub(crate) unfinished_edits: usize,
+    /// Where those edits stand, in bytes from the start of the file.
+    unfinished: Range<u64>,
 }
 
 /// A column family, as a MANIFEST says it is.
@@ -79,6 +83,29 @@ pub(crate) fn current(storage: &dyn Storage, directory: &Path) -> Result<u64> {
 }
 
 impl Manifest {
+    /// What the end of the file leaves without effect: a record or a group of edits that it cuts short.
+    pub(crate) fn left_out(&self) -> Vec<LeftOut> {
+        let mut left_out = Vec::new();
+        let mut note = |offset: u64, bytes: u64, reason: String| {
+            left_out.push(LeftOut {
+                path: self.path.clone(),
+                offset,
+                bytes,
+                reason,
+                torn_tail: true,
+            });
+        };
+        if self.unfinished_edits > 0 {
+            let Range { start, end } = self.unfinished;
+            let reason = format!("{} edits are of a group without an end", self.unfinished_edits);
+            note(start, end - start, reason);
+        }
+        if let Some(Torn { offset, dropped, reason }) = self.torn {
+            note(offset, dropped, reason.to_string());
+        }
+        left_out
+    }
+
     /// Reads the MANIFEST of that number.
     ///
     /// # Errors
@@ -100,7 +127,7 @@ impl Manifest {
             match RecoveryMode::TolerateCorruptedTailRecords.verdict(&event) {
                 Verdict::Continue => {
                     if let Event::Record(record) = event {
-                        replay.record(record.payload, record.start)?;
+                        replay.record(record.payload, record.start..record.end)?;
                     }
                 }
                 Verdict::End | Verdict::StopReplay => {
@@ -152,6 +179,7 @@ impl Replay {
                 records: 0,
                 torn: None,
                 unfinished_edits: 0,
+                unfinished: 0..0,
             },
             group: Vec::new(),
             has_log_number: false,
@@ -160,8 +188,9 @@ impl Replay {
         }
     }
 
-    /// Takes the edit of a record that begins at `offset`.
-    fn record(&mut self, payload: &[u8], offset: u64) -> Result<()> {
+    /// Takes the edit of the record at `place` of the file.
+    fn record(&mut self, payload: &[u8], place: Range<u64>) -> Result<()> {
+        let offset = place.start;
         let number = self.manifest.records;
         self.manifest.records += 1;
         let path = &self.manifest.path;
@@ -183,6 +212,10 @@ impl Replay {
         if due.is_some_and(|due| due.checked_sub(1) != Some(remaining)) {
             return Err(wrong(format!("says that {remaining} edits of its group follow")));
         }
+        if self.group.is_empty() {
+            self.manifest.unfinished = place.clone();
+        }
+        self.manifest.unfinished.end = place.end;
         self.group.push(edit);
         if remaining == 0 {
             for edit in std::mem::take(&mut self.group) {

@@ -35,10 +35,10 @@ pub(crate) struct ReplayFamily {
     pub(crate) memtable: Arc<MemTable>,
 }
 
-/// What of a log was not replayed.
+/// What of a log or MANIFEST was not taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
-    /// The log.
+    /// The log or MANIFEST.
     pub path: PathBuf,
     /// Where what was left out begins, in bytes from the start of the file.
     pub offset: u64,
@@ -46,7 +46,8 @@ pub struct LeftOut {
     pub bytes: u64,
     /// Why.
     pub reason: String,
-    /// Whether it is only a record that the end of the last log cuts short, as a crash leaves it.
+    /// Whether it is only a record, or a group of a MANIFEST's edits, that the end of the last file cuts short, as a
+    /// crash leaves it.
     pub torn_tail: bool,
 }
 

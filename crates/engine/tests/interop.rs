@@ -51,6 +51,7 @@ fn in_laboratory(part: &str, mut test: impl FnMut(&mut Laboratory)) {
     let seed = seed::rng();
     let context = format!("{part}, seed {}", seed.value());
     let directory = tempfile::tempdir().expect("a directory");
+
     let mut laboratory = Laboratory { oracle, directory, rng: seed.rng, context, databases: 0 };
     for _ in 0..seed::rounds() {
         test(&mut laboratory);

@@ -1,4 +1,4 @@
-//! Databases that RocksDB 11.9 wrote, with what RocksDB itself read back from them.
+//! Databases that RocksDB wrote, with what RocksDB itself read back from them.
 //!
 //! They are packed in `tests/golden/` at the root of the repository, which says what each holds. An
 //! archive is taken apart once in a process; every caller gets files of its own, since a test may
@@ -27,6 +27,9 @@ const NAMES: [&str; 10] = [
     "wal-zstd",
 ];
 
+/// Those that are small enough to damage every byte in turn.
+const SMALL_NAMES: [&str; 5] = ["small-2", "small-5", "small-6", "small-7", "small-blobs"];
+
 /// A golden database in memory.
 #[derive(Debug)]
 struct Unpacked {
@@ -38,9 +41,14 @@ struct Unpacked {
 
 static UNPACKED: Mutex<BTreeMap<String, Arc<Unpacked>>> = Mutex::new(BTreeMap::new());
 
-/// The names of the golden databases.
+/// The names of the golden databases, but for the small ones.
 pub fn names() -> &'static [&'static str] {
     &NAMES
+}
+
+/// The names of golden databases of a few kilobytes.
+pub fn small_names() -> &'static [&'static str] {
+    &SMALL_NAMES
 }
 
 /// A fresh copy of a golden database, in a directory of its own that is removed with what is

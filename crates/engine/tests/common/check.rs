@@ -67,9 +67,10 @@ fn gets(db: &Db, family: &ColumnFamily, model: &Family, context: &str) {
             let found = found.unwrap_or_else(|error| panic!("{context}, get: {error}"));
             assert!(
                 found.then_some(value.as_slice()) == *expected,
-                "{context}: get of '{}' found {:?}",
+                "{context}: get of '{}' found {:?} instead of {:?}",
                 key.escape_ascii(),
                 found.then(|| shortened(&value)),
+                expected.map(shortened),
             );
         }
     }

@@ -45,6 +45,32 @@ fn merges_over_everything() {
 }
 
 #[test]
+fn records_of_one_key_across_tables() {
+    // A get looked into the first table of a level only, although a key's records went on in the next.
+    in_laboratory("records of one key across tables", |laboratory| {
+        let options = format!("merge_operator=stringappend;{SMALL_TABLES}");
+        let path = laboratory.next_directory();
+        let mut script = Script::open(&path, "", &[("default", &options)]);
+        for key in 0..5 {
+            for number in 0..60 {
+                let key = format!("key{key}");
+                let value: Vec<u8> = (0..200).map(|_| laboratory.rng.u8(..)).collect();
+                match number % 20 {
+                    0 => script.put("default", key.as_bytes(), &value),
+                    19 => script.delete_range("default", b"key1", b"key3"),
+                    _ => script.merge("default", key.as_bytes(), &value),
+                }
+                script.line(&[&"snapshot"]);
+            }
+        }
+        script.flush("default");
+        script.compact("default");
+        let tables = laboratory.compare(&path, script, "merges under snapshots", |_| {});
+        assert!(tables > 5, "{tables} tables are too few for five keys");
+    });
+}
+
+#[test]
 fn range_tombstones_across_tables_and_levels() {
     in_laboratory("range tombstones across tables and levels", |laboratory| {
         let reverse = format!("comparator=rocksdb.ReverseBytewiseComparator;{SMALL_TABLES}");

@@ -1,0 +1,298 @@
+//! A small database with one damaged file, and everything that can be asked of it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use tailwater::verify;
+use tailwater::{ColumnFamily, Db, Error, OpenOptions, ReadOptions};
+use tailwater_io::sim::SimStorage;
+use tailwater_io::{Create, IoMode, Purpose, Storage};
+use tailwater_testkit::golden;
+use tailwater_testkit::model::Family;
+
+use crate::tally::Outcome;
+
+pub(crate) const DIRECTORY: &str = "/database";
+
+/// A small golden database in memory.
+pub(crate) struct Small {
+    pub(crate) name: &'static str,
+    pub(crate) files: BTreeMap<String, Vec<u8>>,
+    models: BTreeMap<String, Family>,
+    options: OpenOptions,
+}
+
+/// A small database of which one file has other contents.
+pub(crate) struct Damaged<'a> {
+    pub(crate) small: &'a Small,
+    pub(crate) file: &'a str,
+    pub(crate) contents: Vec<u8>,
+}
+
+/// Why a column family does not answer as it should.
+enum Trouble {
+    /// There was an error, and no wrong answer.
+    Failed(Error),
+    /// There was a wrong answer.
+    Wrong(String),
+}
+
+impl Small {
+    pub(crate) fn load(name: &'static str) -> Self {
+        let files = golden::files(name);
+        let storage = store(&files, None);
+        let options = OpenOptions::load_from(Arc::clone(&storage), Path::new(DIRECTORY))
+            .expect("an OPTIONS file");
+        let db = Db::open_read_only(Path::new(DIRECTORY), &options).expect("a whole database");
+        let dump = golden::dump(name);
+        let models = db.column_families().iter().map(|family| {
+            let model = Family::new(family.name(), family.comparator().clone(), &dump);
+            (family.name().to_owned(), model)
+        });
+        Self { name, models: models.collect(), options, files }
+    }
+
+    /// The files that are damaged: all but OPTIONS, which has no checksum, IDENTITY and LOCK.
+    pub(crate) fn damageable(&self) -> impl Iterator<Item = (&str, &Vec<u8>)> {
+        let covered = |file: &str| {
+            [".sst", ".blob", ".log"].iter().any(|extension| file.ends_with(extension))
+                || file.starts_with("MANIFEST")
+                || file == "CURRENT"
+        };
+        let files = self.files.iter().map(|(file, contents)| (file.as_str(), contents));
+        files.filter(move |(file, _)| covered(file))
+    }
+
+    pub(crate) fn has_legacy_footers(&self) -> bool {
+        matches!(self.name, "small-2" | "small-5")
+    }
+
+    /// Whether a file has to do with a column family: with both, unless it is a table or blob file.
+    fn concerns(&self, file: &str, family: &str) -> bool {
+        let Some((number, "sst" | "blob")) = file.split_once('.') else { return true };
+        let number: u32 = number.parse().expect("a file number");
+        let first_of_other = if self.name == "small-blobs" { 15 } else { 13 };
+        (number >= first_of_other) == (family == "other")
+    }
+
+    /// The options of the database, for one that stands in `storage`.
+    fn options_in(&self, storage: Arc<dyn Storage>) -> OpenOptions {
+        let mut options = OpenOptions::new(storage);
+        options.set_database(self.options.database().clone());
+        for family in self.options.column_families() {
+            options.set_column_family(family, self.options.column_family(family).clone());
+        }
+        options
+    }
+}
+
+fn store(files: &BTreeMap<String, Vec<u8>>, other: Option<(&str, &[u8])>) -> Arc<dyn Storage> {
+    let storage = SimStorage::new(1);
+    let directory = Path::new(DIRECTORY);
+    storage.create_directory(directory).expect("a directory");
+    for (file, contents) in files {
+        let contents = match other {
+            Some((name, contents)) if name == file => contents,
+            _ => contents,
+        };
+        let path = directory.join(file);
+        storage
+            .create(&path, Create::New, IoMode::Buffered, Purpose::Metadata)
+            .and_then(|mut file| file.write_all_at(contents, 0, Purpose::Metadata))
+            .expect("a file");
+    }
+    Arc::new(storage)
+}
+
+impl Damaged<'_> {
+    /// Opens, reads and verifies the database.
+    ///
+    /// # Panics
+    /// If an answer is wrong, or an error names another file, a family that has nothing to do with
+    /// the file cannot be read, or verification finds less than reading.
+    pub(crate) fn outcome(&self) -> Outcome {
+        let options = self.options();
+        let read = self.read(&options);
+        let found = self.verify(&options);
+        match read {
+            Outcome::Unnoticed if found => Outcome::Verified,
+            Outcome::Unnoticed | Outcome::Older if !found => Outcome::Unnoticed,
+            noticed => {
+                assert!(found, "{self}: verification does not find what reading did: {noticed:?}");
+                noticed
+            }
+        }
+    }
+
+    /// What the damaged database is opened with.
+    pub(crate) fn options(&self) -> OpenOptions {
+        let storage = store(&self.small.files, Some((self.file, &self.contents)));
+        self.small.options_in(storage)
+    }
+
+    fn read(&self, options: &OpenOptions) -> Outcome {
+        let db = match Db::open_read_only(Path::new(DIRECTORY), options) {
+            Ok(db) => db,
+            Err(error) => {
+                self.check_names_file(&error);
+                return Outcome::Refused { has_offset: error.offset().is_some() };
+            }
+        };
+        let mut outcome = Outcome::Unnoticed;
+        if let Some(left_out) = db.left_out().first() {
+            assert!(left_out.path.ends_with(self.file), "{self}: {left_out:?}");
+            outcome = Outcome::LeftOut;
+        }
+        let mut batches = None;
+        for (name, model) in &self.small.models {
+            match self.read_family(&db, name, model) {
+                Ok(count) => {
+                    let before = *batches.get_or_insert(count);
+                    assert_eq!(before, count, "{self}: half a batch was replayed");
+                }
+                Err(Trouble::Failed(error)) => {
+                    self.check_names_file(&error);
+                    assert!(self.small.concerns(self.file, name), "{self}: '{name}': {error}");
+                    outcome = Outcome::Failed { has_offset: error.offset().is_some() };
+                }
+                Err(Trouble::Wrong(what)) => {
+                    outcome = self.older(outcome).unwrap_or_else(|| panic!("{self}: {what}"));
+                }
+            }
+        }
+        if batches.is_some_and(|batches| batches < BATCHES) {
+            outcome = self.older(outcome).unwrap_or_else(|| panic!("{self}: batches are missing"));
+        }
+        outcome
+    }
+
+    /// What it comes to that the database is as it was once; `None` if that is not as it should be:
+    /// newer edits of a MANIFEST or batches of a log must be said to be left out, unless the file
+    /// was cut, which behind a whole record does not show.
+    fn older(&self, outcome: Outcome) -> Option<Outcome> {
+        let grows = self.file.ends_with(".log") || self.file.starts_with("MANIFEST");
+        let was_cut = self.contents.len() < self.small.files[self.file].len();
+        match outcome {
+            Outcome::LeftOut if grows => Some(Outcome::LeftOut),
+            _ if grows && was_cut => Some(Outcome::Older),
+            _ => None,
+        }
+    }
+
+    /// Reads everything of a column family, each way, and answers how many batches of the log it
+    /// shows.
+    fn read_family(&self, db: &Db, name: &str, model: &Family) -> Result<u32, Trouble> {
+        let family = db.column_family(name);
+        let family = family.map_err(|error| Trouble::Wrong(error.to_string()))?;
+        let forward = iterate(db, &family, true).map(|entries| shown_batches(model, &entries));
+        let backward = iterate(db, &family, false).map(|entries| shown_batches(model, &entries));
+        let gets = get_all(db, &family, model);
+        // A wrong answer weighs more than an error.
+        let mut failed = None;
+        let mut batches = None;
+        for answer in [forward, backward, gets] {
+            match answer {
+                Ok(Ok(count)) if batches.is_none_or(|before| before == count) => {
+                    batches = Some(count);
+                }
+                Ok(Ok(_)) => return Err(Trouble::Wrong("reads do not agree".to_owned())),
+                Ok(Err(what)) => {
+                    return Err(Trouble::Wrong(format!("family '{name}': {what}")));
+                }
+                Err(error) => failed = Some(error),
+            }
+        }
+        failed.map_or(Ok(batches.unwrap_or(BATCHES)), |error| Err(Trouble::Failed(error)))
+    }
+
+    /// Whether verification finds anything, even if it is only that it does not know a version that a
+    /// damaged byte stands for; what it finds must be about the file.
+    fn verify(&self, options: &OpenOptions) -> bool {
+        let report = verify::verify(Path::new(DIRECTORY), options, &mut |_| {});
+        for finding in &report.findings {
+            // Other files contradict an older state of a MANIFEST.
+            let about = finding.path.ends_with(self.file)
+                || self.is_followed_to(&finding.path)
+                || self.file.starts_with("MANIFEST");
+            assert!(about, "{self}: {finding:?}");
+        }
+        !report.findings.is_empty()
+    }
+
+    fn check_names_file(&self, error: &Error) {
+        let named = error.path().unwrap_or_else(|| panic!("{self}: no file is named: {error}"));
+        let about = named.ends_with(self.file) || self.is_followed_to(named);
+        assert!(about, "{self}: another file is named: {error}");
+    }
+
+    /// Whether a file was only come to because CURRENT, which is damaged, names it.
+    fn is_followed_to(&self, path: &Path) -> bool {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        self.file == "CURRENT" && name.starts_with("MANIFEST")
+    }
+}
+
+impl std::fmt::Display for Damaged<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let whole = &self.small.files[self.file];
+        let changed = whole.iter().zip(&self.contents).position(|(a, b)| a != b);
+        let at = changed.unwrap_or(self.contents.len());
+        write!(f, "{}, {} damaged at {at} of {}", self.small.name, self.file, whole.len())
+    }
+}
+
+/// How many batches the log has, each with a key `walN` for either family.
+pub(crate) const BATCHES: u32 = 8;
+
+/// The number of the batch that wrote a key, for the keys of the log.
+pub(crate) fn batch_of(key: &[u8]) -> Option<u32> {
+    str::from_utf8(key.strip_prefix(b"wal")?).ok()?.parse().ok()
+}
+
+pub(crate) type Entries = Vec<(Vec<u8>, Vec<u8>)>;
+/// How many batches of the log are shown, or what is wrong.
+type Shown = Result<u32, String>;
+
+/// Checks that entries are those of the model but for the newest batches of the log.
+fn shown_batches(model: &Family, entries: &Entries) -> Shown {
+    let batches = entries.iter().filter(|(key, _)| batch_of(key).is_some()).count() as u32;
+    let expected = model.entries.iter();
+    let expected = expected.filter(|(key, _)| batch_of(key).is_none_or(|batch| batch <= batches));
+    if expected.eq(entries) { Ok(batches) } else { Err("other entries".to_owned()) }
+}
+
+/// Gets every key of the model. An answer that is wrong weighs more than an error.
+fn get_all(db: &Db, family: &ColumnFamily, model: &Family) -> tailwater::Result<Shown> {
+    let mut value = Vec::new();
+    let mut batches = 0;
+    let mut failed = None;
+    for (key, expected) in &model.entries {
+        match (db.get_into(family, key, &ReadOptions::default(), &mut value), batch_of(key)) {
+            (Ok(true), batch) if value == *expected => batches += u32::from(batch.is_some()),
+            (Ok(false), Some(_)) => {}
+            (Ok(_), _) => return Ok(Err(format!("get of '{}'", key.escape_ascii()))),
+            (Err(error), _) => failed = Some(error),
+        }
+    }
+    failed.map_or(Ok(Ok(batches)), Err)
+}
+
+/// All entries, in the family's order whichever way they are read.
+pub(crate) fn iterate(db: &Db, family: &ColumnFamily, forward: bool) -> tailwater::Result<Entries> {
+    let mut iterator = db.iterator(family, &ReadOptions::default())?;
+    if forward {
+        iterator.seek_to_first()?
+    } else {
+        iterator.seek_to_last()?
+    }
+    let mut entries = Vec::new();
+    while let Some((key, value)) = iterator.entry() {
+        entries.push((key.to_vec(), value.to_vec()));
+        if forward { iterator.next()? } else { iterator.previous()? }
+    }
+    if !forward {
+        entries.reverse();
+    }
+    Ok(entries)
+}

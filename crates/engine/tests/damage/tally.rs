@@ -1,0 +1,87 @@
+//! What came of every damage that was tried.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::database::Small;
+
+/// What came of one damage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Outcome {
+    /// The database is not opened.
+    Refused { has_offset: bool },
+    /// Something cannot be read.
+    Failed { has_offset: bool },
+    /// Part of a log was left out, which is said.
+    LeftOut,
+    /// The database is as it was once; only verification finds that.
+    Older,
+    /// All answers are right, and verification finds the damage.
+    Verified,
+    /// All answers are right, and nothing shows the damage.
+    Unnoticed,
+}
+
+/// Outcomes by kind of file.
+pub(crate) struct Tally {
+    /// The damage.
+    pub(crate) what: &'static str,
+    counts: BTreeMap<(&'static str, Outcome), u32>,
+    unnoticed: BTreeSet<(String, usize)>,
+}
+
+impl Tally {
+    pub(crate) fn new(what: &'static str) -> Self {
+        Self { what, counts: BTreeMap::new(), unnoticed: BTreeSet::new() }
+    }
+
+    pub(crate) fn note(&mut self, small: &Small, file: &str, offset: usize, outcome: Outcome) {
+        *self.counts.entry((kind(small, file, offset), outcome)).or_default() += 1;
+        if outcome == Outcome::Unnoticed {
+            self.unnoticed.insert((file.to_owned(), offset));
+        }
+    }
+
+    /// The files and offsets at which nothing showed the damage.
+    pub(crate) fn unnoticed(&self) -> impl Iterator<Item = (&str, usize)> {
+        self.unnoticed.iter().map(|(file, offset)| (file.as_str(), *offset))
+    }
+
+    pub(crate) fn print(&self, small: &Small) {
+        println!("{}, {}:", small.name, self.what);
+        for ((kind, outcome), count) in &self.counts {
+            println!("  {kind:12} {:40} {count:6}", describe(*outcome));
+        }
+        let mut places: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for (file, offset) in self.unnoticed() {
+            let from_end = small.files[file].len() - offset;
+            places.entry(file).or_default().push(format!("{offset} (-{from_end})"));
+        }
+        for (file, offsets) in places {
+            println!("  nobody notices, in {file}: {}", offsets.join(", "));
+        }
+    }
+}
+
+fn kind(small: &Small, file: &str, offset: usize) -> &'static str {
+    match file.rsplit_once('.') {
+        Some((_, "sst")) if small.files[file].len() - offset <= 53 => "table footer",
+        Some((_, "sst")) => "table",
+        Some((_, "blob")) => "blob file",
+        Some((_, "log")) => "log",
+        _ if file.starts_with("MANIFEST") => "MANIFEST",
+        _ => "CURRENT",
+    }
+}
+
+fn describe(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Refused { has_offset: true } => "not opened, file and offset named",
+        Outcome::Refused { has_offset: false } => "not opened, file named",
+        Outcome::Failed { has_offset: true } => "not read, file and offset named",
+        Outcome::Failed { has_offset: false } => "not read, file named",
+        Outcome::LeftOut => "left out, which is said",
+        Outcome::Older => "older answers, found by verification",
+        Outcome::Verified => "right answers, found by verification",
+        Outcome::Unnoticed => "right answers, not found",
+    }
+}

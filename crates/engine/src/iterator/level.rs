@@ -27,6 +27,8 @@ pub(crate) struct LevelIterator {
     /// The table it stands in, by its place in the level.
     file: usize,
     iterator: Option<TableIterator>,
+    /// An iterator that stands nowhere, for the sake of its buffers, while there is no other.
+    spare: Option<TableIterator>,
     tombstones: Vec<FileTombstones>,
     /// Which of `tombstones` answered last.
     answered: usize,
@@ -56,6 +58,7 @@ impl LevelIterator {
             asks_prefix_filter: false,
             file: 0,
             iterator: None,
+            spare: None,
             tombstones: Vec::new(),
             answered: 0,
         }
@@ -181,16 +184,22 @@ impl LevelIterator {
         place_in_level: Option<usize>,
         place: impl FnOnce(&mut TableIterator) -> Result<()>,
     ) -> Result<()> {
+        let stays = self.iterator.is_some() && place_in_level == Some(self.file);
+        if !stays {
+            self.leave_file();
+        }
         let found = place_in_level.and_then(|at| Some((at, self.level.files().get(at)?)));
-        let Some((at, file)) = found else {
-            self.iterator = None;
-            return Ok(());
-        };
-        if self.iterator.is_none() || self.file != at {
-            self.iterator = None;
+        let Some((at, file)) = found else { return Ok(()) };
+        if !stays {
             let table = self.tables.open(file, self.profile.purpose)?;
             self.file = at;
-            let mut iterator = TableIterator::new(table, self.profile, self.read_ahead);
+            let mut iterator = match self.spare.take() {
+                Some(mut spare) => {
+                    spare.move_to(table, self.read_ahead);
+                    spare
+                }
+                None => TableIterator::new(table, self.profile, self.read_ahead),
+            };
             iterator.ask_prefix_filter(self.asks_prefix_filter);
             self.iterator = Some(iterator);
         }
@@ -198,6 +207,14 @@ impl LevelIterator {
         match &mut self.iterator {
             Some(iterator) => place(iterator),
             None => Ok(()),
+        }
+    }
+
+    /// Leaves the table it stands in.
+    fn leave_file(&mut self) {
+        if let Some(mut iterator) = self.iterator.take() {
+            iterator.leave();
+            self.spare = Some(iterator);
         }
     }
 

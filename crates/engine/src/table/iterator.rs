@@ -56,6 +56,20 @@ impl TableIterator {
         }
     }
 
+    /// Goes over to another table, in which it stands nowhere yet, and keeps only its buffers.
+    pub(crate) fn move_to(&mut self, table: Arc<TableReader>, read_ahead: usize) {
+        self.leave();
+        self.read_ahead.restart(read_ahead, table.auto_read_ahead());
+        self.table = table;
+    }
+
+    /// Lets go of every block it holds; it then stands nowhere.
+    pub(crate) fn leave(&mut self) {
+        self.index.leave();
+        self.block = None;
+        self.cursor.reset();
+    }
+
     /// The table it stands in.
     pub(crate) fn table(&self) -> &Arc<TableReader> {
         &self.table

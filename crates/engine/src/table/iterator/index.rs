@@ -79,6 +79,14 @@ impl Level {
 }
 
 impl IndexIterator {
+    /// Lets go of its blocks, for another table's; it then stands nowhere.
+    pub(super) fn leave(&mut self) {
+        for level in [&mut self.root, &mut self.partition] {
+            level.block = None;
+            level.cursor.reset();
+        }
+    }
+
     /// Whether it stands on a data block.
     pub(super) fn valid(&self) -> bool {
         self.leaf().valid()

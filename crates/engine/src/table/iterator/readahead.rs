@@ -35,6 +35,13 @@ impl ReadAhead {
         Self { length, fixed, ..Self::default() }
     }
 
+    /// Begins anew, as [`ReadAhead::new`], for another file.
+    pub(super) fn restart(&mut self, length: usize, auto: AutoReadAhead) {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.clear();
+        *self = Self { buffer, ..Self::new(length, auto) };
+    }
+
     /// The data block at `handle`: from the cache, from what was read ahead, or from the file.
     pub(super) fn load(
         &mut self,

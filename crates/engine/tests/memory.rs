@@ -1,0 +1,120 @@
+//! Reading all of a database takes no more memory than its caches and a fixed share.
+//!
+//! A database is written by the real RocksDB. A process of its own then reads all of it, as a dump
+//! does, and another verifies it; the highest resident memory that the system noted of each is
+//! printed and held against the bound. `TAILWATER_MEMORY_MIB` says how large the database is.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tailwater::verify::{self, Severity};
+use tailwater::{Db, OpenOptions, ReadOptions};
+use tailwater_testkit::oracle::{Oracle, Script};
+
+/// How large the database is where the environment says nothing, in MiB.
+const DEFAULT_MIB: u64 = 200;
+/// The length of a value in bytes. Few enough entries, so that writing is quick.
+const VALUE_LENGTH: u64 = 2000;
+/// The block cache, in MiB.
+const CACHE_MIB: u64 = 32;
+/// How much may be taken besides the cache, in MiB.
+const SHARE_MIB: u64 = 128;
+
+/// Names the work of a process that was started for its memory, and the database.
+const WORK: &str = "TAILWATER_MEMORY_WORK";
+const DATABASE: &str = "TAILWATER_MEMORY_DATABASE";
+
+/// What is done in a process of its own.
+#[derive(Debug, Clone, Copy)]
+enum Work {
+    Dump,
+    Verify,
+}
+
+#[test]
+fn reading_everything_takes_little_memory() {
+    if let Some(work) = std::env::var_os(WORK) {
+        let database = PathBuf::from(std::env::var_os(DATABASE).expect("a database"));
+        let work = if work == "dump" { Work::Dump } else { Work::Verify };
+        return work.run(&database);
+    }
+    let Some(mut oracle) = Oracle::start("the memory of dump and verify") else { return };
+    let mib = std::env::var("TAILWATER_MEMORY_MIB");
+    let mib = mib.map_or(DEFAULT_MIB, |mib| mib.parse().expect("a number of MiB"));
+    let directory = tempfile::tempdir().expect("a directory");
+    let entries = mib * 1024 * 1024 / VALUE_LENGTH;
+    let options = "compression=kNoCompression;\
+        block_based_table_factory={filter_policy=bloomfilter:10}";
+    let mut script = Script::open(directory.path(), "", &[("default", options)]);
+    script.line(&[&"log", &"off"]);
+    script.line(&[&"fill", &"default", &entries, &1_000_000_000_000_u64, &VALUE_LENGTH, &1]);
+    script.flush("default");
+    script.line(&[&"close"]);
+    oracle.run(&script).expect("a database");
+    drop(oracle);
+    for work in ["dump", "verify"] {
+        let peak_mib = peak_of(work, directory.path());
+        println!("{work} of {mib} MiB: {peak_mib} MiB at most, {CACHE_MIB} of them may be cache");
+        assert!(peak_mib <= CACHE_MIB + SHARE_MIB, "{work} took {peak_mib} MiB");
+    }
+}
+
+/// Does the work in a process of its own and answers the most memory that was resident, in MiB.
+fn peak_of(work: &str, database: &Path) -> u64 {
+    let output = Command::new(std::env::current_exe().expect("this program"))
+        .args(["--exact", "reading_everything_takes_little_memory", "--nocapture"])
+        .env(WORK, work)
+        .env(DATABASE, database)
+        .output()
+        .expect("a process");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{work}: {text}{}", String::from_utf8_lossy(&output.stderr));
+    let peak = text.lines().find_map(|line| line.strip_prefix("peak KiB: "));
+    let peak: u64 = peak.expect("a peak").trim().parse().expect("a number");
+    peak / 1024
+}
+
+impl Work {
+    fn run(self, database: &Path) {
+        let mut options = OpenOptions::load(database).expect("an OPTIONS file");
+        let cache = format!("block_based_table_factory={{block_cache={}}}", CACHE_MIB << 20);
+        options.set_options(&cache).expect("a cache");
+        match self {
+            Self::Dump => dump(database, &options),
+            Self::Verify => {
+                let report = verify::verify(database, &options, &mut |_| {});
+                assert!(report.worst() <= Some(Severity::Note), "{:?}", report.findings);
+            }
+        }
+        println!("\npeak KiB: {}", peak_resident_kib());
+    }
+}
+
+/// Reads every entry, as a dump does: in total order, ahead, and past the cache.
+fn dump(database: &Path, options: &OpenOptions) {
+    let db = Db::open_read_only(database, options).expect("the database");
+    let read_options = ReadOptions {
+        fill_cache: false,
+        total_order_seek: true,
+        readahead_size: 512 << 10,
+        ..ReadOptions::default()
+    };
+    let mut bytes = 0;
+    for family in db.column_families() {
+        let mut iterator = db.iterator(family, &read_options).expect("an iterator");
+        iterator.seek_to_first().expect("a seek");
+        while let Some((key, value)) = iterator.entry() {
+            bytes += key.len() + value.len();
+            iterator.next().expect("a step");
+        }
+    }
+    assert!(bytes > 0, "nothing was read");
+}
+
+/// The most memory of this process that was ever resident, in KiB.
+#[expect(clippy::disallowed_methods, reason = "asks the system about this process")]
+fn peak_resident_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("this process's status");
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
+    peak.trim().trim_end_matches(" kB").parse().expect("a number")
+}

@@ -14,6 +14,7 @@ use crate::range_tombstone::FragmentedRangeTombstones;
 use crate::table::TableIterator;
 
 /// One source of records, in internal key order.
+#[expect(clippy::large_enum_variant, reason = "leaves stand in one allocation, side by side")]
 pub(crate) enum Leaf {
     /// A memtable.
     MemTable(MemTableIterator),

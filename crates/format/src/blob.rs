@@ -48,15 +48,21 @@ impl BlobFileHeader {
     /// Reads the header that `bytes` begins with.
     ///
     /// # Errors
-    /// Corruption, for fewer bytes, another magic number or version, or an unknown compression
-    /// type.
+    /// Corruption, for fewer bytes, another magic number or version, unknown flags, or an unknown
+    /// compression type.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         const WHAT: &str = "blob file header";
         let mut reader = Reader::new(bytes);
         check_number(WHAT, 0, MAGIC, reader.fixed32(WHAT)?)?;
         check_number(WHAT, 4, VERSION, reader.fixed32(WHAT)?)?;
         let column_family_id = reader.fixed32(WHAT)?;
-        let has_expiration = reader.u8(WHAT)? & HAS_EXPIRATION != 0;
+        let flags_at = reader.offset();
+        let flags = reader.u8(WHAT)?;
+        if flags & !HAS_EXPIRATION != 0 {
+            let expected = format!("flags {HAS_EXPIRATION:#04x} or none");
+            return Err(Error::corruption(WHAT, flags_at, expected, format!("{flags:#04x}")));
+        }
+        let has_expiration = flags & HAS_EXPIRATION != 0;
         let compression = compression(WHAT, &mut reader)?;
         let expiration_range = (reader.fixed64(WHAT)?, reader.fixed64(WHAT)?);
         Ok(Self { column_family_id, compression, has_expiration, expiration_range })

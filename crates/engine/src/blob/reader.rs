@@ -32,6 +32,11 @@ impl BlobReader {
         if header.has_expiration {
             return Err(Error::not_supported("blobs that expire").in_file(file.path()));
         }
+        // The header has no checksum.
+        if header.expiration_range != (0, 0) {
+            let message = "the header has times of expiration, but nothing in the file expires";
+            return Err(Error::corruption_at(file.path(), 0, message));
+        }
         Ok(Self { file, length, header })
     }
 

@@ -1,6 +1,7 @@
 //! What came of every damage that was tried.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
 use crate::database::Small;
 
@@ -51,13 +52,17 @@ impl Tally {
         for ((kind, outcome), count) in &self.counts {
             println!("  {kind:12} {:40} {count:6}", describe(*outcome));
         }
-        let mut places: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        let mut places: BTreeMap<&str, Vec<RangeInclusive<usize>>> = BTreeMap::new();
         for (file, offset) in self.unnoticed() {
-            let from_end = small.files[file].len() - offset;
-            places.entry(file).or_default().push(format!("{offset} (-{from_end})"));
+            let ranges = places.entry(file).or_default();
+            match ranges.last_mut() {
+                Some(last) if *last.end() + 1 == offset => *last = *last.start()..=offset,
+                _ => ranges.push(offset..=offset),
+            }
         }
-        for (file, offsets) in places {
-            println!("  nobody notices, in {file}: {}", offsets.join(", "));
+        for (file, ranges) in places {
+            let length = small.files[file].len();
+            println!("  nobody notices, in {file} of {length} bytes: {ranges:?}");
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Refuses values that contradict each other, and what is not built.
 //!
 //! Opening a database checks what it was given after it was brought into its ranges, see
-//! [`super::sanitize_database`]. Source: `ValidateOptions` in `db/db_impl/db_impl_open.cc`,
+//! [`super::sanitize_database`]: for reading, only what reading depends on, so that a database whose
+//! OPTIONS file asks for what only writing needs can be read. Source: `ValidateOptions` in `db/db_impl/db_impl_open.cc`,
 //! `db/column_family.cc` and `table/block_based/block_based_table_factory.cc`.
 
 use super::choice::{
@@ -20,25 +21,28 @@ const PATHS_MAX: usize = 4;
 /// The versions of a table's format that are written.
 const FORMAT_VERSIONS: std::ops::RangeInclusive<u32> = 2..=7;
 
-/// Refuses options of a database that contradict each other, and what is not built.
+/// Refuses options that a database cannot even be read with, as they contradict each other.
+///
+/// # Errors
+/// The first option that is refused, with the reason.
+pub fn check_for_reading(options: &DbOptions) -> Result<()> {
+    check_direct_io(options)?;
+    check_paths(options)?;
+    let threads = &options.read_io_executor_threads;
+    refuse(*threads <= 0, "read_io_executor_threads", threads, "it must be above 0")
+}
+
+/// Refuses options of a database that is to be written which contradict each other, and what is not
+/// built.
 ///
 /// # Errors
 /// The first option that is refused, with the reason.
 pub fn check_database(options: &DbOptions) -> Result<()> {
     options.check_verdicts()?;
-    check_direct_io(options)?;
+    check_for_reading(options)?;
     check_writes(options)?;
-    let paths = options.db_paths.len();
-    refuse(
-        paths > PATHS_MAX,
-        "db_paths",
-        &(paths as u64),
-        "tables can be in at most 4 directories",
-    )?;
     let files = &options.keep_log_file_num;
     refuse(*files == 0, "keep_log_file_num", files, "it must be above 0")?;
-    let threads = &options.read_io_executor_threads;
-    refuse(*threads <= 0, "read_io_executor_threads", threads, "it must be above 0")?;
     refuse(
         !options.write_dbid_to_manifest && !options.write_identity_file,
         "write_dbid_to_manifest",
@@ -51,6 +55,12 @@ pub fn check_database(options: &DbOptions) -> Result<()> {
         &options.daily_offpeak_time_utc,
         "it must be two different times, as 04:30-07:30",
     )
+}
+
+fn check_paths(options: &DbOptions) -> Result<()> {
+    let paths = options.db_paths.len();
+    let why = "tables can be in at most 4 directories";
+    refuse(paths > PATHS_MAX, "db_paths", &(paths as u64), why)
 }
 
 fn check_direct_io(options: &DbOptions) -> Result<()> {

@@ -1,8 +1,8 @@
 //! The options: their names, values and meaning, the OPTIONS file, and which values go together.
 //!
 //! Every name that RocksDB knows stands once in a table (`schema.rs`), with its type, its default,
-//! when it can be changed, and what comes of setting it ([`Verdict`]): nothing that is not built is
-//! ignored without a word. Source of names, defaults and units:
+//! when it can be changed, and what comes of setting it in a database that is written ([`Verdict`]).
+//! Source of names, defaults and units:
 //! `include/rocksdb/{options,advanced_options,table}.h`, `options/{db,cf}_options.cc`,
 //! `table/block_based/block_based_table_factory.cc`.
 //!
@@ -13,7 +13,10 @@
 //! - [`set_options`] takes an option string over both.
 //! - [`sanitize_database`] and [`sanitize_column_family`] bring values into their ranges as RocksDB
 //!   does; [`check_database`] and [`check_column_family`] then refuse those that contradict each
-//!   other, and what is not built.
+//!   other, and what is not built. A database that is only read passes [`check_for_reading`], which
+//!   minds what reading depends on.
+//!
+//! Reads go through the page cache, whatever `use_direct_reads` says.
 
 mod error;
 #[macro_use]
@@ -30,7 +33,7 @@ mod sanitize;
 mod value;
 
 pub use block_based_table::{BlockBasedTableOptions, MetadataCacheOptions};
-pub use check::{check_column_family, check_database};
+pub use check::{check_column_family, check_database, check_for_reading};
 pub use choice::{
     CacheTier, ChecksumType, CompactionPriority, CompactionStyle, CompressionType,
     DataBlockIndexType, IndexSearchType, IndexShortening, IndexType, InfoLogLevel, PinningTier,

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{ManifestRead, OpenOptions, Unrecovered};
+use crate::options::check_for_reading;
 use crate::version::manifest::{self, Manifest};
 use crate::{Error, ErrorKind, Result};
 
@@ -12,6 +13,8 @@ impl Unrecovered {
     pub(crate) fn new(directory: &Path, options: &OpenOptions) -> Result<Self> {
         let storage = Arc::clone(options.storage());
         let options = options.sanitized(directory);
+        check_for_reading(options.database())
+            .map_err(|error| Error::invalid_argument(error.to_string()))?;
         Ok(Self { directory: directory.to_owned(), storage, options })
     }
 

@@ -2,7 +2,7 @@
 
 use tailwater::options::{
     ColumnFamilyOptions, DbOptions, DbPath, Problem, check_column_family, check_database,
-    set_options,
+    check_for_reading, set_options,
 };
 
 /// What opening with these option strings says.
@@ -144,4 +144,22 @@ impl SetAll for ColumnFamilyOptions {
     fn set(&mut self, text: &str) {
         set_options(&mut DbOptions::default(), self, text).unwrap();
     }
+}
+
+#[test]
+fn reading_minds_only_what_it_depends_on() {
+    let check = |text| {
+        let (mut database, mut family) = (DbOptions::default(), ColumnFamilyOptions::default());
+        set_options(&mut database, &mut family, text).unwrap();
+        check_for_reading(&database).map_err(|error| error.option)
+    };
+    assert_eq!(check("allow_2pc=true;keep_log_file_num=0;WAL_ttl_seconds=5"), Ok(()));
+    assert_eq!(
+        check("allow_mmap_reads=true;use_direct_reads=true"),
+        Err("use_direct_reads".to_owned())
+    );
+    assert_eq!(
+        check("read_io_executor_threads=0"),
+        Err("read_io_executor_threads".to_owned())
+    );
 }

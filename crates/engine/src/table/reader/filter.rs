@@ -58,6 +58,7 @@ impl TableReader {
     pub(crate) fn filter_partitions(&self, profile: &ReadProfile) -> Result<Vec<BlockHandle>> {
         let FilterKind::Partitioned(root) = &self.filter.kind else { return Ok(Vec::new()) };
         let access = Loading(profile);
+        let handle = root.handle;
         let Some(root) = self.meta_block(&access, root, BlockKind::Index)? else {
             return Ok(Vec::new());
         };
@@ -72,7 +73,7 @@ impl TableReader {
             }
             Ok(())
         };
-        walk().map_err(|error| self.damaged(self.index_handle(), error))?;
+        walk().map_err(|error| self.damaged(handle, error))?;
         Ok(handles)
     }
 
@@ -96,11 +97,12 @@ impl TableReader {
                 Ok(block.map(|block| block.may_contain(&key)))
             }
             FilterKind::Partitioned(root) => {
+                let handle = root.handle;
                 let Some(root) = self.meta_block(access, root, BlockKind::Index)? else {
                     return Ok(None);
                 };
                 let trailer = key::pack_trailer(key::MAX_SEQUENCE, ValueType::FOR_SEEK);
-                let damaged = |error| self.damaged(self.index_handle(), error);
+                let damaged = |error| self.damaged(handle, error);
                 let format = self.filter_index_format();
                 self.seek_index(&root, format, cursor, user_key, trailer).map_err(damaged)?;
                 if !cursor.valid() {

@@ -74,9 +74,9 @@ impl TableReader {
         block: &'a MetaBlock,
         kind: BlockKind,
     ) -> Result<Option<BlockRef<'a>>> {
-        match block {
-            MetaBlock::Kept(block) => Ok(Some(BlockRef::Borrowed(block))),
-            MetaBlock::InCache(handle) => access.block(self, *handle, kind),
+        match &block.kept {
+            Some(kept) => Ok(Some(BlockRef::Borrowed(kept))),
+            None => access.block(self, block.handle, kind),
         }
     }
 
@@ -101,17 +101,14 @@ impl TableReader {
 
     /// The root of the index, from the table, the cache or the file.
     pub(crate) fn load_index_root(&self, profile: &ReadProfile) -> Result<Arc<Cached<Block>>> {
-        match &self.index.root {
-            MetaBlock::Kept(block) => Ok(Arc::clone(block)),
-            MetaBlock::InCache(handle) => self.load(*handle, BlockKind::Index, profile),
+        match &self.index.root.kept {
+            Some(kept) => Ok(Arc::clone(kept)),
+            None => self.load(self.index_handle(), BlockKind::Index, profile),
         }
     }
 
-    /// The handle of the root of the index, for messages; zero where it is kept.
+    /// Where the root of the index is.
     pub(crate) fn index_handle(&self) -> BlockHandle {
-        match &self.index.root {
-            MetaBlock::Kept(_) => BlockHandle::default(),
-            MetaBlock::InCache(handle) => *handle,
-        }
+        self.index.root.handle
     }
 }

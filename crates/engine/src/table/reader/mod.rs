@@ -141,11 +141,10 @@ enum FilterKind {
 
 /// A block that every read of the table needs.
 #[derive(Debug)]
-enum MetaBlock {
-    /// Kept with the open table.
-    Kept(Arc<Cached<Block>>),
-    /// Left to the block cache.
-    InCache(BlockHandle),
+struct MetaBlock {
+    handle: BlockHandle,
+    /// The block, if it is kept with the open table rather than left to the block cache.
+    kept: Option<Arc<Cached<Block>>>,
 }
 
 impl TableReader {
@@ -186,16 +185,14 @@ impl TableReader {
 
     /// The memory that the open table keeps outside the block cache, in bytes.
     pub(crate) fn memory(&self) -> usize {
-        let kept = |block: &MetaBlock| match block {
-            MetaBlock::Kept(block) => block.memory(),
-            MetaBlock::InCache(_) => 0,
-        };
+        let kept = |block: &MetaBlock| block.kept.as_ref().map_or(0, |block| block.memory());
         let filter = match &self.filter.kind {
             FilterKind::None => 0,
             FilterKind::Full(block) | FilterKind::Partitioned(block) => kept(block),
         };
         let dictionary = self.dictionary.as_ref().map_or(0, DecompressionDictionary::memory_usage);
-        size_of::<Self>() + kept(&self.index.root) + filter + dictionary
+        let tombstones = self.range_tombstones.memory_usage();
+        size_of::<Self>() + kept(&self.index.root) + filter + dictionary + tombstones
     }
 
     /// The dictionary that blocks of that kind are compressed with.

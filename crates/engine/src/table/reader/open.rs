@@ -333,9 +333,10 @@ impl Opening<'_> {
         };
         if !kept && context.block_cache.is_some() {
             self.file.length_with_trailer(handle)?;
-            return Ok(MetaBlock::InCache(handle));
+            return Ok(MetaBlock { handle, kept: None });
         }
-        Ok(MetaBlock::Kept(Arc::new(Cached::standalone(self.parse(handle, kind)?))))
+        let block = Cached::standalone(self.parse(handle, kind)?);
+        Ok(MetaBlock { handle, kept: Some(Arc::new(block)) })
     }
 }
 

@@ -1,4 +1,5 @@
-//! A cursor over any bytes, in any order of moves: it answers or refuses, and stays inside the block.
+//! A cursor over any bytes, in any order of moves: it answers or refuses, and stays inside the
+//! block.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! A cursor over well-formed blocks of every shape: each move lands where a walk through the entries would.
+//! A cursor over well-formed blocks of every shape: each move lands where a walk through the
+//! entries would.
 #![no_main]
 
 use std::collections::BTreeMap;

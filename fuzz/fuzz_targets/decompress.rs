@@ -28,8 +28,8 @@ fuzz_target!(|input: &[u8]| {
             let block = CompressedBlock::parse(kind, data).expect("it was decompressed");
             assert_eq!(output.len(), block.uncompressed_length());
         }
-        // A context that is used again gives the same answer. (What is wrong zstd says in other words once its
-        // dictionary is warm.)
+        // A context that is used again gives the same answer. (What is wrong zstd says in other
+        // words once its dictionary is warm.)
         let mut again = Vec::new();
         let second = decompressor.decompress(kind, data, dictionary.as_ref(), &mut again);
         assert_eq!(first.is_ok(), second.is_ok());

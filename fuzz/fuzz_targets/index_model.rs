@@ -1,4 +1,5 @@
-//! An index cursor over well-formed index blocks of every shape: each move lands where a walk would.
+//! An index cursor over well-formed index blocks of every shape: each move lands where a walk
+//! would.
 #![no_main]
 
 use std::collections::BTreeMap;

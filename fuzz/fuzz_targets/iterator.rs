@@ -1,5 +1,5 @@
-//! Iterators over an edited database, in any order of moves. Over one without edits, each move lands where a walk
-//! through the entries would.
+//! Iterators over an edited database, in any order of moves. Over one without edits, each move
+//! lands where a walk through the entries would.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

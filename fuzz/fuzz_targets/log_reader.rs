@@ -7,6 +7,7 @@ use tailwater_fuzz::{Choices, allocation, walk};
 fuzz_target!(|input: &[u8]| {
     let (mut choices, log) = Choices::split(input);
     let log_number = choices.number(8);
-    // Without the right checksums nothing is decompressed, and a record is as long as its fragments.
+    // Without the right checksums nothing is decompressed, and a record is as long as its
+    // fragments.
     allocation::within(8 * log.len(), || walk::read_log(log, log_number));
 });

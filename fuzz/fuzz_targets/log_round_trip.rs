@@ -1,4 +1,5 @@
-//! What is written to a record log is read from it; of one that is cut short, what stands before the cut.
+//! What is written to a record log is read from it; of one that is cut short, what stands before
+//! the cut.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

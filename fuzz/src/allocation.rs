@@ -12,7 +12,8 @@ static LIVE: AtomicUsize = AtomicUsize::new(0);
 /// The most there were since [`within`] last began.
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-/// Room for what does not depend on the input, in bytes: buffers of fixed length, tables of codecs, messages.
+/// Room for what does not depend on the input, in bytes: buffers of fixed length, tables of codecs,
+/// messages.
 pub const SLACK: usize = 1 << 20;
 
 /// The system's allocator, counting. Memory that C libraries take for themselves is not seen.
@@ -28,7 +29,8 @@ fn shrink(length: usize) {
     LIVE.fetch_sub(length, Ordering::Relaxed);
 }
 
-// SAFETY: every call goes to the system's allocator with its own arguments, and its answer goes back as it is.
+// SAFETY: every call goes to the system's allocator with its own arguments, and its answer goes
+// back as it is.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         grow(layout.size());

@@ -1,7 +1,8 @@
 //! Writes blocks that are well formed: what cursors are held against.
 //!
-//! It has every freedom that the format gives (restart interval, values kept apart, hash index, delta-encoded index
-//! values) and none of a real writer's cleverness. The bytes are described in `tailwater_format::block`.
+//! It has every freedom that the format gives (restart interval, values kept apart, hash index,
+//! delta-encoded index values) and none of a real writer's cleverness. The bytes are described in
+//! `tailwater_format::block`.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +21,8 @@ pub struct Shape {
     pub restart_interval: usize,
     /// Whether values stand in a section of their own.
     pub values_apart: bool,
-    /// How many buckets the hash index has; 0 for none. Its keys are the user keys of internal keys.
+    /// How many buckets the hash index has; 0 for none. Its keys are the user keys of internal
+    /// keys.
     pub buckets: u16,
 }
 
@@ -138,8 +140,8 @@ pub fn data_block(shape: Shape, entries: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
     writer.finish(&buckets)
 }
 
-/// An index block of these entries, which must be in order; with delta-encoded values their blocks must stand one
-/// behind the other.
+/// An index block of these entries, which must be in order; with delta-encoded values their blocks
+/// must stand one behind the other.
 pub fn index_block(shape: Shape, format: IndexFormat, entries: &[IndexEntry]) -> Vec<u8> {
     let mut writer = Writer::new(shape);
     let mut last = BlockHandle::default();

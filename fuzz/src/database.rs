@@ -1,8 +1,8 @@
 //! Small databases that RocksDB wrote, with edits, on a simulated disk.
 //!
-//! An edit is four numbers and some bytes, so that any input is a list of edits: which file, what to do, where, and
-//! with what. Most would end at a checksum; where a target asks for it, the checksums are made right afterwards, so that
-//! what stands behind them is reached.
+//! An edit is four numbers and some bytes, so that any input is a list of edits: which file, what
+//! to do, where, and with what. Most would end at a checksum; where a target asks for it, the
+//! checksums are made right afterwards, so that what stands behind them is reached.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,8 +20,8 @@ use tailwater_fuzz_seeds::{
 use tailwater_io::sim::SimStorage;
 use tailwater_io::{Create, IoMode, Purpose, Storage};
 
-/// What reading an edited database may have allocated at once, in bytes: its blocks are few hundred bytes long, of
-/// which zstd may make 32 KiB each.
+/// What reading an edited database may have allocated at once, in bytes: its blocks are few hundred
+/// bytes long, of which zstd may make 32 KiB each.
 pub const MEMORY_MAX: usize = 160 << 20;
 
 /// How large the block cache is, in bytes: too small for some of what is decompressed.
@@ -77,7 +77,8 @@ impl Database {
         &self.files
     }
 
-    /// Its files after the edits that `choices` are, of those files alone that `may_edit` lets through.
+    /// Its files after the edits that `choices` are, of those files alone that `may_edit` lets
+    /// through.
     pub fn edited(
         &self,
         mut choices: Choices<'_>,
@@ -116,7 +117,8 @@ impl Database {
     }
 }
 
-/// Leaves out of an OPTIONS file what reading does not need: parsing it would take most of the time.
+/// Leaves out of an OPTIONS file what reading does not need: parsing it would take most of the
+/// time.
 fn shorten_options(name: &str, bytes: &mut Vec<u8>) {
     const NEEDED: [&str; 3] = ["comparator", "merge_operator", "prefix_extractor"];
     if let Some(FileKind::Options(_)) = FileKind::parse(name) {
@@ -203,7 +205,8 @@ pub fn options(storage: Arc<dyn Storage>, mode: RecoveryMode) -> OpenOptions {
         RecoveryMode::SkipAnyCorruptedRecords => "kSkipAnyCorruptedRecords",
     };
     let mut options = OpenOptions::load_from(storage, directory()).expect("nobody edits OPTIONS");
-    // With a bound on them, tables are opened when they are read, and a damaged one leaves the others readable.
+    // With a bound on them, tables are opened when they are read, and a damaged one leaves the
+    // others readable.
     let text = format!("wal_recovery_mode={mode};max_open_files=8");
     options.set_options(&text).expect("those are options");
     options.set_block_cache(Arc::new(BlockCache::new(BLOCK_CACHE)));
@@ -233,7 +236,8 @@ pub fn entries(db: &Db, family: &ColumnFamily) -> Result<Entries> {
     Ok(entries)
 }
 
-/// Reads everything that a database shows: forward, backward, and each key by itself. Whatever is found is right.
+/// Reads everything that a database shows: forward, backward, and each key by itself. Whatever is
+/// found is right.
 pub fn read_everything(db: &Db) {
     for family in db.column_families() {
         let forward = entries(db, family).unwrap_or_default();

@@ -1,8 +1,9 @@
-//! What the fuzz targets share: a bound on memory, and writers and mutations that get an input past what stands in
-//! its way.
+//! What the fuzz targets share: a bound on memory, and writers and mutations that get an input past
+//! what stands in its way.
 //!
-//! A target asserts more than that nothing panics: that it comes to an end, that it allocates no more than its input
-//! warrants, and whatever else must hold of every input, such as that what was decoded and encoded decodes to the same.
+//! A target asserts more than that nothing panics: that it comes to an end, that it allocates no
+//! more than its input warrants, and whatever else must hold of every input, such as that what was
+//! decoded and encoded decodes to the same.
 
 pub mod allocation;
 pub mod block_writer;

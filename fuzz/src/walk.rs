@@ -24,7 +24,8 @@ pub struct LogContents {
 /// Reads a log to its end.
 ///
 /// # Panics
-/// If the reader goes back, leaves the log, does not come to an end, or the recovery modes contradict each other.
+/// If the reader goes back, leaves the log, does not come to an end, or the recovery modes
+/// contradict each other.
 pub fn read_log(log: &[u8], log_number: u64) -> LogContents {
     let mut reader = RecordReader::new(SliceSource::new(log), log_number);
     let mut contents = LogContents::default();

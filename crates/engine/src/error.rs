@@ -10,13 +10,15 @@ use tailwater_io as io;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// Bytes on disk contradict their checksum or each other: restore the file, from a copy or by repair.
+    /// Bytes on disk contradict their checksum or each other: restore the file, from a copy or by
+    /// repair.
     Corruption,
     /// The call or an option is wrong: mend the call.
     InvalidArgument,
     /// What was asked for is not there: a database, a column family, a file.
     NotFound,
-    /// The data or the option needs something this version does not have: it was refused, not misread.
+    /// The data or the option needs something this version does not have: it was refused, not
+    /// misread.
     NotSupported,
     /// The disk or quota is full: make room, then try again.
     NoSpace,

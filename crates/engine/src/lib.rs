@@ -1,4 +1,5 @@
-//! Tailwater: a key-value engine, drop-in for RocksDB, whose reads keep a flat tail while it writes and compacts.
+//! Tailwater: a key-value engine, drop-in for RocksDB, whose reads keep a flat tail while it writes
+//! and compacts.
 //!
 //! A [`Db`] is a directory in RocksDB's format: what either engine wrote, the other opens.
 

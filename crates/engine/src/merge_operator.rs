@@ -1,8 +1,9 @@
 //! Merge operators: how operands fold into a value.
 //!
-//! A merge writes an operand instead of a value; the operator says what a key holds whose newest records are operands
-//! over a base value, or over nothing. The built-in ones go by RocksDB's names (`utilities/merge_operators/`), and fold
-//! as RocksDB's do, so that a database reads the same in both.
+//! A merge writes an operand instead of a value; the operator says what a key holds whose newest
+//! records are operands over a base value, or over nothing. The built-in ones go by RocksDB's names
+//! (`utilities/merge_operators/`), and fold as RocksDB's do, so that a database reads the same in
+//! both.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,8 +13,8 @@ pub trait CustomMergeOperator: Send + Sync {
     /// The name that stands in OPTIONS files and table properties.
     fn name(&self) -> &str;
 
-    /// The value of `key` whose base value is `existing` and whose operands, oldest first, are `operands`; `None` if
-    /// they do not fold, which fails the read or compaction that asked.
+    /// The value of `key` whose base value is `existing` and whose operands, oldest first, are
+    /// `operands`; `None` if they do not fold, which fails the read or compaction that asked.
     fn full_merge(
         &self,
         key: &[u8],
@@ -21,7 +22,8 @@ pub trait CustomMergeOperator: Send + Sync {
         operands: &[&[u8]],
     ) -> Option<Vec<u8>>;
 
-    /// One operand that stands for `operands`, oldest first, whatever lies below them; `None` if there is none.
+    /// One operand that stands for `operands`, oldest first, whatever lies below them; `None` if
+    /// there is none.
     fn partial_merge(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
         let _ = (key, operands);
         None
@@ -31,7 +33,8 @@ pub trait CustomMergeOperator: Send + Sync {
 /// The merge operator of a column family.
 #[derive(Clone)]
 pub enum MergeOperator {
-    /// Adds 64-bit little-endian unsigned integers, wrapping; anything of another length counts as zero.
+    /// Adds 64-bit little-endian unsigned integers, wrapping; anything of another length counts as
+    /// zero.
     UInt64Add,
     /// Joins with a delimiter, a comma by default.
     StringAppend {
@@ -89,8 +92,8 @@ impl MergeOperator {
         }
     }
 
-    /// The value of `key` whose base value is `existing` and whose operands, oldest first, are `operands`; `None` if
-    /// the operator fails.
+    /// The value of `key` whose base value is `existing` and whose operands, oldest first, are
+    /// `operands`; `None` if the operator fails.
     pub fn full_merge(
         &self,
         key: &[u8],

@@ -7,7 +7,8 @@ use crate::{Error, Result};
 
 /// A prefix extractor that is not built in.
 pub trait CustomPrefixExtractor: Send + Sync {
-    /// The name that stands in OPTIONS files and table properties. It must change whenever the prefixes do.
+    /// The name that stands in OPTIONS files and table properties. It must change whenever the
+    /// prefixes do.
     fn name(&self) -> &str;
 
     /// The prefix of a key, which must be one of the key's own; `None` if the key has none.
@@ -28,8 +29,8 @@ pub enum PrefixExtractor {
 }
 
 impl PrefixExtractor {
-    /// The built-in extractor of that name: `rocksdb.FixedPrefix.8`, `fixed:8`, `rocksdb.CappedPrefix.8`, `capped:8`,
-    /// `rocksdb.Noop`.
+    /// The built-in extractor of that name: `rocksdb.FixedPrefix.8`, `fixed:8`,
+    /// `rocksdb.CappedPrefix.8`, `capped:8`, `rocksdb.Noop`.
     ///
     /// # Errors
     /// Not supported, for any other name.

@@ -64,7 +64,8 @@ struct Warm {
     name: &'static str,
 }
 
-/// The databases whose values are plain: what is merged or in blob files is made anew for each read.
+/// The databases whose values are plain: what is merged or in blob files is made anew for each
+/// read.
 const PLAIN: [&str; 6] = ["basic", "fifo", "formats", "packages", "universal", "wal"];
 
 impl Warm {

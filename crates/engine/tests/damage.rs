@@ -9,8 +9,8 @@
 //! - Column families that have nothing to do with the file read as ever.
 //! - Verification finds whatever reading found.
 //!
-//! What came of it is counted and printed by kind of file, with the places at which nobody notices a
-//! change: those that no checksum covers. Where these may lie is asserted too.
+//! What came of it is counted and printed by kind of file, with the places at which nobody notices
+//! a change: those that no checksum covers. Where these may lie is asserted too.
 
 #[path = "damage/database.rs"]
 mod database;
@@ -26,8 +26,8 @@ use database::{Damaged, Small};
 use tailwater_testkit::{golden, seed};
 use tally::{Outcome, Tally};
 
-/// Where the footer of a table up to format_version 5 has zeros between its handles and its version,
-/// in bytes from the end of the file. No checksum covers them.
+/// Where the footer of a table up to format_version 5 has zeros between its handles and its
+/// version, in bytes from the end of the file. No checksum covers them.
 const LEGACY_FOOTER_PADDING: RangeInclusive<usize> = 13..=46;
 
 /// What a damaged byte is changed by, depending on its offset and on the round.

@@ -1,4 +1,5 @@
-//! What RocksDB writes on the spot, with options that no golden database has, reads the same in both.
+//! What RocksDB writes on the spot, with options that no golden database has, reads the same in
+//! both.
 //!
 //! Each database is written by the real RocksDB, which then says what it holds; ours must say the
 //! same forward, backward, key by key and under random moves, and find nothing wrong with it. A

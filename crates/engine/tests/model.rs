@@ -1,8 +1,8 @@
 //! Gets and iterators answer as a model of the database does, whatever the options and the moves.
 //!
 //! The model of a golden database is its dump. Random keys, bounds, prefixes and moves are asked of
-//! both, under caches from none to plenty. A failure names the seed; `TAILWATER_SEED` repeats it and
-//! `TAILWATER_ROUNDS` makes the runs longer.
+//! both, under caches from none to plenty. A failure names the seed; `TAILWATER_SEED` repeats it
+//! and `TAILWATER_ROUNDS` makes the runs longer.
 
 #[path = "common/subject.rs"]
 mod subject;

@@ -1,8 +1,8 @@
 //! The order of user keys.
 //!
-//! A database's order is part of its format: it is named in the MANIFEST and in every table, and a database opened under
-//! another name is refused. The two built-in orders are variants, so that a comparison in a loop is inlined; an order
-//! of the user's is a trait object.
+//! A database's order is part of its format: it is named in the MANIFEST and in every table, and a
+//! database opened under another name is refused. The two built-in orders are variants, so that a
+//! comparison in a loop is inlined; an order of the user's is a trait object.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -16,7 +16,8 @@ pub trait CustomComparator: Send + Sync {
     /// A total order. Keys that compare equal are the same key.
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering;
 
-    /// A short key in `[start, limit)`, written over `start`; leaving `start` as it is is always right.
+    /// A short key in `[start, limit)`, written over `start`; leaving `start` as it is is always
+    /// right.
     fn find_shortest_separator(&self, start: &mut Vec<u8>, limit: &[u8]) {
         let _ = (start, limit);
     }
@@ -88,7 +89,8 @@ impl Comparator {
                     }
                 }
             }
-            // Nothing shorter sorts after a key in reverse order, except prefixes, which RocksDB leaves alone too.
+            // Nothing shorter sorts after a key in reverse order, except prefixes, which RocksDB
+            // leaves alone too.
             Self::ReverseBytewise => {}
             Self::Custom(custom) => custom.find_short_successor(key),
         }
@@ -130,7 +132,8 @@ fn bytewise_separator(start: &mut Vec<u8>, limit: &[u8]) {
 
 fn reverse_bytewise_separator(start: &mut Vec<u8>, limit: &[u8]) {
     let shared = common_prefix(start, limit);
-    // In reverse order a prefix of `start` sorts after it, and before `limit` while it is above `limit`.
+    // In reverse order a prefix of `start` sorts after it, and before `limit` while it is above
+    // `limit`.
     let (Some(&high), Some(&low)) = (start.get(shared), limit.get(shared)) else { return };
     if high > low && shared + 1 < start.len() {
         start.truncate(shared + 1);

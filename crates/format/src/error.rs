@@ -5,8 +5,8 @@ use std::fmt;
 
 /// Why bytes could not be decoded.
 ///
-/// An offset counts from the start of the slice that the decoder was given; whoever knows the file adds where that
-/// slice began, see [`Error::at`].
+/// An offset counts from the start of the slice that the decoder was given; whoever knows the file
+/// adds where that slice began, see [`Error::at`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
     /// The bytes are damaged: a checksum, a length or a value contradicts the format.
@@ -59,7 +59,8 @@ impl Error {
         Self::Unsupported { feature: feature.into() }
     }
 
-    /// The same error with its offset moved by `base`, the place of the decoded slice in something larger.
+    /// The same error with its offset moved by `base`, the place of the decoded slice in something
+    /// larger.
     #[must_use]
     pub fn at(mut self, base: u64) -> Self {
         if let Self::Corruption { offset, .. } = &mut self {

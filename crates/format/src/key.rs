@@ -1,8 +1,9 @@
 //! Internal keys: a user key, then eight bytes of sequence number and value type.
 //!
-//! The trailer is `sequence << 8 | type`, little-endian. Internal keys sort by user key in the column family's order,
-//! then by trailer descending, so that the newest version of a key comes first and a seek to `(key, snapshot)` lands on
-//! the newest version that the snapshot sees. Source: `db/dbformat.h`.
+//! The trailer is `sequence << 8 | type`, little-endian. Internal keys sort by user key in the
+//! column family's order, then by trailer descending, so that the newest version of a key comes
+//! first and a seek to `(key, snapshot)` lands on the newest version that the snapshot sees.
+//! Source: `db/dbformat.h`.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -44,7 +45,8 @@ pub enum ValueType {
 }
 
 impl ValueType {
-    /// The highest type that a seek uses, so that it lands before every record of the same sequence number.
+    /// The highest type that a seek uses, so that it lands before every record of the same sequence
+    /// number.
     pub const FOR_SEEK: u8 = 0x18;
 
     /// The type with that number, if tables and memtables hold such records.

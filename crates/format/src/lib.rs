@@ -1,8 +1,8 @@
 //! RocksDB's bytes: encode, decode, verify.
 //!
-//! Nothing here opens a file, reads a clock or starts a thread. Every decoder takes a slice and answers with a value or
-//! an [`Error`] that says where in the slice it stopped, what it wanted and what it found; no decoder panics, whatever
-//! the bytes.
+//! Nothing here opens a file, reads a clock or starts a thread. Every decoder takes a slice and
+//! answers with a value or an [`Error`] that says where in the slice it stopped, what it wanted and
+//! what it found; no decoder panics, whatever the bytes.
 #![deny(clippy::indexing_slicing)]
 
 pub mod batch;

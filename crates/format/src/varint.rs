@@ -1,7 +1,8 @@
 //! Little-endian fixed-width and variable-length integers, and length-prefixed slices.
 //!
-//! A varint stores 7 bits a byte, the least significant group first, bit 7 set on every byte but the last: at most 5
-//! bytes for 32 bits and 10 for 64. Source: Protocol Buffers' base-128 varints, which RocksDB and LevelDB use.
+//! A varint stores 7 bits a byte, the least significant group first, bit 7 set on every byte but
+//! the last: at most 5 bytes for 32 bits and 10 for 64. Source: Protocol Buffers' base-128 varints,
+//! which RocksDB and LevelDB use.
 
 use crate::{Error, Result};
 

@@ -23,15 +23,16 @@ pub struct Oracle {
     scratch: TempDir,
 }
 
-/// What the oracle is to do, line by line. Families and options are text; keys and values any bytes.
+/// What the oracle is to do, line by line. Families and options are text; keys and values any
+/// bytes.
 #[derive(Debug, Clone, Default)]
 pub struct Script {
     lines: String,
 }
 
 impl Oracle {
-    /// Starts the oracle; `None`, after saying on standard error that `part` of the tests is left out
-    /// and why, where it cannot be had.
+    /// Starts the oracle; `None`, after saying on standard error that `part` of the tests is left
+    /// out and why, where it cannot be had.
     ///
     /// # Panics
     /// If it cannot be had and the environment requires it.

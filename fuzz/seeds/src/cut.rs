@@ -18,8 +18,8 @@ const BLOCKS_MAX: usize = 3;
 /// How many records are cut out of one log.
 const RECORDS_MAX: usize = 12;
 
-/// Moves of a cursor: to the first, forward, back, to a key, to the last, back. Read as other choices they are as good
-/// as any.
+/// Moves of a cursor: to the first, forward, back, to a key, to the last, back. Read as other
+/// choices they are as good as any.
 const MOVES: [u8; 24] =
     [0, 4, 4, 6, 4, 2, 3, b'k', b'e', b'y', 4, 6, 6, 1, 6, 6, 3, 2, b'k', b'1', 5, 1, 6, 0];
 

@@ -1,4 +1,5 @@
-//! The fragments of a record log: where they stand, and how one is framed with the checksum that belongs to it.
+//! The fragments of a record log: where they stand, and how one is framed with the checksum that
+//! belongs to it.
 
 use std::ops::Range;
 
@@ -20,7 +21,8 @@ fn is_recyclable(kind: u8) -> bool {
     matches!(kind, 5..=8 | 11 | 131)
 }
 
-/// The fragments of a log, as their lengths say, up to the first that does not fit its block in each.
+/// The fragments of a log, as their lengths say, up to the first that does not fit its block in
+/// each.
 pub fn fragments(log: &[u8]) -> Vec<Fragment> {
     let mut fragments = Vec::new();
     for (number, block) in log.chunks(BLOCK_LENGTH).enumerate() {
@@ -55,7 +57,8 @@ pub fn put_fragment(log: &mut Vec<u8>, kind: u8, log_number: u32, payload: &[u8]
     write_crc(&mut log[start..]);
 }
 
-/// Writes into a fragment the checksum that its bytes have; one shorter than a header stays as it is.
+/// Writes into a fragment the checksum that its bytes have; one shorter than a header stays as it
+/// is.
 pub fn write_crc(fragment: &mut [u8]) {
     if let Some((header, covered)) = fragment.split_at_mut_checked(6) {
         header[..4].copy_from_slice(&mask_crc32c(crc32c(covered)).to_le_bytes());

@@ -1,7 +1,8 @@
 //! How a target reads its input: choices first, then the bytes to be decoded.
 //!
-//! The first byte says how many bytes of choices follow. So a mutation of the data leaves the choices alone and the
-//! other way round, and a real block becomes a seed by putting some choices before it.
+//! The first byte says how many bytes of choices follow. So a mutation of the data leaves the
+//! choices alone and the other way round, and a real block becomes a seed by putting some choices
+//! before it.
 
 /// The choices of an input, taken one after the other; zeros where there are no more.
 #[derive(Debug, Clone)]

@@ -1,7 +1,8 @@
 //! What fuzzing begins with: databases that RocksDB wrote, taken apart.
 //!
-//! The fuzz targets mutate the small databases of [`small_database`]; the `tailwater-fuzz-seeds` program cuts the parts
-//! of databases, small and large, into corpora. Both need to know where a table's blocks and a log's fragments stand.
+//! The fuzz targets mutate the small databases of [`small_database`]; the `tailwater-fuzz-seeds`
+//! program cuts the parts of databases, small and large, into corpora. Both need to know where a
+//! table's blocks and a log's fragments stand.
 
 mod archive;
 mod fragment;

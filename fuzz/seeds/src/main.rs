@@ -2,8 +2,8 @@
 //!
 //! usage: tailwater-fuzz-seeds CORPUS_DIRECTORY [ARCHIVE.tar.zst]...
 //!
-//! The small databases that are part of the program always come first. Seeds are named by what they hold, so that
-//! cutting them again adds nothing.
+//! The small databases that are part of the program always come first. Seeds are named by what they
+//! hold, so that cutting them again adds nothing.
 
 mod cut;
 

@@ -161,7 +161,8 @@ impl Table {
         self.dictionary.as_ref().map(DecompressionDictionary::bytes)
     }
 
-    /// Makes the checksums of every block and of the footer right again after bytes of the file were changed.
+    /// Makes the checksums of every block and of the footer right again after bytes of the file
+    /// were changed.
     pub fn write_checksums(&self, file: &mut [u8]) {
         let checksum = self.footer.block_checksum();
         for block in &self.blocks {
@@ -174,8 +175,8 @@ impl Table {
     }
 }
 
-/// Writes into a footer at `offset` of its file the checksum that its bytes have; one of a format version without a
-/// checksum, or of an unknown type, stays as it is.
+/// Writes into a footer at `offset` of its file the checksum that its bytes have; one of a format
+/// version without a checksum, or of an unknown type, stays as it is.
 pub fn write_footer_checksum(footer: &mut [u8; FOOTER_LENGTH], offset: u64) {
     const CHECKSUM: Range<usize> = 5..9;
     const BASE_CONTEXT: Range<usize> = 9..13;

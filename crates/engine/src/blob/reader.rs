@@ -22,7 +22,8 @@ impl BlobReader {
     /// Opens a blob file and reads its header.
     ///
     /// # Errors
-    /// Corruption, where it does not begin with a blob file's header; not supported, for values that expire.
+    /// Corruption, where it does not begin with a blob file's header; not supported, for values
+    /// that expire.
     pub(crate) fn open(file: Arc<dyn ReadFile>, purpose: Purpose) -> Result<Self> {
         let length = file.length()?;
         let mut bytes = [0; BLOB_HEADER_LENGTH];

@@ -63,8 +63,9 @@ impl ColumnFamily {
         &self.inner.comparator
     }
 
-    /// The memory that its open tables keep outside the block cache, in bytes: mostly indexes and filters. The option
-    /// `max_open_files` bounds how many are open, `cache_index_and_filter_blocks` moves these to the block cache.
+    /// The memory that its open tables keep outside the block cache, in bytes: mostly indexes and
+    /// filters. The option `max_open_files` bounds how many are open,
+    /// `cache_index_and_filter_blocks` moves these to the block cache.
     pub fn table_readers_memory(&self) -> usize {
         let source = self.super_version();
         let files = source.version().files();

@@ -43,16 +43,18 @@ struct Inner {
 }
 
 impl Db {
-    /// Opens the database in `directory` for reading. No file is changed or created and no lock is taken, so it may be
-    /// open for writing elsewhere; this handle shows it as it was at this moment.
+    /// Opens the database in `directory` for reading. No file is changed or created and no lock is
+    /// taken, so it may be open for writing elsewhere; this handle shows it as it was at this
+    /// moment.
     ///
-    /// The write-ahead logs are replayed into memory, as the recovery mode says; [`Db::left_out`] tells what it left
-    /// out.
+    /// The write-ahead logs are replayed into memory, as the recovery mode says; [`Db::left_out`]
+    /// tells what it left out.
     ///
     /// # Errors
-    /// Not found, where there is no database; corruption, for damage to its MANIFEST, or to its logs that the recovery
-    /// mode does not accept; invalid argument, for a comparator that is not the one it was written with; not
-    /// supported, for what is not built. Damage to tables shows when they are read.
+    /// Not found, where there is no database; corruption, for damage to its MANIFEST, or to its
+    /// logs that the recovery mode does not accept; invalid argument, for a comparator that is not
+    /// the one it was written with; not supported, for what is not built. Damage to tables shows
+    /// when they are read.
     pub fn open_read_only(directory: &Path, options: &OpenOptions) -> Result<Self> {
         let unrecovered = Unrecovered::new(directory, options)?;
         Ok(Self::from_recovered(unrecovered.read_manifest()?.replay_logs()?))
@@ -109,7 +111,8 @@ impl Db {
     /// A copy of a key's value, if it has one.
     ///
     /// # Errors
-    /// Those of reading tables and blob files, and of the merge operator; also of the other reads here.
+    /// Those of reading tables and blob files, and of the merge operator; also of the other reads
+    /// here.
     pub fn get(
         &self,
         family: &ColumnFamily,
@@ -120,9 +123,11 @@ impl Db {
         Ok(self.get_into(family, key, options, &mut value)?.then_some(value))
     }
 
-    /// Copies a key's value over what `value` held. Answers whether the key has one; if not, `value` is unspecified.
+    /// Copies a key's value over what `value` held. Answers whether the key has one; if not,
+    /// `value` is unspecified.
     ///
-    /// A value that is in memory is copied without a lock or an allocation, but for `value`'s own growth.
+    /// A value that is in memory is copied without a lock or an allocation, but for `value`'s own
+    /// growth.
     #[inline]
     pub fn get_into(
         &self,

@@ -15,13 +15,16 @@ pub struct ReadOptions {
     pub iterate_lower_bound: Option<Vec<u8>>,
     /// The first key behind those an iterator shows; none by default.
     pub iterate_upper_bound: Option<Vec<u8>>,
-    /// How much an iterator reads of a table at once, in bytes; 0, the default, lets that grow as it goes on.
+    /// How much an iterator reads of a table at once, in bytes; 0, the default, lets that grow as
+    /// it goes on.
     pub readahead_size: usize,
-    /// An iterator shows only keys with the prefix of the last seek's key; after a seek to the first or last key, those
-    /// with the prefix of the bound there, or of the key found where there is no bound. Default: false.
+    /// An iterator shows only keys with the prefix of the last seek's key; after a seek to the
+    /// first or last key, those with the prefix of the bound there, or of the key found where there
+    /// is no bound. Default: false.
     pub prefix_same_as_start: bool,
-    /// An iterator asks no prefix filters, so that it shows every key behind a seek and not only those with the sought
-    /// key's prefix. Without a prefix extractor it makes no difference. Default: false.
+    /// An iterator asks no prefix filters, so that it shows every key behind a seek and not only
+    /// those with the sought key's prefix. Without a prefix extractor it makes no difference.
+    /// Default: false.
     pub total_order_seek: bool,
 }
 

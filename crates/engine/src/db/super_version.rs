@@ -1,4 +1,5 @@
-//! What a read of a column family reads: its memtables and its version, as they stand at one moment.
+//! What a read of a column family reads: its memtables and its version, as they stand at one
+//! moment.
 
 use std::sync::Arc;
 
@@ -21,7 +22,8 @@ pub(crate) struct FamilyReaders {
     pub(crate) max_sequential_skip: u64,
 }
 
-/// The memtables and the version of a column family at one moment. It never changes; whoever holds it keeps its files.
+/// The memtables and the version of a column family at one moment. It never changes; whoever holds
+/// it keeps its files.
 #[derive(Debug)]
 pub(crate) struct SuperVersion {
     /// Newest first.

@@ -76,8 +76,8 @@ impl Leaf {
         }
     }
 
-    /// The newest of its tombstones that covers the internal key of these parts. Keys are asked for in the order that
-    /// `forward` says, until [`Leaf::reset_tombstones`].
+    /// The newest of its tombstones that covers the internal key of these parts. Keys are asked for
+    /// in the order that `forward` says, until [`Leaf::reset_tombstones`].
     pub(crate) fn covering(
         &mut self,
         comparator: &Comparator,
@@ -103,7 +103,8 @@ impl Leaf {
         hides(tombstones, comparator, key, forward)
     }
 
-    /// Writes where the tombstone that answered last ends, or with `forward` false begins, as an internal key.
+    /// Writes where the tombstone that answered last ends, or with `forward` false begins, as an
+    /// internal key.
     pub(crate) fn edge(&self, forward: bool, out: &mut Vec<u8>) {
         match self {
             Self::MemTable(leaf) => leaf.tombstones.edge(forward, out),
@@ -121,8 +122,8 @@ impl Leaf {
         }
     }
 
-    /// Whether its seeks, from here on, may end on nothing where a filter says that there is no key with the target's
-    /// prefix.
+    /// Whether its seeks, from here on, may end on nothing where a filter says that there is no key
+    /// with the target's prefix.
     pub(crate) fn ask_prefix_filter(&mut self, ask: bool) {
         dispatch!(self, _leaf => (), leaf => leaf.ask_prefix_filter(ask));
     }

@@ -1,9 +1,9 @@
 //! The tables of one level, one behind the other.
 //!
-//! Tables are opened as the iterator reaches them. The tombstones of a table hold up to its largest key, which may lie
-//! behind its last record: the iterator may have gone on to the next table while other sources still have records that
-//! the tombstones of the last one hide. So a table's tombstones are kept until a key is asked for that lies outside the
-//! table's bounds.
+//! Tables are opened as the iterator reaches them. The tombstones of a table hold up to its largest
+//! key, which may lie behind its last record: the iterator may have gone on to the next table while
+//! other sources still have records that the tombstones of the last one hide. So a table's
+//! tombstones are kept until a key is asked for that lies outside the table's bounds.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -155,7 +155,8 @@ impl LevelIterator {
         if iterator.valid() { Ok(()) } else { self.skip_backward() }
     }
 
-    /// Whether the next table begins with the prefix of an internal key, so that the prefix goes on there.
+    /// Whether the next table begins with the prefix of an internal key, so that the prefix goes on
+    /// there.
     fn next_file_has_prefix_of(&self, target: &[u8]) -> bool {
         let Some(next) = self.level.files().get(self.file + 1) else { return false };
         let Some(by) = &self.tables.context().prefix_extractor else { return true };
@@ -178,7 +179,8 @@ impl LevelIterator {
         Ok(())
     }
 
-    /// Goes to a table by its place in the level, and there where `place` goes; nowhere, if there is no such table.
+    /// Goes to a table by its place in the level, and there where `place` goes; nowhere, if there
+    /// is no such table.
     fn go_to_file(
         &mut self,
         place_in_level: Option<usize>,
@@ -240,7 +242,8 @@ impl LevelIterator {
         !self.tombstones.is_empty()
     }
 
-    /// The newest tombstone that covers the internal key of these parts, as [`TombstoneCursor::covering`].
+    /// The newest tombstone that covers the internal key of these parts, as
+    /// [`TombstoneCursor::covering`].
     pub(crate) fn covering(
         &mut self,
         user_key: &[u8],
@@ -275,7 +278,8 @@ impl LevelIterator {
             .any(|tombstones| hides(&mut tombstones.cursor, comparator, iterator.key(), forward))
     }
 
-    /// Writes where the tombstone that answered last ends, or with `forward` false begins, as an internal key.
+    /// Writes where the tombstone that answered last ends, or with `forward` false begins, as an
+    /// internal key.
     pub(crate) fn edge(&self, forward: bool, out: &mut Vec<u8>) {
         if let Some(tombstones) = self.tombstones.get(self.answered) {
             tombstones.cursor.edge(forward, out);

@@ -1,9 +1,10 @@
 //! Every record of every source, in internal key order.
 //!
-//! A loser tree: `tree[0]` is the leaf with the next record; each inner node, `tree[1..]`, the leaf that lost there.
-//! After the winner has moved, only the nodes between it and the root are played again. Invariant: while the iterator
-//! goes forward every leaf stands at the first of its records that is not below the current one, while it goes backward
-//! at the last that is not above; a change of direction puts all leaves but the winner there anew.
+//! A loser tree: `tree[0]` is the leaf with the next record; each inner node, `tree[1..]`, the leaf
+//! that lost there. After the winner has moved, only the nodes between it and the root are played
+//! again. Invariant: while the iterator goes forward every leaf stands at the first of its records
+//! that is not below the current one, while it goes backward at the last that is not above; a
+//! change of direction puts all leaves but the winner there anew.
 
 use std::cmp::Ordering;
 use std::path::Path;
@@ -146,7 +147,8 @@ impl MergingIterator {
             .then_some(Cover { source: winner, below: false })
     }
 
-    /// Goes past the record it stands on and others that the tombstone of `cover` hides, in the direction it is going.
+    /// Goes past the record it stands on and others that the tombstone of `cover` hides, in the
+    /// direction it is going.
     pub(crate) fn skip(&mut self, cover: Cover) -> Result<()> {
         let forward = self.direction == Direction::Forward;
         if !cover.below {

@@ -4,11 +4,11 @@
 //! DbIterator          what the user sees: one value a key, at one snapshot, within bounds
 //!   MergingIterator   every record of every source, in internal key order
 //!     Leaf            one source: a memtable, a table of level 0, or the tables of another level
-//!     Tombstones      what the range tombstones of each source cover at the place the iterator has reached
+//!     Tombstones      what the range tombstones of each source cover where the iterator is
 //! ```
 //!
-//! Leaves are variants of an enum and comparators too, so that a step makes no virtual call; buffers are kept between
-//! steps, so that it allocates nothing.
+//! Leaves are variants of an enum and comparators too, so that a step makes no virtual call;
+//! buffers are kept between steps, so that it allocates nothing.
 
 mod leaf;
 mod level;

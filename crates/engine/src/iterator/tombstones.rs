@@ -12,13 +12,15 @@ use crate::range_tombstone::{Boundary, Cursor, FragmentedRangeTombstones, Trunca
 pub(crate) struct Cover {
     /// The leaf that has the tombstone.
     pub(crate) source: usize,
-    /// Whether the record's leaf is an older one, in which the tombstone hides everything it covers.
+    /// Whether the record's leaf is an older one, in which the tombstone hides everything it
+    /// covers.
     pub(crate) below: bool,
 }
 
 /// The range tombstones of one table or memtable, and the fragment an iterator is at.
 ///
-/// Keys are asked for in order, one way or the other, so that most are answered from the fragment of the last answer.
+/// Keys are asked for in order, one way or the other, so that most are answered from the fragment
+/// of the last answer.
 pub(crate) struct TombstoneCursor {
     fragments: Arc<FragmentedRangeTombstones>,
     truncation: Option<Truncation>,
@@ -48,8 +50,9 @@ impl TombstoneCursor {
         self.placed = false;
     }
 
-    /// The newest tombstone that covers the internal key of these parts. Keys come in ascending order where `forward`
-    /// is set, in descending order where not, until [`TombstoneCursor::reset`].
+    /// The newest tombstone that covers the internal key of these parts. Keys come in ascending
+    /// order where `forward` is set, in descending order where not, until
+    /// [`TombstoneCursor::reset`].
     pub(crate) fn covering(
         &mut self,
         comparator: &Comparator,
@@ -96,7 +99,8 @@ impl TombstoneCursor {
             cursor.seek_boundary(view, key);
             self.placed = true;
             if !cursor.valid() {
-                // Nothing ends behind the key: nothing covers it, but what comes before it may be covered.
+                // Nothing ends behind the key: nothing covers it, but what comes before it may be
+                // covered.
                 cursor.seek_to_last(view);
             }
         }
@@ -107,7 +111,8 @@ impl TombstoneCursor {
         covered.then(|| cursor.sequence(view))
     }
 
-    /// Writes where the fragment that answered last ends, or with `forward` false begins, as an internal key.
+    /// Writes where the fragment that answered last ends, or with `forward` false begins, as an
+    /// internal key.
     pub(crate) fn edge(&self, forward: bool, out: &mut Vec<u8>) {
         let view = view(&self.fragments, self.truncation.as_ref());
         let edge = if forward { self.cursor.end(view) } else { self.cursor.start(view) };

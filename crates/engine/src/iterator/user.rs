@@ -1,8 +1,9 @@
 //! What the user sees of a column family: one value a key, at one snapshot, within bounds.
 //!
-//! Going forward the iterator stands on the newest visible record of its key, and the records behind it that are older
-//! are passed by when it moves on. Going backward the records of a key come oldest first, so its value is only known
-//! once all of them are behind: the iterator then stands before its key and holds a copy of the value.
+//! Going forward the iterator stands on the newest visible record of its key, and the records
+//! behind it that are older are passed by when it moves on. Going backward the records of a key
+//! come oldest first, so its value is only known once all of them are behind: the iterator then
+//! stands before its key and holds a copy of the value.
 
 mod backward;
 mod forward;
@@ -29,9 +30,9 @@ const FIRST_TRAILER: u64 = key::pack_trailer(MAX_SEQUENCE, 0xff);
 
 /// An iterator over the keys and values of a column family, in the comparator's order.
 ///
-/// It sees one sequence number, fixed when it was made, and keeps the memtables and tables it needs for that. A new
-/// iterator stands on nothing; a seek places it. After an error it stands on nothing until the next seek. It may be
-/// sent to another thread but not be shared.
+/// It sees one sequence number, fixed when it was made, and keeps the memtables and tables it needs
+/// for that. A new iterator stands on nothing; a seek places it. After an error it stands on
+/// nothing until the next seek. It may be sent to another thread but not be shared.
 pub struct DbIterator {
     merged: MergingIterator,
     source: Arc<SuperVersion>,
@@ -59,7 +60,8 @@ pub(crate) struct View {
     pub(crate) upper_bound: Option<Vec<u8>>,
     /// Whether only keys with the prefix of the last seek's key are seen, and what extracts it.
     pub(crate) prefix_extractor: Option<PrefixExtractor>,
-    /// What extracts the prefix that a seek asks filters for, where it need find only keys with that prefix.
+    /// What extracts the prefix that a seek asks filters for, where it need find only keys with
+    /// that prefix.
     pub(crate) filter_prefixes: Option<PrefixExtractor>,
     /// How many records are stepped over, one by one, before a seek is tried.
     pub(crate) max_sequential_skip: u64,
@@ -174,7 +176,8 @@ impl DbIterator {
         }
     }
 
-    /// Goes to the last key. With an upper bound it is as a [`DbIterator::seek_for_prev`] to that bound.
+    /// Goes to the last key. With an upper bound it is as a [`DbIterator::seek_for_prev`] to that
+    /// bound.
     pub fn seek_to_last(&mut self) -> Result<()> {
         self.merged.ask_prefix_filters(false);
         match self.view.upper_bound.take() {
@@ -193,8 +196,8 @@ impl DbIterator {
         }
     }
 
-    /// Goes to the first key that is not below `target`. With a prefix extractor and without `total_order_seek`, keys
-    /// behind those with `target`'s prefix may be left out.
+    /// Goes to the first key that is not below `target`. With a prefix extractor and without
+    /// `total_order_seek`, keys behind those with `target`'s prefix may be left out.
     pub fn seek(&mut self, target: &[u8]) -> Result<()> {
         self.hold_prefix(target);
         match &self.view.lower_bound {
@@ -293,7 +296,8 @@ impl DbIterator {
         self.prefix = prefix.map(<[u8]>::to_vec);
     }
 
-    /// Whether a key lies on the seen side of the bound that iteration is heading for, and within the prefix.
+    /// Whether a key lies on the seen side of the bound that iteration is heading for, and within
+    /// the prefix.
     #[inline]
     fn within_bounds(&self, user_key: &[u8]) -> bool {
         let bound = match self.direction {

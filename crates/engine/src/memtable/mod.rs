@@ -4,8 +4,9 @@
 //! deletions stand beside it (`tombstones.rs`), as fragments that are cut once after each change.
 //!
 //! Invariants:
-//! - Inserts of any number of threads and reads go on at once, and nothing waits for another thread;
-//!   but adding a range deletion, and cutting fragments anew after one was added, take a lock.
+//! - Inserts of any number of threads and reads go on at once, and nothing waits for another
+//!   thread; but adding a range deletion, and cutting fragments anew after one was added, take a
+//!   lock.
 //! - An entry is in the memtable when [`MemTable::add`] returns; who learns of that through an
 //!   acquire, for instance of a published sequence number, sees it.
 //! - Nothing is removed or changed; all memory goes at once with the memtable.

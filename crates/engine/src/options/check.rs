@@ -1,9 +1,10 @@
 //! Refuses values that contradict each other, and what is not built.
 //!
 //! Opening a database checks what it was given after it was brought into its ranges, see
-//! [`super::sanitize_database`]: for reading, only what reading depends on, so that a database whose
-//! OPTIONS file asks for what only writing needs can be read. Source: `ValidateOptions` in `db/db_impl/db_impl_open.cc`,
-//! `db/column_family.cc` and `table/block_based/block_based_table_factory.cc`.
+//! [`super::sanitize_database`]: for reading, only what reading depends on, so that a database
+//! whose OPTIONS file asks for what only writing needs can be read. Source: `ValidateOptions` in
+//! `db/db_impl/db_impl_open.cc`, `db/column_family.cc` and
+//! `table/block_based/block_based_table_factory.cc`.
 
 use super::choice::{
     CompactionStyle, CompressionType, DataBlockIndexType, IndexSearchType, IndexType,

@@ -29,8 +29,9 @@ pub struct DbPath {
     pub target_size: u64,
 }
 
-/// Sets directories for tables: `/fast,10G:/slow`, each with the bytes that are meant to be there behind a comma, or
-/// without them for any number. RocksDB has no text for these options; they are set in code there.
+/// Sets directories for tables: `/fast,10G:/slow`, each with the bytes that are meant to be there
+/// behind a comma, or without them for any number. RocksDB has no text for these options; they are
+/// set in code there.
 pub(super) fn set_paths(paths: &mut Vec<DbPath>, text: &str) -> Result<()> {
     let mut set = Vec::new();
     for item in strip_outer_braces(text).split(':').filter(|item| !item.is_empty()) {

@@ -1,8 +1,8 @@
 //! The options: their names, values and meaning, the OPTIONS file, and which values go together.
 //!
 //! Every name that RocksDB knows stands once in a table (`schema.rs`), with its type, its default,
-//! when it can be changed, and what comes of setting it in a database that is written ([`Verdict`]).
-//! Source of names, defaults and units:
+//! when it can be changed, and what comes of setting it in a database that is written
+//! ([`Verdict`]). Source of names, defaults and units:
 //! `include/rocksdb/{options,advanced_options,table}.h`, `options/{db,cf}_options.cc`,
 //! `table/block_based/block_based_table_factory.cc`.
 //!

@@ -116,7 +116,8 @@ pub(super) fn get_in<S: Sink>(
     })
 }
 
-/// Goes on from what memory had: to the files, if the lookup is not done, and to the blob or the operands.
+/// Goes on from what memory had: to the files, if the lookup is not done, and to the blob or the
+/// operands.
 fn finish<S: Sink>(
     source: &SuperVersion,
     done: bool,
@@ -139,8 +140,8 @@ fn with_cursors<R>(read: impl FnOnce(&mut GetCursors) -> R) -> R {
     result
 }
 
-/// Asks the sources from `progress` on. Answers false, with `progress` at the source in question, where `access` does
-/// not reach what is needed.
+/// Asks the sources from `progress` on. Answers false, with `progress` at the source in question,
+/// where `access` does not reach what is needed.
 #[inline]
 fn search<A: TableAccess, S: Sink>(
     source: &SuperVersion,
@@ -180,8 +181,8 @@ fn search<A: TableAccess, S: Sink>(
             }
             progress.file += 1;
         }
-        // Not earlier: where a key's records go on in the next table of a level, they may be newer than a tombstone
-        // that the first has.
+        // Not earlier: where a key's records go on in the next table of a level, they may be newer
+        // than a tombstone that the first has.
         if lookup.is_covered() {
             return Ok(true);
         }

@@ -1,4 +1,5 @@
-//! A point lookup in progress: what a get has found so far on its way from the newest source to the oldest.
+//! A point lookup in progress: what a get has found so far on its way from the newest source to the
+//! oldest.
 
 use tailwater_format::key::{self, Sequence, ValueType};
 use tailwater_format::wide_column;
@@ -38,7 +39,8 @@ pub(crate) struct Lookup<'a, S> {
     /// Records above this sequence number are not seen.
     pub(crate) snapshot: Sequence,
     sink: &'a mut S,
-    /// The newest range tombstone that covers the key, among the sources looked at so far; 0 if there is none.
+    /// The newest range tombstone that covers the key, among the sources looked at so far; 0 if
+    /// there is none.
     covering: Sequence,
     /// Merge operands, newest first.
     operands: Vec<Vec<u8>>,
@@ -122,7 +124,8 @@ impl<'a, S: Sink> Lookup<'a, S> {
         }
     }
 
-    /// Ends the lookup: reads a blob, folds operands. Answers whether the key has a value, which the sink then holds.
+    /// Ends the lookup: reads a blob, folds operands. Answers whether the key has a value, which
+    /// the sink then holds.
     pub(crate) fn finish(
         self,
         merge_operator: &FamilyMergeOperator,
@@ -150,7 +153,8 @@ impl<'a, S: Sink> Lookup<'a, S> {
 /// The value that a record of one of the rarer types gives a key.
 ///
 /// # Errors
-/// Not supported, for keys with timestamps; corruption, for an entity or timed value that does not decode.
+/// Not supported, for keys with timestamps; corruption, for an entity or timed value that does not
+/// decode.
 pub(crate) fn plain_value(value_type: ValueType, value: &[u8]) -> Result<&[u8]> {
     match value_type {
         ValueType::WideColumnEntity => {

@@ -39,8 +39,8 @@ impl Sink for Vec<u8> {
 
 /// A value held where it was found: in its block, without a copy, for as long as this lives.
 ///
-/// It keeps that one block in memory and nothing else; compaction and flush go on under it. A value from a memtable or
-/// blob file, or folded from merge operands, is a copy.
+/// It keeps that one block in memory and nothing else; compaction and flush go on under it. A value
+/// from a memtable or blob file, or folded from merge operands, is a copy.
 pub struct PinnedValue(Pin);
 
 enum Pin {

@@ -114,8 +114,8 @@ fn family(
     })
 }
 
-/// Opens all tables of a column family, so that one that uses what is not built is refused now and not when it is read.
-/// Damage is left for the reads that meet it: the other tables can be read.
+/// Opens all tables of a column family, so that one that uses what is not built is refused now and
+/// not when it is read. Damage is left for the reads that meet it: the other tables can be read.
 fn open_tables(family: &Family) -> Result<()> {
     for (_, file) in family.version.files() {
         match family.readers.tables.open(file, Purpose::UserRead) {

@@ -23,7 +23,8 @@ const DEFAULT_BLOCK_CACHE: usize = 32 << 20;
 /// The comparator of a column family that says nothing of it.
 const DEFAULT_COMPARATOR: &str = "leveldb.BytewiseComparator";
 
-/// What a database is opened with: its options, and the objects of the user's that options can only name.
+/// What a database is opened with: its options, and the objects of the user's that options can only
+/// name.
 ///
 /// Column families that are not named here are opened with RocksDB's defaults.
 #[derive(Debug, Clone)]
@@ -60,7 +61,8 @@ impl OpenOptions {
         }
     }
 
-    /// The options that the newest OPTIONS file of a database says; the defaults where there is none.
+    /// The options that the newest OPTIONS file of a database says; the defaults where there is
+    /// none.
     ///
     /// # Errors
     /// As [`OpenOptions::load_from`].
@@ -68,11 +70,12 @@ impl OpenOptions {
         Self::load_from(Arc::new(PosixStorage::new()), directory)
     }
 
-    /// As [`OpenOptions::load`], for a database whose files are in `storage`. Names that are not known are passed over
-    /// in a file that a newer version of RocksDB wrote.
+    /// As [`OpenOptions::load`], for a database whose files are in `storage`. Names that are not
+    /// known are passed over in a file that a newer version of RocksDB wrote.
     ///
     /// # Errors
-    /// Corruption, with file and line, for a file that is none or has names or values that there are not.
+    /// Corruption, with file and line, for a file that is none or has names or values that there
+    /// are not.
     pub fn load_from(storage: Arc<dyn Storage>, directory: &Path) -> Result<Self> {
         let mut loaded = Self::new(storage);
         let entries = loaded.storage.list(directory)?;
@@ -89,11 +92,12 @@ impl OpenOptions {
         Ok(loaded)
     }
 
-    /// Sets the options that an option string names, `name=value;name=value`, those of column families for all of them.
+    /// Sets the options that an option string names, `name=value;name=value`, those of column
+    /// families for all of them.
     ///
     /// # Errors
-    /// Invalid argument, which names the option, for a string that is none, an unknown name or an impossible value.
-    /// Nothing is changed then.
+    /// Invalid argument, which names the option, for a string that is none, an unknown name or an
+    /// impossible value. Nothing is changed then.
     pub fn set_options(&mut self, text: &str) -> Result<()> {
         let mut changed = self.clone();
         let refused = |error: options::Error| Error::invalid_argument(error.to_string());
@@ -135,8 +139,8 @@ impl OpenOptions {
         self.prefix_extractors.push(prefix_extractor);
     }
 
-    /// Keeps blocks in this cache, which databases and column families may share, instead of one that is made by the
-    /// option `block_cache`.
+    /// Keeps blocks in this cache, which databases and column families may share, instead of one
+    /// that is made by the option `block_cache`.
     pub fn set_block_cache(&mut self, cache: Arc<BlockCache>) {
         self.block_cache = Some(cache);
     }
@@ -173,11 +177,12 @@ impl OpenOptions {
         sanitized
     }
 
-    /// The order of a column family, which the MANIFEST says was written in that of name `recorded`.
+    /// The order of a column family, which the MANIFEST says was written in that of name
+    /// `recorded`.
     ///
     /// # Errors
-    /// Invalid argument, where the options name another, or `recorded` is not known; not supported, for orders of keys
-    /// with timestamps.
+    /// Invalid argument, where the options name another, or `recorded` is not known; not supported,
+    /// for orders of keys with timestamps.
     pub(crate) fn comparator(&self, family: &str, recorded: &str) -> Result<Comparator> {
         if recorded.ends_with(".u64ts") {
             let feature = format!("user-defined timestamps (comparator '{recorded}')");
@@ -217,8 +222,8 @@ impl OpenOptions {
         }
     }
 
-    /// What extracts the prefixes of a column family; none where it is one that nobody knows, so that no filter is
-    /// asked about prefixes.
+    /// What extracts the prefixes of a column family; none where it is one that nobody knows, so
+    /// that no filter is asked about prefixes.
     pub(crate) fn prefix_extractor(&self, family: &str) -> Option<PrefixExtractor> {
         match &self.column_family(family).prefix_extractor {
             options::PrefixExtractor::None => None,

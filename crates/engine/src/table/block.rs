@@ -78,7 +78,8 @@ impl Block {
     }
 }
 
-/// A block that stays in memory as long as this lives: kept by the epoch its reader is pinned in, or by a reference.
+/// A block that stays in memory as long as this lives: kept by the epoch its reader is pinned in,
+/// or by a reference.
 pub(crate) enum BlockRef<'g> {
     /// In the cache or in the table's reader, whose owner outlives `'g`.
     Borrowed(&'g Arc<Cached<Block>>),

@@ -5,8 +5,8 @@ use crate::table::Block;
 
 /// A cache of tables' blocks, which column families and databases may share. Any thread may use it.
 ///
-/// What it holds, evicted blocks that somebody still reads included, never takes more than its capacity; a block for
-/// which there is no room is read past it.
+/// What it holds, evicted blocks that somebody still reads included, never takes more than its
+/// capacity; a block for which there is no room is read past it.
 #[derive(Debug)]
 pub struct BlockCache {
     pub(crate) blocks: Cache<Block>,

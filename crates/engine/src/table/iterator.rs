@@ -1,7 +1,7 @@
 //! A position among the records of one table, in internal key order.
 //!
-//! The iterator holds the data block it stands in, and, in a partitioned table, the index block. It moves forward and
-//! backward; each move leaves it on a record or, behind either end, on none.
+//! The iterator holds the data block it stands in, and, in a partitioned table, the index block. It
+//! moves forward and backward; each move leaves it on a record or, behind either end, on none.
 
 mod index;
 mod readahead;
@@ -38,8 +38,8 @@ pub(crate) struct TableIterator {
 }
 
 impl TableIterator {
-    /// An iterator that stands nowhere yet. `read_ahead` is how much is read at once, in bytes; 0 lets it grow by
-    /// itself as blocks are read one after the other.
+    /// An iterator that stands nowhere yet. `read_ahead` is how much is read at once, in bytes; 0
+    /// lets it grow by itself as blocks are read one after the other.
     pub(crate) fn new(table: Arc<TableReader>, profile: ReadProfile, read_ahead: usize) -> Self {
         let read_ahead = ReadAhead::new(read_ahead, table.auto_read_ahead());
         Self {
@@ -75,8 +75,8 @@ impl TableIterator {
         &self.table
     }
 
-    /// Whether its seeks, from here on, may end on nothing where the filter says that the table has no key with the
-    /// target's prefix.
+    /// Whether its seeks, from here on, may end on nothing where the filter says that the table has
+    /// no key with the target's prefix.
     pub(crate) fn ask_prefix_filter(&mut self, ask: bool) {
         self.asks_prefix_filter = ask;
     }
@@ -174,13 +174,14 @@ impl TableIterator {
         Ok(())
     }
 
-    /// Refuses a place below the internal key that was sought. Only a table whose records are not in order leads there,
-    /// and whoever sought to get ahead would seek again and again.
+    /// Refuses a place below the internal key that was sought. Only a table whose records are not
+    /// in order leads there, and whoever sought to get ahead would seek again and again.
     pub(crate) fn check_not_below(&self, target: &[u8]) -> Result<()> {
         self.check_order(target, Ordering::Less)
     }
 
-    /// Refuses a place above the internal key that was sought, as [`TableIterator::check_not_below`].
+    /// Refuses a place above the internal key that was sought, as
+    /// [`TableIterator::check_not_below`].
     pub(crate) fn check_not_above(&self, target: &[u8]) -> Result<()> {
         self.check_order(target, Ordering::Greater)
     }
@@ -228,7 +229,8 @@ impl TableIterator {
         Ok(())
     }
 
-    /// From the block that the index stands on: its first record, or that of the first block behind it that has one.
+    /// From the block that the index stands on: its first record, or that of the first block behind
+    /// it that has one.
     fn first_in_block_or_after(&mut self) -> Result<()> {
         while self.load_block()? {
             let Some(block) = &self.block else { break };
@@ -244,7 +246,8 @@ impl TableIterator {
         Ok(())
     }
 
-    /// From the block that the index stands on: its last record, or that of the first block before it that has one.
+    /// From the block that the index stands on: its last record, or that of the first block before
+    /// it that has one.
     fn last_in_block_or_before(&mut self) -> Result<()> {
         while self.load_block()? {
             let Some(block) = &self.block else { break };
@@ -277,8 +280,8 @@ impl TableIterator {
         Ok(true)
     }
 
-    /// The trailer to look for in the blocks: records of one global sequence number store zeros, which sort behind
-    /// every other trailer of their key.
+    /// The trailer to look for in the blocks: records of one global sequence number store zeros,
+    /// which sort behind every other trailer of their key.
     fn stored_trailer(&self, trailer: u64) -> u64 {
         match self.table.global_sequence() {
             None => trailer,

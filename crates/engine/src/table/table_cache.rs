@@ -1,8 +1,9 @@
 //! The open tables of a column family, at most so many at a time.
 //!
-//! A table's reader hangs on its [`FileMetadata`], so that a read finds it with one load. When there are too many, a
-//! hand goes round over them: one that was read since the hand last came by stays, and the first that was not is
-//! closed. Readers that are in use live on until they are let go.
+//! A table's reader hangs on its [`FileMetadata`], so that a read finds it with one load. When
+//! there are too many, a hand goes round over them: one that was read since the hand last came by
+//! stays, and the first that was not is closed. Readers that are in use live on until they are let
+//! go.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -77,7 +78,8 @@ impl TableCache {
             return Ok(table);
         }
         let table = Arc::new(self.open_uncached(file, purpose)?);
-        // Another thread may have opened it meanwhile; then both readers serve until theirs is let go.
+        // Another thread may have opened it meanwhile; then both readers serve until theirs is let
+        // go.
         file.table.store(Some(Arc::clone(&table)));
         self.keep(file);
         Ok(table)
@@ -114,12 +116,14 @@ impl TableCache {
     fn keep(&self, file: &Arc<FileMetadata>) {
         let Some(capacity) = self.capacity else { return };
         if self.close_beyond(capacity, file) {
-            // A reader that was closed holds its file until it is collected, and the bound is on files.
+            // A reader that was closed holds its file until it is collected, and the bound is on
+            // files.
             epoch::collect();
         }
     }
 
-    /// Notes that a table is open, and closes others until `capacity` are left. Answers whether it closed any.
+    /// Notes that a table is open, and closes others until `capacity` are left. Answers whether it
+    /// closed any.
     fn close_beyond(&self, capacity: usize, file: &Arc<FileMetadata>) -> bool {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.push_back(Arc::downgrade(file));

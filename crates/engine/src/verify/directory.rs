@@ -85,7 +85,8 @@ impl Verification<'_> {
         }
     }
 
-    /// Notes files that belong to nothing. Those that are missing are found when they are to be read.
+    /// Notes files that belong to nothing. Those that are missing are found when they are to be
+    /// read.
     pub(super) fn check_directory(&mut self, numbers: &Numbers, families: &[Family]) {
         let tables: BTreeSet<u64> = families
             .iter()

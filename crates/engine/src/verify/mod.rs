@@ -1,9 +1,10 @@
 //! Reads everything a database consists of, and says what is wrong with it.
 //!
-//! Unlike opening, verification does not stop at the first damage: what it finds is a list. It trusts nothing that it
-//! can check: every block's checksum, the order of keys, what indexes and filters say against what the data blocks
-//! hold, counts and sizes against properties, bounds and numbers against the MANIFEST, logs, blob files and the
-//! references to them, and the directory as a whole. It changes no file.
+//! Unlike opening, verification does not stop at the first damage: what it finds is a list. It
+//! trusts nothing that it can check: every block's checksum, the order of keys, what indexes and
+//! filters say against what the data blocks hold, counts and sizes against properties, bounds and
+//! numbers against the MANIFEST, logs, blob files and the references to them, and the directory as
+//! a whole. It changes no file.
 
 mod blob;
 mod directory;

@@ -321,7 +321,8 @@ impl<'a> Contents<'a> {
         })
     }
 
-    /// Without range tombstones the MANIFEST's bounds are the first and the last key; with them, at most further apart.
+    /// Without range tombstones the MANIFEST's bounds are the first and the last key; with them, at
+    /// most further apart.
     fn check_bounds(&mut self, bounds: Option<&Bounds<'_>>) {
         let Some(bounds) = bounds.filter(|_| self.counts.points > 0) else { return };
         let comparator = self.table.comparator();
@@ -362,8 +363,8 @@ impl<'a> Contents<'a> {
     }
 }
 
-/// Whether a table's first blocks were samples for a dictionary, as the text of its compression options tells. RocksDB
-/// does not count those, whether a dictionary came of them or not.
+/// Whether a table's first blocks were samples for a dictionary, as the text of its compression
+/// options tells. RocksDB does not count those, whether a dictionary came of them or not.
 fn samples_blocks(compression_options: &[u8]) -> bool {
     let options = String::from_utf8_lossy(compression_options);
     let mut options = options.split(';').filter_map(|option| option.trim().split_once('='));

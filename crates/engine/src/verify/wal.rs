@@ -1,7 +1,7 @@
 //! The write-ahead logs.
 //!
-//! A log that was recycled ends where the bytes of the file's earlier use begin, and those may look like anything: a
-//! bad checksum there is damage only if records of this log follow.
+//! A log that was recycled ends where the bytes of the file's earlier use begin, and those may look
+//! like anything: a bad checksum there is damage only if records of this log follow.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -92,7 +92,8 @@ impl Verification<'_> {
         }
     }
 
-    /// The last log may end too early, as a crash leaves it, unless tables hold what was written after it.
+    /// The last log may end too early, as a crash leaves it, unless tables hold what was written
+    /// after it.
     fn check_last(&mut self, ending: Ending, families: &[Family]) {
         let Ending { path, log_number, offset, message, kind } = ending;
         let is_ahead = |family: &&Family| {
@@ -178,8 +179,8 @@ impl Verification<'_> {
         Ok(())
     }
 
-    /// A log may begin with what its file held before only if files are used again; else the record's
-    /// type is damaged.
+    /// A log may begin with what its file held before only if files are used again; else the
+    /// record's type is damaged.
     fn check_stale(&mut self, path: &Path, offset: u64, is_first: bool) {
         if is_first && self.options.database().recycle_log_file_num == 0 {
             let message = "a record of another log, though logs' files are not used again";
@@ -208,7 +209,8 @@ impl Verification<'_> {
         self.report.damage(path, message);
     }
 
-    /// A log that ends too early has lost nothing if the next goes on with the very next sequence number.
+    /// A log that ends too early has lost nothing if the next goes on with the very next sequence
+    /// number.
     fn check_continues(
         &mut self,
         path: &Path,

@@ -1,8 +1,8 @@
 //! Applies edits to a version, one after the other, and makes the next of what they leave.
 //!
-//! What every version must satisfy is checked here: a table is added to one level and not twice; only tables that are
-//! there are deleted; in every level but 0 tables come in key order and do not overlap; garbage belongs to a blob file
-//! that is there and is not more than it holds.
+//! What every version must satisfy is checked here: a table is added to one level and not twice;
+//! only tables that are there are deleted; in every level but 0 tables come in key order and do not
+//! overlap; garbage belongs to a blob file that is there and is not more than it holds.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +16,8 @@ use crate::version::{BlobFileMetadata, FileMetadata, Level, Version};
 /// The most levels there can be: a level number in an edit is believed up to here.
 const MAX_LEVELS: u32 = 64;
 
-/// A version in the making. What contradicts it is answered by a sentence that says what; the caller knows the MANIFEST.
+/// A version in the making. What contradicts it is answered by a sentence that says what; the
+/// caller knows the MANIFEST.
 #[derive(Debug, Default)]
 pub(crate) struct VersionBuilder {
     levels: Vec<BTreeMap<u64, Arc<FileMetadata>>>,
@@ -126,7 +127,8 @@ fn check_bounds(comparator: &Comparator, files: &[Arc<FileMetadata>]) -> Result<
     Ok(())
 }
 
-/// Level 0's order: by epoch, which counts flushes and ingestions; by sequence numbers where there is none.
+/// Level 0's order: by epoch, which counts flushes and ingestions; by sequence numbers where there
+/// is none.
 fn sort_newest_first(files: &mut [Arc<FileMetadata>]) {
     let has_epochs = files.iter().all(|file| file.added().epoch_number != 0);
     files.sort_by_key(|file| {
@@ -152,8 +154,8 @@ fn sort_by_key(
     Ok(())
 }
 
-/// What is left of the blob files: those from the first on that is some table's oldest, but for those that are all
-/// garbage and no table's oldest.
+/// What is left of the blob files: those from the first on that is some table's oldest, but for
+/// those that are all garbage and no table's oldest.
 fn drop_unreferenced(
     levels: &[Arc<Level>],
     mut blob_files: BTreeMap<u64, BlobFileMetadata>,

@@ -55,7 +55,8 @@ impl FileMetadata {
         &self.added.smallest
     }
 
-    /// Its largest internal key; the end of a range tombstone, exclusive, if its trailer is the highest there is.
+    /// Its largest internal key; the end of a range tombstone, exclusive, if its trailer is the
+    /// highest there is.
     #[inline]
     pub(crate) fn largest(&self) -> &[u8] {
         &self.added.largest

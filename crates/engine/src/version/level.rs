@@ -24,9 +24,9 @@ impl Level {
         &self.files
     }
 
-    /// In a level of tables that do not overlap, those that can have records of a user key at or behind the internal
-    /// key of these parts: mostly one or none, more where the records of one key fill the end of a table and go on in
-    /// the next.
+    /// In a level of tables that do not overlap, those that can have records of a user key at or
+    /// behind the internal key of these parts: mostly one or none, more where the records of one
+    /// key fill the end of a table and go on in the next.
     #[inline]
     pub(crate) fn files_for(
         &self,

@@ -1,8 +1,9 @@
 //! Reading a MANIFEST: from its edits to what the database consists of.
 //!
-//! The edits are applied in order. Edits that take effect together are held back until all of them are there; a group
-//! that the end of the file cuts short never took effect. A record that the end cuts short is what a crash leaves
-//! behind; a bad one before that is damage, and the database does not open.
+//! The edits are applied in order. Edits that take effect together are held back until all of them
+//! are there; a group that the end of the file cuts short never took effect. A record that the end
+//! cuts short is what a crash leaves behind; a bad one before that is damage, and the database does
+//! not open.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -83,7 +84,8 @@ pub(crate) fn current(storage: &dyn Storage, directory: &Path) -> Result<u64> {
 }
 
 impl Manifest {
-    /// What the end of the file leaves without effect: a record or a group of edits that it cuts short.
+    /// What the end of the file leaves without effect: a record or a group of edits that it cuts
+    /// short.
     pub(crate) fn left_out(&self) -> Vec<LeftOut> {
         let mut left_out = Vec::new();
         let mut note = |offset: u64, bytes: u64, reason: String| {
@@ -109,8 +111,8 @@ impl Manifest {
     /// Reads the MANIFEST of that number.
     ///
     /// # Errors
-    /// Corruption, with file, record and offset, for damage before the end, for edits that contradict each other, and
-    /// for a MANIFEST that lacks what every one has.
+    /// Corruption, with file, record and offset, for damage before the end, for edits that
+    /// contradict each other, and for a MANIFEST that lacks what every one has.
     pub(crate) fn read(storage: &dyn Storage, directory: &Path, number: u64) -> Result<Self> {
         let path = directory.join(FileKind::Manifest(number).to_string());
         let file = match storage.open(&path, IoMode::Buffered, Purpose::Manifest) {

@@ -1,7 +1,8 @@
 //! Versions: which tables and blob files a column family consists of.
 //!
-//! A [`Version`] never changes. The MANIFEST is a log of edits; a [`VersionBuilder`] applies them to one version to make
-//! the next, and refuses edits that do not fit. Readers keep the version they began with.
+//! A [`Version`] never changes. The MANIFEST is a log of edits; a [`VersionBuilder`] applies them
+//! to one version to make the next, and refuses edits that do not fit. Readers keep the version
+//! they began with.
 
 mod blob_file;
 mod builder;
@@ -20,8 +21,8 @@ use std::sync::Arc;
 /// The tables and blob files that a column family consists of.
 #[derive(Debug, Default)]
 pub(crate) struct Version {
-    /// Level 0 first. In level 0 tables may overlap and the newest comes first; in the others they do not, and come in
-    /// key order.
+    /// Level 0 first. In level 0 tables may overlap and the newest comes first; in the others they
+    /// do not, and come in key order.
     levels: Vec<Arc<Level>>,
     /// By file number.
     blob_files: BTreeMap<u64, BlobFileMetadata>,

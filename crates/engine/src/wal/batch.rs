@@ -1,7 +1,8 @@
-//! What a batch in a log must be to be taken: the rules that replay applies and verification checks.
+//! What a batch in a log must be to be taken: the rules that replay applies and verification
+//! checks.
 //!
-//! A batch is checked whole, before any of it counts. Sequence numbers never go back: a batch ends at
-//! or behind the end of the one before, which it may repeat.
+//! A batch is checked whole, before any of it counts. Sequence numbers never go back: a batch ends
+//! at or behind the end of the one before, which it may repeat.
 
 use tailwater_format::batch::{BatchReader, Record, RecordKind};
 use tailwater_format::key::{MAX_SEQUENCE, Sequence};
@@ -19,8 +20,8 @@ pub(crate) struct CheckedBatch<'a> {
 /// Why a batch cannot be taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// The log's bytes are as they were written, but the batch in them does not decode, or goes back
-    /// in time: no recovery mode accepts that.
+    /// The log's bytes are as they were written, but the batch in them does not decode, or goes
+    /// back in time: no recovery mode accepts that.
     Malformed(String),
     /// It cannot be a batch, or one that comes here: the recovery mode is asked about it.
     Rejected(String),

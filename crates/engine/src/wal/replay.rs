@@ -1,12 +1,14 @@
 //! Replaying logs: from the write-ahead logs of a database to memtables.
 //!
-//! Logs are read in the order of their numbers. A log below a column family's log number holds nothing of that family
-//! that its tables lack, so its records for it are passed by; one that is below every family's is not read at all. A
-//! batch is checked whole before any of it goes into a memtable: it is applied or left out, never half.
+//! Logs are read in the order of their numbers. A log below a column family's log number holds
+//! nothing of that family that its tables lack, so its records for it are passed by; one that is
+//! below every family's is not read at all. A batch is checked whole before any of it goes into a
+//! memtable: it is applied or left out, never half.
 //!
-//! What a bad byte does is the recovery mode's to say. Point-in-time, the default, takes everything before it and leaves
-//! out everything after, unless a later log goes on with the very next sequence number, which shows that nothing is
-//! missing. What was left out is told. Replay changes no file.
+//! What a bad byte does is the recovery mode's to say. Point-in-time, the default, takes everything
+//! before it and leaves out everything after, unless a later log goes on with the very next
+//! sequence number, which shows that nothing is missing. What was left out is told. Replay changes
+//! no file.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -46,8 +48,8 @@ pub struct LeftOut {
     pub bytes: u64,
     /// Why.
     pub reason: String,
-    /// Whether it is only a record, or a group of a MANIFEST's edits, that the end of the last file cuts short, as a
-    /// crash leaves it.
+    /// Whether it is only a record, or a group of a MANIFEST's edits, that the end of the last file
+    /// cuts short, as a crash leaves it.
     pub torn_tail: bool,
 }
 
@@ -74,12 +76,12 @@ pub(crate) fn list_logs(storage: &dyn Storage, directory: &Path) -> Result<Vec<u
     Ok(numbers)
 }
 
-/// Replays the logs of `directory`. `last_sequence` is the highest sequence number in tables; logs below
-/// `min_log_number`, which no column family needs, are not read.
+/// Replays the logs of `directory`. `last_sequence` is the highest sequence number in tables; logs
+/// below `min_log_number`, which no column family needs, are not read.
 ///
 /// # Errors
-/// Corruption, with file and offset, for damage that the mode does not accept; not supported, for logs of transactions
-/// or user-defined timestamps.
+/// Corruption, with file and offset, for damage that the mode does not accept; not supported, for
+/// logs of transactions or user-defined timestamps.
 pub(crate) fn replay(
     storage: &dyn Storage,
     directory: &Path,
@@ -117,7 +119,8 @@ struct Replay<'a> {
     families: &'a BTreeMap<u32, ReplayFamily>,
     /// The sequence number of the next batch if none is missing; `None` before the first.
     next_sequence: Option<Sequence>,
-    /// The number of the log in which something ended replay, unless a later log showed that nothing is missing.
+    /// The number of the log in which something ended replay, unless a later log showed that
+    /// nothing is missing.
     stopped_at: Option<u64>,
     replayed: Replayed,
 }
@@ -249,8 +252,8 @@ impl Replay<'_> {
         });
     }
 
-    /// A family whose tables hold what comes after the place where replay ended would show later writes without
-    /// earlier ones: then the database is not opened.
+    /// A family whose tables hold what comes after the place where replay ended would show later
+    /// writes without earlier ones: then the database is not opened.
     fn finish(self) -> Result<Replayed> {
         let Some(stopped_at) = self.stopped_at else { return Ok(self.replayed) };
         let ahead = self

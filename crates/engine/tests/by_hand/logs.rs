@@ -8,8 +8,8 @@ use tailwater_format::version_edit::VersionEdit;
 use crate::database::{Database, first_edit, log, new_file};
 use crate::table::{internal_key, table};
 
-/// A database with two column families: the default one, whose logs are needed from number 5 on, and another, whose
-/// table holds everything up to log 6.
+/// A database with two column families: the default one, whose logs are needed from number 5 on,
+/// and another, whose table holds everything up to log 6.
 fn two_families() -> Database {
     let file = table(&[(&[("a", 4, "v")], "b")], &[]);
     let mut first = first_edit();
@@ -28,8 +28,8 @@ fn two_families() -> Database {
 
 #[test]
 fn a_torn_log_before_what_tables_hold_is_damage() {
-    // Verification took the end of a log for a torn tail although a column family's tables held later writes, so that
-    // the database, in which only that was found, did not open.
+    // Verification took the end of a log for a torn tail although a column family's tables held
+    // later writes, so that the database, in which only that was found, did not open.
     let whole = log(5, &[(1, "k1"), (2, "k2")]);
     let database = two_families().with("000005.log", &whole[..whole.len() - 3]);
     let error = database.open().expect_err("later writes would show without earlier ones");
@@ -59,8 +59,9 @@ fn a_torn_last_log_is_a_torn_tail() {
 
 #[test]
 fn logs_that_no_column_family_needs_are_not_read() {
-    // A log that the MANIFEST says is not kept any longer was replayed for column families whose own log number had
-    // not been moved on, and damage in it kept the database closed. RocksDB passes such logs by.
+    // A log that the MANIFEST says is not kept any longer was replayed for column families whose
+    // own log number had not been moved on, and damage in it kept the database closed. RocksDB
+    // passes such logs by.
     let mut edit = first_edit();
     edit.min_log_number_to_keep = Some(6);
     let mut obsolete = log(5, &[(1, "old")]);

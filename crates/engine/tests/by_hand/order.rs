@@ -43,8 +43,8 @@ fn follow(
 
 #[test]
 fn a_block_that_goes_back_to_an_earlier_key_ends_iteration() {
-    // An iterator hung where it sought past the many versions of a key and came to them again, because they stood
-    // behind the block that the index says ends with the key.
+    // An iterator hung where it sought past the many versions of a key and came to them again,
+    // because they stood behind the block that the index says ends with the key.
     let versions: Vec<Put<'_>> =
         (1..=VERSIONS).rev().map(|sequence| ("b", sequence, "v")).collect();
     let db = database(&[(&[("a", 50, "1"), ("b", 49, "2")], "c"), (&versions, "z")]);
@@ -64,7 +64,8 @@ fn a_key_below_the_one_before_ends_iteration() {
 
 #[test]
 fn going_backward_ends_at_keys_out_of_order_too() {
-    // Going backward, an iterator sought before the many versions of a key, landed behind them, and said nothing.
+    // Going backward, an iterator sought before the many versions of a key, landed behind them, and
+    // said nothing.
     let versions: Vec<Put<'_>> =
         (1..=VERSIONS).rev().map(|sequence| ("b", sequence, "v")).collect();
     let db = database(&[(&[("x", 50, "1")], "a"), (&versions, "z")]);

@@ -1,4 +1,5 @@
-//! Tables put together by hand: whatever is in them, their checksums are right, because they have none.
+//! Tables put together by hand: whatever is in them, their checksums are right, because they have
+//! none.
 
 use tailwater_format::checksum::ChecksumType;
 use tailwater_format::key::{ValueType, pack_trailer, put_internal_key};
@@ -14,8 +15,8 @@ const TRAILER: [u8; 5] = [0; 5];
 /// A key, a sequence number and a value.
 pub(crate) type Put<'a> = (&'a str, u64, &'a str);
 
-/// A table of these data blocks, in their order, whatever that is, under these index keys. `other_meta` are further
-/// entries of the metaindex.
+/// A table of these data blocks, in their order, whatever that is, under these index keys.
+/// `other_meta` are further entries of the metaindex.
 pub(crate) fn table(blocks: &[(&[Put<'_>], &str)], other_meta: &[(&str, BlockHandle)]) -> Vec<u8> {
     let mut file = Vec::new();
     let mut index = Vec::new();

@@ -206,8 +206,8 @@ impl Damaged<'_> {
         failed.map_or(Ok(batches.unwrap_or(BATCHES)), |error| Err(Trouble::Failed(error)))
     }
 
-    /// Whether verification finds anything, even if it is only that it does not know a version that a
-    /// damaged byte stands for; what it finds must be about the file.
+    /// Whether verification finds anything, even if it is only that it does not know a version that
+    /// a damaged byte stands for; what it finds must be about the file.
     fn verify(&self, options: &OpenOptions) -> bool {
         let report = verify::verify(Path::new(DIRECTORY), options, &mut |_| {});
         for finding in &report.findings {

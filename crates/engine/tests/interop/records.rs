@@ -46,7 +46,8 @@ fn merges_over_everything() {
 
 #[test]
 fn records_of_one_key_across_tables() {
-    // A get looked into the first table of a level only, although a key's records went on in the next.
+    // A get looked into the first table of a level only, although a key's records went on in the
+    // next.
     in_laboratory("records of one key across tables", |laboratory| {
         let options = format!("merge_operator=stringappend;{SMALL_TABLES}");
         let path = laboratory.next_directory();

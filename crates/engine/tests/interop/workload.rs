@@ -38,8 +38,8 @@ pub(crate) enum Operands {
 }
 
 impl<'a> Plan<'a> {
-    /// Puts and deletes of values of up to 400 bytes, with some flushes, for a family of that name and
-    /// with those options.
+    /// Puts and deletes of values of up to 400 bytes, with some flushes, for a family of that name
+    /// and with those options.
     pub(crate) fn new((family, options): (&'a str, &str)) -> Self {
         Self {
             family,

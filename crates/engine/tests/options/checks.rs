@@ -158,8 +158,5 @@ fn reading_minds_only_what_it_depends_on() {
         check("allow_mmap_reads=true;use_direct_reads=true"),
         Err("use_direct_reads".to_owned())
     );
-    assert_eq!(
-        check("read_io_executor_threads=0"),
-        Err("read_io_executor_threads".to_owned())
-    );
+    assert_eq!(check("read_io_executor_threads=0"), Err("read_io_executor_threads".to_owned()));
 }

@@ -8,11 +8,12 @@ use crate::block::layout::Layout;
 use crate::varint::decode_varint32;
 use crate::{Error, Result};
 
-/// A position in a block whose entries carry their value's length: data blocks, meta blocks, and index blocks before
-/// format_version 4.
+/// A position in a block whose entries carry their value's length: data blocks, meta blocks, and
+/// index blocks before format_version 4.
 ///
-/// The cursor borrows the block only during a call; every call must be given the block and layout it was last moved
-/// on. Its buffers are kept from block to block, so that moving it allocates nothing once they have grown.
+/// The cursor borrows the block only during a call; every call must be given the block and layout
+/// it was last moved on. Its buffers are kept from block to block, so that moving it allocates
+/// nothing once they have grown.
 #[derive(Debug, Default)]
 pub struct Cursor {
     position: Position,
@@ -29,7 +30,8 @@ pub(super) struct Position {
     pub(super) next: u32,
     /// The current entry's key.
     pub(super) key: Vec<u8>,
-    /// Where the next restart's entry stands, to know a restart when it comes; `u32::MAX` behind the last.
+    /// Where the next restart's entry stands, to know a restart when it comes; `u32::MAX` behind
+    /// the last.
     next_restart_offset: u32,
     next_restart: u32,
     pub(super) valid: bool,
@@ -145,8 +147,8 @@ impl Position {
         Ok(None)
     }
 
-    /// The restart from which a search goes on entry by entry: the last whose key is not above the target, or the first.
-    /// `compare` holds a key of the block against the target.
+    /// The restart from which a search goes on entry by entry: the last whose key is not above the
+    /// target, or the first. `compare` holds a key of the block against the target.
     pub(super) fn search_restarts<const VALUE_LENGTH: bool>(
         block: &[u8],
         layout: &Layout,
@@ -282,8 +284,8 @@ impl Cursor {
         Ok(())
     }
 
-    /// Goes to the first entry that is not below a target; behind the last if there is none. `compare` holds a key of
-    /// the block against the target.
+    /// Goes to the first entry that is not below a target; behind the last if there is none.
+    /// `compare` holds a key of the block against the target.
     #[inline]
     pub fn seek(
         &mut self,
@@ -300,9 +302,10 @@ impl Cursor {
         self.scan(block, layout, compare)
     }
 
-    /// As [`Cursor::seek`], for a get of one user key with the 32-bit hash `hash`: where the block has a hash index only
-    /// the restart interval that can have the key is looked at. What is found need not be the first entry that is not
-    /// below the target unless its user key is the target's.
+    /// As [`Cursor::seek`], for a get of one user key with the 32-bit hash `hash`: where the block
+    /// has a hash index only the restart interval that can have the key is looked at. What is found
+    /// need not be the first entry that is not below the target unless its user key is the
+    /// target's.
     #[inline]
     pub fn seek_for_get(
         &mut self,
@@ -317,8 +320,8 @@ impl Cursor {
         let last = layout.restart_count - 1;
         let restart = match hash_index.lookup(block, hash()) {
             HashIndexAnswer::Collision => return self.seek(block, layout, compare),
-            // The versions of a key may go on in the next block: end up behind this one's last entry, unless the last
-            // interval already shows a higher key.
+            // The versions of a key may go on in the next block: end up behind this one's last
+            // entry, unless the last interval already shows a higher key.
             HashIndexAnswer::Absent => last,
             HashIndexAnswer::Restart(restart) if restart > last => {
                 let found = format!("restart {restart} of {}", layout.restart_count);

@@ -1,7 +1,8 @@
-//! The hash index at the end of a data block: from a user key's hash to the restart interval that has it.
+//! The hash index at the end of a data block: from a user key's hash to the restart interval that
+//! has it.
 //!
-//! One byte a bucket: a restart number up to 253, 254 where two restarts collide, 255 where there is no key. It answers
-//! only for gets; a seek needs the order.
+//! One byte a bucket: a restart number up to 253, 254 where two restarts collide, 255 where there
+//! is no key. It answers only for gets; a seek needs the order.
 
 use crate::{Error, Result};
 
@@ -13,7 +14,8 @@ const NO_ENTRY: u8 = 255;
 pub enum HashIndexAnswer {
     /// If the block has the key, it stands in this restart interval.
     Restart(u32),
-    /// The block does not have the key; what sorts after it may stand behind the block's last entry.
+    /// The block does not have the key; what sorts after it may stand behind the block's last
+    /// entry.
     Absent,
     /// Two restarts share the bucket: search the block.
     Collision,

@@ -1,10 +1,11 @@
 //! A position in an index block: each entry says where a block of the table stands.
 //!
-//! The key of an entry is at or above the last key of its block and below the first key of the next. The value is a
-//! block handle (two varints: offset and size), whole where the key shares nothing with the one before; where it shares
-//! something, and format_version is 4 or later, only a signed varint by which the size differs from the block before,
-//! behind which the block stands. An index with first keys adds the block's first internal key, preceded by its length.
-//! Source: `IndexValue` in `table/format.{h,cc}`.
+//! The key of an entry is at or above the last key of its block and below the first key of the
+//! next. The value is a block handle (two varints: offset and size), whole where the key shares
+//! nothing with the one before; where it shares something, and format_version is 4 or later, only a
+//! signed varint by which the size differs from the block before, behind which the block stands. An
+//! index with first keys adds the block's first internal key, preceded by its length. Source:
+//! `IndexValue` in `table/format.{h,cc}`.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -18,13 +19,15 @@ use crate::{Error, Result};
 /// How an index block's entries are written, as the table's properties say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct IndexFormat {
-    /// Whether values leave their length out and follow from the block before (format_version 4 and later).
+    /// Whether values leave their length out and follow from the block before (format_version 4 and
+    /// later).
     pub delta_values: bool,
     /// Whether each entry has its block's first internal key.
     pub first_keys: bool,
 }
 
-/// A position in an index block. As [`crate::block::Cursor`], it borrows the block only during a call.
+/// A position in an index block. As [`crate::block::Cursor`], it borrows the block only during a
+/// call.
 #[derive(Debug, Default)]
 pub struct IndexCursor {
     position: Position,
@@ -96,8 +99,8 @@ impl IndexCursor {
         Ok(())
     }
 
-    /// Goes to the first entry that is not below a target; behind the last if there is none. `compare` holds a key of
-    /// the block against the target.
+    /// Goes to the first entry that is not below a target; behind the last if there is none.
+    /// `compare` holds a key of the block against the target.
     #[inline]
     pub fn seek(
         &mut self,
@@ -178,8 +181,8 @@ impl IndexCursor {
         }
     }
 
-    /// Decodes the handle and first key of the current entry from `value`, which begins at offset `start` of the block,
-    /// and answers how long they are.
+    /// Decodes the handle and first key of the current entry from `value`, which begins at offset
+    /// `start` of the block, and answers how long they are.
     fn decode_value(
         &mut self,
         value: &[u8],
@@ -207,7 +210,8 @@ impl IndexCursor {
         Ok(reader.offset() as u32)
     }
 
-    /// The handle of the block behind the current one, `difference` bytes larger; `None` where no file has room for it.
+    /// The handle of the block behind the current one, `difference` bytes larger; `None` where no
+    /// file has room for it.
     fn next_handle(&self, difference: i64) -> Option<BlockHandle> {
         const TRAILER: u64 = BLOCK_TRAILER_LENGTH as u64;
         let behind = self.handle.offset.checked_add(self.handle.size)?;

@@ -9,7 +9,8 @@ const KEYS_UNIFORM: u32 = 1 << 29;
 const RESERVED: u32 = 1 << 30;
 pub(super) const HASH_INDEX: u32 = 1 << 31;
 
-/// Where the parts of a block stand. Offsets count from the start of the block's uncompressed bytes.
+/// Where the parts of a block stand. Offsets count from the start of the block's uncompressed
+/// bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
     /// Where the entries end: the values begin here if they are kept apart, the restarts if not.
@@ -36,10 +37,12 @@ impl Layout {
         hash_index: None,
     };
 
-    /// Reads the footer of an uncompressed block and checks that what it names lies inside the block.
+    /// Reads the footer of an uncompressed block and checks that what it names lies inside the
+    /// block.
     ///
     /// # Errors
-    /// Corruption, for a block too short for its parts or a footer with bits that no format version defines.
+    /// Corruption, for a block too short for its parts or a footer with bits that no format version
+    /// defines.
     pub fn parse(block: &[u8]) -> Result<Self> {
         let length = u32::try_from(block.len())
             .map_err(|_| Error::corruption("block", 0, "less than 4 GiB", "more"))?;

@@ -9,14 +9,16 @@
 //! footer    fixed32          bits 0-27 restarts, 28 values apart, 29 keys uniform, 31 hash index
 //! ```
 //!
-//! `shared`, `unshared`, `value length` and `value offset` are 32-bit varints; `value offset` stands only at restarts
-//! and only where values are kept apart, there counting from the start of the values. Index blocks of format_version 4
-//! and later leave `value length` out, because their values know their own length. Source: `table/block_based/
-//! block_builder.cc`, `data_block_footer.cc`, `data_block_hash_index.cc`.
+//! `shared`, `unshared`, `value length` and `value offset` are 32-bit varints; `value offset`
+//! stands only at restarts and only where values are kept apart, there counting from the start of
+//! the values. Index blocks of format_version 4 and later leave `value length` out, because their
+//! values know their own length. Source: `table/block_based/ block_builder.cc`,
+//! `data_block_footer.cc`, `data_block_hash_index.cc`.
 //!
-//! A [`Layout`] is what the footer says, checked once. A [`Cursor`] or [`IndexCursor`] holds a position and borrows the
-//! block's bytes only during a call, so that an owner can keep both beside each other.
-//! A [`Builder`] or [`IndexBuilder`] makes the same blocks from the same entries as RocksDB does, byte for byte.
+//! A [`Layout`] is what the footer says, checked once. A [`Cursor`] or [`IndexCursor`] holds a
+//! position and borrows the block's bytes only during a call, so that an owner can keep both beside
+//! each other. A [`Builder`] or [`IndexBuilder`] makes the same blocks from the same entries as
+//! RocksDB does, byte for byte.
 
 mod builder;
 #[cfg(test)]

@@ -47,8 +47,8 @@ impl DbIterator {
         Ok(())
     }
 
-    /// Goes before every record of the key in `self.key` and answers whether they leave it a value, which is then in
-    /// `self.value`.
+    /// Goes before every record of the key in `self.key` and answers whether they leave it a value,
+    /// which is then in `self.value`.
     fn fold_key(&mut self) -> Result<bool> {
         let mut base = Base::Nothing;
         let mut passed = 0;
@@ -110,8 +110,8 @@ impl DbIterator {
         Ok(true)
     }
 
-    /// As [`DbIterator::fold_key`], for a key with many records: from the newest that is seen, and from there only as
-    /// far as is needed.
+    /// As [`DbIterator::fold_key`], for a key with many records: from the newest that is seen, and
+    /// from there only as far as is needed.
     #[cold]
     fn fold_key_from_newest(&mut self) -> Result<bool> {
         let trailer = key::pack_trailer(self.view.snapshot, ValueType::FOR_SEEK);

@@ -10,7 +10,8 @@ impl DbIterator {
     #[inline]
     pub(super) fn step_forward(&mut self) -> Result<()> {
         if self.direction == Direction::Backward {
-            // It stands before the key whose value it copied: all records of that key are passed by from their first.
+            // It stands before the key whose value it copied: all records of that key are passed by
+            // from their first.
             self.direction = Direction::Forward;
             // The key's prefix need not be the one that was sought.
             self.merged.ask_prefix_filters(false);
@@ -23,8 +24,8 @@ impl DbIterator {
         self.find_forward(true)
     }
 
-    /// From where the merged sources stand, to the first key that has a value. With `passing` set, the records of the
-    /// key in `self.key` are passed by.
+    /// From where the merged sources stand, to the first key that has a value. With `passing` set,
+    /// the records of the key in `self.key` are passed by.
     pub(super) fn find_forward(&mut self, mut passing: bool) -> Result<()> {
         self.place = Place::Nowhere;
         let mut passed = 0;
@@ -79,8 +80,8 @@ impl DbIterator {
         Ok(())
     }
 
-    /// Seeks past the records of the key that is being passed by, or to what the snapshot sees of a key whose newest
-    /// records it does not see.
+    /// Seeks past the records of the key that is being passed by, or to what the snapshot sees of a
+    /// key whose newest records it does not see.
     #[cold]
     fn leap(&mut self, same_key: bool) -> Result<()> {
         if same_key {
@@ -101,8 +102,8 @@ impl DbIterator {
         self.key.extend_from_slice(key::user_key(self.merged.key()));
     }
 
-    /// From the newest visible record of the key in `self.key`, folds what stands there and below into a value.
-    /// Answers whether there is one, which is then in `self.value`.
+    /// From the newest visible record of the key in `self.key`, folds what stands there and below
+    /// into a value. Answers whether there is one, which is then in `self.value`.
     pub(super) fn fold_records_below(&mut self) -> Result<bool> {
         self.operands.clear();
         let mut base = None;
@@ -150,7 +151,8 @@ impl DbIterator {
         ParsedKey::parse(self.merged.key()).map_err(|error| self.damaged(error.to_string()))
     }
 
-    /// A record of `user_key` where, in the direction it is going, only keys behind the one in `self.key` may stand.
+    /// A record of `user_key` where, in the direction it is going, only keys behind the one in
+    /// `self.key` may stand.
     #[cold]
     pub(super) fn out_of_order(&self, user_key: &[u8]) -> Error {
         let (found, last) = (user_key.escape_ascii(), self.key.escape_ascii());

@@ -115,7 +115,8 @@ impl IndexIterator {
         self.go_to(table, profile, Place::Last)
     }
 
-    /// Goes to the first data block that can hold a record that is not below the internal key of these parts.
+    /// Goes to the first data block that can hold a record that is not below the internal key of
+    /// these parts.
     pub(super) fn seek(
         &mut self,
         table: &TableReader,

@@ -1,8 +1,9 @@
 //! Reading ahead of an iterator that goes through a table block by block.
 //!
-//! The first blocks are read one at a time, since a seek often wants no more. Once a few have followed one another,
-//! a larger piece of the file is read at once, and twice as much the next time, up to a bound. Blocks that are in the
-//! cache are taken from there and leave the sequence unbroken.
+//! The first blocks are read one at a time, since a seek often wants no more. Once a few have
+//! followed one another, a larger piece of the file is read at once, and twice as much the next
+//! time, up to a bound. Blocks that are in the cache are taken from there and leave the sequence
+//! unbroken.
 
 use std::sync::Arc;
 

@@ -99,7 +99,8 @@ impl TableReader {
         cache.blocks.lookup(self.cache_key(handle), &guard).map(Arc::clone)
     }
 
-    /// Makes a block of uncompressed bytes that came from `handle`, and puts it into the cache where that is wanted.
+    /// Makes a block of uncompressed bytes that came from `handle`, and puts it into the cache
+    /// where that is wanted.
     pub(crate) fn keep(
         &self,
         handle: BlockHandle,

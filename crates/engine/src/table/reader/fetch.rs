@@ -13,7 +13,8 @@ use crate::{Error, Result};
 /// No block is larger than this: its length is 32 bits in every place that holds it.
 const MAX_BLOCK_LENGTH: u64 = u32::MAX as u64;
 
-/// Buffers and codecs of a thread that reads blocks, kept so that reading one allocates nothing but the block.
+/// Buffers and codecs of a thread that reads blocks, kept so that reading one allocates nothing but
+/// the block.
 #[derive(Default)]
 struct Scratch {
     raw: Vec<u8>,
@@ -53,7 +54,8 @@ impl BlockFile {
     /// Reads a block and gives back its bytes as they were before compression.
     ///
     /// # Errors
-    /// Corruption, for a handle that leaves the file, a checksum that does not hold, or bytes that do not decompress.
+    /// Corruption, for a handle that leaves the file, a checksum that does not hold, or bytes that
+    /// do not decompress.
     pub(crate) fn read(
         &self,
         handle: BlockHandle,

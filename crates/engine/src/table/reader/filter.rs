@@ -31,8 +31,8 @@ impl TableReader {
         }
     }
 
-    /// Whether the table may have a key with the prefix that `user_key` has, for an iterator that will not leave that
-    /// prefix; `None` if a block that says so cannot be had.
+    /// Whether the table may have a key with the prefix that `user_key` has, for an iterator that
+    /// will not leave that prefix; `None` if a block that says so cannot be had.
     pub(crate) fn may_contain_prefix<A: BlockAccess>(
         &self,
         access: &A,
@@ -77,7 +77,8 @@ impl TableReader {
         Ok(handles)
     }
 
-    /// How the index over filter partitions is written: without first keys, whatever the index of the data has.
+    /// How the index over filter partitions is written: without first keys, whatever the index of
+    /// the data has.
     fn filter_index_format(&self) -> IndexFormat {
         IndexFormat { first_keys: false, ..self.index.format }
     }
@@ -106,7 +107,8 @@ impl TableReader {
                 let format = self.filter_index_format();
                 self.seek_index(&root, format, cursor, user_key, trailer).map_err(damaged)?;
                 if !cursor.valid() {
-                    // Behind the last partition's last key; that partition may still have the prefix.
+                    // Behind the last partition's last key; that partition may still have the
+                    // prefix.
                     cursor.seek_to_last(root.bytes(), root.layout(), format).map_err(damaged)?;
                 }
                 if !cursor.valid() {

@@ -11,7 +11,8 @@ use crate::table::reader::index::compare_to;
 use crate::table::reader::{BlockAccess, TableReader};
 use crate::table::{BlockKind, BlockRef};
 
-/// Cursors that a point lookup moves through a table's blocks, kept by each thread for the next one.
+/// Cursors that a point lookup moves through a table's blocks, kept by each thread for the next
+/// one.
 #[derive(Debug, Default)]
 pub(crate) struct GetCursors {
     root: IndexCursor,
@@ -24,7 +25,8 @@ pub(crate) struct GetCursors {
 pub(crate) enum TableStep {
     /// The lookup took what the table has.
     Taken(Step),
-    /// A block is not within reach of this kind of access. The lookup is as it was before this table.
+    /// A block is not within reach of this kind of access. The lookup is as it was before this
+    /// table.
     Unreachable,
 }
 
@@ -40,7 +42,8 @@ enum BlockStep {
 }
 
 impl TableReader {
-    /// Gives `lookup` what the table has of its key: the range tombstone that covers it, then its records, newest first.
+    /// Gives `lookup` what the table has of its key: the range tombstone that covers it, then its
+    /// records, newest first.
     pub(crate) fn get<A: BlockAccess, S: Sink>(
         &self,
         access: &A,
@@ -144,7 +147,8 @@ impl TableReader {
     ) -> Result<BlockStep> {
         let (bytes, layout) = (block.bytes(), block.layout());
         let (user_key, snapshot) = (lookup.user_key, lookup.snapshot);
-        // Where all records have one sequence number that is not stored, the stored zeros sort behind every snapshot.
+        // Where all records have one sequence number that is not stored, the stored zeros sort
+        // behind every snapshot.
         let trailer = match self.global_sequence {
             None => lookup.seek_trailer(),
             Some(_) => key::pack_trailer(key::MAX_SEQUENCE, ValueType::FOR_SEEK),

@@ -26,7 +26,8 @@ pub(crate) fn compare_to(
 }
 
 impl TableReader {
-    /// Moves `cursor` to the first entry of an index block that is not below the internal key of these parts.
+    /// Moves `cursor` to the first entry of an index block that is not below the internal key of
+    /// these parts.
     #[inline]
     pub(crate) fn seek_index(
         &self,
@@ -48,7 +49,8 @@ impl TableReader {
         }
     }
 
-    /// Holds a key of the index against an internal key: where they are user keys, by user key alone.
+    /// Holds a key of the index against an internal key: where they are user keys, by user key
+    /// alone.
     pub(crate) fn compare_index_key(&self, entry: &[u8], internal_key: &[u8]) -> Ordering {
         if self.index.user_keys {
             self.comparator().compare(entry, key::user_key(internal_key))

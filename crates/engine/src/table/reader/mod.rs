@@ -1,7 +1,8 @@
 //! One open table: where its parts stand, and what of it is kept in memory.
 //!
-//! Opening reads the footer, the metaindex, the properties, the range tombstones, and, unless they are left to the
-//! block cache, the index and the filter. A table that uses what is not built is refused here, by name.
+//! Opening reads the footer, the metaindex, the properties, the range tombstones, and, unless they
+//! are left to the block cache, the index and the filter. A table that uses what is not built is
+//! refused here, by name.
 
 mod access;
 mod fetch;
@@ -200,8 +201,8 @@ impl TableReader {
         self.dictionary.as_ref().filter(|_| kind == BlockKind::Data)
     }
 
-    /// A decoder's error about the block at `handle`. Offsets inside a block that may be compressed say nothing about
-    /// the file, so the block is named instead.
+    /// A decoder's error about the block at `handle`. Offsets inside a block that may be compressed
+    /// say nothing about the file, so the block is named instead.
     pub(crate) fn damaged(&self, handle: BlockHandle, error: format::Error) -> Error {
         Error::corruption_at(self.file.path(), handle.offset, format!("in the block here: {error}"))
     }

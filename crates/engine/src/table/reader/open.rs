@@ -22,7 +22,8 @@ use crate::table::reader::{
 use crate::table::{Block, BlockKind};
 use crate::{Error, Result};
 
-/// How much of a file's end is read first, in bytes, where the MANIFEST does not say how long its tail is.
+/// How much of a file's end is read first, in bytes, where the MANIFEST does not say how long its
+/// tail is.
 const DEFAULT_TAIL_LENGTH: u64 = 64 << 10;
 
 /// What the MANIFEST knows of a table and its reader must know too.
@@ -82,8 +83,8 @@ impl TableReader {
     /// Opens a table.
     ///
     /// # Errors
-    /// Corruption, where a part does not hold together or contradicts `identity`; not supported, for tables that use
-    /// what is not built.
+    /// Corruption, where a part does not hold together or contradicts `identity`; not supported,
+    /// for tables that use what is not built.
     pub(crate) fn open(
         file: Arc<dyn ReadFile>,
         context: Arc<TableContext>,
@@ -124,7 +125,8 @@ impl TableReader {
 }
 
 impl TableReader {
-    /// Calls `entry` with the internal start key and the end key of every range tombstone, as the file has them.
+    /// Calls `entry` with the internal start key and the end key of every range tombstone, as the
+    /// file has them.
     pub(crate) fn for_each_range_tombstone(
         &self,
         mut entry: impl FnMut(&[u8], &[u8]) -> tailwater_format::Result<()>,
@@ -216,8 +218,8 @@ impl Opening<'_> {
                 Some(MetaName::CompressionDictionary) => names.dictionary = Some(handle),
                 Some(MetaName::FullFilter(_)) => names.full_filter = Some(handle),
                 Some(MetaName::PartitionedFilter(_)) => names.partitioned_filter = Some(handle),
-                // A hash index, a user-defined one, or a filter that nothing reads any more: never needed for a right
-                // answer.
+                // A hash index, a user-defined one, or a filter that nothing reads any more: never
+                // needed for a right answer.
                 _ => {}
             }
             Ok(())
@@ -340,8 +342,9 @@ impl Opening<'_> {
     }
 }
 
-/// What extracted the prefixes in a table's filter: the column family's extractor if it still goes by the same name,
-/// the built-in one of the recorded name if not. A filter whose prefixes nobody can extract is not asked.
+/// What extracted the prefixes in a table's filter: the column family's extractor if it still goes
+/// by the same name, the built-in one of the recorded name if not. A filter whose prefixes nobody
+/// can extract is not asked.
 fn prefix_extractor(name: &[u8], context: &TableContext) -> Option<PrefixExtractor> {
     let name = str::from_utf8(name).ok()?;
     match &context.prefix_extractor {
@@ -368,7 +371,8 @@ fn check_unique_id(
     Err(Error::corruption(file.path(), message))
 }
 
-/// The sequence number of every record of a table that was ingested, which says so in its properties and stores zeros.
+/// The sequence number of every record of a table that was ingested, which says so in its
+/// properties and stores zeros.
 fn global_sequence(
     file: &BlockFile,
     properties: &Properties,

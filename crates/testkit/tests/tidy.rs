@@ -1,6 +1,8 @@
 //! The repository's own rules that no compiler checks: documents lead where they say, lines are not
 //! too long, modules say what they are for, and `unsafe` stays where CONTRIBUTING allows it.
 
+#![expect(clippy::disallowed_methods, reason = "reads the checkout, not a database")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -3,6 +3,7 @@
 #[path = "common/check.rs"]
 mod check;
 
+use tailwater::verify::{self, Severity};
 use tailwater::{Db, OpenOptions, ReadOptions};
 use tailwater_testkit::{directory, golden};
 
@@ -14,8 +15,8 @@ const RECOVERY_MODES: [&str; 4] = [
     "kSkipAnyCorruptedRecords",
 ];
 
-/// Opens a copy of a golden database and compares it with its dump; checks that not a byte of the
-/// directory was written.
+/// Opens a copy of a golden database and compares it with its dump, and verifies it; checks that
+/// not a byte of the directory was written.
 fn check_database(name: &str) {
     let copy = golden::unpack(name);
     let before = directory::snapshot(copy.path());
@@ -29,6 +30,11 @@ fn check_database(name: &str) {
         assert!(left_out.is_empty(), "{name} under {mode}: {left_out:?}");
         check::holds(&db, &dump, &format!("{name} under {mode}"));
     }
+    let options = OpenOptions::load(copy.path()).expect("an OPTIONS file");
+    let report = verify::verify(copy.path(), &options, &mut |_| {});
+    // A log that waits to be recycled is worth a note.
+    assert!(report.worst() <= Some(Severity::Note), "{name}: {:#?}", report.findings);
+    assert!(report.tables > 0 && report.entries > 0, "{name}: nothing was verified");
     directory::assert_unchanged(copy.path(), &before);
 }
 
@@ -59,6 +65,11 @@ golden_databases! {
     wal => "wal",
     wal_recycled => "wal-recycled",
     wal_zstd => "wal-zstd",
+}
+
+#[test]
+fn the_small_ones() {
+    golden::small_names().iter().for_each(|name| check_database(name));
 }
 
 #[test]

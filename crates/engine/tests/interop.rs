@@ -14,6 +14,8 @@ mod logs;
 mod pairwise;
 #[path = "interop/records.rs"]
 mod records;
+#[path = "interop/refused.rs"]
+mod refused;
 #[path = "common/subject.rs"]
 mod subject;
 #[path = "interop/tables.rs"]

@@ -16,7 +16,7 @@ use crate::options::{
 };
 use crate::prefix_extractor::PrefixExtractor;
 use crate::table::{AutoReadAhead, BlockCache, Kept, MetaBlockPlacement};
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// How large the block cache is where no option says, in bytes: RocksDB's default.
 const DEFAULT_BLOCK_CACHE: usize = 32 << 20;
@@ -75,7 +75,7 @@ impl OpenOptions {
     ///
     /// # Errors
     /// Corruption, with file and line, for a file that is none or has names or values that there
-    /// are not.
+    /// are not; not supported, for values that switch on what is not built.
     pub fn load_from(storage: Arc<dyn Storage>, directory: &Path) -> Result<Self> {
         let mut loaded = Self::new(storage);
         let entries = loaded.storage.list(directory)?;
@@ -332,6 +332,11 @@ fn read_options_file(storage: &dyn Storage, path: &Path) -> Result<Options> {
     })?;
     let document =
         Document::parse(text).map_err(|error| Error::corruption(path, error.to_string()))?;
-    Options::from_document(&document, UnknownOptions::IgnoreFromNewer)
-        .map_err(|error| Error::corruption(path, error.to_string()))
+    Options::from_document(&document, UnknownOptions::IgnoreFromNewer).map_err(|error| {
+        let kind = match error.problem {
+            options::Problem::Refused { .. } => ErrorKind::NotSupported,
+            _ => ErrorKind::Corruption,
+        };
+        Error::new(kind, error.to_string()).in_file(path)
+    })
 }

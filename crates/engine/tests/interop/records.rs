@@ -158,6 +158,24 @@ fn ingested_tables() {
     });
 }
 
+#[test]
+fn tables_ingested_behind_everything() {
+    in_laboratory("tables ingested behind everything", |laboratory| {
+        let families = [("default", "compaction_style=kCompactionStyleUniversal;num_levels=4")];
+        let plans = families.map(|family| Plan { ranges: 5, flushes: 10, ..Plan::new(family) });
+        let path = laboratory.next_directory();
+        let mut script = Script::open(&path, "allow_ingest_behind=true", &families);
+        workload::write(&mut script, &mut laboratory.rng, &plans, 300);
+        let file = laboratory.directory.path().join("behind.sst");
+        script.line(&[&"external", &file.display(), &"default"]);
+        external(&mut script, &mut laboratory.rng, "plain");
+        script.line(&[&"finish"]);
+        script.line(&[&"ingest", &"default", &"behind", &file.display()]);
+        workload::write(&mut script, &mut laboratory.rng, &plans, 300);
+        laboratory.compare(&path, script, "one table", |_| {});
+    });
+}
+
 /// The records of an external table, in the family's order.
 fn external(script: &mut Script, rng: &mut fastrand::Rng, family: &str) {
     let mut keys: Vec<Vec<u8>> =

@@ -88,7 +88,7 @@ fn tables_in_several_directories() {
         });
         assert_eq!(tables, 0, "tables are in the database's own directory");
         let used = paths.iter().filter(|path| !directory::snapshot(path).is_empty()).count();
-        assert!(used > 2, "only {used} directories have tables");
+        assert!(used >= 2, "only {used} directory has tables");
     });
 }
 

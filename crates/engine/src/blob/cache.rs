@@ -1,8 +1,8 @@
 //! The open blob files of a column family.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tailwater_format::blob::BlobIndex;
 use tailwater_format::file_name::FileKind;
@@ -11,18 +11,32 @@ use tailwater_io::{IoMode, Purpose, Storage};
 use crate::blob::BlobReader;
 use crate::{Error, ErrorKind, Result};
 
-/// The open blob files of a column family. They stay open until they leave the version.
+/// The open blob files of a column family.
 #[derive(Debug)]
 pub(crate) struct BlobCache {
     storage: Arc<dyn Storage>,
     directory: PathBuf,
-    open: Mutex<HashMap<u64, Arc<BlobReader>>>,
+    /// How many files are open at once; `None` for as many as there are.
+    capacity: Option<usize>,
+    open: Mutex<OpenFiles>,
+}
+
+#[derive(Debug, Default)]
+struct OpenFiles {
+    readers: HashMap<u64, Arc<BlobReader>>,
+    /// Their numbers, those that were opened first first.
+    order: VecDeque<u64>,
 }
 
 impl BlobCache {
-    /// A cache that has no file open. Blob files are in `directory`.
-    pub(crate) fn new(storage: Arc<dyn Storage>, directory: PathBuf) -> Self {
-        Self { storage, directory, open: Mutex::default() }
+    /// A cache that has no file open, and will keep at most `capacity` open. Blob files are in
+    /// `directory`.
+    pub(crate) fn new(
+        storage: Arc<dyn Storage>,
+        directory: PathBuf,
+        capacity: Option<usize>,
+    ) -> Self {
+        Self { storage, directory, capacity, open: Mutex::default() }
     }
 
     /// Reads the value that a blob index of `user_key` stands for.
@@ -41,14 +55,26 @@ impl BlobCache {
 
     /// The reader of a blob file, opened if it is not yet.
     pub(crate) fn open(&self, number: u64, purpose: Purpose) -> Result<Arc<BlobReader>> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(reader) = open.get(&number) {
+        if let Some(reader) = self.files().readers.get(&number) {
             return Ok(Arc::clone(reader));
         }
         let path = self.directory.join(FileKind::Blob(number).to_string());
         let file = self.storage.open(&path, IoMode::Buffered, purpose)?;
         let reader = Arc::new(BlobReader::open(file, purpose)?);
-        open.insert(number, Arc::clone(&reader));
+        let mut open = self.files();
+        if open.readers.insert(number, Arc::clone(&reader)).is_none() {
+            open.order.push_back(number);
+        }
+        // Reads under way keep a file that is closed here.
+        while self.capacity.is_some_and(|capacity| open.order.len() > capacity.max(1))
+            && let Some(oldest) = open.order.pop_front()
+        {
+            open.readers.remove(&oldest);
+        }
         Ok(reader)
+    }
+
+    fn files(&self) -> MutexGuard<'_, OpenFiles> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tailwater_format::Comparator;
@@ -30,6 +30,8 @@ const REQUEST_BYTES: usize = 512 << 10;
 const REQUESTS_AHEAD: usize = 3;
 /// Where index and filter partitions are kept while a table is read, in bytes.
 const PARTITION_CACHE: usize = 16 << 20;
+/// How many blob files are kept open while the tables of a column family are read.
+const OPEN_BLOB_FILES: usize = 64;
 /// How much of a gap between blocks is read at once, in bytes.
 const GAP_PIECE: usize = 4096;
 /// The function of file checksums that is known: the CRC32C of the whole file, big-endian.
@@ -52,7 +54,7 @@ impl Verification<'_> {
         let directories = self.options.table_directories(self.directory, &family.name);
         let storage = Arc::clone(&self.storage);
         let tables = TableCache::new(storage, directories, context, None);
-        let blobs = BlobCache::new(Arc::clone(&self.storage), self.blob_directory(family));
+        let blobs = self.blob_cache(self.blob_directory(family));
         let mut references: BTreeMap<u64, u64> = BTreeMap::new();
         for (_, file) in family.version.files() {
             let path = tables.path(file);
@@ -70,6 +72,10 @@ impl Verification<'_> {
         self.check_garbage(family, &references);
     }
 
+    fn blob_cache(&self, directory: PathBuf) -> BlobCache {
+        BlobCache::new(Arc::clone(&self.storage), directory, Some(OPEN_BLOB_FILES))
+    }
+
     /// Reads a table that no MANIFEST says anything about.
     pub(super) fn check_lone_table(&mut self, path: &Path) {
         let context = Arc::new(TableContext {
@@ -81,7 +87,7 @@ impl Verification<'_> {
             auto_read_ahead: AutoReadAhead::NONE,
         });
         let identity = TableIdentity::unknown();
-        let blobs = BlobCache::new(Arc::clone(&self.storage), self.directory.to_owned());
+        let blobs = self.blob_cache(self.directory.to_owned());
         let checked = self
             .storage
             .open(path, IoMode::Buffered, Purpose::Verification)

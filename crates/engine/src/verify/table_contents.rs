@@ -354,6 +354,12 @@ impl<'a> Contents<'a> {
                 self.report.damage(self.path, message);
             }
         }
+        let (claimed, found) = (properties.data_size, counts.data_size);
+        if claimed != found && !is_aligned_end(found, claimed) {
+            let message =
+                format!("the properties say that data blocks end at {claimed}, they do at {found}");
+            self.report.damage(self.path, message);
+        }
         let (claimed, found) = (properties.num_data_blocks, counts.data_blocks);
         let all_are_counted = !samples_blocks(&properties.compression_options);
         if claimed > found || (all_are_counted && claimed < found) {
@@ -361,6 +367,13 @@ impl<'a> Contents<'a> {
             self.report.damage(self.path, message);
         }
     }
+}
+
+/// Whether `padded` is `end` rounded up to the next multiple of a power of two, as `block_align`
+/// pads blocks.
+fn is_aligned_end(end: u64, padded: u64) -> bool {
+    let alignment = 1_u64 << padded.trailing_zeros().min(63);
+    end < padded && padded - end < alignment
 }
 
 /// Whether a table's first blocks were samples for a dictionary, as the text of its compression

@@ -48,7 +48,12 @@ pub(super) struct EntryHead {
     key_start: u32,
 }
 
-/// The entries of one restart interval, decoded on the first step back into it.
+/// How many bytes of keys are kept for steps back, until more begin anew: a block may say that each
+/// of its keys shares a long prefix with the one before.
+const BACKWARDS_KEYS_MAX: usize = 1 << 20;
+
+/// The entries of one restart interval, decoded on the first step back into it; the last of them
+/// where their keys are long.
 #[derive(Debug, Default)]
 struct Backwards {
     entries: Vec<BackwardsEntry>,
@@ -375,6 +380,10 @@ impl Cursor {
             if !self.position.valid || self.position.entry >= current {
                 // The block's restarts or lengths do not lead back to where the cursor stood.
                 return Err(bad_entry(current));
+            }
+            if self.backwards.keys.len() > BACKWARDS_KEYS_MAX {
+                self.backwards.keys.clear();
+                self.backwards.entries.clear();
             }
             let key_start = self.backwards.keys.len() as u32;
             self.backwards.keys.extend_from_slice(&self.position.key);

@@ -21,7 +21,7 @@ use tailwater_io::{Purpose, Storage};
 
 use crate::iterator::DbIterator;
 use crate::read::{self, PinnedValue, Sink};
-use crate::recovery::{LogsReplayed, OpenOptions, Unrecovered};
+use crate::recovery::{self, LogsReplayed, OpenOptions};
 use crate::table::ReadProfile;
 use crate::wal::replay::LeftOut;
 use crate::{Error, ErrorKind, Result};
@@ -53,11 +53,11 @@ impl Db {
     /// # Errors
     /// Not found, where there is no database; corruption, for damage to its MANIFEST, or to its
     /// logs that the recovery mode does not accept; invalid argument, for a comparator that is not
-    /// the one it was written with; not supported, for what is not built. Damage to tables shows
+    /// the one it was written with; not supported, for what is not built; busy, where the database
+    /// is written elsewhere and its MANIFEST changed every time it was read. Damage to tables shows
     /// when they are read.
     pub fn open_read_only(directory: &Path, options: &OpenOptions) -> Result<Self> {
-        let unrecovered = Unrecovered::new(directory, options)?;
-        Ok(Self::from_recovered(unrecovered.read_manifest()?.replay_logs()?))
+        recovery::recover_read_only(directory, options).map(Self::from_recovered)
     }
 
     fn from_recovered(recovered: LogsReplayed) -> Self {

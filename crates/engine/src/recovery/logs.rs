@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tailwater_io::Purpose;
+use tailwater_format::file_name::FileKind;
+use tailwater_io::{Purpose, Storage};
 
 use super::{LogsReplayed, ManifestRead, OpenOptions};
 use crate::blob::BlobCache;
@@ -13,7 +14,7 @@ use crate::memtable::MemTable;
 use crate::table::{BlockCache, TableCache, TableContext};
 use crate::version::Version;
 use crate::version::manifest::FamilyState;
-use crate::wal::replay::{self, ReplayFamily};
+use crate::wal::replay::{self, ReplayFamily, ReplayRules};
 use crate::{Error, ErrorKind, Result};
 
 /// A column family on its way to being read.
@@ -50,10 +51,18 @@ impl ManifestRead {
             );
             families.push(family);
         }
-        let mode = options.database().wal_recovery_mode;
         let logs = options.wal_directory(&directory);
-        let (last_sequence, oldest) = (manifest.last_sequence, manifest.min_log_number_to_keep);
-        let replayed = replay::replay(&*storage, &logs, mode, last_sequence, oldest, &targets)?;
+        let rules = ReplayRules {
+            mode: options.database().wal_recovery_mode,
+            min_log_number: manifest.min_log_number_to_keep,
+            verifies_predecessors: options.database().track_and_verify_wals,
+        };
+        if options.database().track_and_verify_wals_in_manifest {
+            let tracked = manifest.synced_logs.range(rules.min_log_number..);
+            check_tracked(&*storage, &logs, tracked)?;
+        }
+        let last_sequence = manifest.last_sequence;
+        let replayed = replay::replay(&*storage, &logs, rules, last_sequence, &targets)?;
         if options.database().max_open_files == -1 {
             for family in &families {
                 open_tables(family)?;
@@ -72,6 +81,30 @@ impl ManifestRead {
             left_out,
         })
     }
+}
+
+/// Checks that the logs which the MANIFEST says were synced are there, as long as they were then at
+/// least.
+fn check_tracked<'a>(
+    storage: &dyn Storage,
+    directory: &Path,
+    tracked: impl Iterator<Item = (&'a u64, &'a u64)>,
+) -> Result<()> {
+    for (&number, &size) in tracked {
+        let path = directory.join(FileKind::Wal(number).to_string());
+        let length = match storage.metadata(&path) {
+            Ok(metadata) => metadata.length,
+            Err(error) if error.is_not_found() => {
+                return Err(Error::corruption(&path, "the log was synced, and is missing"));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        if length < size {
+            let message = format!("{size} bytes were synced, but it has {length}");
+            return Err(Error::corruption(&path, message));
+        }
+    }
+    Ok(())
 }
 
 fn family(
@@ -98,7 +131,8 @@ fn family(
     let directories = options.table_directories(directory, &name);
     // A negative number means any.
     let max_open_files = usize::try_from(options.database().max_open_files).ok();
-    let blobs = BlobCache::new(Arc::clone(&storage), blob_directory(&directories, directory));
+    let blobs = blob_directory(&directories, directory);
+    let blobs = BlobCache::new(Arc::clone(&storage), blobs, max_open_files);
     let readers = FamilyReaders {
         tables: Arc::new(TableCache::new(storage, directories, context, max_open_files)),
         blobs,

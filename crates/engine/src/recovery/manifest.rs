@@ -3,10 +3,29 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use tailwater_format::file_name::FileKind;
+use tailwater_io::Storage;
+
 use super::{ManifestRead, OpenOptions, Unrecovered};
 use crate::options::check_for_reading;
 use crate::version::manifest::{self, Manifest};
 use crate::{Error, ErrorKind, Result};
+
+/// The number and length of the MANIFEST that CURRENT names: while they stay the same, the tables
+/// and logs that the database consists of do too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DatabaseState {
+    manifest: u64,
+    length: u64,
+}
+
+/// The state of the database in `directory`, if it has one that can be told.
+pub(crate) fn state(storage: &dyn Storage, directory: &Path) -> Option<DatabaseState> {
+    let number = manifest::current(storage, directory).ok()?;
+    let path = directory.join(FileKind::Manifest(number).to_string());
+    let length = storage.metadata(&path).ok()?.length;
+    Some(DatabaseState { manifest: number, length })
+}
 
 impl Unrecovered {
     /// A directory that is to be opened with these options.

@@ -12,7 +12,7 @@ mod logs;
 mod manifest;
 mod options;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tailwater_format::key::Sequence;
@@ -21,8 +21,12 @@ use tailwater_io::Storage;
 use crate::db::ColumnFamily;
 use crate::version::manifest::Manifest;
 use crate::wal::replay::LeftOut;
+use crate::{Error, ErrorKind, Result};
 
 pub use options::OpenOptions;
+
+/// How often a database that is written elsewhere is read anew before it is given up.
+const ATTEMPTS: usize = 16;
 
 /// A directory and the options it is to be opened with.
 pub(crate) struct Unrecovered {
@@ -45,4 +49,23 @@ pub(crate) struct LogsReplayed {
     pub(crate) families: Vec<ColumnFamily>,
     pub(crate) last_sequence: Sequence,
     pub(crate) left_out: Vec<LeftOut>,
+}
+
+/// Recovers a database for reading, as it is at one moment: what is written to it elsewhere
+/// meanwhile could let go of a log between the reading of the MANIFEST and that of the logs.
+///
+/// # Errors
+/// As [`crate::Db::open_read_only`].
+pub(crate) fn recover_read_only(directory: &Path, options: &OpenOptions) -> Result<LogsReplayed> {
+    let storage = &**options.storage();
+    for _ in 0..ATTEMPTS {
+        let before = manifest::state(storage, directory);
+        let unrecovered = Unrecovered::new(directory, options)?;
+        let recovered = unrecovered.read_manifest().and_then(ManifestRead::replay_logs);
+        if manifest::state(storage, directory) == before {
+            return recovered;
+        }
+    }
+    let message = "the database changes faster than it can be opened";
+    Err(Error::new(ErrorKind::Busy, message).in_file(directory))
 }

@@ -100,11 +100,11 @@ impl Verification<'_> {
             family.log_number > log_number && family.version.files().next().is_some()
         };
         match (kind, families.iter().find(is_ahead)) {
-            (EndingKind::Recycled, _) | (EndingKind::Doubtful, None) => {}
+            (EndingKind::Recycled | EndingKind::Doubtful, None) => {}
             (EndingKind::Torn, None) => {
                 self.report.add(Severity::TornTail, &path, Some(offset), message);
             }
-            (EndingKind::Torn | EndingKind::Doubtful, Some(family)) => {
+            (_, Some(family)) => {
                 let name = &family.name;
                 let message =
                     format!("{message}, but tables of column family '{name}' hold later writes");

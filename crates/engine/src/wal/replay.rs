@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use tailwater_format::file_name::FileKind;
 use tailwater_format::key::Sequence;
-use tailwater_format::log::{Event, Record as LogRecord, RecoveryMode, Verdict};
+use tailwater_format::log::{Event, PredecessorWal, Record as LogRecord, RecoveryMode, Verdict};
 use tailwater_io::{IoMode, Purpose, ReadFile, Storage};
 
 use crate::memtable::MemTable;
@@ -76,8 +76,18 @@ pub(crate) fn list_logs(storage: &dyn Storage, directory: &Path) -> Result<Vec<u
     Ok(numbers)
 }
 
-/// Replays the logs of `directory`. `last_sequence` is the highest sequence number in tables; logs
-/// below `min_log_number`, which no column family needs, are not read.
+/// What logs are replayed by.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ReplayRules {
+    /// What is made of damage.
+    pub(crate) mode: RecoveryMode,
+    /// Logs with a lower number are not read: no column family needs them.
+    pub(crate) min_log_number: u64,
+    /// Whether what a log says of the one before it must be so: `track_and_verify_wals`.
+    pub(crate) verifies_predecessors: bool,
+}
+
+/// Replays the logs of `directory`. `last_sequence` is the highest sequence number in tables.
 ///
 /// # Errors
 /// Corruption, with file and offset, for damage that the mode does not accept; not supported, for
@@ -85,21 +95,35 @@ pub(crate) fn list_logs(storage: &dyn Storage, directory: &Path) -> Result<Vec<u
 pub(crate) fn replay(
     storage: &dyn Storage,
     directory: &Path,
-    mode: RecoveryMode,
+    rules: ReplayRules,
     last_sequence: Sequence,
-    min_log_number: u64,
     families: &BTreeMap<u32, ReplayFamily>,
 ) -> Result<Replayed> {
     let unflushed = families.values().map(|family| family.log_number).min().unwrap_or(0);
-    let oldest_needed = unflushed.max(min_log_number);
-    let replayed = Replayed { last_sequence, ..Replayed::default() };
-    let mut replay = Replay { mode, families, next_sequence: None, stopped_at: None, replayed };
-    for number in list_logs(storage, directory)? {
+    let oldest_needed = unflushed.max(rules.min_log_number);
+    let mut replay = Replay {
+        rules: ReplayRules { min_log_number: oldest_needed, ..rules },
+        families,
+        next_sequence: None,
+        log_before: None,
+        last_batch: 0,
+        stopped_at: None,
+        replayed: Replayed { last_sequence, ..Replayed::default() },
+    };
+    let logs = list_logs(storage, directory)?;
+    if rules.verifies_predecessors && logs.is_empty() {
+        return Err(Error::corruption(directory, "the database has no write-ahead log"));
+    }
+    for number in logs {
         if number >= oldest_needed {
             let path = directory.join(FileKind::Wal(number).to_string());
             let file = storage.open(&path, IoMode::Buffered, Purpose::Wal)?;
             let length = file.length()?;
+            replay.last_batch = 0;
             replay.read_log(&Log { path, number, length }, file)?;
+            let last_sequence = replay.last_batch;
+            replay.log_before =
+                Some(PredecessorWal { log_number: number, size: length, last_sequence });
         }
     }
     replay.finish()
@@ -115,14 +139,25 @@ struct Log {
 
 /// Replay on its way through the logs.
 struct Replay<'a> {
-    mode: RecoveryMode,
+    rules: ReplayRules,
     families: &'a BTreeMap<u32, ReplayFamily>,
     /// The sequence number of the next batch if none is missing; `None` before the first.
     next_sequence: Option<Sequence>,
-    /// The number of the log in which something ended replay, unless a later log showed that
-    /// nothing is missing.
-    stopped_at: Option<u64>,
+    /// What a log may say of the one before it.
+    log_before: Option<PredecessorWal>,
+    /// The sequence number of the log's last batch; 0 before its first.
+    last_batch: Sequence,
+    /// Where something ended replay, unless a later log showed that nothing is missing.
+    stopped_at: Option<Stop>,
     replayed: Replayed,
+}
+
+/// Where replay ended before the end of the logs.
+struct Stop {
+    log_number: u64,
+    path: PathBuf,
+    offset: u64,
+    reason: String,
 }
 
 /// Whether a log goes on.
@@ -143,8 +178,13 @@ impl Replay<'_> {
     }
 
     fn event(&mut self, log: &Log, event: &Event<'_>) -> Result<Flow> {
+        if let Event::Predecessor(recorded) = event
+            && let Some(reason) = self.contradiction(recorded)
+        {
+            return self.contradicted(log, recorded.log_number, reason);
+        }
         let trouble = Trouble::of(event);
-        match self.mode.verdict(event) {
+        match self.rules.mode.verdict(event) {
             Verdict::Continue => match (event, trouble) {
                 (Event::Record(record), _) => self.record(log, record),
                 (Event::TimestampSizes(_), _) => {
@@ -170,6 +210,40 @@ impl Replay<'_> {
         }
     }
 
+    /// How the log before differs from what a log says of it.
+    fn contradiction(&self, recorded: &PredecessorWal) -> Option<String> {
+        let skips = self.rules.mode == RecoveryMode::SkipAnyCorruptedRecords;
+        if !self.rules.verifies_predecessors || skips || self.stopped_at.is_some() {
+            return None;
+        }
+        let PredecessorWal { log_number, size, last_sequence } = *recorded;
+        match &self.log_before {
+            None if log_number >= self.rules.min_log_number => {
+                Some(format!("log {log_number} before this one is missing"))
+            }
+            Some(before) if before != recorded => Some(format!(
+                "log {log_number} was before this one, {size} bytes, its last batch at sequence \
+                 number {last_sequence}, but found is log {}, {} bytes, its last batch at {}",
+                before.log_number, before.size, before.last_sequence
+            )),
+            _ => None,
+        }
+    }
+
+    /// Ends replay, or fails, before a log that says of log `before` what is not so.
+    fn contradicted(&mut self, log: &Log, before: u64, reason: String) -> Result<Flow> {
+        if self.rules.mode != RecoveryMode::PointInTime {
+            return Err(Error::corruption(&log.path, reason));
+        }
+        let trouble = Trouble { offset: 0, bytes: 0, reason, torn: false, drops: true };
+        let flow = self.stop(log, Some(trouble));
+        if let Some(stop) = &mut self.stopped_at {
+            // What is missing is of that log.
+            stop.log_number = before;
+        }
+        Ok(flow)
+    }
+
     /// Takes a record, whose bytes are as they were written.
     fn record(&mut self, log: &Log, record: &LogRecord<'_>) -> Result<Flow> {
         let offset = record.start;
@@ -180,7 +254,7 @@ impl Replay<'_> {
             },
             Ok(_) => {
                 let reason = "batches before this one are missing".to_owned();
-                let trouble = Trouble { offset, bytes: 0, reason, torn: false };
+                let trouble = Trouble { offset, bytes: 0, reason, torn: false, drops: true };
                 self.leave_out(log, trouble.up_to_end_of(log));
                 return Ok(Flow::EndOfLog);
             }
@@ -190,8 +264,9 @@ impl Replay<'_> {
             Err(refusal) => refusal,
         };
         let reason = refusal.reason().to_owned();
-        let trouble = Trouble { offset, bytes: record.end - offset, reason, torn: false };
-        match refusal.verdict(self.mode) {
+        let trouble =
+            Trouble { offset, bytes: record.end - offset, reason, torn: false, drops: true };
+        match refusal.verdict(self.rules.mode) {
             Verdict::Continue => {
                 self.leave_out(log, trouble);
                 Ok(Flow::Continue)
@@ -215,7 +290,8 @@ impl Replay<'_> {
 
     /// Puts a batch into the memtables.
     fn apply(&mut self, log: &Log, checked: CheckedBatch<'_>) -> std::result::Result<(), Refusal> {
-        let mut sequence = checked.records.sequence();
+        let batch_sequence = checked.records.sequence();
+        let mut sequence = batch_sequence;
         for record in checked.records {
             let record = record.map_err(|error| Refusal::Malformed(error.to_string()))?;
             let Some(value_type) = record.kind.value_type() else { continue };
@@ -228,21 +304,32 @@ impl Replay<'_> {
             }
             sequence += 1;
         }
+        self.last_batch = batch_sequence;
         self.next_sequence = Some(checked.next_sequence);
-        self.replayed.last_sequence = self.replayed.last_sequence.max(checked.next_sequence - 1);
+        // An empty batch may stand at sequence number 0.
+        let last = checked.next_sequence.saturating_sub(1);
+        self.replayed.last_sequence = self.replayed.last_sequence.max(last);
         Ok(())
     }
 
     /// Ends replay in this log, unless a later one shows that nothing is missing.
     fn stop(&mut self, log: &Log, trouble: Option<Trouble>) -> Flow {
+        let (offset, reason) = match &trouble {
+            Some(trouble) => (trouble.offset, trouble.reason.clone()),
+            None => (log.length, "the log ends".to_owned()),
+        };
+        let path = log.path.clone();
+        self.stopped_at = Some(Stop { log_number: log.number, path, offset, reason });
         if let Some(trouble) = trouble {
             self.leave_out(log, trouble.up_to_end_of(log));
         }
-        self.stopped_at = Some(log.number);
         Flow::EndOfLog
     }
 
     fn leave_out(&mut self, log: &Log, trouble: Trouble) {
+        if !trouble.drops {
+            return;
+        }
         self.replayed.left_out.push(LeftOut {
             path: log.path.clone(),
             offset: trouble.offset,
@@ -255,20 +342,20 @@ impl Replay<'_> {
     /// A family whose tables hold what comes after the place where replay ended would show later
     /// writes without earlier ones: then the database is not opened.
     fn finish(self) -> Result<Replayed> {
-        let Some(stopped_at) = self.stopped_at else { return Ok(self.replayed) };
+        let Some(stop) = self.stopped_at else { return Ok(self.replayed) };
         let ahead = self
             .families
             .values()
-            .find(|family| family.has_tables && family.log_number > stopped_at);
-        match (ahead, self.replayed.left_out.last()) {
-            (Some(family), Some(left_out)) => {
+            .find(|family| family.has_tables && family.log_number > stop.log_number);
+        match ahead {
+            Some(family) => {
                 let message = format!(
                     "replay ends here ({}), but tables of column family '{}' hold later writes",
-                    left_out.reason, family.name
+                    stop.reason, family.name
                 );
-                Err(Error::corruption_at(&left_out.path, left_out.offset, message))
+                Err(Error::corruption_at(&stop.path, stop.offset, message))
             }
-            _ => Ok(self.replayed),
+            None => Ok(self.replayed),
         }
     }
 }
@@ -279,6 +366,8 @@ struct Trouble {
     bytes: u64,
     reason: String,
     torn: bool,
+    /// Whether anything is left out. A recycled log may just end before what its file held earlier.
+    drops: bool,
 }
 
 impl Trouble {
@@ -289,19 +378,25 @@ impl Trouble {
                 bytes: damage.dropped,
                 reason: damage.reason.to_string(),
                 torn: false,
+                drops: true,
             },
             Event::Torn(torn) => Self {
                 offset: torn.offset,
                 bytes: torn.dropped,
                 reason: torn.reason.to_string(),
                 torn: true,
+                drops: true,
             },
-            Event::Stale(stale) if stale.in_record => Self {
+            Event::Stale(stale) => Self {
                 offset: stale.offset,
                 bytes: stale.dropped,
-                reason: "the log ends inside a record, before what the file held earlier"
-                    .to_owned(),
+                reason: if stale.in_record {
+                    "the log ends inside a record, before what the file held earlier".to_owned()
+                } else {
+                    "the log ends before what the file held earlier".to_owned()
+                },
                 torn: true,
+                drops: stale.in_record,
             },
             _ => return None,
         })

@@ -12,6 +12,7 @@ use crate::iterator::tombstones::{TombstoneCursor, hides};
 use crate::memtable::{self, MemTable};
 use crate::range_tombstone::FragmentedRangeTombstones;
 use crate::table::TableIterator;
+use crate::version::FileMetadata;
 
 /// One source of records, in internal key order.
 #[expect(clippy::large_enum_variant, reason = "leaves stand in one allocation, side by side")]
@@ -54,16 +55,20 @@ impl Leaf {
         let tombstones = memtable.range_tombstones().unwrap_or_else(|| {
             Arc::new(FragmentedRangeTombstones::empty(memtable.comparator().clone()))
         });
-        let tombstones = TombstoneCursor::new(tombstones, None, snapshot);
+        let tombstones = TombstoneCursor::of_memtable(tombstones, snapshot);
         let cursor = memtable::Cursor::default();
         Self::MemTable(MemTableIterator { memtable, cursor, tombstones })
     }
 
-    /// A leaf over a table of level 0, with its tombstones at or below `snapshot`.
-    pub(crate) fn of_table(iterator: TableIterator, snapshot: Sequence) -> Self {
-        let fragments = Arc::clone(iterator.table().range_tombstones());
-        let tombstones = TombstoneCursor::new(fragments, None, snapshot);
-        Self::Table(TableLeaf { iterator, tombstones })
+    /// A leaf over a table of level 0, with its tombstones at or below `snapshot`, which end with
+    /// the table: they reach beyond it where it was cut out of a deeper level.
+    pub(crate) fn of_table(
+        iterator: TableIterator,
+        file: &FileMetadata,
+        snapshot: Sequence,
+    ) -> Result<Self> {
+        let tombstones = TombstoneCursor::of_table(iterator.table(), file, snapshot)?;
+        Ok(Self::Table(TableLeaf { iterator, tombstones }))
     }
 
     /// Whether range tombstones may cover records near where it stands.

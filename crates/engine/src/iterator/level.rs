@@ -12,7 +12,6 @@ use tailwater_format::key::{self, Sequence};
 
 use crate::Result;
 use crate::iterator::tombstones::{TombstoneCursor, hides};
-use crate::range_tombstone::Truncation;
 use crate::table::{ReadProfile, TableCache, TableIterator};
 use crate::version::{FileMetadata, Level};
 
@@ -223,15 +222,13 @@ impl LevelIterator {
     /// Keeps the tombstones of the table it has come to.
     fn take_tombstones(&mut self) -> Result<()> {
         let Some(iterator) = &self.iterator else { return Ok(()) };
-        let fragments = iterator.table().range_tombstones();
+        let table = iterator.table();
         let Some(file) = self.level.files().get(self.file) else { return Ok(()) };
         let kept = self.tombstones.iter().any(|kept| Arc::ptr_eq(&kept.file, file));
-        if fragments.is_empty() || kept {
+        if table.range_tombstones().is_empty() || kept {
             return Ok(());
         }
-        let truncation = Truncation::new(file.smallest(), file.largest())
-            .map_err(|error| crate::Error::decoding(iterator.table().file().path(), 0, error))?;
-        let cursor = TombstoneCursor::new(Arc::clone(fragments), Some(truncation), self.snapshot);
+        let cursor = TombstoneCursor::of_table(table, file, self.snapshot)?;
         self.tombstones.push(FileTombstones { file: Arc::clone(file), cursor });
         Ok(())
     }

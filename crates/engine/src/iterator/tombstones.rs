@@ -6,6 +6,9 @@ use tailwater_format::Comparator;
 use tailwater_format::key::{self, Sequence};
 
 use crate::range_tombstone::{Boundary, Cursor, FragmentedRangeTombstones, Truncation, View};
+use crate::table::TableReader;
+use crate::version::FileMetadata;
+use crate::{Error, Result};
 
 /// A range tombstone that hides a record.
 #[derive(Debug, Clone, Copy)]
@@ -30,13 +33,30 @@ pub(crate) struct TombstoneCursor {
 }
 
 impl TombstoneCursor {
-    /// The tombstones at or below `snapshot`, within the bounds of their file where it has any.
-    pub(crate) fn new(
+    /// The tombstones of a memtable at or below `snapshot`.
+    pub(crate) fn of_memtable(
         fragments: Arc<FragmentedRangeTombstones>,
-        truncation: Option<Truncation>,
         snapshot: Sequence,
     ) -> Self {
-        Self { fragments, truncation, cursor: Cursor::new(snapshot), placed: false }
+        Self { fragments, truncation: None, cursor: Cursor::new(snapshot), placed: false }
+    }
+
+    /// The tombstones of a table at or below `snapshot`. They end with the file: a table that was
+    /// cut out of a longer run still holds them as they were written, and what they cover beside it
+    /// may have gone to a deeper level and lost its sequence numbers.
+    pub(crate) fn of_table(
+        table: &TableReader,
+        file: &FileMetadata,
+        snapshot: Sequence,
+    ) -> Result<Self> {
+        let truncation = Truncation::new(file.smallest(), file.largest())
+            .map_err(|error| Error::decoding(table.file().path(), 0, error))?;
+        Ok(Self {
+            fragments: Arc::clone(table.range_tombstones()),
+            truncation: Some(truncation),
+            cursor: Cursor::new(snapshot),
+            placed: false,
+        })
     }
 
     /// Whether there is none.

@@ -197,7 +197,8 @@ impl DbIterator {
     }
 
     /// Goes to the first key that is not below `target`. With a prefix extractor and without
-    /// `total_order_seek`, keys behind those with `target`'s prefix may be left out.
+    /// `total_order_seek`, only the keys with `target`'s prefix are sure to be right: behind them
+    /// keys may be left out, and what newer tables overwrote or deleted may show, as in RocksDB.
     pub fn seek(&mut self, target: &[u8]) -> Result<()> {
         self.hold_prefix(target);
         match &self.view.lower_bound {
@@ -339,7 +340,7 @@ fn leaves(
             for file in level.files() {
                 let table = tables.open(file, profile.purpose)?;
                 let iterator = TableIterator::new(table, *profile, read_ahead);
-                leaves.push(Leaf::of_table(iterator, snapshot));
+                leaves.push(Leaf::of_table(iterator, file, snapshot)?);
             }
         } else if !level.files().is_empty() {
             leaves.push(Leaf::Level(LevelIterator::new(

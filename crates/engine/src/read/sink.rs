@@ -65,14 +65,24 @@ impl fmt::Debug for PinnedValue {
     }
 }
 
+/// Where `part` is in `whole`, if it is a slice of it.
+fn subslice_range(whole: &[u8], part: &[u8]) -> Option<Range<usize>> {
+    let start = (part.as_ptr() as usize).checked_sub(whole.as_ptr() as usize)?;
+    let range = start..start.checked_add(part.len())?;
+    (range.end <= whole.len()).then_some(range)
+}
+
 impl Sink for Option<PinnedValue> {
     fn put(&mut self, value: &[u8], owner: Owner<'_>) {
         let pin = match owner {
             Owner::MemTable => Pin::Owned(value.to_vec()),
             Owner::Block(block) => {
                 let block = block.to_arc();
-                let start = value.as_ptr() as usize - block.bytes().as_ptr() as usize;
-                Pin::Block(block, start..start + value.len())
+                match subslice_range(block.bytes(), value) {
+                    Some(range) => Pin::Block(block, range),
+                    // The empty default column of an entity that has none is in no block.
+                    None => Pin::Owned(value.to_vec()),
+                }
             }
         };
         *self = Some(PinnedValue(pin));
@@ -80,5 +90,22 @@ impl Sink for Option<PinnedValue> {
 
     fn put_owned(&mut self, value: Vec<u8>) {
         *self = Some(PinnedValue(Pin::Owned(value)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::BlockKind;
+
+    #[test]
+    fn an_empty_value_that_stands_in_no_block_can_be_pinned() {
+        let block = Block::parse(vec![0; 4], BlockKind::Data).expect("an empty block");
+        let block = BlockRef::Owned(Arc::new(Cached::standalone(block)));
+        let mut sink: Option<PinnedValue> = None;
+        // What `plain_value` answers for an entity without a default column.
+        let none: Option<&[u8]> = None;
+        sink.put(none.map_or(&[], |value| value), Owner::Block(&block));
+        assert_eq!(sink.as_deref(), Some(&b""[..]));
     }
 }

@@ -61,6 +61,13 @@ impl Database {
         Db::open_read_only(directory(), &self.options())
     }
 
+    /// Opens it with these options.
+    pub(crate) fn open_with(&self, text: &str) -> Result<Db, Error> {
+        let mut options = self.options();
+        options.set_options(text).expect("options");
+        Db::open_read_only(directory(), &options)
+    }
+
     /// Verifies it.
     pub(crate) fn verify(&self) -> Report {
         verify(directory(), &self.options(), &mut |_| {})

@@ -2,8 +2,10 @@
 
 use tailwater::ErrorKind;
 use tailwater::ReadOptions;
-use tailwater::verify::Severity;
-use tailwater_format::version_edit::VersionEdit;
+use tailwater::verify::{Finding, Severity};
+use tailwater_format::batch::WriteBatch;
+use tailwater_format::log::{PredecessorWal, Writer};
+use tailwater_format::version_edit::{VersionEdit, WalAddition};
 
 use crate::database::{Database, first_edit, log, new_file};
 use crate::table::{internal_key, table};
@@ -76,4 +78,93 @@ fn logs_that_no_column_family_needs_are_not_read() {
     let get = |key: &str| db.get(family, key.as_bytes(), &ReadOptions::default());
     assert_eq!(get("new").expect("it is in memory"), Some(b"value".to_vec()));
     assert_eq!(get("old").expect("it is in memory"), None);
+}
+
+#[test]
+fn an_empty_batch_at_sequence_zero_opens() {
+    // The last sequence number was taken for one below 0.
+    let mut bytes = Vec::new();
+    let mut batch = WriteBatch::new();
+    batch.set_sequence(0);
+    Writer::new(5, false).add_record(batch.as_bytes(), &mut bytes).expect("room");
+    let edit = VersionEdit { last_sequence: Some(0), ..first_edit() };
+    let database = Database::new().with_manifest(&[edit]).with("000005.log", &bytes);
+    let db = database.open().expect("nothing is wrong with it");
+    assert_eq!(db.latest_sequence(), 0);
+}
+
+#[test]
+fn a_tracked_log_that_is_missing_or_short_is_damage() {
+    // What the MANIFEST says of synced logs was not looked at, and the database opened with a hole.
+    let tracked = VersionEdit {
+        wal_additions: vec![WalAddition { log_number: 5, synced_size: Some(40) }],
+        ..VersionEdit::default()
+    };
+    let database = || {
+        let database = Database::new().with_manifest(&[first_edit(), tracked.clone()]);
+        database.with("000006.log", &log(6, &[(102, "new")]))
+    };
+    let tracking = "track_and_verify_wals_in_manifest=true";
+    let missing = database().open_with(tracking).expect_err("log 5 was synced and is gone");
+    assert!(missing.to_string().contains("000005.log"), "{missing}");
+    let short = database().with("000005.log", &log(5, &[])).open_with(tracking);
+    let message = short.expect_err("log 5 lost what was synced").to_string();
+    assert!(message.contains("40 bytes were synced, but it has 0"), "{message}");
+    database().open_with("").expect("RocksDB opens it too, where it does not track logs");
+}
+
+#[test]
+fn a_log_that_another_says_came_before_must_have() {
+    // What a log says of the one before it was not looked at.
+    let before = log(5, &[(101, "old")]);
+    let size = before.len() as u64;
+    let recorded = PredecessorWal { log_number: 5, size, last_sequence: 101 };
+    let mut after = Vec::new();
+    let mut writer = Writer::new(6, false);
+    writer.add_predecessor(recorded, &mut after);
+    let mut batch = WriteBatch::new();
+    batch.put(0, b"new", b"value").expect("room");
+    batch.set_sequence(102);
+    writer.add_record(batch.as_bytes(), &mut after).expect("room");
+    let database = |before: &[u8]| {
+        let database = Database::new().with_manifest(&[first_edit()]);
+        database.with("000005.log", before).with("000006.log", &after)
+    };
+    let tracking = "track_and_verify_wals=true";
+    let db = database(&before).open_with(tracking).expect("the log is as it is said to be");
+    assert_eq!((db.latest_sequence(), db.left_out().len()), (102, 0));
+    let db = database(&[]).open_with(tracking).expect("what comes before is taken");
+    assert_eq!(db.latest_sequence(), 100);
+    assert!(db.left_out()[0].reason.contains("log 5 was before this one"), "{:?}", db.left_out());
+    let strict = format!("{tracking};wal_recovery_mode=kAbsoluteConsistency");
+    database(&[]).open_with(&strict).expect_err("nothing may be wrong");
+    let none = Database::new().with_manifest(&[first_edit()]).open_with(tracking);
+    none.expect_err("a database that tracks its logs has one");
+}
+
+#[test]
+fn a_recycled_log_that_ends_before_what_tables_hold_is_damage() {
+    // Log 5 lost its unsynced end, so that what the file held as log 3 shows. The database opened
+    // although a column family's tables held later writes.
+    let recycled = |number, puts: &[(u64, &str)]| {
+        let mut log = Vec::new();
+        let mut writer = Writer::new(number, true);
+        for (sequence, key) in puts {
+            let mut batch = WriteBatch::new();
+            batch.put(0, key.as_bytes(), b"value").expect("the batch has room");
+            batch.set_sequence(*sequence);
+            writer.add_record(batch.as_bytes(), &mut log).expect("it is not compressed");
+        }
+        log
+    };
+    let mut bytes = recycled(5, &[(1, "k1"), (2, "k2")]);
+    let end = bytes.len();
+    bytes.extend(recycled(3, &[(0, "older")]));
+    let database = two_families().with("000005.log", &bytes).with("000006.log", &[]);
+    let error = database.open().expect_err("later writes would show without earlier ones");
+    assert!(error.to_string().contains(&format!("000005.log at offset {end}")), "{error}");
+    let damaged = |finding: &Finding| {
+        finding.severity == Severity::Damage && finding.path.ends_with("000005.log")
+    };
+    assert!(database.verify().findings.iter().any(damaged));
 }

@@ -3,5 +3,6 @@
 mod database;
 mod logs;
 mod order;
+mod reads;
 mod table;
 mod verification;

@@ -18,6 +18,15 @@ pub(crate) type Put<'a> = (&'a str, u64, &'a str);
 /// A table of these data blocks, in their order, whatever that is, under these index keys.
 /// `other_meta` are further entries of the metaindex.
 pub(crate) fn table(blocks: &[(&[Put<'_>], &str)], other_meta: &[(&str, BlockHandle)]) -> Vec<u8> {
+    table_with_tombstones(blocks, &[], other_meta)
+}
+
+/// The same with range tombstones: start, sequence number, end.
+pub(crate) fn table_with_tombstones(
+    blocks: &[(&[Put<'_>], &str)],
+    tombstones: &[(&str, u64, &str)],
+    other_meta: &[(&str, BlockHandle)],
+) -> Vec<u8> {
     let mut file = Vec::new();
     let mut index = Vec::new();
     for (puts, index_key) in blocks {
@@ -31,6 +40,16 @@ pub(crate) fn table(blocks: &[(&[Put<'_>], &str)], other_meta: &[(&str, BlockHan
     let properties = append(&mut file, &block(table_properties(count).to_entries()));
     let mut names: Vec<(Vec<u8>, Vec<u8>)> =
         vec![(meta::PROPERTIES.as_bytes().to_vec(), encoded(properties))];
+    if !tombstones.is_empty() {
+        let entries = tombstones.iter().map(|(start, sequence, end)| {
+            let mut key = Vec::new();
+            let trailer = pack_trailer(*sequence, ValueType::RangeDeletion as u8);
+            put_internal_key(&mut key, start.as_bytes(), trailer);
+            (key, end.as_bytes().to_vec())
+        });
+        let handle = append(&mut file, &block(entries));
+        names.push((meta::RANGE_DELETIONS.as_bytes().to_vec(), encoded(handle)));
+    }
     names.extend(other_meta.iter().map(|(name, at)| (name.as_bytes().to_vec(), encoded(*at))));
     names.sort();
     let metaindex = append(&mut file, &block(names));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tailwater_format::block::{Cursor, IndexFormat};
 use tailwater_format::compress::DecompressionDictionary;
+use tailwater_format::filter::COMPATIBILITY_NAME;
 use tailwater_format::key::{self, Sequence};
 use tailwater_format::table::footer::FOOTER_LENGTH;
 use tailwater_format::table::meta::MetaBlock as MetaName;
@@ -216,10 +217,12 @@ impl Opening<'_> {
                 Some(MetaName::Index) => names.index = Some(handle),
                 Some(MetaName::RangeDeletions) => names.range_deletions = Some(handle),
                 Some(MetaName::CompressionDictionary) => names.dictionary = Some(handle),
-                Some(MetaName::FullFilter(_)) => names.full_filter = Some(handle),
-                Some(MetaName::PartitionedFilter(_)) => names.partitioned_filter = Some(handle),
-                // A hash index, a user-defined one, or a filter that nothing reads any more: never
-                // needed for a right answer.
+                Some(MetaName::FullFilter(COMPATIBILITY_NAME)) => names.full_filter = Some(handle),
+                Some(MetaName::PartitionedFilter(COMPATIBILITY_NAME)) => {
+                    names.partitioned_filter = Some(handle);
+                }
+                // A hash index, a user-defined one, a filter by a policy that is not built in, or
+                // one that nothing reads any more: never needed for a right answer.
                 _ => {}
             }
             Ok(())

@@ -40,31 +40,4 @@ fn check_database(name: &str) {
     }
 }
 
-macro_rules! golden_databases {
-    ($($test:ident => $name:literal),* $(,)?) => {
-        $(
-            #[test]
-            fn $test() {
-                check_database($name);
-            }
-        )*
-
-        #[test]
-        fn every_golden_database_is_checked() {
-            assert_eq!(golden::names(), [$($name),*]);
-        }
-    };
-}
-
-golden_databases! {
-    basic => "basic",
-    blobs => "blobs",
-    fifo => "fifo",
-    formats => "formats",
-    packages => "packages",
-    records => "records",
-    universal => "universal",
-    wal => "wal",
-    wal_recycled => "wal-recycled",
-    wal_zstd => "wal-zstd",
-}
+tailwater_testkit::golden_tests!(check_database);

@@ -137,3 +137,36 @@ fn write(path: &Path, contents: &[u8]) {
     std::fs::write(path, contents)
         .unwrap_or_else(|error| panic!("cannot write {}: {error}", path.display()));
 }
+
+/// Makes a test of `$check` for each golden database, and one that sees to it that none is missing.
+#[macro_export]
+macro_rules! golden_tests {
+    ($check:path) => {
+        $crate::golden_tests! {
+            $check:
+            basic => "basic",
+            blobs => "blobs",
+            fifo => "fifo",
+            formats => "formats",
+            packages => "packages",
+            records => "records",
+            universal => "universal",
+            wal => "wal",
+            wal_recycled => "wal-recycled",
+            wal_zstd => "wal-zstd",
+        }
+    };
+    ($check:path: $($test:ident => $name:literal),* $(,)?) => {
+        $(
+            #[test]
+            fn $test() {
+                $check($name);
+            }
+        )*
+
+        #[test]
+        fn every_golden_database_is_checked() {
+            assert_eq!($crate::golden::names(), [$($name),*]);
+        }
+    };
+}

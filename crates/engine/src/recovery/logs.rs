@@ -11,7 +11,7 @@ use super::{LogsReplayed, ManifestRead, OpenOptions};
 use crate::blob::BlobCache;
 use crate::db::{ColumnFamily, FamilyReaders, SuperVersion};
 use crate::memtable::MemTable;
-use crate::table::{BlockCache, TableCache, TableContext};
+use crate::table::{BlockCache, OpenTables, TableCache, TableContext};
 use crate::version::Version;
 use crate::version::manifest::FamilyState;
 use crate::wal::replay::{self, ReplayFamily, ReplayRules};
@@ -26,19 +26,32 @@ struct Family {
     memtable: Arc<MemTable>,
 }
 
+/// What the column families share.
+struct Shared {
+    block_cache: Arc<BlockCache>,
+    open_tables: Arc<OpenTables>,
+    max_open_files: Option<usize>,
+}
+
 impl ManifestRead {
     /// Replays the logs into memtables.
     pub(crate) fn replay_logs(self) -> Result<LogsReplayed> {
         let Self { unrecovered, manifest } = self;
         let (directory, storage) = (unrecovered.directory, unrecovered.storage);
         let options = unrecovered.options;
-        let shared_cache = options.shared_block_cache();
+        // A negative number means any.
+        let max_open_files = usize::try_from(options.database().max_open_files).ok();
+        let shared = Shared {
+            block_cache: options.shared_block_cache(),
+            open_tables: Arc::new(OpenTables::new(max_open_files)),
+            max_open_files,
+        };
         let mut left_out = manifest.left_out();
         let mut families = Vec::new();
         let mut targets = BTreeMap::new();
         for (id, state) in manifest.column_families {
             let log_number = state.log_number;
-            let family = family(&directory, &options, &shared_cache, state)
+            let family = family(&directory, &options, &shared, state)
                 .map_err(|error| error.in_file(&manifest.path))?;
             targets.insert(
                 id,
@@ -110,7 +123,7 @@ fn check_tracked<'a>(
 fn family(
     directory: &Path,
     options: &OpenOptions,
-    shared_cache: &Arc<BlockCache>,
+    shared: &Shared,
     state: FamilyState,
 ) -> Result<Family> {
     let FamilyState { id, name, comparator, files, .. } = state;
@@ -122,19 +135,18 @@ fn family(
     let context = Arc::new(TableContext {
         comparator: comparator.clone(),
         prefix_extractor: options.prefix_extractor(&name),
-        block_cache: options.block_cache(&name, shared_cache),
+        block_cache: options.block_cache(&name, &shared.block_cache),
         uses_filters: options.uses_filters(&name),
         meta_blocks: options.meta_block_placement(&name),
         auto_read_ahead: options.auto_read_ahead(&name),
     });
     let storage = Arc::clone(options.storage());
     let directories = options.table_directories(directory, &name);
-    // A negative number means any.
-    let max_open_files = usize::try_from(options.database().max_open_files).ok();
     let blobs = blob_directory(&directories, directory);
-    let blobs = BlobCache::new(Arc::clone(&storage), blobs, max_open_files);
+    let blobs = BlobCache::new(Arc::clone(&storage), blobs, shared.max_open_files);
+    let open_tables = Arc::clone(&shared.open_tables);
     let readers = FamilyReaders {
-        tables: Arc::new(TableCache::new(storage, directories, context, max_open_files)),
+        tables: Arc::new(TableCache::new(storage, directories, context, open_tables)),
         blobs,
         merge_operator: options.merge_operator(&name),
         max_sequential_skip: set.max_sequential_skip_in_iterations,

@@ -16,4 +16,4 @@ pub(crate) use reader::{
     AutoReadAhead, BlockAccess, GetCursors, Kept, Loading, MetaBlockPlacement, ReadProfile,
     Resident, TableContext, TableIdentity, TableReader, TableStep,
 };
-pub(crate) use table_cache::TableCache;
+pub(crate) use table_cache::{OpenTables, TableCache};

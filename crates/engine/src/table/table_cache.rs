@@ -1,4 +1,4 @@
-//! The open tables of a column family, at most so many at a time.
+//! The open tables of a column family, at most so many at a time in all column families.
 //!
 //! A table's reader hangs on its [`FileMetadata`], so that a read finds it with one load. When
 //! there are too many, a hand goes round over them: one that was read since the hand last came by
@@ -26,21 +26,27 @@ pub(crate) struct TableCache {
     /// The directories that tables may be in, by path id.
     directories: Vec<PathBuf>,
     context: Arc<TableContext>,
-    /// How many tables may be open; `None` for any number.
+    open: Arc<OpenTables>,
+}
+
+/// Which tables are open, of all column families of a database.
+#[derive(Debug)]
+pub(crate) struct OpenTables {
+    /// How many may be; `None` for any number.
     capacity: Option<usize>,
-    /// The open tables, in the order in which the hand comes to them.
-    open: Mutex<VecDeque<Weak<FileMetadata>>>,
+    /// In the order in which the hand comes to them; none are kept account of without a bound.
+    hand: Mutex<VecDeque<Weak<FileMetadata>>>,
 }
 
 impl TableCache {
-    /// A cache that has no table open.
+    /// A cache that has no table open, for a column family of the database of `open`.
     pub(crate) fn new(
         storage: Arc<dyn Storage>,
         directories: Vec<PathBuf>,
         context: Arc<TableContext>,
-        capacity: Option<usize>,
+        open: Arc<OpenTables>,
     ) -> Self {
-        Self { storage, directories, context, capacity, open: Mutex::default() }
+        Self { storage, directories, context, open }
     }
 
     /// The order of user keys.
@@ -61,7 +67,7 @@ impl TableCache {
         guard: &'g Guard,
     ) -> Option<Held<'g, TableReader>> {
         let table = file.table.load(guard)?;
-        if self.capacity.is_some() && !file.touched.load(Ordering::Relaxed) {
+        if self.open.capacity.is_some() && !file.touched.load(Ordering::Relaxed) {
             file.touched.store(true, Ordering::Relaxed);
         }
         Some(table)
@@ -81,7 +87,7 @@ impl TableCache {
         // Another thread may have opened it meanwhile; then both readers serve until theirs is let
         // go.
         file.table.store(Some(Arc::clone(&table)));
-        self.keep(file);
+        self.open.keep(file);
         Ok(table)
     }
 
@@ -111,6 +117,13 @@ impl TableCache {
         let name = FileKind::Table(file.number()).to_string();
         directory.map_or_else(|| PathBuf::from(&name), |directory| directory.join(&name))
     }
+}
+
+impl OpenTables {
+    /// None, of which `capacity` may be open at a time; `None` for any number.
+    pub(crate) fn new(capacity: Option<usize>) -> Self {
+        Self { capacity, hand: Mutex::default() }
+    }
 
     /// Notes that a table is open, and closes others if there are too many.
     fn keep(&self, file: &Arc<FileMetadata>) {
@@ -125,7 +138,7 @@ impl TableCache {
     /// Notes that a table is open, and closes others until `capacity` are left. Answers whether it
     /// closed any.
     fn close_beyond(&self, capacity: usize, file: &Arc<FileMetadata>) -> bool {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.hand.lock().unwrap_or_else(PoisonError::into_inner);
         open.push_back(Arc::downgrade(file));
         let mut closed = false;
         let mut looked = 0;

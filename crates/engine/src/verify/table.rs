@@ -19,8 +19,8 @@ use super::table_contents::{Bounds, Contents, PROFILE};
 use super::{Family, Severity, Verification};
 use crate::blob::BlobCache;
 use crate::table::{
-    AutoReadAhead, Block, BlockCache, BlockKind, MetaBlockPlacement, TableCache, TableContext,
-    TableIdentity, TableReader,
+    AutoReadAhead, Block, BlockCache, BlockKind, MetaBlockPlacement, OpenTables, TableCache,
+    TableContext, TableIdentity, TableReader,
 };
 use crate::version::FileMetadata;
 use crate::{Error, Result};
@@ -53,7 +53,8 @@ impl Verification<'_> {
         });
         let directories = self.options.table_directories(self.directory, &family.name);
         let storage = Arc::clone(&self.storage);
-        let tables = TableCache::new(storage, directories, context, None);
+        let open = Arc::new(OpenTables::new(None));
+        let tables = TableCache::new(storage, directories, context, open);
         let blobs = self.blob_cache(self.blob_directory(family));
         let mut references: BTreeMap<u64, u64> = BTreeMap::new();
         for (_, file) in family.version.files() {

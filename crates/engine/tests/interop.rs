@@ -8,6 +8,8 @@
 
 #[path = "common/check.rs"]
 mod check;
+#[path = "interop/live.rs"]
+mod live;
 #[path = "interop/logs.rs"]
 mod logs;
 #[path = "interop/pairwise.rs"]

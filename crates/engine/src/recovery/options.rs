@@ -189,6 +189,8 @@ impl OpenOptions {
             return Err(Error::not_supported(feature));
         }
         let named = self.column_family(family).comparator.id().unwrap_or(DEFAULT_COMPARATOR);
+        // A database that was made a moment ago, whose MANIFEST does not say yet.
+        let recorded = if recorded.is_empty() { named } else { recorded };
         let is_named =
             self.families.iter().any(|(name, _)| name == family) || named != DEFAULT_COMPARATOR;
         if is_named && !same_comparator(named, recorded) {

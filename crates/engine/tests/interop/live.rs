@@ -1,0 +1,80 @@
+//! Databases that RocksDB writes while ours opens them.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use crate::in_laboratory;
+use tailwater::{Db, ErrorKind, OpenOptions, ReadOptions};
+use tailwater_testkit::oracle::Script;
+
+/// How many keys are written, one after the other.
+const KEYS: usize = 20_000;
+/// After how many of them each column family is flushed, which lets go of logs.
+const FLUSH_EVERY: usize = 40;
+
+fn key(number: usize) -> Vec<u8> {
+    format!("key{number:06}").into_bytes()
+}
+
+#[test]
+fn a_database_opens_as_it_was_at_one_moment() {
+    // A log that the writer let go of between the reading of the MANIFEST and that of the logs was
+    // missed, with all keys in it.
+    in_laboratory("opening beside a writer", |laboratory| {
+        let path = laboratory.next_directory();
+        // Tables that compaction removed could not be read.
+        let quiet = "disable_auto_compactions=true;level0_slowdown_writes_trigger=100000;\
+            level0_stop_writes_trigger=100000";
+        let mut script = Script::open(&path, "", &[("default", quiet)]);
+        for number in 0..KEYS {
+            script.put("default", &key(number), b"value");
+            if number % FLUSH_EVERY == 0 {
+                script.flush("default");
+            }
+        }
+        let context = laboratory.context.clone();
+        let oracle = &mut laboratory.oracle;
+        let ended = AtomicBool::new(false);
+        let (opened, grown) = thread::scope(|scope| {
+            let ended = &ended;
+            let writer = scope.spawn(move || {
+                let answer = oracle.run(&script);
+                ended.store(true, Ordering::Release);
+                answer.map(drop)
+            });
+            let (mut opened, mut grown, mut most) = (0, 0, 0);
+            while !ended.load(Ordering::Acquire) {
+                let db = match Db::open_read_only(&path, &OpenOptions::default()) {
+                    Ok(db) => db,
+                    // The database is being made, or the writer is too quick.
+                    Err(error) if error.is_not_found() || error.kind() == ErrorKind::Busy => {
+                        continue;
+                    }
+                    Err(error) => panic!("{context}: {error}"),
+                };
+                let count = contiguous(&db, &context);
+                assert!(count >= most, "{context}: {count} keys, after {most} were seen");
+                opened += 1;
+                grown += usize::from(count > most);
+                most = count;
+            }
+            writer.join().expect("the writer").unwrap_or_else(|error| panic!("{context}: {error}"));
+            (opened, grown)
+        });
+        assert!(grown > 1, "{context}: opened {opened} times, and nothing was written meanwhile");
+    });
+}
+
+/// How many keys there are; none may be missing among them.
+fn contiguous(db: &Db, context: &str) -> usize {
+    let family = db.column_family("default").expect("the default family");
+    let mut iterator = db.iterator(&family, &ReadOptions::default()).expect("an iterator");
+    let mut count = 0;
+    iterator.seek_to_first().expect("the first key");
+    while iterator.valid() {
+        assert_eq!(iterator.key(), key(count), "{context}: a key is missing");
+        count += 1;
+        iterator.next().expect("the next key");
+    }
+    count
+}

@@ -1,7 +1,7 @@
 //! The directory as a whole: IDENTITY, OPTIONS, what is missing and what is left over.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tailwater_format::file_name::FileKind;
 use tailwater_format::options_text::Document;
@@ -85,9 +85,9 @@ impl Verification<'_> {
         }
     }
 
-    /// Notes files that belong to nothing. Those that are missing are found when they are to be
-    /// read.
-    pub(super) fn check_directory(&mut self, numbers: &Numbers, families: &[Family]) {
+    /// Notes files that belong to nothing, wherever the database may have files. Those that are
+    /// missing are found when they are to be read.
+    pub(super) fn check_left_over(&mut self, numbers: &Numbers, families: &[Family]) {
         let tables: BTreeSet<u64> = families
             .iter()
             .flat_map(|family| family.version.files().map(|(_, file)| file.number()))
@@ -96,31 +96,43 @@ impl Verification<'_> {
             .iter()
             .flat_map(|family| family.version.blob_files().keys().copied())
             .collect();
-        let entries = match self.storage.list(self.directory) {
-            Ok(entries) => entries,
-            Err(error) => return self.report.error(self.directory, &error.into()),
+        let is_left_over = |kind| match kind {
+            FileKind::Table(number) | FileKind::LevelDbTable(number) => !tables.contains(&number),
+            FileKind::Blob(number) => !blobs.contains(&number),
+            FileKind::Wal(number) => number < numbers.min_log_number,
+            FileKind::Manifest(number) => number != numbers.manifest,
+            FileKind::Temporary(_)
+            | FileKind::TemporaryOptions(_)
+            | FileKind::TemporaryCompactionProgress(_) => true,
+            _ => false,
         };
-        for entry in entries.iter().filter(|entry| !entry.is_directory) {
-            let left_over = match FileKind::parse(&entry.name) {
-                Some(FileKind::Table(number) | FileKind::LevelDbTable(number)) => {
-                    !tables.contains(&number)
+        for directory in self.directories(families) {
+            let entries = match self.storage.list(&directory) {
+                Ok(entries) => entries,
+                // One of those that the options name, in which there never was a file.
+                Err(error) if error.is_not_found() => continue,
+                Err(error) => {
+                    self.report.error(&directory, &error.into());
+                    continue;
                 }
-                Some(FileKind::Blob(number)) => !blobs.contains(&number),
-                Some(FileKind::Wal(number)) => number < numbers.min_log_number,
-                Some(FileKind::Manifest(number)) => number != numbers.manifest,
-                Some(
-                    FileKind::Temporary(_)
-                    | FileKind::TemporaryOptions(_)
-                    | FileKind::TemporaryCompactionProgress(_),
-                ) => true,
-                _ => false,
             };
-            if left_over {
-                let path = self.directory.join(&entry.name);
-                let message = "left over: the database does not refer to it".to_owned();
-                self.report.add(Severity::Note, &path, None, message);
+            for entry in entries.iter().filter(|entry| !entry.is_directory) {
+                if FileKind::parse(&entry.name).is_some_and(is_left_over) {
+                    let path = directory.join(&entry.name);
+                    let message = "left over: the database does not refer to it".to_owned();
+                    self.report.add(Severity::Note, &path, None, message);
+                }
             }
         }
+    }
+
+    /// The directories that files of the database may be in, each once.
+    fn directories(&self, families: &[Family]) -> BTreeSet<PathBuf> {
+        let tables = families
+            .iter()
+            .flat_map(|family| self.options.table_directories(self.directory, &family.name));
+        let own = [self.directory.to_owned(), self.options.wal_directory(self.directory)];
+        tables.chain(own).collect()
     }
 
     /// Without a MANIFEST, whatever tables there are, each by itself.

@@ -31,6 +31,8 @@ impl Database {
     /// Adds a file.
     pub(crate) fn with(self, name: &str, bytes: &[u8]) -> Self {
         let path = directory().join(name);
+        let parent = path.parent().expect("the database's directory");
+        self.storage.create_directory(parent).expect("the disk has no faults");
         self.storage
             .create(&path, Create::New, IoMode::Buffered, Purpose::Metadata)
             .and_then(|mut file| file.write_all_at(bytes, 0, Purpose::Metadata))
@@ -52,25 +54,30 @@ impl Database {
             .with("IDENTITY", IDENTITY.as_bytes())
     }
 
-    fn options(&self) -> OpenOptions {
-        OpenOptions::new(Arc::new(self.storage.clone()))
+    fn options(&self, text: &str) -> OpenOptions {
+        let mut options = OpenOptions::new(Arc::new(self.storage.clone()));
+        options.set_options(text).expect("options");
+        options
     }
 
     /// Opens it.
     pub(crate) fn open(&self) -> Result<Db, Error> {
-        Db::open_read_only(directory(), &self.options())
+        self.open_with("")
     }
 
     /// Opens it with these options.
     pub(crate) fn open_with(&self, text: &str) -> Result<Db, Error> {
-        let mut options = self.options();
-        options.set_options(text).expect("options");
-        Db::open_read_only(directory(), &options)
+        Db::open_read_only(directory(), &self.options(text))
     }
 
     /// Verifies it.
     pub(crate) fn verify(&self) -> Report {
-        verify(directory(), &self.options(), &mut |_| {})
+        self.verify_with("")
+    }
+
+    /// Verifies it with these options.
+    pub(crate) fn verify_with(&self, text: &str) -> Report {
+        verify(directory(), &self.options(text), &mut |_| {})
     }
 }
 

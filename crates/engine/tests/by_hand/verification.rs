@@ -3,7 +3,7 @@
 use tailwater::verify::Severity;
 use tailwater_format::table::BlockHandle;
 
-use crate::database::Database;
+use crate::database::{Database, first_edit};
 use crate::table::table;
 
 #[test]
@@ -20,4 +20,25 @@ fn a_meta_block_far_behind_the_end_of_its_file_is_reported() {
             && leaves(&finding.message)
     });
     assert!(found, "{:?}", report.findings);
+}
+
+#[test]
+fn files_that_nothing_refers_to_are_noted_wherever_they_are() {
+    let stray = table(&[(&[("a", 1, "v")], "b")], &[]);
+    let mut edit = first_edit();
+    edit.log_number = Some(5);
+    let database = Database::new()
+        .with_manifest(&[edit])
+        .with("000007.sst", &stray)
+        .with("tables/000008.sst", &stray)
+        .with("logs/000003.log", &[]);
+    let report = database.verify_with("db_paths=/db/tables,1G;wal_dir=/db/logs");
+    let mut left_over: Vec<_> = report
+        .findings
+        .iter()
+        .filter(|finding| finding.message.starts_with("left over"))
+        .map(|finding| finding.path.to_string_lossy().into_owned())
+        .collect();
+    left_over.sort();
+    assert_eq!(left_over, ["/db/000007.sst", "/db/logs/000003.log", "/db/tables/000008.sst"]);
 }

@@ -1,7 +1,7 @@
 //! Tailwater: a key-value engine, drop-in for RocksDB, whose reads keep a flat tail while it writes
 //! and compacts.
 //!
-//! A [`Db`] is a directory in RocksDB's format: what either engine wrote, the other opens.
+//! A [`Db`] is a directory in RocksDB's format.
 
 mod blob;
 pub mod cache;

@@ -1,7 +1,7 @@
 //! The second step: the logs, in memory.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use tailwater_format::file_name::FileKind;
@@ -142,7 +142,7 @@ fn family(
     });
     let storage = Arc::clone(options.storage());
     let directories = options.table_directories(directory, &name);
-    let blobs = blob_directory(&directories, directory);
+    let blobs = options.blob_directory(directory, &name);
     let blobs = BlobCache::new(Arc::clone(&storage), blobs, shared.max_open_files);
     let open_tables = Arc::clone(&shared.open_tables);
     let readers = FamilyReaders {
@@ -170,9 +170,4 @@ fn open_tables(family: &Family) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Blob files are in the first directory for tables.
-fn blob_directory(directories: &[PathBuf], database: &Path) -> PathBuf {
-    directories.first().map_or_else(|| database.to_owned(), PathBuf::clone)
 }

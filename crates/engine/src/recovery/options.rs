@@ -248,6 +248,12 @@ impl OpenOptions {
         paths.iter().map(|path| directory.join(&path.path)).collect()
     }
 
+    /// The directory of a column family's blob files: the first of those for tables.
+    pub(crate) fn blob_directory(&self, directory: &Path, family: &str) -> PathBuf {
+        let directories = self.table_directories(directory, family);
+        directories.into_iter().next().unwrap_or_else(|| directory.to_owned())
+    }
+
     /// The directory of the write-ahead logs.
     pub(crate) fn wal_directory(&self, directory: &Path) -> PathBuf {
         match self.database.wal_dir.as_str() {

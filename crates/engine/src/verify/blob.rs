@@ -1,6 +1,6 @@
 //! Blob files.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use tailwater_format::blob::{
@@ -23,19 +23,14 @@ const REQUEST_BYTES: usize = 1 << 20;
 impl Verification<'_> {
     /// Reads every blob file of a column family, record by record.
     pub(super) fn check_blob_files(&mut self, family: &Family) {
+        let directory = self.options.blob_directory(self.directory, &family.name);
         for (&number, known) in family.version.blob_files() {
-            let path = self.blob_directory(family).join(FileKind::Blob(number).to_string());
+            let path = directory.join(FileKind::Blob(number).to_string());
             self.begin(&path);
             if let Err(error) = self.check_blob_file(&path, family, known) {
                 self.report.error(&path, &error);
             }
         }
-    }
-
-    /// Blob files are in the first directory for tables.
-    pub(super) fn blob_directory(&self, family: &Family) -> PathBuf {
-        let directories = self.options.table_directories(self.directory, &family.name);
-        directories.into_iter().next().unwrap_or_else(|| self.directory.to_owned())
     }
 
     fn check_blob_file(

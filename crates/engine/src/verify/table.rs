@@ -55,7 +55,7 @@ impl Verification<'_> {
         let storage = Arc::clone(&self.storage);
         let open = Arc::new(OpenTables::new(None));
         let tables = TableCache::new(storage, directories, context, open);
-        let blobs = self.blob_cache(self.blob_directory(family));
+        let blobs = self.blob_cache(self.options.blob_directory(self.directory, &family.name));
         let mut references: BTreeMap<u64, u64> = BTreeMap::new();
         for (_, file) in family.version.files() {
             let path = tables.path(file);

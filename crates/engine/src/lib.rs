@@ -18,7 +18,7 @@ pub mod range_tombstone;
 mod read;
 mod record_log;
 mod recovery;
-mod table;
+pub mod table;
 pub mod verify;
 mod version;
 mod wal;

@@ -8,6 +8,7 @@
 
 use super::choice::{
     CompactionStyle, CompressionType, DataBlockIndexType, IndexSearchType, IndexType,
+    PrepopulateBlockCache,
 };
 use super::column_family::ColumnFamilyOptions;
 use super::database::DbOptions;
@@ -137,7 +138,8 @@ pub fn check_column_family(options: &ColumnFamilyOptions, database: &DbOptions) 
         "it does not go with unordered_write",
     )?;
     check_compression(options)?;
-    check_table(options).map_err(|error| error.within("table_factory"))
+    check_table(options).map_err(|error| error.within("table_factory"))?;
+    check_written_table(options)
 }
 
 fn check_compaction(options: &ColumnFamilyOptions, database: &DbOptions) -> Result<()> {
@@ -256,6 +258,48 @@ fn check_index(options: &ColumnFamilyOptions) -> Result<()> {
         "data_block_hash_table_util_ratio",
         &table.data_block_hash_table_util_ratio,
         "it must be above 0",
+    )
+}
+
+/// Refuses what tables are read with and not written.
+fn check_written_table(options: &ColumnFamilyOptions) -> Result<()> {
+    const NO_DICTIONARIES: &str = "tables are written without dictionaries";
+    let table = &options.table_factory;
+    let refuse = |is_refused: bool, name: &str, value: &dyn OptionValue, why: &'static str| {
+        if is_refused { Err(Error::refused(&value.print(), why).within(name)) } else { Ok(()) }
+    };
+    refuse(
+        table.format_version < 5,
+        "table_factory.format_version",
+        &table.format_version,
+        "tables are written in versions 5 to 7",
+    )?;
+    refuse(
+        table.index_type != IndexType::BinarySearch,
+        "table_factory.index_type",
+        &table.index_type,
+        "indexes are written as kBinarySearch",
+    )?;
+    refuse(
+        table.partition_filters,
+        "table_factory.partition_filters",
+        &table.partition_filters,
+        "filters are written in one part",
+    )?;
+    refuse(
+        table.prepopulate_block_cache != PrepopulateBlockCache::Disable,
+        "table_factory.prepopulate_block_cache",
+        &table.prepopulate_block_cache,
+        "blocks that are written do not go to the cache",
+    )?;
+    let own = &options.compression_opts.max_dict_bytes;
+    refuse(*own > 0, "compression_opts.max_dict_bytes", own, NO_DICTIONARIES)?;
+    let bottommost = &options.bottommost_compression_opts;
+    refuse(
+        bottommost.enabled && bottommost.max_dict_bytes > 0,
+        "bottommost_compression_opts.max_dict_bytes",
+        &bottommost.max_dict_bytes,
+        NO_DICTIONARIES,
     )
 }
 

@@ -1,16 +1,18 @@
-//! Tables (SST files): readers, their iterators, and the cache of open ones.
+//! Tables (SST files): readers, their iterators, the cache of open ones, and builders.
 //!
 //! A table is read through three stations: [`reader::BlockFile`] takes a block out of the file, the
 //! block cache keeps it, [`TableReader`] and [`TableIterator`] search it.
 
 mod block;
 mod block_cache;
+pub mod builder;
 mod iterator;
 mod reader;
 mod table_cache;
 
 pub(crate) use block::{Block, BlockKind, BlockRef};
 pub use block_cache::BlockCache;
+pub use builder::Builder;
 pub(crate) use iterator::TableIterator;
 pub(crate) use reader::{
     AutoReadAhead, BlockAccess, GetCursors, Kept, Loading, MetaBlockPlacement, ReadProfile,

@@ -19,9 +19,9 @@ fn defaults_and_what_is_honoured_are_accepted() {
     for text in [
         "",
         "use_direct_reads=true;use_direct_io_for_flush_and_compaction=true",
-        "allow_2pc=false;wal_filter=nullptr;block_based_table_factory={format_version=2}",
+        "allow_2pc=false;wal_filter=nullptr;block_based_table_factory={format_version=5}",
         "compaction_style=kCompactionStyleFIFO",
-        "prefix_extractor=fixed:3;block_based_table_factory={index_type=kHashSearch}",
+        "prefix_extractor=fixed:3;bottommost_compression_opts={max_dict_bytes=1}",
         "daily_offpeak_time_utc=23:30-01:15",
         "memtable_factory=vector;unordered_write=true",
         "compaction_filter=mine;merge_operator=mine;comparator=mine",
@@ -64,6 +64,46 @@ fn what_is_not_built_is_refused_by_name() {
         (
             "listeners=mine",
             "option listeners: 'mine' is not supported: it is an object, which is given in code",
+        ),
+        (
+            "block_based_table_factory={format_version=4}",
+            "option table_factory.format_version: '4' is not supported: tables are written in \
+             versions 5 to 7",
+        ),
+        (
+            "block_based_table_factory={index_type=kTwoLevelIndexSearch}",
+            "option table_factory.index_type: 'kTwoLevelIndexSearch' is not supported: indexes \
+             are written as kBinarySearch",
+        ),
+        (
+            "block_based_table_factory={index_type=kBinarySearchWithFirstKey}",
+            "option table_factory.index_type: 'kBinarySearchWithFirstKey' is not supported: \
+             indexes are written as kBinarySearch",
+        ),
+        (
+            "prefix_extractor=fixed:3;block_based_table_factory={index_type=kHashSearch}",
+            "option table_factory.index_type: 'kHashSearch' is not supported: indexes are \
+             written as kBinarySearch",
+        ),
+        (
+            "block_based_table_factory={partition_filters=true}",
+            "option table_factory.partition_filters: 'true' is not supported: filters are \
+             written in one part",
+        ),
+        (
+            "block_based_table_factory={prepopulate_block_cache=kFlushOnly}",
+            "option table_factory.prepopulate_block_cache: 'kFlushOnly' is not supported: blocks \
+             that are written do not go to the cache",
+        ),
+        (
+            "compression_opts={max_dict_bytes=4096}",
+            "option compression_opts.max_dict_bytes: '4096' is not supported: tables are written \
+             without dictionaries",
+        ),
+        (
+            "bottommost_compression_opts={max_dict_bytes=1;enabled=true}",
+            "option bottommost_compression_opts.max_dict_bytes: '1' is not supported: tables are \
+             written without dictionaries",
         ),
     ] {
         assert_eq!(open(text), Err(message.to_owned()), "{text}");

@@ -1,0 +1,172 @@
+//! Puts blocks into a table's file, one behind the other: compressed, with trailers, padded.
+
+use std::path::{Path, PathBuf};
+
+use tailwater_format::compress::{Compression, Compressor, Decompressor};
+use tailwater_format::table::{BlockChecksum, BlockHandle};
+use tailwater_io::stream::SequentialWriter;
+
+use crate::{Error, Result};
+
+/// The file of a table that is being built.
+///
+/// Its buffers and the codec's context are kept from block to block, so that writing allocates
+/// nothing once they have grown.
+pub(super) struct BlockWriter {
+    writer: SequentialWriter,
+    path: PathBuf,
+    checksum: BlockChecksum,
+    compressor: Compressor,
+    compressed: Vec<u8>,
+    verifier: Option<Verifier>,
+    /// How many bytes were written.
+    offset: u64,
+    /// Whether a block of the table is compressed.
+    compressed_any: bool,
+}
+
+/// What became of a block when it was written.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Written {
+    /// Where it stands.
+    pub(super) handle: BlockHandle,
+    /// How it is compressed.
+    pub(super) compression: Compression,
+}
+
+/// Decompresses what was compressed, and compares.
+#[derive(Default)]
+struct Verifier {
+    decompressor: Decompressor,
+    output: Vec<u8>,
+}
+
+impl BlockWriter {
+    /// Begins at the start of a file. `verify` decompresses every compressed block and compares.
+    pub(super) fn new(
+        writer: SequentialWriter,
+        path: &Path,
+        checksum: BlockChecksum,
+        compressor: Compressor,
+        verify: bool,
+    ) -> Self {
+        Self {
+            writer,
+            path: path.to_owned(),
+            checksum,
+            compressor,
+            compressed: Vec::new(),
+            verifier: verify.then(Verifier::default),
+            offset: 0,
+            compressed_any: false,
+        }
+    }
+
+    /// The table's path.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// How many bytes were written.
+    pub(super) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// How blocks are protected.
+    pub(super) fn checksum(&self) -> BlockChecksum {
+        self.checksum
+    }
+
+    /// How blocks are compressed that gain by it.
+    pub(super) fn compression(&self) -> Compression {
+        self.compressor.compression()
+    }
+
+    /// The types of the compressed blocks written so far.
+    pub(super) fn compressions_used(&self) -> Vec<Compression> {
+        self.compressed_any.then(|| self.compression()).into_iter().collect()
+    }
+
+    /// Writes a block, compressed if that saves enough. What `block` holds afterwards is
+    /// unspecified.
+    ///
+    /// # Errors
+    /// Those of the file; corruption, where a compressed block does not decompress to itself.
+    pub(super) fn write(&mut self, block: &mut Vec<u8>) -> Result<Written> {
+        let compression = self.compressor.compress(block, &mut self.compressed);
+        if compression == Compression::None {
+            return self.write_plain(block);
+        }
+        self.compressed_any = true;
+        let mut compressed = std::mem::take(&mut self.compressed);
+        let written = self
+            .verify(block, &compressed, compression)
+            .and_then(|()| self.put(&mut compressed, compression));
+        self.compressed = compressed;
+        written
+    }
+
+    /// Writes a block as it is. What `block` holds afterwards is unspecified.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub(super) fn write_plain(&mut self, block: &mut Vec<u8>) -> Result<Written> {
+        self.put(block, Compression::None)
+    }
+
+    /// Writes bytes that are no block.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub(super) fn write_bytes(&mut self, bytes: &[u8]) -> Result<()> {
+        self.writer.append(bytes)?;
+        self.offset += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Writes zeros up to the next multiple of `alignment`, which is at most a page.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub(super) fn pad(&mut self, alignment: u64) -> Result<()> {
+        const ZEROS: [u8; 4096] = [0; 4096];
+        let length = self.offset.next_multiple_of(alignment) - self.offset;
+        self.write_bytes(&ZEROS[..length as usize])
+    }
+
+    /// Gives the file back, to be synced and closed.
+    pub(super) fn into_writer(self) -> SequentialWriter {
+        self.writer
+    }
+
+    /// Writes a block and its trailer at once.
+    fn put(&mut self, bytes: &mut Vec<u8>, compression: Compression) -> Result<Written> {
+        let handle = BlockHandle { offset: self.offset, size: bytes.len() as u64 };
+        let trailer = self.checksum.trailer(self.offset, bytes, compression.to_byte());
+        bytes.extend_from_slice(&trailer);
+        self.write_bytes(bytes)?;
+        Ok(Written { handle, compression })
+    }
+
+    fn verify(&mut self, block: &[u8], compressed: &[u8], compression: Compression) -> Result<()> {
+        let Some(Verifier { decompressor, output }) = &mut self.verifier else { return Ok(()) };
+        match decompressor.decompress(compression, compressed, None, output) {
+            Ok(()) if *output == block => Ok(()),
+            Ok(()) => {
+                let message = "a block was not the same after it was compressed and decompressed";
+                Err(Error::corruption_at(&self.path, self.offset, message))
+            }
+            Err(error) => Err(Error::decoding(&self.path, self.offset, error)),
+        }
+    }
+}
+
+impl std::fmt::Debug for BlockWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BlockWriter")
+            .field("path", &self.path)
+            .field("offset", &self.offset)
+            .field("compressor", &self.compressor)
+            .finish_non_exhaustive()
+    }
+}

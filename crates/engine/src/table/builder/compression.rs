@@ -1,0 +1,118 @@
+//! How the blocks of one table are compressed, as the options choose by level.
+//!
+//! Source: `GetCompressionFlush` in `db/db_impl/db_impl.cc`, `GetCompressionType` and
+//! `GetCompressionOptions` in `db/compaction/compaction_picker.cc`, and `CompressionOptionsToString`
+//! in `util/compression.cc`.
+
+use std::fmt::Write;
+
+use tailwater_format::compress::{Compression, Compressor, CompressorOptions};
+
+use crate::options::{ColumnFamilyOptions, CompactionStyle, CompressionOptions, CompressionType};
+
+/// How the blocks of a table are compressed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableCompression {
+    /// The algorithm.
+    pub kind: Compression,
+    /// Its parameters.
+    pub options: CompressionOptions,
+}
+
+impl TableCompression {
+    /// Not at all.
+    pub fn none() -> Self {
+        Self { kind: Compression::None, options: CompressionOptions::default() }
+    }
+
+    /// What a column family's options choose for tables that flushes write.
+    pub fn for_flush(options: &ColumnFamilyOptions) -> Self {
+        let universal = options.compaction_style == CompactionStyle::Universal;
+        let spared =
+            universal && options.compaction_options_universal.compression_size_percent >= 0;
+        let first = options.compression_per_level.first();
+        let kind = match first {
+            _ if spared => CompressionType::None,
+            Some(first) => *first,
+            None => options.compression,
+        };
+        Self { kind: format_compression(kind), options: options.compression_opts.clone() }
+    }
+
+    /// What a column family's options choose for tables that compactions write into `level`.
+    /// `base_level` is the first level below 0 that has tables, or 1; `bottommost` says that no
+    /// lower level has any.
+    pub fn for_level(
+        options: &ColumnFamilyOptions,
+        level: usize,
+        base_level: usize,
+        bottommost: bool,
+    ) -> Self {
+        let per_level = &options.compression_per_level;
+        let place = if level == 0 { 0 } else { (level + 1).saturating_sub(base_level) };
+        let kind = match options.bottommost_compression {
+            CompressionType::Inherited => None,
+            own => Some(own).filter(|_| bottommost),
+        };
+        let kind = kind
+            .or_else(|| per_level.get(place).or(per_level.last()).copied())
+            .unwrap_or(options.compression);
+        let own_options = bottommost && options.bottommost_compression_opts.enabled;
+        let options = match own_options {
+            true => &options.bottommost_compression_opts,
+            false => &options.compression_opts,
+        };
+        Self { kind: format_compression(kind), options: options.clone() }
+    }
+
+    /// A compressor of blocks.
+    ///
+    /// # Errors
+    /// Unsupported, for a kind that is not written or a level that it does not have.
+    pub(super) fn compressor(&self) -> tailwater_format::Result<Compressor> {
+        let options = CompressorOptions {
+            level: self.options.level,
+            max_compressed_bytes_per_kb: self.options.max_compressed_bytes_per_kb,
+            checksum: self.options.checksum,
+        };
+        Compressor::new(self.kind, &options, &[])
+    }
+
+    /// The options as the properties of a table have them, for people.
+    pub(super) fn description(&self) -> String {
+        let options = &self.options;
+        let numbers = [
+            ("window_bits", i64::from(options.window_bits)),
+            ("level", options.level.into()),
+            ("strategy", options.strategy.into()),
+            ("max_dict_bytes", options.max_dict_bytes.into()),
+            ("zstd_max_train_bytes", options.zstd_max_train_bytes.into()),
+            ("enabled", options.enabled.into()),
+            ("max_dict_buffer_bytes", options.max_dict_buffer_bytes.cast_signed()),
+            ("use_zstd_dict_trainer", options.use_zstd_dict_trainer.into()),
+            ("max_compressed_bytes_per_kb", options.max_compressed_bytes_per_kb.into()),
+            ("checksum", options.checksum.into()),
+            ("_type", self.kind.to_byte().into()),
+        ];
+        let mut text = String::new();
+        for (name, number) in numbers {
+            let _ = write!(text, "{name}={number}; ");
+        }
+        text
+    }
+}
+
+/// The option's value as blocks name it. There is nothing left to inherit here, which checking the
+/// options has seen to.
+fn format_compression(kind: CompressionType) -> Compression {
+    match kind {
+        CompressionType::None | CompressionType::Inherited => Compression::None,
+        CompressionType::Snappy => Compression::Snappy,
+        CompressionType::Zlib => Compression::Zlib,
+        CompressionType::Bzip2 => Compression::Bzip2,
+        CompressionType::Lz4 => Compression::Lz4,
+        CompressionType::Lz4Hc => Compression::Lz4Hc,
+        CompressionType::Xpress => Compression::Xpress,
+        CompressionType::Zstd => Compression::Zstd,
+    }
+}

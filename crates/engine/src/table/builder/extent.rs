@@ -1,0 +1,99 @@
+//! What a table spans: from which key and sequence number to which, and which blob files.
+
+use std::cmp::Ordering;
+
+use tailwater_format::blob::BlobIndex;
+use tailwater_format::key::{self, MAX_SEQUENCE, ParsedKey, Sequence, ValueType};
+use tailwater_format::{Comparator, Error, Result, wide_column};
+
+/// What a table spans.
+#[derive(Debug, Clone)]
+pub(super) struct Extent {
+    /// The internal key of the first entry; empty without entries.
+    first_key: Vec<u8>,
+    /// The smallest internal key; empty in an empty table.
+    pub(super) smallest: Vec<u8>,
+    /// The largest internal key; empty in an empty table.
+    pub(super) largest: Vec<u8>,
+    pub(super) smallest_sequence: Sequence,
+    pub(super) largest_sequence: Sequence,
+    pub(super) oldest_blob_file_number: Option<u64>,
+}
+
+impl Extent {
+    /// Of a table without entries.
+    pub(super) fn empty() -> Self {
+        Self {
+            first_key: Vec::new(),
+            smallest: Vec::new(),
+            largest: Vec::new(),
+            smallest_sequence: Sequence::MAX,
+            largest_sequence: 0,
+            oldest_blob_file_number: None,
+        }
+    }
+
+    /// Takes in an entry, whose internal key is above those before. Which one was the last is told
+    /// once, at the end.
+    #[inline]
+    pub(super) fn add(
+        &mut self,
+        internal_key: &[u8],
+        key: &ParsedKey<'_>,
+        value: &[u8],
+    ) -> Result<()> {
+        if self.first_key.is_empty() {
+            self.first_key.extend_from_slice(internal_key);
+        }
+        self.add_sequence(key.sequence);
+        match key.value_type {
+            ValueType::BlobIndex => self.add_blob(value),
+            ValueType::WideColumnEntity if wide_column::has_blob_columns(value)? => {
+                Err(Error::unsupported("columns in blob files"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Tells the internal key of the last entry, where there are entries.
+    pub(super) fn end(&mut self, comparator: &Comparator, last_key: &[u8]) {
+        let first_key = std::mem::take(&mut self.first_key);
+        self.add_range(comparator, &first_key, last_key);
+    }
+
+    /// Takes in a range of internal keys, both bounds included.
+    pub(super) fn add_range(&mut self, comparator: &Comparator, smallest: &[u8], largest: &[u8]) {
+        let compare = |a: &[u8], b: &[u8]| key::compare_internal(comparator, a, b);
+        if self.smallest.is_empty() || compare(smallest, &self.smallest) == Ordering::Less {
+            self.smallest = smallest.to_vec();
+        }
+        if self.largest.is_empty() || compare(&self.largest, largest) == Ordering::Less {
+            self.largest = largest.to_vec();
+        }
+    }
+
+    #[inline]
+    pub(super) fn add_sequence(&mut self, sequence: Sequence) {
+        self.smallest_sequence = self.smallest_sequence.min(sequence);
+        self.largest_sequence = self.largest_sequence.max(sequence);
+    }
+
+    fn add_blob(&mut self, index: &[u8]) -> Result<()> {
+        if let BlobIndex::Blob(location) = BlobIndex::decode(index)?
+            && location.expiration.is_none()
+        {
+            let number = location.file_number;
+            let oldest = self.oldest_blob_file_number.map_or(number, |oldest| oldest.min(number));
+            self.oldest_blob_file_number = Some(oldest);
+        }
+        Ok(())
+    }
+}
+
+/// Where a range tombstone ends that goes up to a user key: before every record of that key.
+pub(super) fn tombstone_end(user_key: &[u8]) -> Vec<u8> {
+    let mut end = Vec::new();
+    let trailer = key::pack_trailer(MAX_SEQUENCE, ValueType::RangeDeletion as u8);
+    key::put_internal_key(&mut end, user_key, trailer);
+    end
+}

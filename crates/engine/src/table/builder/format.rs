@@ -1,0 +1,155 @@
+//! How the tables of a column family are written.
+
+use tailwater_format::Comparator;
+use tailwater_format::block::{BuilderOptions, IndexBuilderOptions, IndexFormat, IndexShortening};
+use tailwater_format::checksum::ChecksumType;
+use tailwater_format::filter::{COMPATIBILITY_NAME, FilterPolicy};
+use tailwater_format::table::BLOCK_TRAILER_LENGTH;
+
+use crate::PrefixExtractor;
+use crate::options::{self, BlockBasedTableOptions, ColumnFamilyOptions, DataBlockIndexType};
+
+/// The page that aligned blocks do not cross, in bytes.
+const PAGE: u64 = 4096;
+
+/// How the tables of a column family are written: its options, which have to be within their ranges
+/// and checked, and the objects that they name. Shared by all builders of the family.
+#[derive(Debug, Clone)]
+pub struct Format {
+    pub(super) comparator: Comparator,
+    pub(super) prefix_extractor: Option<PrefixExtractor>,
+    pub(super) merge_operator_name: String,
+    pub(super) filter_policy: Option<FilterPolicy>,
+    pub(super) options: BlockBasedTableOptions,
+}
+
+impl Format {
+    /// The format that a column family's options ask for. `merge_operator_name` is the operator's
+    /// own name, `None` without one.
+    pub fn new(
+        options: &ColumnFamilyOptions,
+        comparator: Comparator,
+        prefix_extractor: Option<PrefixExtractor>,
+        merge_operator_name: Option<&str>,
+    ) -> Self {
+        Self {
+            comparator,
+            prefix_extractor,
+            merge_operator_name: merge_operator_name.unwrap_or("nullptr").to_owned(),
+            filter_policy: filter_policy(&options.table_factory.filter_policy),
+            options: options.table_factory.clone(),
+        }
+    }
+
+    /// The order of user keys.
+    pub fn comparator(&self) -> &Comparator {
+        &self.comparator
+    }
+
+    pub(super) fn block_options(&self) -> BuilderOptions {
+        let options = &self.options;
+        // Keys that are equal but not the same bytes would be missed in a hash index.
+        let hashed = options.data_block_index_type == DataBlockIndexType::BinaryAndHash
+            && !matches!(self.comparator, Comparator::Custom(_));
+        BuilderOptions {
+            restart_interval: options.block_restart_interval.cast_unsigned(),
+            delta_keys: options.use_delta_encoding,
+            values_apart: false,
+            hash_index_utilization: hashed.then_some(options.data_block_hash_table_util_ratio),
+        }
+    }
+
+    pub(super) fn index_options(&self) -> IndexBuilderOptions {
+        IndexBuilderOptions {
+            restart_interval: self.options.index_block_restart_interval.cast_unsigned(),
+            format: IndexFormat { delta_values: self.delta_index_values(), first_keys: false },
+            internal_keys: false,
+        }
+    }
+
+    /// Whether index values follow from the block before: not where padding stands between blocks.
+    pub(super) fn delta_index_values(&self) -> bool {
+        !self.options.block_align
+    }
+
+    pub(super) fn block_limits(&self) -> BlockLimits {
+        let options = &self.options;
+        let kept = 100 - u64::from(options.block_size_deviation.cast_unsigned().min(100));
+        BlockLimits {
+            size: options.block_size as usize,
+            almost_full: options.block_size.saturating_mul(kept).div_ceil(100) as usize,
+            aligned: options.block_align,
+        }
+    }
+
+    /// The bytes to whose multiples data blocks are padded; 0 pads none.
+    pub(super) fn alignment(&self) -> u64 {
+        if self.options.block_align { self.options.block_size.min(PAGE) } else { 0 }
+    }
+
+    pub(super) fn checksum_type(&self) -> ChecksumType {
+        match self.options.checksum {
+            options::ChecksumType::None => ChecksumType::None,
+            options::ChecksumType::Crc32c => ChecksumType::Crc32c,
+            options::ChecksumType::Xxh32 => ChecksumType::XxHash,
+            options::ChecksumType::Xxh64 => ChecksumType::XxHash64,
+            options::ChecksumType::Xxh3 => ChecksumType::Xxh3,
+        }
+    }
+
+    pub(super) fn index_shortening(&self) -> IndexShortening {
+        match self.options.index_shortening {
+            options::IndexShortening::None => IndexShortening::None,
+            options::IndexShortening::Separators => IndexShortening::Separators,
+            options::IndexShortening::SeparatorsAndSuccessor => {
+                IndexShortening::SeparatorsAndSuccessor
+            }
+        }
+    }
+}
+
+fn filter_policy(policy: &options::FilterPolicy) -> Option<FilterPolicy> {
+    match policy {
+        options::FilterPolicy::None => None,
+        options::FilterPolicy::ReadOnly(_) => FilterPolicy::parse(COMPATIBILITY_NAME).ok()?,
+        options::FilterPolicy::Bloom { bits_per_key } => Some(FilterPolicy::bloom(*bits_per_key)),
+        options::FilterPolicy::Ribbon { bloom_equivalent_bits_per_key, bloom_before_level } => {
+            Some(FilterPolicy::ribbon(*bloom_equivalent_bits_per_key, *bloom_before_level))
+        }
+    }
+}
+
+/// Where data blocks end. Source: `table/block_based/flush_block_policy.cc`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BlockLimits {
+    /// A block of this size takes no further entry.
+    size: usize,
+    /// One above this size takes none that would carry it beyond its size; 0 for any that fits in.
+    almost_full: usize,
+    /// No entry may carry a block and its trailer beyond its size, whatever size it has.
+    aligned: bool,
+}
+
+impl BlockLimits {
+    /// Whether a block ends before an entry with a key and value of these lengths.
+    #[inline]
+    pub(super) fn end_before(
+        &self,
+        block: &tailwater_format::block::Builder,
+        key_length: usize,
+        value_length: usize,
+    ) -> bool {
+        if block.is_empty() {
+            return false;
+        }
+        let size = block.size_estimate();
+        if size >= self.size {
+            return true;
+        }
+        if self.almost_full == 0 || (!self.aligned && size <= self.almost_full) {
+            return false;
+        }
+        let trailer = if self.aligned { BLOCK_TRAILER_LENGTH } else { 0 };
+        block.size_estimate_with(key_length, value_length) + trailer > self.size
+    }
+}

@@ -1,0 +1,97 @@
+//! Where a table comes from: what it says of itself besides its entries.
+
+use tailwater_format::table::properties::UNKNOWN_COLUMN_FAMILY_ID;
+use tailwater_format::table::{IndexType, Properties, UniqueId};
+
+use super::compression::TableCompression;
+use super::format::Format;
+
+/// Where a table comes from. Times are in seconds since 1970; 0 is unknown.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// The number in the file's name.
+    pub file_number: u64,
+    /// The database's id.
+    pub db_id: String,
+    /// The id of this opening of the database, 20 characters of `0-9A-Z`.
+    pub session_id: String,
+    /// The name of this machine, empty to leave it out.
+    pub host_id: String,
+    /// The column family's id; `None` for a table that is for none in particular.
+    pub column_family_id: Option<u32>,
+    /// The column family's name.
+    pub column_family_name: String,
+    /// When the oldest of the data was first flushed. Tables of FIFO compaction have the time at
+    /// which the file was made here.
+    pub oldest_ancestor_time_s: u64,
+    /// When the file was made.
+    pub creation_time_s: u64,
+    /// When the oldest key was written.
+    pub oldest_key_time_s: u64,
+    /// When the newest key was written.
+    pub newest_key_time_s: u64,
+    /// Whether the table is made outside a database, to be ingested: its keys have sequence number
+    /// 0, and ingestion gives all of them another.
+    pub external: bool,
+}
+
+impl Origin {
+    /// The table's unique id as the MANIFEST has it; zeros for a table that has none of its own.
+    pub(super) fn unique_id(&self) -> [u64; 2] {
+        UniqueId::new(self.db_id.as_bytes(), self.session_id.as_bytes(), self.file_number)
+            .map_or([0; 2], |id| id.words())
+    }
+
+    /// The number that goes into all checksums of the table, other than 0. It differs between the
+    /// files of a database, so that a block of another file in the place of this one's is found
+    /// out.
+    pub(super) fn base_context(&self) -> u32 {
+        let id =
+            UniqueId::forced(self.db_id.as_bytes(), self.session_id.as_bytes(), self.file_number);
+        let bytes = id.external_bytes();
+        let (words, _) = bytes.as_chunks::<4>();
+        let mut words = words.iter().map(|word| u32::from_le_bytes(*word));
+        words.find(|&word| word != 0).unwrap_or(1)
+    }
+
+    /// The properties that are known before the first entry.
+    pub(super) fn properties(&self, format: &Format, compression: &TableCompression) -> Properties {
+        let options = &format.options;
+        let prefixes = format.prefix_extractor.as_ref();
+        let policy = format.filter_policy.map_or("", |policy| policy.name());
+        Properties {
+            original_file_number: self.file_number,
+            index_type: Some(IndexType::BinarySearch),
+            index_value_is_delta_encoded: format.delta_index_values(),
+            format_version: options.format_version.into(),
+            column_family_id: self.column_family_id.map_or(UNKNOWN_COLUMN_FAMILY_ID, u64::from),
+            column_family_name: self.column_family_name.clone().into_bytes(),
+            creation_time: self.oldest_ancestor_time_s,
+            oldest_key_time: self.oldest_key_time_s,
+            newest_key_time: self.newest_key_time_s,
+            file_creation_time: self.creation_time_s,
+            data_block_restart_interval: options.block_restart_interval.cast_unsigned().into(),
+            index_block_restart_interval: options
+                .index_block_restart_interval
+                .cast_unsigned()
+                .into(),
+            db_id: self.db_id.clone().into_bytes(),
+            db_session_id: self.session_id.clone().into_bytes(),
+            db_host_id: self.host_id.clone().into_bytes(),
+            filter_policy_name: policy.into(),
+            comparator_name: format.comparator.name().into(),
+            merge_operator_name: format.merge_operator_name.clone().into_bytes(),
+            prefix_extractor_name: prefixes
+                .map_or("nullptr".to_owned(), |prefixes| prefixes.name())
+                .into_bytes(),
+            property_collectors_names: b"[]".to_vec(),
+            compression_options: compression.description().into_bytes(),
+            whole_key_filtering: options.whole_key_filtering,
+            prefix_filtering: prefixes.is_some(),
+            decoupled_partitioned_filters: options.decouple_partitioned_filters,
+            external_version: self.external.then_some(2),
+            external_global_sequence: self.external.then_some(0),
+            ..Properties::default()
+        }
+    }
+}

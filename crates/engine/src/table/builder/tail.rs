@@ -1,0 +1,194 @@
+//! Everything behind the data blocks: what [`Builder::finish`] writes.
+
+use tailwater_format::block::{self, BuilderOptions};
+use tailwater_format::filter::COMPATIBILITY_NAME;
+use tailwater_format::key;
+use tailwater_format::table::footer::FOOTER_LENGTH;
+use tailwater_format::table::meta::MetaBlock;
+use tailwater_format::table::{BLOCK_TRAILER_LENGTH, BlockHandle, Footer, Properties};
+use tailwater_io::stream::SequentialWriter;
+
+use super::{Builder, FinishedTable};
+use crate::{Error, Result};
+
+/// More than properties, metaindex and footer take, in bytes.
+const SMALL_BLOCKS: u64 = 4096;
+
+/// Where the meta blocks of a table were put.
+#[derive(Default)]
+struct MetaBlocks {
+    entries: Vec<(String, BlockHandle)>,
+}
+
+impl MetaBlocks {
+    fn add(&mut self, block: MetaBlock<'_>, handle: BlockHandle) {
+        self.entries.push((block.name(), handle));
+    }
+}
+
+impl Builder {
+    /// Completes the table and gives the file back, flushed neither to the system nor to the
+    /// device: the owner syncs and closes it.
+    ///
+    /// # Errors
+    /// Invalid argument, for a table without entries; the failure that was latched; those of the
+    /// file. The file is then no table.
+    pub fn finish(mut self) -> Result<(FinishedTable, SequentialWriter)> {
+        let table = self.latched(Self::write_rest)?;
+        Ok((table, self.output.into_writer()))
+    }
+
+    fn write_rest(&mut self) -> Result<FinishedTable> {
+        if self.is_empty() {
+            let error = Error::invalid_argument("a table without entries is not written");
+            return Err(error.in_file(self.output.path()));
+        }
+        if !self.block.is_empty() {
+            self.extent.end(&self.format.comparator, self.block.last_key());
+            self.end_block(None)?;
+        }
+        let tail_start = self.output.offset();
+        self.properties.tail_start_offset = tail_start;
+
+        let mut meta = MetaBlocks::default();
+        self.write_filter(&mut meta)?;
+        let index = self.write_index(&mut meta)?;
+        self.write_range_tombstones(&mut meta)?;
+        self.write_properties(&mut meta)?;
+        self.write_metaindex_and_footer(meta, index)?;
+        Ok(FinishedTable {
+            size: self.output.offset(),
+            smallest: std::mem::take(&mut self.extent.smallest),
+            largest: std::mem::take(&mut self.extent.largest),
+            smallest_sequence: self.extent.smallest_sequence,
+            largest_sequence: self.extent.largest_sequence,
+            oldest_blob_file_number: self.extent.oldest_blob_file_number,
+            tail_size: self.output.offset() - tail_start,
+            unique_id: self.origin.unique_id(),
+            properties: std::mem::take(&mut self.properties),
+        })
+    }
+
+    fn write_filter(&mut self, meta: &mut MetaBlocks) -> Result<()> {
+        let Some(filter) = self.filter.take().filter(|filter| filter.num_entries() > 0) else {
+            return Ok(());
+        };
+        self.properties.num_filter_entries = filter.num_entries() as u64;
+        let mut block = filter.finish().ok_or_else(|| {
+            let message = "making the filter twice made two different ones";
+            Error::corruption_at(self.output.path(), self.output.offset(), message)
+        })?;
+        self.properties.filter_size = block.len() as u64;
+        let written = self.output.write_plain(&mut block)?;
+        meta.add(MetaBlock::FullFilter(COMPATIBILITY_NAME), written.handle);
+        Ok(())
+    }
+
+    fn write_index(&mut self, meta: &mut MetaBlocks) -> Result<BlockHandle> {
+        self.properties.index_key_is_user_key = !self.index.internal_keys();
+        let mut block = Vec::new();
+        self.index.finish(&mut block).map_err(|error| self.unwritable(error))?;
+        self.properties.index_size = (block.len() + BLOCK_TRAILER_LENGTH) as u64;
+        let written = match self.format.options.enable_index_compression {
+            true => self.output.write(&mut block)?,
+            false => self.output.write_plain(&mut block)?,
+        };
+        if !self.footer_has_index() {
+            meta.add(MetaBlock::Index, written.handle);
+        }
+        Ok(written.handle)
+    }
+
+    fn write_range_tombstones(&mut self, meta: &mut MetaBlocks) -> Result<()> {
+        let mut tombstones = std::mem::take(&mut self.range_tombstones);
+        if tombstones.is_empty() {
+            return Ok(());
+        }
+        let comparator = &self.format.comparator;
+        tombstones.sort_by(|(a, _), (b, _)| key::compare_internal(comparator, a, b));
+        let entries = tombstones.iter().map(|(start, end)| (&start[..], &end[..]));
+        let handle = self.write_meta_block(BuilderOptions::META, entries)?;
+        meta.add(MetaBlock::RangeDeletions, handle);
+        Ok(())
+    }
+
+    fn write_properties(&mut self, meta: &mut MetaBlocks) -> Result<()> {
+        self.properties.compression_name = Properties::compression_property(
+            self.format.options.format_version,
+            self.output.compression(),
+            &self.output.compressions_used(),
+        );
+        self.properties.smallest_sequence = Some(self.extent.smallest_sequence);
+        self.properties.largest_sequence = Some(self.extent.largest_sequence);
+        let entries = self.properties.to_entries();
+        let entries = entries.iter().map(|(name, value)| (&name[..], &value[..]));
+        let handle = self.write_meta_block(BuilderOptions::PROPERTIES, entries)?;
+        meta.add(MetaBlock::Properties, handle);
+        Ok(())
+    }
+
+    fn write_metaindex_and_footer(
+        &mut self,
+        mut meta: MetaBlocks,
+        index: BlockHandle,
+    ) -> Result<()> {
+        meta.entries.sort();
+        let values: Vec<Vec<u8>> = meta
+            .entries
+            .iter()
+            .map(|(_, handle)| {
+                let mut value = Vec::new();
+                handle.encode(&mut value);
+                value
+            })
+            .collect();
+        let names = meta.entries.iter().map(|(name, _)| name.as_bytes());
+        let entries = names.zip(values.iter().map(Vec::as_slice));
+        let metaindex = self.write_meta_block(BuilderOptions::META, entries)?;
+        let checksum = self.output.checksum();
+        let footer = Footer {
+            format_version: self.format.options.format_version,
+            checksum_type: checksum.checksum_type,
+            base_context: checksum.base_context,
+            metaindex,
+            index: self.footer_has_index().then_some(index),
+        };
+        let bytes = footer.encode(self.output.offset()).map_err(|error| self.unwritable(error))?;
+        self.output.write_bytes(&bytes)
+    }
+
+    fn write_meta_block<'a>(
+        &mut self,
+        options: BuilderOptions,
+        entries: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+    ) -> Result<BlockHandle> {
+        let mut builder = block::Builder::new(options);
+        for (key, value) in entries {
+            builder.add(key, value);
+        }
+        let mut block = Vec::new();
+        builder.finish(&mut block).map_err(|error| self.unwritable(error))?;
+        Ok(self.output.write_plain(&mut block)?.handle)
+    }
+
+    /// How many bytes everything behind the data blocks would take, about, if the table were
+    /// finished after the block that is being filled. It is an upper bound where separators are no
+    /// longer than keys are on average.
+    pub fn tail_size_estimate(&self) -> u64 {
+        let filter = self.filter.as_ref().map_or(0, |filter| filter.size_estimate());
+        let entry = BLOCK_TRAILER_LENGTH + FOOTER_LENGTH + self.block.last_key().len();
+        let tombstones: usize =
+            self.range_tombstones.iter().map(|(start, end)| start.len() + end.len() + 16).sum();
+        (filter + self.index.size_estimate() + entry + tombstones) as u64 + SMALL_BLOCKS
+    }
+
+    /// Whether the index is found through the footer rather than the metaindex.
+    fn footer_has_index(&self) -> bool {
+        self.format.options.format_version < 6
+    }
+
+    #[cold]
+    fn unwritable(&self, error: tailwater_format::Error) -> Error {
+        Error::decoding(self.output.path(), self.output.offset(), error)
+    }
+}

@@ -1,0 +1,257 @@
+//! A database of tables that our builder wrote.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tailwater::options::{
+    self, ColumnFamilyOptions, DbOptions, check_column_family, sanitize_column_family,
+};
+use tailwater::table::Builder;
+use tailwater::table::builder::{FinishedTable, Format, Origin, TableCompression};
+use tailwater::{OpenOptions, PrefixExtractor};
+use tailwater_format::Comparator;
+use tailwater_format::file_name::{self, FileKind};
+use tailwater_format::key::{self, MAX_SEQUENCE, ValueType};
+use tailwater_format::log::Writer;
+use tailwater_format::table::unique_id::encode_session_id;
+use tailwater_format::version_edit::{NewFile, VersionEdit};
+use tailwater_io::buffer::BufferPool;
+use tailwater_io::posix::PosixStorage;
+use tailwater_io::stream::{SequentialWriter, WriterOptions};
+use tailwater_io::{Create, IoMode, Purpose, Storage};
+use tailwater_testkit::dump::Entry;
+
+use crate::records::{self, Record};
+
+const DATABASE_ID: &str = "8b6c7c3a-2f4e-4a0e-9d7e-5f3b1c2d4e6f";
+const MANIFEST: u64 = 1;
+
+/// A database, and what it holds.
+#[derive(Debug)]
+pub(crate) struct Database {
+    pub(crate) path: PathBuf,
+    pub(crate) options: OpenOptions,
+    pub(crate) dump: Vec<Entry>,
+    pub(crate) tables: usize,
+    /// How many records the tables hold.
+    pub(crate) records: u64,
+    /// The last sequence number.
+    pub(crate) sequence: u64,
+    storage: Arc<dyn Storage>,
+    session_id: String,
+    next_file: u64,
+    families: Vec<(String, String)>,
+    edits: Vec<VersionEdit>,
+}
+
+/// A column family's options out of an option string, as opening a database takes them.
+pub(crate) fn family_options(text: &str) -> ColumnFamilyOptions {
+    let (mut database, mut family) = (DbOptions::default(), ColumnFamilyOptions::default());
+    options::set_options(&mut database, &mut family, text)
+        .unwrap_or_else(|error| panic!("{text}: {error}"));
+    sanitize_column_family(&mut family, &database, false);
+    check_column_family(&family, &database).unwrap_or_else(|error| panic!("{text}: {error}"));
+    family
+}
+
+/// How a column family's tables are written, with the merge operator that all families here have.
+pub(crate) fn format(options: &ColumnFamilyOptions) -> Arc<Format> {
+    let name = options.comparator.id().expect("a comparator");
+    let comparator = Comparator::built_in(name).expect("a comparator that is built in");
+    let extractor = match &options.prefix_extractor {
+        options::PrefixExtractor::None => None,
+        options::PrefixExtractor::Fixed(length) => Some(PrefixExtractor::Fixed(*length)),
+        options::PrefixExtractor::Capped(length) => Some(PrefixExtractor::Capped(*length)),
+        options::PrefixExtractor::Noop => Some(PrefixExtractor::Noop),
+        options::PrefixExtractor::Custom(name) => panic!("who extracts '{name}'?"),
+    };
+    Arc::new(Format::new(options, comparator, extractor, Some("StringAppendOperator")))
+}
+
+/// A writer of a new file.
+pub(crate) fn writer(storage: &dyn Storage, path: &Path) -> SequentialWriter {
+    let file = storage
+        .create(path, Create::New, IoMode::Buffered, Purpose::FlushWrite)
+        .unwrap_or_else(|error| panic!("{error}"));
+    let options =
+        WriterOptions { buffer_bytes: 16 << 10, ..WriterOptions::new(Purpose::FlushWrite) };
+    SequentialWriter::new(file, options, &BufferPool::new(64 << 10), None)
+        .unwrap_or_else(|error| panic!("{error}"))
+}
+
+impl Database {
+    /// A database with an empty default column family, not complete yet.
+    #[expect(clippy::disallowed_methods, reason = "a directory for the test's files")]
+    pub(crate) fn new(path: PathBuf, session: u64) -> Self {
+        std::fs::create_dir(&path).expect("a new directory");
+        Self {
+            path,
+            options: OpenOptions::default(),
+            dump: Vec::new(),
+            tables: 0,
+            records: 0,
+            sequence: 0,
+            storage: Arc::new(PosixStorage::new()),
+            session_id: encode_session_id(session, session.rotate_left(17)),
+            next_file: MANIFEST + 1,
+            families: Vec::new(),
+            edits: Vec::new(),
+        }
+    }
+
+    /// The names and options of the column families besides the default one.
+    pub(crate) fn families(&self) -> Vec<(&str, &str)> {
+        self.families.iter().map(|(name, options)| (name.as_str(), options.as_str())).collect()
+    }
+
+    /// Adds a column family with tables in level 0 that hold these records, the oldest first.
+    pub(crate) fn add_family(&mut self, name: &str, text: &str, tables: &[Vec<Record>]) {
+        let options = family_options(text);
+        let format = format(&options);
+        let comparator = Comparator::built_in(options.comparator.id().unwrap_or_default())
+            .expect("a comparator that is built in");
+        let id = self.families.len() as u32 + 1;
+        let mut files = Vec::new();
+        for (table, epoch_number) in tables.iter().zip(1..) {
+            let origin = self.origin(name, id);
+            let finished =
+                self.build(&format, &TableCompression::for_flush(&options), origin, table);
+            check_finished(&finished, table, &comparator);
+            files.push(NewFile { epoch_number, ..finished.new_file(0) });
+            self.tables += 1;
+            self.records += table.len() as u64;
+        }
+        for (key, value) in records::live(&tables.concat(), &comparator) {
+            self.dump.push(Entry { family: name.to_owned(), key, value });
+        }
+        self.edits.push(VersionEdit {
+            column_family: id,
+            column_family_add: Some(name.to_owned()),
+            comparator: Some(comparator.name().to_owned()),
+            ..VersionEdit::default()
+        });
+        self.edits.push(VersionEdit {
+            column_family: id,
+            new_files: files,
+            log_number: Some(0),
+            ..VersionEdit::default()
+        });
+        self.options.set_column_family(name, options);
+        self.families.push((name.to_owned(), text.to_owned()));
+    }
+
+    fn origin(&mut self, family: &str, id: u32) -> Origin {
+        self.next_file += 1;
+        Origin {
+            file_number: self.next_file,
+            db_id: DATABASE_ID.to_owned(),
+            session_id: self.session_id.clone(),
+            host_id: "host".to_owned(),
+            column_family_id: Some(id),
+            column_family_name: family.to_owned(),
+            oldest_ancestor_time_s: 1_700_000_000,
+            creation_time_s: 1_700_000_100,
+            oldest_key_time_s: 1_700_000_000,
+            newest_key_time_s: 1_700_000_099,
+            external: false,
+        }
+    }
+
+    fn build(
+        &self,
+        format: &Arc<Format>,
+        compression: &TableCompression,
+        origin: Origin,
+        records: &[Record],
+    ) -> FinishedTable {
+        let path = self.path.join(FileKind::Table(origin.file_number).to_string());
+        let writer = writer(&*self.storage, &path);
+        let mut builder =
+            Builder::new(Arc::clone(format), compression, origin, true, &path, writer)
+                .unwrap_or_else(|error| panic!("{error}"));
+        add(&mut builder, records, format.comparator());
+        assert_eq!(builder.num_entries() as usize, records.len());
+        let (estimate, least) = (builder.size_estimate(), builder.size());
+        let (finished, mut writer) = builder.finish().unwrap_or_else(|error| panic!("{error}"));
+        assert!(finished.size > least && finished.tail_size <= finished.size);
+        assert!(
+            finished.size <= estimate,
+            "{} bytes, not {estimate}: {:?}",
+            finished.size,
+            finished.properties
+        );
+        writer.sync().unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(writer.close().ok(), Some(finished.size));
+        finished
+    }
+
+    /// Completes the directory.
+    pub(crate) fn finish(&mut self) {
+        let first = VersionEdit {
+            database_id: Some(DATABASE_ID.to_owned()),
+            comparator: Some(Comparator::Bytewise.name().to_owned()),
+            log_number: Some(0),
+            next_file_number: Some(self.next_file + 1),
+            last_sequence: Some(self.sequence),
+            max_column_family: Some(self.families.len() as u32),
+            ..VersionEdit::default()
+        };
+        let (mut log, mut bytes) = (Writer::new(MANIFEST, false), Vec::new());
+        for edit in [&first].into_iter().chain(&self.edits) {
+            let mut record = Vec::new();
+            edit.encode(&mut record).expect("an edit that RocksDB takes");
+            log.add_record(&record, &mut bytes).expect("a record");
+        }
+        self.write(FileKind::Manifest(MANIFEST), &bytes);
+        self.write(FileKind::Current, file_name::format_current(MANIFEST).as_bytes());
+        self.write(FileKind::Identity, DATABASE_ID.as_bytes());
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "small files of a test's database")]
+    fn write(&self, kind: FileKind, bytes: &[u8]) {
+        std::fs::write(self.path.join(kind.to_string()), bytes).expect("a small file");
+    }
+}
+
+/// Adds records in the order of their keys, and range tombstones between them, as they come.
+pub(crate) fn add(builder: &mut Builder, records: &[Record], comparator: &Comparator) {
+    let mut records: Vec<(Vec<u8>, &Record)> =
+        records.iter().map(|record| (record.internal_key(), record)).collect();
+    let half = records.len() / 2;
+    for (key, record) in &records[..half] {
+        if record.kind == ValueType::RangeDeletion {
+            builder.add_range_tombstone(key, &record.value).expect("a range");
+        }
+    }
+    let rest = records.split_off(half);
+    records.retain(|(_, record)| record.kind != ValueType::RangeDeletion);
+    records.extend(rest);
+    records.sort_by(|(a, _), (b, _)| key::compare_internal(comparator, a, b));
+    for (key, record) in &records {
+        match record.kind {
+            ValueType::RangeDeletion => builder.add_range_tombstone(key, &record.value),
+            _ => builder.add(key, &record.value),
+        }
+        .unwrap_or_else(|error| panic!("{error}"));
+    }
+}
+
+/// What is told of a table must be what its records come to.
+fn check_finished(finished: &FinishedTable, records: &[Record], comparator: &Comparator) {
+    let compare = |a: &Vec<u8>, b: &Vec<u8>| key::compare_internal(comparator, a, b);
+    let ends = records.iter().map(|record| match record.kind {
+        ValueType::RangeDeletion => {
+            let (sequence, kind) = (MAX_SEQUENCE, ValueType::RangeDeletion);
+            Record { key: record.value.clone(), sequence, kind, value: Vec::new() }.internal_key()
+        }
+        _ => record.internal_key(),
+    });
+    assert_eq!(Some(&finished.largest), ends.max_by(compare).as_ref());
+    let starts = records.iter().map(Record::internal_key);
+    assert_eq!(Some(&finished.smallest), starts.min_by(compare).as_ref());
+    let sequences = || records.iter().map(|record| record.sequence);
+    assert_eq!(Some(finished.smallest_sequence), sequences().min());
+    assert_eq!(Some(finished.largest_sequence), sequences().max());
+    assert_eq!(finished.oldest_blob_file_number, None);
+    assert_ne!(finished.unique_id, [0; 2]);
+}

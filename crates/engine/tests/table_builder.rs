@@ -11,18 +11,25 @@ mod check;
 mod database;
 #[path = "interop/pairwise.rs"]
 mod pairwise;
+#[path = "table_builder/rebuilt.rs"]
+mod rebuilt;
 #[path = "table_builder/records.rs"]
 mod records;
 #[path = "table_builder/shape.rs"]
 mod shape;
 
+use std::path::Path;
+
 use database::Database;
 use fastrand::Rng;
+use rebuilt::Compared;
 use records::Record;
-use tailwater::Db;
+use tailwater::options::FilterPolicy;
 use tailwater::verify;
+use tailwater::{Db, OpenOptions};
+use tailwater_format::key::ValueType;
 use tailwater_testkit::oracle::{Oracle, Script};
-use tailwater_testkit::seed;
+use tailwater_testkit::{directory, golden, seed};
 use tempfile::TempDir;
 
 /// How many column families a database has.
@@ -103,4 +110,91 @@ fn rocksdb_reads_verifies_and_compacts_tables_of_every_shape() {
             );
         }
     });
+}
+
+#[test]
+fn golden_tables_are_built_again() {
+    let mut compared = Compared::default();
+    for name in golden::names() {
+        let directory = golden::unpack(name);
+        let options = OpenOptions::load(directory.path()).expect("options");
+        for (file, bytes) in golden::files(name) {
+            if file.ends_with(".sst") {
+                let family = rebuilt::family(&bytes);
+                let mut options = options.column_family(&family).clone();
+                let policy = &mut options.table_factory.filter_policy;
+                if matches!(policy, FilterPolicy::ReadOnly(_)) {
+                    // The OPTIONS file leaves out how many bits: ten.
+                    *policy = FilterPolicy::Bloom { bits_per_key: 10.0 };
+                }
+                let context = format!("{name}/{file}, family '{family}'");
+                rebuilt::check(bytes, &options, &mut compared, &context);
+            }
+        }
+    }
+    println!("{compared:?}");
+}
+
+#[test]
+fn tables_that_rocksdb_flushes_are_built_again() {
+    let Some(mut oracle) = Oracle::start("RocksDB's tables built again") else { return };
+    let mut seed = seed::rng();
+    let context = format!("RocksDB's tables, seed {}", seed.value());
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut compared = Compared::default();
+    for round in 0..seed::rounds() {
+        let mut shapes = shape::all(&mut seed.rng);
+        // A filter that is fitted to RocksDB's allocator is not to be had again.
+        let plain = "optimize_filters_for_memory=false;block_cache=";
+        shapes.iter_mut().for_each(|shape| *shape = shape.replace("block_cache=", plain));
+        for (number, group) in shapes.chunks(FAMILIES).enumerate() {
+            let path = directory.path().join(format!("{round}-{number}"));
+            flush(&mut oracle, &path, group, &mut seed.rng);
+            for (file, bytes) in tables(&path) {
+                let family = rebuilt::family(&bytes);
+                let at = family["shape".len()..].parse::<usize>().expect("a number");
+                let context = format!("{context}, {file}, {}", group[at]);
+                let options = database::family_options(&group[at]);
+                rebuilt::check(bytes, &options, &mut compared, &context);
+            }
+        }
+    }
+    println!("{compared:?}");
+    assert_eq!(compared.left_out, 0, "{context}");
+    assert!(compared.same > 9 * compared.compressed_otherwise, "{context}: {compared:?}");
+}
+
+/// Has RocksDB write a database with a column family of each of these shapes, and flush them.
+fn flush(oracle: &mut Oracle, path: &Path, shapes: &[String], rng: &mut Rng) {
+    let names: Vec<String> = (0..shapes.len()).map(|at| format!("shape{at}")).collect();
+    let families: Vec<(&str, &str)> =
+        names.iter().map(String::as_str).zip(shapes.iter().map(String::as_str)).collect();
+    let mut script = Script::open(path, "", &families);
+    let mut sequence = 0;
+    for (family, options) in families {
+        let count = rng.usize(1..RECORDS);
+        for record in records::random(rng, options.contains("Reverse"), &mut sequence, count) {
+            match record.kind {
+                ValueType::Value => script.put(family, &record.key, &record.value),
+                ValueType::Merge => script.merge(family, &record.key, &record.value),
+                ValueType::Deletion => script.delete(family, &record.key),
+                _ => script.delete_range(family, &record.key, &record.value),
+            }
+            if rng.u8(..100) == 0 {
+                script.line(&[&"snapshot"]);
+            }
+        }
+        script.flush(family);
+    }
+    script.line(&[&"close"]);
+    oracle.run(&script).unwrap_or_else(|error| panic!("{error}"));
+}
+
+/// The names and bytes of the tables in a directory.
+fn tables(path: &Path) -> Vec<(String, Vec<u8>)> {
+    directory::snapshot(path)
+        .into_iter()
+        .filter(|(path, _)| path.extension().is_some_and(|it| it == "sst"))
+        .map(|(path, file)| (path.display().to_string(), file.contents))
+        .collect()
 }

@@ -54,8 +54,8 @@ pub(crate) fn family_options(text: &str) -> ColumnFamilyOptions {
     family
 }
 
-/// How a column family's tables are written, with the merge operator that all families here have.
-pub(crate) fn format(options: &ColumnFamilyOptions) -> Arc<Format> {
+/// How a column family's tables are written.
+pub(crate) fn format(options: &ColumnFamilyOptions, merge_operator: Option<&str>) -> Arc<Format> {
     let name = options.comparator.id().expect("a comparator");
     let comparator = Comparator::built_in(name).expect("a comparator that is built in");
     let extractor = match &options.prefix_extractor {
@@ -65,7 +65,7 @@ pub(crate) fn format(options: &ColumnFamilyOptions) -> Arc<Format> {
         options::PrefixExtractor::Noop => Some(PrefixExtractor::Noop),
         options::PrefixExtractor::Custom(name) => panic!("who extracts '{name}'?"),
     };
-    Arc::new(Format::new(options, comparator, extractor, Some("StringAppendOperator")))
+    Arc::new(Format::new(options, comparator, extractor, merge_operator))
 }
 
 /// A writer of a new file.
@@ -107,7 +107,7 @@ impl Database {
     /// Adds a column family with tables in level 0 that hold these records, the oldest first.
     pub(crate) fn add_family(&mut self, name: &str, text: &str, tables: &[Vec<Record>]) {
         let options = family_options(text);
-        let format = format(&options);
+        let format = format(&options, Some("StringAppendOperator"));
         let comparator = Comparator::built_in(options.comparator.id().unwrap_or_default())
             .expect("a comparator that is built in");
         let id = self.families.len() as u32 + 1;

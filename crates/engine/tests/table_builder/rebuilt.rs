@@ -1,0 +1,301 @@
+//! Tables that RocksDB wrote, taken apart and built again from their entries.
+//!
+//! The same entries under the same options have to make the same table: every block, its place, and
+//! every property. What may differ is what chance made, the base context in checksums; a filter that
+//! RocksDB fitted to its allocator, `optimize_filters_for_memory`; and, where a codec's version is
+//! another, how a block is compressed, and what follows from its length.
+
+use std::path::Path;
+
+use tailwater::options::{
+    ColumnFamilyOptions, CompressionOptions, DbOptions, check_column_family,
+};
+use tailwater::table::Builder;
+use tailwater::table::builder::{FinishedTable, Origin, TableCompression};
+use tailwater_format::block::{Cursor, IndexCursor, IndexFormat, Layout};
+use tailwater_format::compress::{Compression, Decompressor};
+use tailwater_format::filter::COMPATIBILITY_NAME;
+use tailwater_format::key::{self, ValueType};
+use tailwater_format::table::meta::{self, MetaBlock};
+use tailwater_format::table::properties::UNKNOWN_COLUMN_FAMILY_ID;
+use tailwater_format::table::{BlockHandle, Footer, Properties, UniqueId};
+use tailwater_format::varint::Reader;
+use tailwater_io::sim::SimStorage;
+use tailwater_io::{IoMode, Purpose, Storage};
+
+use crate::database;
+
+/// A table taken apart.
+struct Table {
+    footer: Footer,
+    /// The blocks that the metaindex names, in its order, and an index that the footer names.
+    meta: Vec<(String, BlockHandle)>,
+    properties: Properties,
+    /// The data blocks as they are stored, with their compression.
+    data: Vec<(BlockHandle, Compression, Vec<u8>)>,
+    bytes: Vec<u8>,
+}
+
+/// How much of a table came out the same.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Compared {
+    /// Tables that were not built again, since we do not write such.
+    pub(crate) left_out: usize,
+    /// Tables of which every byte is the same that chance did not make.
+    pub(crate) same: usize,
+    /// Tables whose blocks are the same once they are decompressed.
+    pub(crate) compressed_otherwise: usize,
+}
+
+/// The name of the column family that a table belongs to.
+pub(crate) fn family(bytes: &[u8]) -> String {
+    let properties = Table::parse(bytes.to_vec()).properties;
+    String::from_utf8(properties.column_family_name).expect("a name")
+}
+
+/// Builds the table again and compares. `options` are those of its column family.
+pub(crate) fn check(
+    bytes: Vec<u8>,
+    options: &ColumnFamilyOptions,
+    compared: &mut Compared,
+    context: &str,
+) {
+    let table = Table::parse(bytes);
+    let has_dictionary = table.meta.iter().any(|(name, _)| name == meta::COMPRESSION_DICTIONARY);
+    if check_column_family(options, &DbOptions::default()).is_err()
+        || has_dictionary
+        || table.properties.separate_key_value_in_data_block
+        || table.properties.external_version.is_some()
+    {
+        compared.left_out += 1;
+        return;
+    }
+    let (finished, again) = table.build_again(options);
+    check_finished(&finished, &table.properties, again.bytes.len());
+    let same = table.data.iter().map(|block| &block.2).eq(again.data.iter().map(|block| &block.2));
+    if same {
+        compared.same += 1;
+        if !options.table_factory.optimize_filters_for_memory || table.properties.filter_size == 0 {
+            check_same(&table, &again, context);
+        }
+    } else {
+        compared.compressed_otherwise += 1;
+        assert!(
+            table.data.iter().any(|block| block.1 != Compression::None),
+            "{context}: other data blocks"
+        );
+    }
+    let blocks = |table: &Table| -> Vec<Vec<u8>> {
+        table.data.iter().map(|(_, kind, bytes)| decompressed(*kind, bytes)).collect()
+    };
+    assert!(blocks(&table) == blocks(&again), "{context}: other data blocks, uncompressed");
+    let filter = MetaBlock::FullFilter(COMPATIBILITY_NAME).name();
+    for name in [meta::RANGE_DELETIONS, &filter] {
+        let (before, after) = (table.meta_block(name), again.meta_block(name));
+        let may_differ = name == filter && options.table_factory.optimize_filters_for_memory;
+        assert_eq!(before.is_some(), after.is_some(), "{context}: {name}");
+        assert!(before == after || may_differ, "{context}: another {name}");
+    }
+    let before = comparable(&table.properties, same, options);
+    assert_eq!(comparable(&again.properties, same, options), before, "{context}");
+}
+
+/// Everything but what the base context makes: places, contents, and how the file ends.
+fn check_same(table: &Table, again: &Table, context: &str) {
+    assert_eq!(again.meta, table.meta, "{context}: other places");
+    for (name, handle) in &table.meta {
+        assert_eq!(again.stored(*handle), table.stored(*handle), "{context}: another {name}");
+    }
+    assert_eq!(again.bytes.len(), table.bytes.len(), "{context}: another length");
+    let chance = |table: &Table| Footer { base_context: 0, ..table.footer };
+    assert_eq!(chance(again), chance(table), "{context}: another footer");
+    if table.footer.format_version < 6 {
+        assert!(again.bytes == table.bytes, "{context}: other bytes");
+    }
+}
+
+/// The properties without those that depend on how well a codec or an allocator does.
+fn comparable(properties: &Properties, same: bool, options: &ColumnFamilyOptions) -> Properties {
+    let mut properties = properties.clone();
+    if options.table_factory.optimize_filters_for_memory {
+        properties.filter_size = 0;
+    }
+    if !same {
+        properties.data_size = 0;
+        properties.index_size = 0;
+        properties.tail_start_offset = 0;
+        properties.num_data_blocks_compression_rejected = 0;
+    }
+    properties
+}
+
+fn check_finished(finished: &FinishedTable, properties: &Properties, length: usize) {
+    assert_eq!(finished.size as usize, length);
+    assert_eq!(finished.properties.num_entries, properties.num_entries);
+    assert_eq!(finished.size - finished.tail_size, finished.properties.tail_start_offset);
+    let Properties { db_id, db_session_id, original_file_number, .. } = properties;
+    let id = UniqueId::new(db_id, db_session_id, *original_file_number);
+    assert_eq!(finished.unique_id, id.expect("a table with an id of its own").words());
+}
+
+impl Table {
+    fn parse(bytes: Vec<u8>) -> Self {
+        let footer = Footer::decode(&bytes, 0).expect("a footer");
+        let mut table = Self {
+            footer,
+            meta: Vec::new(),
+            properties: Properties::default(),
+            data: Vec::new(),
+            bytes,
+        };
+        for (name, value) in entries(&table.plain(footer.metaindex)) {
+            let handle = BlockHandle::decode(&mut Reader::new(&value)).expect("a handle");
+            table.meta.push((String::from_utf8(name).expect("a name"), handle));
+        }
+        table.meta.extend(footer.index.map(|index| (meta::INDEX.to_owned(), index)));
+        let properties = table.meta_block(meta::PROPERTIES).expect("properties");
+        table.properties = Properties::from_entries(entries(&properties)).expect("properties");
+        table.data = table.data_blocks();
+        table
+    }
+
+    /// A block as it is stored, after a check of its checksum.
+    fn stored(&self, handle: BlockHandle) -> (Compression, Vec<u8>) {
+        let end = handle.end() as usize;
+        let (block, kind) = self
+            .footer
+            .block_checksum()
+            .verify(handle.offset, &self.bytes[handle.offset as usize..end])
+            .expect("a checksum that holds");
+        (Compression::from_byte(kind).expect("a compression"), block.to_vec())
+    }
+
+    fn plain(&self, handle: BlockHandle) -> Vec<u8> {
+        let (kind, bytes) = self.stored(handle);
+        decompressed(kind, &bytes)
+    }
+
+    fn meta_block(&self, name: &str) -> Option<Vec<u8>> {
+        let (_, handle) = self.meta.iter().find(|(known, _)| known == name)?;
+        Some(self.plain(*handle))
+    }
+
+    fn data_blocks(&self) -> Vec<(BlockHandle, Compression, Vec<u8>)> {
+        let index = self.meta_block(meta::INDEX).expect("an index");
+        let layout = Layout::parse(&index).expect("an index block");
+        let format = IndexFormat {
+            delta_values: self.properties.index_value_is_delta_encoded,
+            first_keys: false,
+        };
+        if self.properties.index_type != Some(tailwater_format::table::IndexType::BinarySearch) {
+            return Vec::new();
+        }
+        let mut cursor = IndexCursor::default();
+        let mut blocks = Vec::new();
+        cursor.seek_to_first(&index, &layout, format).expect("an index block");
+        while cursor.valid() {
+            let (kind, bytes) = self.stored(cursor.handle());
+            blocks.push((cursor.handle(), kind, bytes));
+            cursor.next(&index, &layout, format).expect("an index block");
+        }
+        blocks
+    }
+
+    /// Builds a table of the same entries under the same options, as the properties tell them.
+    fn build_again(&self, options: &ColumnFamilyOptions) -> (FinishedTable, Self) {
+        let storage = SimStorage::new(1);
+        let path = Path::new("/rebuilt.sst");
+        let compression = compression(&self.properties);
+        let operator = String::from_utf8_lossy(&self.properties.merge_operator_name);
+        let operator = Some(operator.as_ref()).filter(|name| *name != "nullptr");
+        let format = database::format(options, operator);
+        let mut builder = Builder::new(
+            format,
+            &compression,
+            origin(&self.properties),
+            true,
+            path,
+            database::writer(&storage, path),
+        )
+        .unwrap_or_else(|error| panic!("{error}"));
+        for (_, kind, block) in &self.data {
+            for (key, value) in entries(&decompressed(*kind, block)) {
+                builder.add(&key, &value).unwrap_or_else(|error| panic!("{error}"));
+            }
+        }
+        for (start, end) in self.meta_block(meta::RANGE_DELETIONS).iter().flat_map(|b| entries(b)) {
+            assert_eq!(
+                key::split(&start).map(|(_, it)| it as u8),
+                Some(ValueType::RangeDeletion as u8)
+            );
+            builder.add_range_tombstone(&start, &end).unwrap_or_else(|error| panic!("{error}"));
+        }
+        let (finished, writer) = builder.finish().unwrap_or_else(|error| panic!("{error}"));
+        writer.close().unwrap_or_else(|error| panic!("{error}"));
+        let file = storage.open(path, IoMode::Buffered, Purpose::Verification).expect("a file");
+        let mut bytes = vec![0; file.length().expect("a length") as usize];
+        file.read_full_at(&mut bytes, 0, Purpose::Verification).expect("its bytes");
+        (finished, Self::parse(bytes))
+    }
+}
+
+/// Where the table that has these properties came from.
+fn origin(properties: &Properties) -> Origin {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("UTF-8");
+    let id = properties.column_family_id;
+    Origin {
+        file_number: properties.original_file_number,
+        db_id: text(&properties.db_id),
+        session_id: text(&properties.db_session_id),
+        host_id: text(&properties.db_host_id),
+        column_family_id: (id != UNKNOWN_COLUMN_FAMILY_ID).then_some(id as u32),
+        column_family_name: text(&properties.column_family_name),
+        oldest_ancestor_time_s: properties.creation_time,
+        creation_time_s: properties.file_creation_time,
+        oldest_key_time_s: properties.oldest_key_time,
+        newest_key_time_s: properties.newest_key_time,
+        external: false,
+    }
+}
+
+/// What the table that has these properties was compressed with.
+fn compression(properties: &Properties) -> TableCompression {
+    let text = String::from_utf8_lossy(&properties.compression_options);
+    let value = |name: &str| {
+        let mut settings = text.split("; ").filter_map(|setting| setting.split_once('='));
+        let (_, value) = settings.find(|(known, _)| *known == name)?;
+        value.parse::<i64>().ok()
+    };
+    let kind = value("_type").expect("a configured compression") as u8;
+    TableCompression {
+        kind: Compression::from_byte(kind).expect("a compression"),
+        options: CompressionOptions {
+            level: value("level").expect("a level") as i32,
+            max_compressed_bytes_per_kb: value("max_compressed_bytes_per_kb").expect("a share")
+                as i32,
+            checksum: value("checksum") == Some(1),
+            enabled: value("enabled") == Some(1),
+            ..CompressionOptions::default()
+        },
+    }
+}
+
+fn decompressed(kind: Compression, bytes: &[u8]) -> Vec<u8> {
+    let mut output = Vec::new();
+    Decompressor::new()
+        .decompress(kind, bytes, None, &mut output)
+        .expect("a block that decompresses");
+    output
+}
+
+/// The keys and values of a block.
+fn entries(block: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let layout = Layout::parse(block).expect("a block");
+    let (mut cursor, mut entries) = (Cursor::default(), Vec::new());
+    cursor.seek_to_first(block, &layout).expect("a block");
+    while cursor.valid() {
+        entries.push((cursor.key().to_vec(), cursor.value(block).to_vec()));
+        cursor.next(block, &layout).expect("a block");
+    }
+    entries
+}

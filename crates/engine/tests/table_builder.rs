@@ -9,6 +9,8 @@
 mod check;
 #[path = "table_builder/database.rs"]
 mod database;
+#[path = "table_builder/faults.rs"]
+mod faults;
 #[path = "interop/pairwise.rs"]
 mod pairwise;
 #[path = "table_builder/rebuilt.rs"]
@@ -17,6 +19,8 @@ mod rebuilt;
 mod records;
 #[path = "table_builder/shape.rs"]
 mod shape;
+#[path = "table_builder/told.rs"]
+mod told;
 
 use std::path::Path;
 

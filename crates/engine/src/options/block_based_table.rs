@@ -70,7 +70,8 @@ option_table! {
         /// Which blocks are put into the cache while they are written.
         prepopulate_block_cache: PrepopulateBlockCache = PrepopulateBlockCache::Disable, Mutable,
             Honoured;
-        /// Which filters tables get.
+        /// Which filters tables get. Where it asks for a Ribbon filter, a Bloom filter of as many
+        /// bits is written, which takes more room and is as accurate.
         filter_policy: FilterPolicy = FilterPolicy::None, Mutable, Honoured;
         /// Leaves out of a key what it shares with the one before it.
         use_delta_encoding: bool = true, Mutable, Honoured;

@@ -22,7 +22,8 @@ option_table! {
         /// compressed.
         max_compressed_bytes_per_kb: i32 = 896, Mutable, Honoured;
         /// How many threads compress the blocks of one table.
-        parallel_threads: u32 = 1, Mutable, Honoured;
+        parallel_threads: u32 = 1, Mutable,
+            NoEffect("a table's blocks are compressed one after the other");
         /// How much data zstd's trainer sees, in bytes; 0 makes the dictionary of samples as they
         /// are.
         zstd_max_train_bytes: u32 = 0, Mutable, Honoured;
@@ -31,9 +32,9 @@ option_table! {
         /// Lets zstd's trainer make the dictionary, instead of its finisher.
         use_zstd_dict_trainer: bool = true, Mutable, Honoured;
         /// zlib's strategy.
-        strategy: i32 = 0, Mutable, Honoured;
+        strategy: i32 = 0, Mutable, NoEffect("zlib's own strategy is taken");
         /// zlib's window, as a power of two; negative means without zlib's head.
-        window_bits: i32 = -14, Mutable, Honoured;
+        window_bits: i32 = -14, Mutable, NoEffect("zlib's window has 14 bits, without a head");
     }
     elsewhere {}
     other_names {}

@@ -44,6 +44,15 @@ pub(crate) struct Database {
     edits: Vec<VersionEdit>,
 }
 
+/// A range tombstone, cut at the bounds of a table.
+#[derive(Debug, Clone)]
+pub(crate) struct Cut {
+    pub(crate) start: Vec<u8>,
+    pub(crate) end: Vec<u8>,
+    pub(crate) smallest: Vec<u8>,
+    pub(crate) largest: Vec<u8>,
+}
+
 /// A column family's options out of an option string, as opening a database takes them.
 pub(crate) fn family_options(text: &str) -> ColumnFamilyOptions {
     let (mut database, mut family) = (DbOptions::default(), ColumnFamilyOptions::default());
@@ -108,46 +117,75 @@ impl Database {
     pub(crate) fn add_family(&mut self, name: &str, text: &str, tables: &[Vec<Record>]) {
         let options = family_options(text);
         let format = format(&options, Some("StringAppendOperator"));
-        let comparator = Comparator::built_in(options.comparator.id().unwrap_or_default())
-            .expect("a comparator that is built in");
-        let id = self.families.len() as u32 + 1;
-        let mut files = Vec::new();
-        for (table, epoch_number) in tables.iter().zip(1..) {
-            let origin = self.origin(name, id);
-            let finished =
-                self.build(&format, &TableCompression::for_flush(&options), origin, table);
-            check_finished(&finished, table, &comparator);
-            files.push(NewFile { epoch_number, ..finished.new_file(0) });
-            self.tables += 1;
-            self.records += table.len() as u64;
-        }
+        let comparator = format.comparator().clone();
+        let compression = TableCompression::for_flush(&options);
+        let files = tables
+            .iter()
+            .zip(1..)
+            .map(|(table, epoch_number)| {
+                let finished = self.build(name, &format, &compression, table, &[]);
+                check_finished(&finished, table, &comparator);
+                NewFile { epoch_number, ..finished.new_file(0) }
+            })
+            .collect();
         for (key, value) in records::live(&tables.concat(), &comparator) {
             self.dump.push(Entry { family: name.to_owned(), key, value });
         }
+        self.put_family(name, text, options, files);
+    }
+
+    /// Adds a column family with tables in any level: the level, the records but range deletions,
+    /// and those, cut to the table.
+    pub(crate) fn add_levels(
+        &mut self,
+        name: &str,
+        text: &str,
+        tables: &[(u32, Vec<Record>, Vec<Cut>)],
+    ) {
+        let options = family_options(text);
+        let format = format(&options, None);
+        let compression = TableCompression::for_flush(&options);
+        let files = tables
+            .iter()
+            .map(|(level, records, cuts)| {
+                let finished = self.build(name, &format, &compression, records, cuts);
+                NewFile { epoch_number: 1, ..finished.new_file(*level) }
+            })
+            .collect();
+        self.put_family(name, text, options, files);
+    }
+
+    fn put_family(
+        &mut self,
+        name: &str,
+        text: &str,
+        options: ColumnFamilyOptions,
+        files: Vec<NewFile>,
+    ) {
+        self.families.push((name.to_owned(), text.to_owned()));
+        let column_family = self.families.len() as u32;
         self.edits.push(VersionEdit {
-            column_family: id,
+            column_family,
             column_family_add: Some(name.to_owned()),
-            comparator: Some(comparator.name().to_owned()),
+            comparator: options.comparator.id().map(str::to_owned),
             ..VersionEdit::default()
         });
         self.edits.push(VersionEdit {
-            column_family: id,
+            column_family,
             new_files: files,
             log_number: Some(0),
             ..VersionEdit::default()
         });
         self.options.set_column_family(name, options);
-        self.families.push((name.to_owned(), text.to_owned()));
     }
 
-    fn origin(&mut self, family: &str, id: u32) -> Origin {
-        self.next_file += 1;
+    fn origin(&self, family: &str) -> Origin {
         Origin {
             file_number: self.next_file,
             db_id: DATABASE_ID.to_owned(),
             session_id: self.session_id.clone(),
             host_id: "host".to_owned(),
-            column_family_id: Some(id),
+            column_family_id: Some(self.families.len() as u32 + 1),
             column_family_name: family.to_owned(),
             oldest_ancestor_time_s: 1_700_000_000,
             creation_time_s: 1_700_000_100,
@@ -158,30 +196,34 @@ impl Database {
     }
 
     fn build(
-        &self,
+        &mut self,
+        family: &str,
         format: &Arc<Format>,
         compression: &TableCompression,
-        origin: Origin,
         records: &[Record],
+        cuts: &[Cut],
     ) -> FinishedTable {
-        let path = self.path.join(FileKind::Table(origin.file_number).to_string());
-        let writer = writer(&*self.storage, &path);
-        let mut builder =
-            Builder::new(Arc::clone(format), compression, origin, true, &path, writer)
+        self.next_file += 1;
+        self.tables += 1;
+        self.records += records.len() as u64;
+        let path = self.path.join(FileKind::Table(self.next_file).to_string());
+        let (origin, writer) = (self.origin(family), writer(&*self.storage, &path));
+        let mut builder = Builder::new(Arc::clone(format), compression, origin, &path, writer)
+            .unwrap_or_else(|error| panic!("{error}"));
+        for cut in cuts {
+            builder
+                .add_range_tombstone_within(&cut.start, &cut.end, &cut.smallest, &cut.largest)
                 .unwrap_or_else(|error| panic!("{error}"));
+        }
         add(&mut builder, records, format.comparator());
-        assert_eq!(builder.num_entries() as usize, records.len());
+        assert_eq!(builder.num_entries() as usize, records.len() + cuts.len());
         let (estimate, least) = (builder.size_estimate(), builder.size());
         let (finished, mut writer) = builder.finish().unwrap_or_else(|error| panic!("{error}"));
-        assert!(finished.size > least && finished.tail_size <= finished.size);
-        assert!(
-            finished.size <= estimate,
-            "{} bytes, not {estimate}: {:?}",
-            finished.size,
-            finished.properties
-        );
+        let (size, tail_size) = (finished.size, finished.tail_size);
+        assert!(size > least && tail_size <= size);
+        assert!(size <= estimate, "{size} bytes, not {estimate}: {:?}", finished.properties);
         writer.sync().unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!(writer.close().ok(), Some(finished.size));
+        assert_eq!(writer.close().ok(), Some(size));
         finished
     }
 

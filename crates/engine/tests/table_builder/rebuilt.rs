@@ -213,7 +213,6 @@ impl Table {
             format,
             &compression,
             origin(&self.properties),
-            true,
             path,
             database::writer(&storage, path),
         )

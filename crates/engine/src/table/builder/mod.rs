@@ -71,8 +71,9 @@ pub struct Builder {
     limits: BlockLimits,
     index: IndexBuilder,
     filter: Option<FilterBuilder>,
-    /// Internal start keys and end keys.
+    /// Internal start keys and end keys, and how long these are together.
     range_tombstones: Vec<(Vec<u8>, Vec<u8>)>,
+    range_tombstones_length: usize,
     extent: Extent,
     properties: Properties,
     /// A finished block on its way to the file.
@@ -82,8 +83,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Begins the table that `writer` writes, an empty file at `path`. Without `filtered` it gets no
-    /// filter, whatever the format says: on the last level, with `optimize_filters_for_hits`.
+    /// Begins the table that `writer` writes, an empty file at `path`.
     ///
     /// # Errors
     /// Not supported, for a compression that is not written or a level that it does not have.
@@ -91,7 +91,6 @@ impl Builder {
         format: Arc<Format>,
         compression: &TableCompression,
         origin: Origin,
-        filtered: bool,
         path: &Path,
         writer: SequentialWriter,
     ) -> Result<Self> {
@@ -108,8 +107,9 @@ impl Builder {
             block: block::Builder::new(format.block_options()),
             limits: format.block_limits(),
             index: IndexBuilder::new(format.index_options()),
-            filter: if filtered { FilterBuilder::new(&format) } else { None },
+            filter: FilterBuilder::new(&format),
             range_tombstones: Vec::new(),
+            range_tombstones_length: 0,
             extent: Extent::empty(),
             properties: origin.properties(&format, compression),
             finished_block: Vec::new(),
@@ -118,6 +118,14 @@ impl Builder {
             format,
             origin,
         })
+    }
+
+    /// The same without a filter, whatever the format says: for the last level, where
+    /// `optimize_filters_for_hits` wants none. It comes before the first entry.
+    #[must_use]
+    pub fn without_filter(mut self) -> Self {
+        self.filter = None;
+        self
     }
 
     /// Adds an entry: an internal key above all those before, of any type but a range deletion.
@@ -249,6 +257,7 @@ impl Builder {
         self.extent.add_sequence(key.sequence);
         self.extent.add_range(comparator, smallest, largest);
         self.range_tombstones.push((start.to_vec(), end.to_vec()));
+        self.range_tombstones_length += start.len() + end.len();
         self.count(ValueType::RangeDeletion, start.len(), end.len());
         Ok(())
     }

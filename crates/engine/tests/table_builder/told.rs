@@ -201,6 +201,36 @@ fn rocksdb_ingests_a_table() {
 }
 
 #[test]
+fn records_of_every_kind_are_counted() {
+    let storage = SimStorage::new(1);
+    let mut builder = faults::builder(&storage, "");
+    let kinds = [
+        ValueType::Value,
+        ValueType::Deletion,
+        ValueType::SingleDeletion,
+        ValueType::Merge,
+        ValueType::RangeDeletion,
+    ];
+    // So many of each: 1 value, 2 deletions, and so on.
+    let mut records = Vec::new();
+    for (kind, count) in kinds.into_iter().zip(1..) {
+        for _ in 0..count {
+            let sequence = records.len() as u64 + 10;
+            records.push(record(&format!("key{sequence}"), sequence, kind, b"limit"));
+        }
+    }
+    add(&mut builder, &records, &Comparator::Bytewise);
+    let (finished, _) = builder.finish().unwrap_or_else(|error| panic!("{error}"));
+    let properties = finished.properties;
+    assert_eq!(properties.num_entries, 15);
+    assert_eq!(properties.num_deletions, 2 + 3 + 5);
+    assert_eq!(properties.num_merge_operands, 4);
+    assert_eq!(properties.num_range_deletions, 5);
+    assert_eq!((properties.raw_key_size, properties.raw_value_size), (15 * 13, 15 * 5));
+    assert_eq!((properties.smallest_sequence, properties.largest_sequence), (Some(10), Some(24)));
+}
+
+#[test]
 fn a_table_can_go_without_the_filter_that_others_have() {
     let options = "block_based_table_factory={filter_policy=bloomfilter:10}";
     let records = [record("a", 8, ValueType::Value, b"")];

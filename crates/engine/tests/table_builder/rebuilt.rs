@@ -5,21 +5,22 @@
 //! RocksDB fitted to its allocator, `optimize_filters_for_memory`; and how blocks
 //! are compressed where the codec's library is another, and what follows from that.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use tailwater::options::{
-    ColumnFamilyOptions, CompressionOptions, DbOptions, check_column_family,
-};
+use tailwater::inspect::manifest;
+use tailwater::options::{ColumnFamilyOptions, CompressionOptions, DbOptions, check_column_family};
 use tailwater::table::Builder;
 use tailwater::table::builder::{FinishedTable, Origin, TableCompression};
 use tailwater_format::block::{Cursor, IndexCursor, IndexFormat, Layout};
 use tailwater_format::compress::{Compression, Decompressor};
 use tailwater_format::filter::COMPATIBILITY_NAME;
-use tailwater_format::key::{self, ValueType};
 use tailwater_format::table::meta::{self, MetaBlock};
 use tailwater_format::table::properties::UNKNOWN_COLUMN_FAMILY_ID;
-use tailwater_format::table::{BlockHandle, Footer, Properties, UniqueId};
+use tailwater_format::table::{BlockHandle, Footer, Properties};
 use tailwater_format::varint::Reader;
+use tailwater_format::version_edit::NewFile;
+use tailwater_io::posix::PosixStorage;
 use tailwater_io::sim::SimStorage;
 use tailwater_io::{IoMode, Purpose, Storage};
 
@@ -47,16 +48,29 @@ pub(crate) struct Compared {
     pub(crate) compressed_otherwise: usize,
 }
 
-/// The name of the column family that a table belongs to.
-pub(crate) fn family(bytes: &[u8]) -> String {
+/// The name of the column family that a table belongs to, and its number.
+pub(crate) fn family_and_number(bytes: &[u8]) -> (String, u64) {
     let properties = Table::parse(bytes.to_vec()).properties;
-    String::from_utf8(properties.column_family_name).expect("a name")
+    let family = String::from_utf8(properties.column_family_name).expect("a name");
+    (family, properties.original_file_number)
 }
 
-/// Builds the table again and compares. `options` are those of its column family; `other_codecs` may
-/// have compressed otherwise.
+/// The tables that the MANIFEST of a database has, by their numbers.
+pub(crate) fn known(directory: &Path) -> BTreeMap<u64, NewFile> {
+    let storage = PosixStorage::new();
+    let state = manifest::current(&storage, directory)
+        .and_then(|number| manifest::state(&storage, directory, number))
+        .unwrap_or_else(|error| panic!("{error}"));
+    let families = state.column_families.into_iter();
+    let files = families.flat_map(|family| family.levels.into_iter().flatten());
+    files.map(|file| (file.number, file)).collect()
+}
+
+/// Builds the table again and compares. `known` is what the MANIFEST has of it, `options` are those
+/// of its column family; `other_codecs` may have compressed otherwise.
 pub(crate) fn check(
     bytes: Vec<u8>,
+    known: &NewFile,
     options: &ColumnFamilyOptions,
     other_codecs: &[Compression],
     compared: &mut Compared,
@@ -73,8 +87,9 @@ pub(crate) fn check(
         return;
     }
     let (finished, again) = table.build_again(options);
-    check_finished(&finished, &table.properties, again.bytes.len());
-    let same = table.data.iter().map(|block| &block.2).eq(again.data.iter().map(|block| &block.2));
+    assert_eq!(finished.size as usize, again.bytes.len(), "{context}");
+    assert_eq!(finished.properties, again.properties, "{context}");
+    let same = table.compressible().eq(again.compressible());
     if same {
         compared.same += 1;
         if !options.table_factory.optimize_filters_for_memory || table.properties.filter_size == 0 {
@@ -82,8 +97,8 @@ pub(crate) fn check(
         }
     } else {
         compared.compressed_otherwise += 1;
-        let used = table.data.iter().find(|block| other_codecs.contains(&block.1));
-        assert!(used.is_some(), "{context}: other data blocks");
+        let mut kinds = table.compressible().map(|(kind, _)| kind);
+        assert!(kinds.any(|kind| other_codecs.contains(&kind)), "{context}: other blocks");
     }
     let blocks = |table: &Table| -> Vec<Vec<u8>> {
         table.data.iter().map(|(_, kind, bytes)| decompressed(*kind, bytes)).collect()
@@ -96,6 +111,7 @@ pub(crate) fn check(
         assert_eq!(before.is_some(), after.is_some(), "{context}: {name}");
         assert!(before == after || may_differ, "{context}: another {name}");
     }
+    check_told(&table, &finished, known, same, context);
     let before = comparable(&table.properties, same, options);
     assert_eq!(comparable(&again.properties, same, options), before, "{context}");
 }
@@ -129,13 +145,23 @@ fn comparable(properties: &Properties, same: bool, options: &ColumnFamilyOptions
     properties
 }
 
-fn check_finished(finished: &FinishedTable, properties: &Properties, length: usize) {
-    assert_eq!(finished.size as usize, length);
-    assert_eq!(finished.properties.num_entries, properties.num_entries);
-    assert_eq!(finished.size - finished.tail_size, finished.properties.tail_start_offset);
-    let Properties { db_id, db_session_id, original_file_number, .. } = properties;
-    let id = UniqueId::new(db_id, db_session_id, *original_file_number);
-    assert_eq!(finished.unique_id, id.expect("a table with an id of its own").words());
+/// The MANIFEST must be told what RocksDB told it.
+fn check_told(table: &Table, finished: &FinishedTable, known: &NewFile, same: bool, context: &str) {
+    let told = finished.new_file(known.level);
+    let mut known = NewFile {
+        path_id: told.path_id,
+        epoch_number: told.epoch_number,
+        compensated_range_deletion_size: told.compensated_range_deletion_size,
+        ..known.clone()
+    };
+    if !same || table.properties.filter_size != finished.properties.filter_size {
+        (known.size, known.tail_size) = (told.size, told.tail_size);
+    }
+    if known.level > 0 && table.properties.num_range_deletions > 0 {
+        // Where a compaction cut its tombstones the entries do not tell.
+        (known.smallest, known.largest) = (told.smallest.clone(), told.largest.clone());
+    }
+    assert_eq!(told, known, "{context}");
 }
 
 impl Table {
@@ -168,6 +194,13 @@ impl Table {
             .verify(handle.offset, &self.bytes[handle.offset as usize..end])
             .expect("a checksum that holds");
         (Compression::from_byte(kind).expect("a compression"), block.to_vec())
+    }
+
+    /// The blocks that are compressed if that is worth it, as they are stored: data and index.
+    fn compressible(&self) -> impl Iterator<Item = (Compression, Vec<u8>)> {
+        let index = self.meta.iter().filter(|(name, _)| name == meta::INDEX);
+        let data = self.data.iter().map(|(_, kind, bytes)| (*kind, bytes.clone()));
+        data.chain(index.map(|(_, handle)| self.stored(*handle)))
     }
 
     fn plain(&self, handle: BlockHandle) -> Vec<u8> {
@@ -222,11 +255,10 @@ impl Table {
                 builder.add(&key, &value).unwrap_or_else(|error| panic!("{error}"));
             }
         }
-        for (start, end) in self.meta_block(meta::RANGE_DELETIONS).iter().flat_map(|b| entries(b)) {
-            assert_eq!(
-                key::split(&start).map(|(_, it)| it as u8),
-                Some(ValueType::RangeDeletion as u8)
-            );
+        let tombstones = self.meta_block(meta::RANGE_DELETIONS);
+        let tombstones = tombstones.map_or_else(Vec::new, |block| entries(&block));
+        // In any order, it is said.
+        for (start, end) in tombstones.into_iter().rev() {
             builder.add_range_tombstone(&start, &end).unwrap_or_else(|error| panic!("{error}"));
         }
         let (finished, writer) = builder.finish().unwrap_or_else(|error| panic!("{error}"));

@@ -79,6 +79,18 @@ fn chosen(compression: &TableCompression) -> (Compression, bool) {
 }
 
 #[test]
+fn a_builder_can_go_to_another_thread() {
+    fn sent<T: Send>(it: T) -> T {
+        it
+    }
+    for kind in ["kNoCompression", "kSnappyCompression", "kLZ4HCCompression", "kZSTD"] {
+        let storage = SimStorage::new(1);
+        let builder = sent(faults::builder(&storage, &format!("compression={kind}")));
+        std::thread::scope(|scope| scope.spawn(|| builder.abandon()).join().expect("no panic"));
+    }
+}
+
+#[test]
 fn compression_is_chosen_by_level() {
     use Compression::{Lz4, None, Snappy, Zlib, Zstd};
 

@@ -2,8 +2,8 @@
 //! wrote, built again.
 //!
 //! Databases are made of random records under options in which every two values meet. A failure
-//! names the seed; `TAILWATER_SEED` repeats it, and `TAILWATER_ROUNDS` does everything so many times
-//! over, with other choices.
+//! names the seed; `TAILWATER_SEED` repeats it, and `TAILWATER_ROUNDS` does everything so many
+//! times over, with other choices.
 
 #[path = "common/check.rs"]
 mod check;

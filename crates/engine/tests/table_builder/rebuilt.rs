@@ -1,9 +1,9 @@
 //! Tables that RocksDB wrote, taken apart and built again from their entries.
 //!
-//! The same entries under the same options have to make the same table: every block, its place, and
-//! every property. What may differ is what chance made, the base context in checksums; a filter that
-//! RocksDB fitted to its allocator, `optimize_filters_for_memory`; and how blocks
-//! are compressed where the codec's library is another, and what follows from that.
+//! The same entries under the same options have to make the same table: every block, its place,
+//! and every property. What may differ is what chance made, the base context in checksums; a
+//! filter that RocksDB fitted to its allocator, `optimize_filters_for_memory`; and how blocks are
+//! compressed where the codec's library is another, and what follows from that.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! How the blocks of one table are compressed, as the options choose by level.
 //!
 //! Source: `GetCompressionFlush` in `db/db_impl/db_impl.cc`, `GetCompressionType` and
-//! `GetCompressionOptions` in `db/compaction/compaction_picker.cc`, and `CompressionOptionsToString`
-//! in `util/compression.cc`.
+//! `GetCompressionOptions` in `db/compaction/compaction_picker.cc`, and
+//! `CompressionOptionsToString` in `util/compression.cc`.
 
 use std::fmt::Write;
 

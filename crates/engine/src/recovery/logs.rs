@@ -137,6 +137,7 @@ fn family(
         prefix_extractor: options.prefix_extractor(&name),
         block_cache: options.block_cache(&name, &shared.block_cache),
         uses_filters: options.uses_filters(&name),
+        verifies_unique_ids: options.database().verify_sst_unique_id_in_manifest,
         meta_blocks: options.meta_block_placement(&name),
         auto_read_ahead: options.auto_read_ahead(&name),
     });

@@ -48,6 +48,7 @@ impl Verification<'_> {
             prefix_extractor: self.options.prefix_extractor(&family.name),
             block_cache: Some(Arc::new(BlockCache::new(PARTITION_CACHE))),
             uses_filters: true,
+            verifies_unique_ids: true,
             meta_blocks: MetaBlockPlacement::WITH_TABLE,
             auto_read_ahead: AutoReadAhead::NONE,
         });
@@ -84,6 +85,7 @@ impl Verification<'_> {
             prefix_extractor: None,
             block_cache: Some(Arc::new(BlockCache::new(PARTITION_CACHE))),
             uses_filters: true,
+            verifies_unique_ids: true,
             meta_blocks: MetaBlockPlacement::WITH_TABLE,
             auto_read_ahead: AutoReadAhead::NONE,
         });

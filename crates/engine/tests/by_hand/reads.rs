@@ -51,3 +51,20 @@ fn a_filter_of_an_unknown_policy_is_not_asked() {
     let findings = database.verify().findings;
     assert!(!findings.iter().any(|finding| finding.message.contains("filter")), "{findings:?}");
 }
+
+#[test]
+fn another_unique_id_is_damage_unless_the_options_say_not_to_look() {
+    let file = table(&[(&[("a", 4, "v")], "b")], &[]);
+    let mut edit = first_edit();
+    edit.new_files = vec![new_file(7, &file, internal_key("a", 4), internal_key("a", 4))];
+    edit.new_files[0].unique_id = [1, 2];
+    let database = Database::new().with_manifest(&[edit]).with("000007.sst", &file);
+    let get = |options: &str| {
+        let db = database.open_with(options).expect("tables are looked at when they are read");
+        db.get(&db.column_families()[0], b"a", &ReadOptions::default())
+    };
+    let error = get("").expect_err("it is another table");
+    assert!(error.to_string().contains("unique id mismatch"), "{error}");
+    let value = get("verify_sst_unique_id_in_manifest=false").expect("nobody looks");
+    assert_eq!(value, Some(b"v".to_vec()));
+}

@@ -42,6 +42,8 @@ pub(crate) struct TableContext {
     pub(crate) block_cache: Option<Arc<BlockCache>>,
     /// Whether filters are asked at all.
     pub(crate) uses_filters: bool,
+    /// Whether a table's unique id must be the one that the MANIFEST says.
+    pub(crate) verifies_unique_ids: bool,
     /// Where index and filter blocks live.
     pub(crate) meta_blocks: MetaBlockPlacement,
     /// How iterators read ahead that were not told how.

@@ -103,7 +103,9 @@ impl TableReader {
         properties
             .check_supported()
             .map_err(|error| Error::decoding(file.path(), 0, error).in_file(file.path()))?;
-        check_unique_id(&file, &properties, identity.unique_id)?;
+        if context.verifies_unique_ids {
+            check_unique_id(&file, &properties, identity.unique_id)?;
+        }
         let global_sequence = global_sequence(&file, &properties, identity.largest_sequence)?;
         let range_tombstones = opening.range_tombstones(&names, &context, global_sequence)?;
         let dictionary = opening.dictionary(&names)?;

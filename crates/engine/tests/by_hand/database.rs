@@ -114,8 +114,12 @@ pub(crate) fn new_file(number: u64, file: &[u8], smallest: Vec<u8>, largest: Vec
 
 /// A log of puts of keys into the default column family, each with the sequence number it gets.
 pub(crate) fn log(number: u64, puts: &[(u64, &str)]) -> Vec<u8> {
+    log_by(Writer::new(number, false), puts)
+}
+
+/// The same, of a writer that has written nothing.
+pub(crate) fn log_by(mut writer: Writer, puts: &[(u64, &str)]) -> Vec<u8> {
     let mut log = Vec::new();
-    let mut writer = Writer::new(number, false);
     for (sequence, key) in puts {
         let mut batch = WriteBatch::new();
         batch.put(0, key.as_bytes(), b"value").expect("the batch has room");

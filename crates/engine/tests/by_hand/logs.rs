@@ -7,7 +7,7 @@ use tailwater_format::batch::WriteBatch;
 use tailwater_format::log::{PredecessorWal, Writer};
 use tailwater_format::version_edit::{VersionEdit, WalAddition};
 
-use crate::database::{Database, first_edit, log, new_file};
+use crate::database::{Database, first_edit, log, log_by, new_file};
 use crate::table::{internal_key, table};
 
 /// A database with two column families: the default one, whose logs are needed from number 5 on,
@@ -146,17 +146,7 @@ fn a_log_that_another_says_came_before_must_have() {
 fn a_recycled_log_that_ends_before_what_tables_hold_is_damage() {
     // Log 5 lost its unsynced end, so that what the file held as log 3 shows. The database opened
     // although a column family's tables held later writes.
-    let recycled = |number, puts: &[(u64, &str)]| {
-        let mut log = Vec::new();
-        let mut writer = Writer::new(number, true);
-        for (sequence, key) in puts {
-            let mut batch = WriteBatch::new();
-            batch.put(0, key.as_bytes(), b"value").expect("the batch has room");
-            batch.set_sequence(*sequence);
-            writer.add_record(batch.as_bytes(), &mut log).expect("it is not compressed");
-        }
-        log
-    };
+    let recycled = |number, puts: &[(u64, &str)]| log_by(Writer::new(number, true), puts);
     let mut bytes = recycled(5, &[(1, "k1"), (2, "k2")]);
     let end = bytes.len();
     bytes.extend(recycled(3, &[(0, "older")]));

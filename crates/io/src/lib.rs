@@ -13,6 +13,7 @@ pub mod buffer;
 pub mod clock;
 mod error;
 mod histogram;
+mod host;
 pub mod pace;
 pub mod posix;
 pub mod purpose;
@@ -26,6 +27,7 @@ pub mod thread;
 pub use clock::Clock;
 pub use error::{Error, Operation, Result};
 pub use histogram::Latencies;
+pub use host::host_name;
 pub use purpose::{IoMode, Purpose};
 pub use statistics::Statistics;
 pub use storage::{

@@ -7,6 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use super::take_buffers;
 use super::workers::Workers;
 use crate::buffer::{ALIGNMENT, BufferPool, PooledBuffer, align_down};
+use crate::pace::{Priority, RateLimiter};
 use crate::purpose::{IoMode, Purpose};
 use crate::storage::WriteFile;
 use crate::sync;
@@ -62,6 +63,8 @@ pub struct SequentialWriter {
     /// The length as of the last flush, so that a second one does not write the last block again.
     flushed: u64,
     mode: IoMode,
+    /// What it asks before each write, and with which priority.
+    pace: Option<(Arc<RateLimiter>, Priority)>,
 }
 
 #[derive(Debug)]
@@ -180,7 +183,20 @@ impl SequentialWriter {
             writing: false,
         };
         let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
-        Ok(Self { shared, workers: workers.cloned(), collected: None, offset: 0, flushed: 0, mode })
+        Ok(Self {
+            shared,
+            workers: workers.cloned(),
+            collected: None,
+            offset: 0,
+            flushed: 0,
+            mode,
+            pace: None,
+        })
+    }
+
+    /// Makes each write wait until a rate limiter lets it through.
+    pub fn keep_to(&mut self, rate_limiter: Arc<RateLimiter>, priority: Priority) {
+        self.pace = Some((rate_limiter, priority));
     }
 
     /// Appends bytes. They reach the file at the latest with [`Self::flush`].
@@ -296,6 +312,9 @@ impl SequentialWriter {
 
     /// Queues a buffer for the file and sees to it that somebody writes it.
     fn hand_over(&mut self, buffer: PooledBuffer, cut_to: Option<u64>) -> Result<()> {
+        if let Some((rate_limiter, priority)) = &self.pace {
+            rate_limiter.request(buffer.len() as u64, *priority);
+        }
         let piece = Piece { offset: self.offset, buffer, cut_to };
         self.offset += piece.buffer.len() as u64;
         // Where a drain is under way, it finds the piece before it ends.

@@ -39,13 +39,18 @@ impl Database {
 
     /// The column family of that name.
     pub(crate) fn column_family(&self, name: &str) -> Result<ColumnFamily> {
-        self.db.column_family(name).map_err(|error| {
-            let names: Vec<&str> =
-                self.db.column_families().iter().map(ColumnFamily::name).collect();
-            let message = error.message();
-            Failure::NotFound(format!("{message}; there are: {}", names.join(", ")))
-        })
+        column_family(&self.db, name)
     }
+}
+
+/// The column family of that name.
+pub(crate) fn column_family(db: &Db, name: &str) -> Result<ColumnFamily> {
+    db.column_family(name).map_err(|error| {
+        let families = db.column_families();
+        let names: Vec<&str> = families.iter().map(ColumnFamily::name).collect();
+        let message = error.message();
+        Failure::NotFound(format!("{message}; there are: {}", names.join(", ")))
+    })
 }
 
 /// Refuses options that were given and are none, for a verb that needs none. `path` is a directory
@@ -126,8 +131,8 @@ pub(crate) fn files_at(
     Err(Failure::NotFound(format!("there is no {what}{which} in {}", path.display())))
 }
 
-/// Says what recovery left out.
-fn report_left_out(db: &Db) -> Outcome {
+/// Says on standard error what recovery left out.
+pub(crate) fn report_left_out(db: &Db) -> Outcome {
     let mut outcome = Outcome::Well;
     for left_out in db.left_out() {
         let (what, verdict) = match left_out.torn_tail {

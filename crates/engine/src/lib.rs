@@ -3,11 +3,13 @@
 //!
 //! A [`Db`] is a directory in RocksDB's format.
 
+mod background;
 mod blob;
 pub mod cache;
 mod db;
 pub mod epoch;
 mod error;
+mod flush;
 pub mod inspect;
 mod iterator;
 pub mod memtable;
@@ -18,10 +20,12 @@ pub mod range_tombstone;
 mod read;
 mod record_log;
 mod recovery;
+mod stats;
 pub mod table;
 pub mod verify;
 mod version;
 mod wal;
+mod write;
 
 pub use db::{ColumnFamily, Db, LEVEL_PROPERTY_NAMES, PROPERTY_NAMES, ReadOptions, Snapshot};
 pub use error::{Error, ErrorKind, Result};
@@ -31,4 +35,6 @@ pub use prefix_extractor::{CustomPrefixExtractor, PrefixExtractor};
 pub use read::PinnedValue;
 pub use recovery::OpenOptions;
 pub use table::BlockCache;
+pub use tailwater_format::batch::WriteBatch;
 pub use wal::replay::LeftOut;
+pub use write::{StallCause, StallState, WriteOptions};

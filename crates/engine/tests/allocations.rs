@@ -75,7 +75,7 @@ impl Warm {
         let db = Db::open_read_only(directory.path(), &options).expect("the database");
         let warm = Self { _directory: directory, db, dump: golden::dump(name), name };
         warm.get_all();
-        for family in warm.db.column_families() {
+        for family in &warm.db.column_families() {
             let mut iterator = warm.iterator(family);
             pass(&mut iterator, true);
             pass(&mut iterator, false);
@@ -141,7 +141,7 @@ fn a_cached_get_into_a_buffer_allocates_nothing() {
 fn a_step_in_cached_data_allocates_nothing() {
     for name in PLAIN {
         let warm = Warm::new(name);
-        for family in warm.db.column_families() {
+        for family in &warm.db.column_families() {
             let mut iterator = warm.iterator(family);
             // The first pass of an iterator gives its buffers their sizes.
             pass(&mut iterator, true);
@@ -163,7 +163,7 @@ fn a_step_in_cached_data_allocates_nothing() {
 fn a_seek_in_cached_data_allocates_nothing() {
     for name in PLAIN {
         let warm = Warm::new(name);
-        for family in warm.db.column_families() {
+        for family in &warm.db.column_families() {
             let mut iterator = warm.iterator(family);
             let keys = warm.dump.iter().filter(|entry| entry.family == family.name());
             // Not in order, so that tables and blocks change with every seek.

@@ -100,7 +100,7 @@ fn dump(database: &Path, options: &OpenOptions) {
         ..ReadOptions::default()
     };
     let mut bytes = 0;
-    for family in db.column_families() {
+    for family in &db.column_families() {
         let mut iterator = db.iterator(family, &read_options).expect("an iterator");
         iterator.seek_to_first().expect("a seek");
         while let Some((key, value)) = iterator.entry() {

@@ -1,11 +1,18 @@
 //! A column family that is open.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tailwater_format::Comparator;
 
-use crate::db::SuperVersion;
-use crate::epoch::{self, EpochCell};
+use crate::db::{Closing, FamilyReaders, SuperVersion};
+use crate::epoch::EpochCell;
+use crate::memtable::MemTable;
+use crate::merge_operator::FamilyMergeOperator;
+use crate::options::ColumnFamilyOptions;
+use crate::table::builder::Format;
+use crate::version::Version;
+use crate::write::StallConditions;
 
 /// A column family that is open. Clones are handles to the same one.
 #[derive(Debug, Clone)]
@@ -18,8 +25,15 @@ struct Inner {
     id: u32,
     name: String,
     comparator: Comparator,
+    options: ColumnFamilyOptions,
+    /// The form of the tables that are written for it.
+    table_format: Arc<Format>,
+    readers: Arc<FamilyReaders>,
     current: EpochCell<SuperVersion>,
-    initial: Arc<SuperVersion>,
+    memory: Mutex<Memory>,
+    dropped: AtomicBool,
+    /// Whether what is sealed is to be flushed however little it is.
+    flush_requested: AtomicBool,
     #[expect(
         dead_code,
         reason = "the last field, so that it is dropped when the others have been"
@@ -27,25 +41,59 @@ struct Inner {
     closing: Closing,
 }
 
-/// Closes the files that nobody reads any more, when the last handle to a column family goes.
+/// What a column family's super version is made of.
 #[derive(Debug)]
-struct Closing;
+struct Memory {
+    active: Arc<MemTable>,
+    /// Memtables that get no more entries, the oldest first.
+    sealed: Vec<SealedMemTable>,
+    version: Arc<Version>,
+}
 
-impl Drop for Closing {
-    /// What was retired by then is collected, and what that retires in turn.
-    fn drop(&mut self) {
-        while epoch::collect() > 0 {}
-    }
+/// A memtable that gets no more entries.
+#[derive(Debug, Clone)]
+pub(crate) struct SealedMemTable {
+    pub(crate) memtable: Arc<MemTable>,
+    /// The log that holds the first entries of the next memtable: when this one is in a table, the logs below are not
+    /// needed for it.
+    pub(crate) next_log_number: u64,
 }
 
 impl ColumnFamily {
-    /// A column family that reads begin with `source`.
-    pub(crate) fn new(id: u32, name: String, source: SuperVersion) -> Self {
-        let comparator = source.tables().comparator().clone();
-        let initial = Arc::new(source);
-        let current = EpochCell::new(Some(Arc::clone(&initial)));
-        let inner = Inner { id, name, comparator, current, initial, closing: Closing };
-        Self { inner: Arc::new(inner) }
+    /// A column family with an active memtable over a version.
+    pub(crate) fn new(
+        id: u32,
+        name: String,
+        options: ColumnFamilyOptions,
+        readers: Arc<FamilyReaders>,
+        active: Arc<MemTable>,
+        version: Arc<Version>,
+    ) -> Self {
+        let context = readers.tables.context();
+        let comparator = context.comparator.clone();
+        let table_format = Format::new(
+            &options,
+            comparator.clone(),
+            context.prefix_extractor.clone(),
+            merge_operator_name(&readers.merge_operator),
+        );
+        let memory = Memory { active, sealed: Vec::new(), version };
+        let current = EpochCell::new(Some(Arc::new(memory.super_version(&readers))));
+        Self {
+            inner: Arc::new(Inner {
+                id,
+                name,
+                comparator,
+                options,
+                table_format: Arc::new(table_format),
+                readers,
+                current,
+                memory: Mutex::new(memory),
+                dropped: AtomicBool::new(false),
+                flush_requested: AtomicBool::new(false),
+                closing: Closing,
+            }),
+        }
     }
 
     /// Its id, which is never used again for another: 0 is `default`'s.
@@ -63,9 +111,18 @@ impl ColumnFamily {
         &self.inner.comparator
     }
 
-    /// The memory that its open tables keep outside the block cache, in bytes: mostly indexes and
-    /// filters. The option `max_open_files` bounds how many are open,
-    /// `cache_index_and_filter_blocks` moves these to the block cache.
+    /// Its options.
+    pub fn options(&self) -> &ColumnFamilyOptions {
+        &self.inner.options
+    }
+
+    /// Whether it was dropped. Reads go on; writes to it are refused.
+    pub fn is_dropped(&self) -> bool {
+        self.inner.dropped.load(Ordering::Acquire)
+    }
+
+    /// The memory that its open tables keep outside the block cache, in bytes: mostly indexes and filters. The option
+    /// `max_open_files` bounds how many are open, `cache_index_and_filter_blocks` moves these to the block cache.
     pub fn table_readers_memory(&self) -> usize {
         let source = self.super_version();
         let files = source.version().files();
@@ -80,6 +137,151 @@ impl ColumnFamily {
 
     /// What reads read now, kept.
     pub(crate) fn super_version(&self) -> Arc<SuperVersion> {
-        self.inner.current.load_arc().unwrap_or_else(|| Arc::clone(&self.inner.initial))
+        match self.inner.current.load_arc() {
+            Some(current) => current,
+            None => Arc::new(self.memory().super_version(&self.inner.readers)),
+        }
+    }
+
+    /// The form of the tables that are written for it.
+    pub(crate) fn table_format(&self) -> &Arc<Format> {
+        &self.inner.table_format
+    }
+
+    /// Whether its merges can be carried out.
+    pub(crate) fn has_merge_operator(&self) -> bool {
+        matches!(self.inner.readers.merge_operator, FamilyMergeOperator::Known(_))
+    }
+
+    /// Whether a memtable of its has grown to its bound.
+    #[inline]
+    pub(crate) fn is_filled_by(&self, memtable: &MemTable) -> bool {
+        let options = &self.inner.options;
+        let range_deletions = u64::from(options.memtable_max_range_deletions);
+        memtable.memory_usage() as u64 >= options.write_buffer_size && !memtable.is_empty()
+            || (range_deletions > 0 && memtable.counters().range_deletions >= range_deletions)
+    }
+
+    /// Has what is sealed flushed however little it is, or says that this was done.
+    pub(crate) fn request_flush(&self, wanted: bool) {
+        self.inner.flush_requested.store(wanted, Ordering::Release);
+    }
+
+    /// Whether there are sealed memtables that are to be flushed: as many as make a table, or any
+    /// that were asked for.
+    pub(crate) fn wants_flush(&self) -> bool {
+        let sealed = self.memory().sealed.len();
+        let enough = self.inner.options.min_write_buffer_number_to_merge.max(1) as usize;
+        let requested = self.inner.flush_requested.load(Ordering::Acquire);
+        sealed >= enough || (sealed > 0 && requested)
+    }
+
+    /// What decides whether writes are stalled for it.
+    pub(crate) fn stall_conditions(&self) -> StallConditions {
+        let options = &self.inner.options;
+        let memory = self.memory();
+        let count = |number: i32| usize::try_from(number).unwrap_or(usize::MAX);
+        let compacts = !options.disable_auto_compactions;
+        let level_0 = memory.version.levels().first().map_or(0, |level| level.files().len());
+        StallConditions {
+            family: self.inner.name.clone(),
+            sealed_memtables: memory.sealed.len(),
+            level_0_tables: if compacts { level_0 } else { 0 },
+            pending_compaction_bytes: 0,
+            max_write_buffer_number: count(options.max_write_buffer_number),
+            min_write_buffer_number_to_merge: count(options.min_write_buffer_number_to_merge),
+            level_0_slowdown: count(options.level0_slowdown_writes_trigger),
+            level_0_stop: count(options.level0_stop_writes_trigger),
+            soft_pending_bytes: options.soft_pending_compaction_bytes_limit,
+            hard_pending_bytes: options.hard_pending_compaction_bytes_limit,
+        }
+    }
+
+    /// Whether another handle is to the same column family of the same database.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
+    /// Notes that it was dropped.
+    pub(crate) fn set_dropped(&self) {
+        self.inner.dropped.store(true, Ordering::Release);
+    }
+
+    /// The memtable that writes go to.
+    pub(crate) fn active(&self) -> Arc<MemTable> {
+        Arc::clone(&self.memory().active)
+    }
+
+    /// The memtables that get no more entries, the oldest first.
+    pub(crate) fn sealed(&self) -> Vec<SealedMemTable> {
+        self.memory().sealed.clone()
+    }
+
+    /// Whether any of these is sealed still, and not in a table.
+    pub(crate) fn has_any_sealed(&self, memtables: &[SealedMemTable]) -> bool {
+        let memory = self.memory();
+        memory.sealed.iter().any(|sealed| {
+            memtables.iter().any(|other| Arc::ptr_eq(&other.memtable, &sealed.memtable))
+        })
+    }
+
+    /// Seals the active memtable and begins another, whose first entries will be in log `next_log_number`. Only a
+    /// leader of the write queue may.
+    pub(crate) fn seal(&self, next_log_number: u64) {
+        let next = Arc::new(MemTable::new(self.inner.comparator.clone()));
+        next.set_earliest_log_number(next_log_number);
+        let mut memory = self.memory();
+        let memtable = std::mem::replace(&mut memory.active, next);
+        memory.sealed.push(SealedMemTable { memtable, next_log_number });
+        self.publish(&memory);
+    }
+
+    /// Begins an empty memtable over a version, when all that was in memory is in its tables.
+    pub(crate) fn begin_anew(&self, version: Option<Arc<Version>>, log_number: u64) {
+        let active = Arc::new(MemTable::new(self.inner.comparator.clone()));
+        active.set_earliest_log_number(log_number);
+        let mut memory = self.memory();
+        memory.active = active;
+        memory.sealed.clear();
+        if let Some(version) = version {
+            memory.version = version;
+        }
+        self.publish(&memory);
+    }
+
+    /// Puts a version in the place of the one before, and lets go of sealed memtables that are in its tables.
+    pub(crate) fn install(&self, version: Arc<Version>, flushed: &[SealedMemTable]) {
+        let mut memory = self.memory();
+        memory.version = version;
+        memory.sealed.retain(|sealed| {
+            !flushed.iter().any(|flushed| Arc::ptr_eq(&flushed.memtable, &sealed.memtable))
+        });
+        self.publish(&memory);
+    }
+
+    /// Reads read what `memory` holds from now on.
+    fn publish(&self, memory: &Memory) {
+        self.inner.current.store(Some(Arc::new(memory.super_version(&self.inner.readers))));
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.inner.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Memory {
+    fn super_version(&self, readers: &Arc<FamilyReaders>) -> SuperVersion {
+        let sealed = self.sealed.iter().rev().map(|sealed| Arc::clone(&sealed.memtable));
+        let memtables = std::iter::once(Arc::clone(&self.active)).chain(sealed).collect();
+        SuperVersion::new(memtables, Arc::clone(&self.version), Arc::clone(readers))
+    }
+}
+
+/// The name that tables are to say.
+fn merge_operator_name(operator: &FamilyMergeOperator) -> Option<&str> {
+    match operator {
+        FamilyMergeOperator::None => None,
+        FamilyMergeOperator::Known(operator) => Some(operator.name()),
+        FamilyMergeOperator::Unknown(name) => Some(name),
     }
 }

@@ -1,27 +1,46 @@
 //! The handle: a database that is open.
 
+mod checkpoint;
+mod closing;
 mod column_family;
+mod destroy;
+pub(crate) mod errors;
+mod families;
+mod family_readers;
+mod family_set;
+mod obsolete;
+mod options_file;
 mod properties;
 mod read_options;
+mod resume;
 mod snapshot;
 mod super_version;
+mod writer;
+mod writing;
 
+pub(crate) use closing::Writing;
 pub use column_family::ColumnFamily;
+pub(crate) use column_family::SealedMemTable;
+pub(crate) use family_readers::{FamilyReaders, ReaderFactory};
+pub(crate) use family_set::FamilySet;
 pub use properties::{LEVEL_PROPERTY_NAMES, PROPERTY_NAMES};
 pub use read_options::ReadOptions;
 pub use snapshot::Snapshot;
-pub(crate) use super_version::{FamilyReaders, SuperVersion};
+pub(crate) use snapshot::SnapshotList;
+pub(crate) use super_version::SuperVersion;
+pub(crate) use writer::{DatabaseIdentity, Shared, Writer};
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use tailwater_format::key::Sequence;
 use tailwater_io::{Purpose, Storage};
 
+use crate::epoch;
 use crate::iterator::DbIterator;
 use crate::read::{self, PinnedValue, Sink};
-use crate::recovery::{self, LogsReplayed, OpenOptions};
+use crate::recovery::{self, LogsReplayed, OpenOptions, Opened};
 use crate::table::ReadProfile;
 use crate::wal::replay::LeftOut;
 use crate::{Error, ErrorKind, Result};
@@ -36,10 +55,22 @@ pub struct Db {
 struct Inner {
     directory: PathBuf,
     storage: Arc<dyn Storage>,
-    families: Vec<ColumnFamily>,
-    /// The highest sequence number that reads see.
-    last_sequence: AtomicU64,
+    shared: Arc<Shared>,
     left_out: Vec<LeftOut>,
+    /// `None` in a handle for reading.
+    writing: Option<Writing>,
+}
+
+/// Closes the files that nobody reads any more, when the last handle to what it is part of goes. It
+/// stands as the last field, so that it is dropped when the others have been.
+#[derive(Debug)]
+struct Closing;
+
+impl Drop for Closing {
+    /// What was retired by then is collected, and what that retires in turn.
+    fn drop(&mut self) {
+        while epoch::collect() > 0 {}
+    }
 }
 
 impl Db {
@@ -61,9 +92,22 @@ impl Db {
     }
 
     fn from_recovered(recovered: LogsReplayed) -> Self {
-        let LogsReplayed { directory, storage, families, last_sequence, left_out } = recovered;
-        let last_sequence = AtomicU64::new(last_sequence);
-        Self { inner: Arc::new(Inner { directory, storage, families, last_sequence, left_out }) }
+        let LogsReplayed { directory, storage, families, last_sequence, left_out, .. } = recovered;
+        let shared = Arc::new(Shared::new(FamilySet::new(families), last_sequence));
+        let inner = Inner { directory, storage, shared, left_out, writing: None };
+        Self { inner: Arc::new(inner) }
+    }
+
+    fn writing(directory: &Path, opened: Opened) -> Self {
+        let Opened { writing, left_out } = opened;
+        let inner = Inner {
+            directory: directory.to_owned(),
+            storage: Arc::clone(&writing.writer.storage),
+            shared: Arc::clone(&writing.writer.shared),
+            left_out,
+            writing: Some(writing),
+        };
+        Self { inner: Arc::new(inner) }
     }
 
     /// The database's directory.
@@ -82,8 +126,8 @@ impl Db {
     }
 
     /// The column families, in the order of their ids; the first is `default`.
-    pub fn column_families(&self) -> &[ColumnFamily] {
-        &self.inner.families
+    pub fn column_families(&self) -> Vec<ColumnFamily> {
+        self.inner.shared.family_set().iter().cloned().collect()
     }
 
     /// The column family of that name.
@@ -91,8 +135,7 @@ impl Db {
     /// # Errors
     /// Not found, where there is none.
     pub fn column_family(&self, name: &str) -> Result<ColumnFamily> {
-        let mut families = self.inner.families.iter();
-        families.find(|family| family.name() == name).cloned().ok_or_else(|| {
+        self.inner.shared.family_set().by_name(name).cloned().ok_or_else(|| {
             Error::new(ErrorKind::NotFound, format!("there is no column family '{name}'"))
         })
     }
@@ -100,12 +143,12 @@ impl Db {
     /// The highest sequence number that reads see.
     #[inline]
     pub fn latest_sequence(&self) -> Sequence {
-        self.inner.last_sequence.load(Ordering::Acquire)
+        self.inner.shared.published.load(Ordering::Acquire)
     }
 
     /// The state of all column families at this moment, for reads that must see no later write.
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot::at(self.latest_sequence())
+        self.snapshots().take(|| self.latest_sequence())
     }
 
     /// A copy of a key's value, if it has one.
@@ -182,6 +225,10 @@ impl Db {
         let source = family.super_version();
         let snapshot = self.read_sequence(options);
         DbIterator::over(source, snapshot, options, &profile(options))
+    }
+
+    fn snapshots(&self) -> &SnapshotList {
+        &self.inner.shared.snapshots
     }
 
     fn read_sequence(&self, options: &ReadOptions) -> Sequence {

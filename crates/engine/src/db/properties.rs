@@ -15,17 +15,22 @@ use crate::Result;
 use crate::db::{ColumnFamily, Db, SuperVersion};
 use crate::memtable::Counters;
 use crate::version::{BlobFileMetadata, FileMetadata, Level, Version};
+use crate::write::StallState;
 
 /// What every name begins with.
 const PREFIX: &str = "rocksdb.";
 
 /// The properties without a level in their names, as they are listed for people.
-pub const PROPERTY_NAMES: [&str; 27] = [
+pub const PROPERTY_NAMES: [&str; 31] = [
     "rocksdb.levelstats",
     "rocksdb.sstables",
     "rocksdb.blob-stats",
     "rocksdb.num-immutable-mem-table",
     "rocksdb.background-errors",
+    "rocksdb.is-write-stopped",
+    "rocksdb.actual-delayed-write-rate",
+    "rocksdb.num-snapshots",
+    "rocksdb.oldest-snapshot-sequence",
     "rocksdb.cur-size-active-mem-table",
     "rocksdb.cur-size-all-mem-tables",
     "rocksdb.size-all-mem-tables",
@@ -73,12 +78,35 @@ impl Db {
         if let Some(level) = level_of(version, name, "compression-ratio-at-level") {
             return Ok(Some(format!("{:.6}", compression_ratio(&source, level)?)));
         }
+        if let Some(number) = self.writing_number(name) {
+            return Ok(Some(number.to_string()));
+        }
         Ok(match name {
             "levelstats" => Some(level_stats(version)),
             "sstables" => Some(sstables(version)),
             "blob-stats" => Some(blob_stats(version)),
             "estimate-num-keys" => Some(estimated_keys(&source)?.to_string()),
             _ => number(&source, name).map(|number| number.to_string()),
+        })
+    }
+}
+
+impl Db {
+    /// A property about writes and snapshots, which all column families share.
+    fn writing_number(&self, name: &str) -> Option<u64> {
+        let stall = || self.stall_state();
+        Some(match name {
+            "background-errors" => u64::from(self.background_error().is_some()),
+            "is-write-stopped" => u64::from(matches!(stall(), StallState::Stopped { .. })),
+            "actual-delayed-write-rate" => match stall() {
+                StallState::Delayed { bytes_per_second, .. } => bytes_per_second,
+                _ => 0,
+            },
+            "num-snapshots" => self.snapshots().count() as u64,
+            "oldest-snapshot-sequence" => {
+                self.snapshots().sequences().first().copied().unwrap_or(0)
+            }
+            _ => return None,
         })
     }
 }
@@ -103,7 +131,7 @@ fn number(source: &SuperVersion, name: &str) -> Option<u64> {
     let cache = || source.tables().context().block_cache.as_deref();
     Some(match name {
         "num-immutable-mem-table" => immutable.len() as u64,
-        "background-errors" | "num-running-compactions" | "num-running-flushes" => 0,
+        "num-running-compactions" | "num-running-flushes" => 0,
         "num-live-versions" => 1,
         "cur-size-active-mem-table" => active.memory_usage() as u64,
         "cur-size-all-mem-tables" | "size-all-mem-tables" => memtable_bytes(),

@@ -6,21 +6,11 @@ use std::sync::Arc;
 use tailwater_io::Purpose;
 
 use crate::Result;
-use crate::blob::BlobCache;
+use crate::db::FamilyReaders;
 use crate::memtable::MemTable;
 use crate::merge_operator::FamilyMergeOperator;
 use crate::table::TableCache;
 use crate::version::Version;
-
-/// What all reads of a column family have in common, whatever its memtables and version.
-#[derive(Debug)]
-pub(crate) struct FamilyReaders {
-    pub(crate) tables: Arc<TableCache>,
-    pub(crate) blobs: BlobCache,
-    pub(crate) merge_operator: FamilyMergeOperator,
-    /// How many records an iterator steps over, one by one, before it tries a seek.
-    pub(crate) max_sequential_skip: u64,
-}
 
 /// The memtables and the version of a column family at one moment. It never changes; whoever holds
 /// it keeps its files.

@@ -87,6 +87,8 @@ pub struct MemTable {
     /// Counts for writers that found their slot taken, and for range deletions.
     shared_counters: LiveCounters,
     earliest_log_number: AtomicU64,
+    /// 0 before it was set.
+    oldest_key_time_s: AtomicU64,
 }
 
 impl MemTable {
@@ -99,6 +101,7 @@ impl MemTable {
             slots: std::iter::repeat_with(WriterSlot::default).take(slots).collect(),
             shared_counters: LiveCounters::default(),
             earliest_log_number: AtomicU64::new(0),
+            oldest_key_time_s: AtomicU64::new(0),
         }
     }
 
@@ -238,6 +241,18 @@ impl MemTable {
     #[inline]
     pub fn earliest_log_number(&self) -> u64 {
         self.earliest_log_number.load(Ordering::Relaxed)
+    }
+
+    /// When the oldest entry was written, in seconds since 1970, if that was said.
+    #[inline]
+    pub fn oldest_key_time_s(&self) -> Option<u64> {
+        Some(self.oldest_key_time_s.load(Ordering::Relaxed)).filter(|&time| time != 0)
+    }
+
+    /// Says when the oldest entry was written, in seconds since 1970.
+    #[inline]
+    pub fn set_oldest_key_time_s(&self, time_s: u64) {
+        self.oldest_key_time_s.store(time_s, Ordering::Relaxed);
     }
 
     /// Sets the number of the oldest WAL that holds entries of this memtable.

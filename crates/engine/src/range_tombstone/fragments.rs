@@ -134,6 +134,16 @@ impl FragmentedRangeTombstones {
         (0..self.fragments_end()).filter(|&at| !self.sequences(at).is_empty()).count()
     }
 
+    /// Every tombstone of every fragment: in the order of the fragments, of one fragment the newest
+    /// first.
+    pub fn iter(&self) -> impl Iterator<Item = RangeTombstone<'_>> {
+        (0..self.fragments_end()).flat_map(|at| {
+            let (start, end) = (self.cut(at), self.cut(at + 1));
+            let sequences = self.sequences(at).iter();
+            sequences.map(move |&sequence| RangeTombstone { start, end, sequence })
+        })
+    }
+
     /// The bytes that this takes, its own head not counted.
     pub fn memory_usage(&self) -> usize {
         self.keys.capacity()

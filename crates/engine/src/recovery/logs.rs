@@ -8,61 +8,38 @@ use tailwater_format::file_name::FileKind;
 use tailwater_io::{Purpose, Storage};
 
 use super::{LogsReplayed, ManifestRead, OpenOptions};
-use crate::blob::BlobCache;
-use crate::db::{ColumnFamily, FamilyReaders, SuperVersion};
+use crate::db::{ColumnFamily, ReaderFactory};
 use crate::memtable::MemTable;
-use crate::table::{BlockCache, OpenTables, TableCache, TableContext};
-use crate::version::Version;
 use crate::version::manifest::FamilyState;
 use crate::wal::replay::{self, ReplayFamily, ReplayRules};
 use crate::{Error, ErrorKind, Result};
 
-/// A column family on its way to being read.
-struct Family {
-    id: u32,
-    name: String,
-    version: Arc<Version>,
-    readers: Arc<FamilyReaders>,
-    memtable: Arc<MemTable>,
-}
-
-/// What the column families share.
-struct Shared {
-    block_cache: Arc<BlockCache>,
-    open_tables: Arc<OpenTables>,
-    max_open_files: Option<usize>,
-}
-
 impl ManifestRead {
     /// Replays the logs into memtables.
     pub(crate) fn replay_logs(self) -> Result<LogsReplayed> {
-        let Self { unrecovered, manifest } = self;
+        let Self { unrecovered, mut manifest } = self;
         let (directory, storage) = (unrecovered.directory, unrecovered.storage);
         let options = unrecovered.options;
-        // A negative number means any.
-        let max_open_files = usize::try_from(options.database().max_open_files).ok();
-        let shared = Shared {
-            block_cache: options.shared_block_cache(),
-            open_tables: Arc::new(OpenTables::new(max_open_files)),
-            max_open_files,
-        };
+        let factory = ReaderFactory::new(&directory, &options);
         let mut left_out = manifest.left_out();
         let mut families = Vec::new();
+        let mut log_numbers = Vec::new();
         let mut targets = BTreeMap::new();
-        for (id, state) in manifest.column_families {
+        for (id, state) in std::mem::take(&mut manifest.column_families) {
             let log_number = state.log_number;
-            let family = family(&directory, &options, &shared, state)
-                .map_err(|error| error.in_file(&manifest.path))?;
+            let family =
+                family(&options, &factory, state).map_err(|error| error.in_file(&manifest.path))?;
             targets.insert(
                 id,
                 ReplayFamily {
-                    name: family.name.clone(),
+                    name: family.name().to_owned(),
                     log_number,
-                    has_tables: family.version.files().next().is_some(),
-                    memtable: Arc::clone(&family.memtable),
+                    has_tables: family.super_version().version().files().next().is_some(),
+                    memtable: family.active(),
                 },
             );
             families.push(family);
+            log_numbers.push(log_number);
         }
         let logs = options.wal_directory(&directory);
         let rules = ReplayRules {
@@ -82,14 +59,15 @@ impl ManifestRead {
             }
         }
         left_out.extend(replayed.left_out);
-        let families = families.into_iter().map(|family| {
-            let source = SuperVersion::new(vec![family.memtable], family.version, family.readers);
-            ColumnFamily::new(family.id, family.name, source)
-        });
         Ok(LogsReplayed {
-            families: families.collect(),
             directory,
             storage,
+            options,
+            factory,
+            families,
+            log_numbers,
+            manifest,
+            logs: replayed.logs,
             last_sequence: replayed.last_sequence,
             left_out,
         })
@@ -121,51 +99,27 @@ fn check_tracked<'a>(
 }
 
 fn family(
-    directory: &Path,
     options: &OpenOptions,
-    shared: &Shared,
+    factory: &ReaderFactory,
     state: FamilyState,
-) -> Result<Family> {
+) -> Result<ColumnFamily> {
     let FamilyState { id, name, comparator, files, .. } = state;
     let comparator = options.comparator(&name, &comparator)?;
-    let set = options.column_family(&name);
+    let set = options.column_family(&name).clone();
     let version = files
         .finish(&comparator, set.num_levels as usize)
         .map_err(|what| Error::new(ErrorKind::Corruption, format!("the MANIFEST {what}")))?;
-    let context = Arc::new(TableContext {
-        comparator: comparator.clone(),
-        prefix_extractor: options.prefix_extractor(&name),
-        block_cache: options.block_cache(&name, &shared.block_cache),
-        uses_filters: options.uses_filters(&name),
-        verifies_unique_ids: options.database().verify_sst_unique_id_in_manifest,
-        meta_blocks: options.meta_block_placement(&name),
-        auto_read_ahead: options.auto_read_ahead(&name),
-    });
-    let storage = Arc::clone(options.storage());
-    let directories = options.table_directories(directory, &name);
-    let blobs = options.blob_directory(directory, &name);
-    let blobs = BlobCache::new(Arc::clone(&storage), blobs, shared.max_open_files);
-    let open_tables = Arc::clone(&shared.open_tables);
-    let readers = FamilyReaders {
-        tables: Arc::new(TableCache::new(storage, directories, context, open_tables)),
-        blobs,
-        merge_operator: options.merge_operator(&name),
-        max_sequential_skip: set.max_sequential_skip_in_iterations,
-    };
-    Ok(Family {
-        id,
-        name,
-        version: Arc::new(version),
-        readers: Arc::new(readers),
-        memtable: Arc::new(MemTable::new(comparator)),
-    })
+    let readers = Arc::new(factory.readers(options, &name, &comparator));
+    let memtable = Arc::new(MemTable::new(comparator));
+    Ok(ColumnFamily::new(id, name, set, readers, memtable, Arc::new(version)))
 }
 
 /// Opens all tables of a column family, so that one that uses what is not built is refused now and
 /// not when it is read. Damage is left for the reads that meet it: the other tables can be read.
-fn open_tables(family: &Family) -> Result<()> {
-    for (_, file) in family.version.files() {
-        match family.readers.tables.open(file, Purpose::UserRead) {
+fn open_tables(family: &ColumnFamily) -> Result<()> {
+    let source = family.super_version();
+    for (_, file) in source.version().files() {
+        match source.tables().open(file, Purpose::UserRead) {
             Err(error) if error.kind() == ErrorKind::NotSupported => return Err(error),
             _ => {}
         }

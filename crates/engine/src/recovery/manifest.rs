@@ -31,10 +31,17 @@ impl Unrecovered {
     /// A directory that is to be opened with these options.
     pub(crate) fn new(directory: &Path, options: &OpenOptions) -> Result<Self> {
         let storage = Arc::clone(options.storage());
-        let options = options.sanitized(directory);
+        let options = options.sanitized(directory, true);
         check_for_reading(options.database())
             .map_err(|error| Error::invalid_argument(error.to_string()))?;
         Ok(Self { directory: directory.to_owned(), storage, options })
+    }
+
+    /// A directory that is to be opened for writing with these options, which were checked and
+    /// brought into their ranges.
+    pub(super) fn with_sanitized(directory: &Path, options: OpenOptions) -> Self {
+        let storage = Arc::clone(options.storage());
+        Self { directory: directory.to_owned(), storage, options }
     }
 
     /// Reads the MANIFEST that CURRENT names.

@@ -1,15 +1,20 @@
-//! From a directory to a database that can be read, as a chain of types.
+//! From a directory to a database that can be read, and on to one that can be written, as a chain
+//! of types.
 //!
 //! ```text
 //! Unrecovered    a directory and the options it is to be opened with
 //! ManifestRead   which tables and logs it consists of
 //! LogsReplayed   its logs in memtables: all that a reader needs
+//! Opened         with a log of its own and nothing left over: all that a writer needs
 //! ```
 //!
-//! Each step takes the one before and gives the next, so none can be left out. None changes a file.
+//! Each step takes the one before and gives the next, so none can be left out. None but the last
+//! changes a file.
 
+mod directory;
 mod logs;
 mod manifest;
+mod open;
 mod options;
 
 use std::path::{Path, PathBuf};
@@ -18,11 +23,14 @@ use std::sync::Arc;
 use tailwater_format::key::Sequence;
 use tailwater_io::Storage;
 
-use crate::db::ColumnFamily;
+use crate::db::{ColumnFamily, ReaderFactory};
 use crate::version::manifest::Manifest;
-use crate::wal::replay::LeftOut;
+use crate::wal::replay::{LeftOut, ReplayedLog};
 use crate::{Error, ErrorKind, Result};
 
+use directory::new_identity;
+pub(crate) use directory::{create_directory, link_or_copy};
+pub(crate) use open::{Opened, open};
 pub use options::OpenOptions;
 
 /// How often a database that is written elsewhere is read anew before it is given up.
@@ -45,8 +53,16 @@ pub(crate) struct ManifestRead {
 pub(crate) struct LogsReplayed {
     pub(crate) directory: PathBuf,
     pub(crate) storage: Arc<dyn Storage>,
+    options: OpenOptions,
+    factory: ReaderFactory,
     /// In the order of their ids.
     pub(crate) families: Vec<ColumnFamily>,
+    /// The log number of each, in the same order.
+    log_numbers: Vec<u64>,
+    /// What the MANIFEST said, but for the column families.
+    manifest: Manifest,
+    /// The logs that were read, in order.
+    logs: Vec<ReplayedLog>,
     pub(crate) last_sequence: Sequence,
     pub(crate) left_out: Vec<LeftOut>,
 }

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use tailwater_format::Comparator;
 use tailwater_format::file_name::FileKind;
 use tailwater_format::options_text::Document;
+use tailwater_io::clock::SystemClock;
+use tailwater_io::pace::RateLimiter;
 use tailwater_io::posix::PosixStorage;
-use tailwater_io::{IoMode, Purpose, Storage};
+use tailwater_io::{Clock, IoMode, Purpose, Storage};
 
 use crate::merge_operator::{FamilyMergeOperator, MergeOperator};
 use crate::options::{
@@ -38,6 +40,9 @@ pub struct OpenOptions {
     merge_operators: Vec<MergeOperator>,
     prefix_extractors: Vec<PrefixExtractor>,
     block_cache: Option<Arc<BlockCache>>,
+    clock: Arc<dyn Clock>,
+    rate_limiter: Option<Arc<RateLimiter>>,
+    inline_background: bool,
 }
 
 impl Default for OpenOptions {
@@ -58,6 +63,9 @@ impl OpenOptions {
             merge_operators: Vec::new(),
             prefix_extractors: Vec::new(),
             block_cache: None,
+            clock: Arc::new(SystemClock),
+            rate_limiter: None,
+            inline_background: false,
         }
     }
 
@@ -155,6 +163,50 @@ impl OpenOptions {
         &self.database
     }
 
+    /// Makes flushes, and what else runs in the background, keep to a rate that they may share with
+    /// other databases. It takes the place of `rate_limiter_bytes_per_sec`.
+    pub fn set_rate_limiter(&mut self, rate_limiter: Arc<RateLimiter>) {
+        self.rate_limiter = Some(rate_limiter);
+    }
+
+    /// Takes the time from this clock; by default from the system's.
+    pub fn set_clock(&mut self, clock: Arc<dyn Clock>) {
+        self.clock = clock;
+    }
+
+    /// Has background work done by the threads that ask for it, before their calls return, and
+    /// starts no thread: for tests, so that the calls of a run repeat.
+    pub fn set_inline_background(&mut self, inline: bool) {
+        self.inline_background = inline;
+    }
+
+    /// Forgets the options of column families other than these, which a database does not have.
+    pub fn retain_column_families(&mut self, names: &[String]) {
+        self.families.retain(|(name, _)| names.contains(name));
+    }
+
+    /// The clock.
+    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
+    /// The rate that background work keeps to, if there is one.
+    pub(crate) fn rate_limiter(&self) -> Option<Arc<RateLimiter>> {
+        /// How often the rate is made up for, in microseconds: RocksDB's default.
+        const REFILL_PERIOD_US: u64 = 100_000;
+        let rate = self.database.rate_limiter_bytes_per_sec;
+        let own = || {
+            let clock = Arc::clone(&self.clock);
+            Arc::new(RateLimiter::new(rate, REFILL_PERIOD_US, clock, rate))
+        };
+        self.rate_limiter.clone().or_else(|| (rate > 0).then(own))
+    }
+
+    /// Whether the threads that ask for background work do it.
+    pub(crate) fn inline_background(&self) -> bool {
+        self.inline_background
+    }
+
     /// The options of the column family of that name.
     pub fn column_family(&self, name: &str) -> &ColumnFamilyOptions {
         let named = self.families.iter().find(|(family, _)| family == name);
@@ -167,12 +219,12 @@ impl OpenOptions {
     }
 
     /// The same with every value within its range.
-    pub(crate) fn sanitized(&self, directory: &Path) -> Self {
+    pub(crate) fn sanitized(&self, directory: &Path, read_only: bool) -> Self {
         let mut sanitized = self.clone();
         sanitize_database(&mut sanitized.database, directory);
         let families = sanitized.families.iter_mut().map(|(_, options)| options);
         for options in families.chain([&mut sanitized.other_families]) {
-            sanitize_column_family(options, &sanitized.database, true);
+            sanitize_column_family(options, &sanitized.database, read_only);
         }
         sanitized
     }

@@ -25,6 +25,16 @@ pub(crate) struct VersionBuilder {
 }
 
 impl VersionBuilder {
+    /// Begins with what `version` consists of.
+    pub(crate) fn from_version(version: &Version) -> Self {
+        let mut levels: Vec<BTreeMap<u64, Arc<FileMetadata>>> = Vec::new();
+        for level in &version.levels {
+            let files = level.files().iter();
+            levels.push(files.map(|file| (file.number(), Arc::clone(file))).collect());
+        }
+        Self { levels, blob_files: version.blob_files.clone() }
+    }
+
     /// Every table with its level, by number within a level: what there is, whatever its order.
     pub(crate) fn files(&self) -> impl Iterator<Item = (usize, &Arc<FileMetadata>)> {
         let levels = self.levels.iter().enumerate();

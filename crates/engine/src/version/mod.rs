@@ -9,11 +9,16 @@ mod builder;
 mod file;
 mod level;
 pub(crate) mod manifest;
+mod set;
 
 pub(crate) use blob_file::BlobFileMetadata;
 pub(crate) use builder::VersionBuilder;
 pub(crate) use file::FileMetadata;
 pub(crate) use level::Level;
+pub(crate) use set::{
+    FamilyVersion, FileNumbers, ManifestLimits, VersionSet, VersionSetBeginning, set_current,
+    write_manifest, write_whole,
+};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,6 +34,12 @@ pub(crate) struct Version {
 }
 
 impl Version {
+    /// One without files.
+    pub(crate) fn with_levels(count: usize) -> Self {
+        let levels = std::iter::repeat_with(Arc::default).take(count).collect();
+        Self { levels, blob_files: BTreeMap::new() }
+    }
+
     /// The levels, level 0 first.
     pub(crate) fn levels(&self) -> &[Arc<Level>] {
         &self.levels

@@ -60,6 +60,17 @@ pub(crate) struct Replayed {
     pub(crate) last_sequence: Sequence,
     /// What was not replayed.
     pub(crate) left_out: Vec<LeftOut>,
+    /// The logs that were read, in order.
+    pub(crate) logs: Vec<ReplayedLog>,
+}
+
+/// A log that was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ReplayedLog {
+    /// What the log after it is to say of it.
+    pub(crate) as_predecessor: PredecessorWal,
+    /// Whether something of it was left out that no crash explains.
+    pub(crate) damaged: bool,
 }
 
 /// The numbers of the write-ahead logs in a directory, in order.
@@ -120,10 +131,20 @@ pub(crate) fn replay(
             let file = storage.open(&path, IoMode::Buffered, Purpose::Wal)?;
             let length = file.length()?;
             replay.last_batch = 0;
-            replay.read_log(&Log { path, number, length }, file)?;
+            replay.read_log(&Log { path: path.clone(), number, length }, file)?;
             let last_sequence = replay.last_batch;
             replay.log_before =
                 Some(PredecessorWal { log_number: number, size: length, last_sequence });
+            replay.replayed.logs.extend(replay.log_before.map(|as_predecessor| {
+                ReplayedLog {
+                    as_predecessor,
+                    damaged: replay
+                        .replayed
+                        .left_out
+                        .iter()
+                        .any(|left_out| left_out.path == path && !left_out.torn_tail),
+                }
+            }));
         }
     }
     replay.finish()

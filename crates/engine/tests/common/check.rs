@@ -10,7 +10,7 @@ pub(crate) fn holds(db: &Db, dump: &[Entry], context: &str) {
     if let Some(entry) = dump.iter().find(|entry| !known(entry)) {
         panic!("{context}: there is no column family '{}'", entry.family);
     }
-    for family in db.column_families() {
+    for family in &db.column_families() {
         let model = Family::new(family.name(), family.comparator().clone(), dump);
         let context = format!("{context}, family '{}'", family.name());
         forward(db, family, &model, &context);

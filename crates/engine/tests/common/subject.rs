@@ -44,7 +44,7 @@ pub(crate) fn ask(
     rng: &mut Rng,
     context: &str,
 ) {
-    for family in db.column_families() {
+    for family in &db.column_families() {
         let subject = Subject {
             db,
             family,

@@ -46,7 +46,8 @@ impl Small {
             .expect("an OPTIONS file");
         let db = Db::open_read_only(Path::new(DIRECTORY), &options).expect("a whole database");
         let dump = golden::dump(name);
-        let models = db.column_families().iter().map(|family| {
+        let families = db.column_families();
+        let models = families.iter().map(|family| {
             let model = Family::new(family.name(), family.comparator().clone(), &dump);
             (family.name().to_owned(), model)
         });

@@ -10,7 +10,8 @@ use crate::mask;
 
 /// The batches that a database shows, which must be the same in both families.
 fn batches(db: &Db, damaged: &Damaged<'_>) -> Vec<u32> {
-    let of_families = db.column_families().iter().map(|family| {
+    let families = db.column_families();
+    let of_families = families.iter().map(|family| {
         let entries = iterate(db, family, true).expect("whole tables");
         let mut batches: Vec<u32> = entries.iter().filter_map(|(key, _)| batch_of(key)).collect();
         batches.sort_unstable();

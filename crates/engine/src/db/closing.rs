@@ -1,0 +1,114 @@
+//! Closing a database that was open for writing.
+//!
+//! 1. Nobody writes any more: writers that wait out a stall give up, closing leads the write queue,
+//!    and later writes are refused.
+//! 2. What no log holds is flushed, unless `avoid_flush_during_shutdown` says otherwise.
+//! 3. The thread in the background ends.
+//! 4. The log is written out and cut to its length.
+//! 5. The lock is given up.
+//!
+//! A crash at any of these is as one before: what was acknowledged as synced is on the device.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tailwater_io::thread::{self, Thread};
+
+use crate::db::Writer;
+use crate::epoch;
+use crate::{Error, ErrorKind, Result};
+
+/// The side that writes, and the thread that works for it. Dropping it closes the database.
+#[derive(Debug)]
+pub(crate) struct Writing {
+    pub(crate) writer: Arc<Writer>,
+    flusher: Mutex<Option<Thread>>,
+}
+
+impl std::fmt::Debug for Writer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Writer").field("directory", &self.directory).finish_non_exhaustive()
+    }
+}
+
+impl Writing {
+    /// Starts the thread that flushes, unless that is done by those who ask for it.
+    pub(crate) fn start(writer: Arc<Writer>) -> Result<Self> {
+        let flusher = if writer.options().inline_background() {
+            None
+        } else {
+            let flushing = Arc::clone(&writer);
+            let thread = thread::spawn("tailwater-flush", move || flushing.run_flushes());
+            Some(thread.map_err(|error| {
+                Error::new(ErrorKind::Io, format!("cannot start the thread that flushes: {error}"))
+            })?)
+        };
+        Ok(Self { writer, flusher: Mutex::new(flusher) })
+    }
+
+    /// Closes the database. A second call does nothing.
+    pub(crate) fn close(&self) -> Result<()> {
+        let writer = &*self.writer;
+        let Some(lock) = writer.lock.lock().unwrap_or_else(PoisonError::into_inner).take() else {
+            return Ok(());
+        };
+        writer.errors.begin_closing();
+        writer.stall.wake();
+        let flushed = writer.end_writes();
+        writer.background.close();
+        drop(self.flusher.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let closed = writer.close_logs();
+        while epoch::collect() > 0 {}
+        writer.remove_obsolete_tables();
+        let result = flushed.and(closed);
+        match &result {
+            Ok(()) => writer.info_log.info(format_args!("the database was closed")),
+            Err(error) => writer.info_log.error(format_args!("closing failed: {error}")),
+        }
+        drop(lock);
+        result
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        // Who wants to know closes it himself; the LOG has it.
+        let _ = self.close();
+    }
+}
+
+impl Writer {
+    /// Steps 1 and 2. What stood in the way of writing before is no failure of closing.
+    fn end_writes(&self) -> Result<()> {
+        let leadership = self.queue.lead()?;
+        let was_latched = self.errors.latched();
+        let unlogged = self.has_unlogged.load(Ordering::Relaxed);
+        let flushes = unlogged && !self.database.avoid_flush_during_shutdown;
+        let mut flushed = Ok(());
+        if flushes && was_latched.is_none() {
+            let families = self.shared.family_set();
+            let all: Vec<_> = families.iter().collect();
+            flushed = self
+                .seal_for_flush(&leadership, &all)
+                .and_then(|sealed| self.wait_for_flush(&sealed));
+        }
+        self.errors.close();
+        match was_latched {
+            Some((_, error)) => Err(error.while_doing("the database was closed after an error")),
+            None => flushed,
+        }
+    }
+
+    /// Step 4.
+    fn close_logs(&self) -> Result<()> {
+        let mut logs = self.logs();
+        if logs.has_failed() {
+            return Ok(());
+        }
+        for path in logs.take_recyclable() {
+            // What stays is removed by the next open.
+            let _ = self.storage.remove(&path);
+        }
+        logs.close()
+    }
+}

@@ -1,0 +1,122 @@
+//! What stands in the way of writing.
+//!
+//! | where | no space | another failure | how it ends |
+//! |---|---|---|---|
+//! | log | latched | latched | no space: `resume` begins a new log after a flush; else by reopening |
+//! | flush | tried again, with growing pauses | latched | `resume` |
+//! | MANIFEST | latched | latched | `resume` writes a new one |
+//! | memtable | - | latched | by reopening |
+//!
+//! While something is latched nothing more is acknowledged; reads go on.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::{Error, ErrorKind, Result};
+
+/// Where a failure was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FailedPart {
+    Log,
+    Flush,
+    Manifest,
+    MemTable,
+    /// Nothing failed: the database is closed.
+    Closed,
+}
+
+impl fmt::Display for FailedPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Log => "the write-ahead log failed",
+            Self::Flush => "a flush failed",
+            Self::Manifest => "the MANIFEST failed",
+            Self::MemTable => "a memtable failed",
+            Self::Closed => "the database was closed",
+        })
+    }
+}
+
+/// What stands in the way of writing.
+#[derive(Debug, Default)]
+pub(crate) struct ErrorState {
+    /// Whether `latched` holds anything, for a look without its lock.
+    is_latched: AtomicBool,
+    latched: Mutex<Option<(FailedPart, Error)>>,
+    /// Whether whoever waits is to give up, because the database is being closed.
+    is_closing: AtomicBool,
+}
+
+impl ErrorState {
+    /// Refuses, where something is latched.
+    #[inline]
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.is_latched.load(Ordering::Acquire) { self.refuse() } else { Ok(()) }
+    }
+
+    /// Refuses, where something is latched or the database is being closed: for a writer that waits.
+    pub(crate) fn check_waiting(&self) -> Result<()> {
+        if self.is_closing.load(Ordering::Acquire) {
+            return Err(Error::invalid_argument("the database is being closed"));
+        }
+        self.check()
+    }
+
+    /// Lets writers that wait give up.
+    pub(crate) fn begin_closing(&self) {
+        self.is_closing.store(true, Ordering::Release);
+    }
+
+    #[cold]
+    fn refuse(&self) -> Result<()> {
+        match &*self.lock() {
+            Some((FailedPart::Closed, error)) => Err(error.clone()),
+            Some((_, error)) => Err(error.clone().while_doing("writes are refused after an error")),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses writes from now on. The first failure stays.
+    pub(crate) fn latch(&self, part: FailedPart, error: Error) {
+        let mut latched = self.lock();
+        latched.get_or_insert((part, error));
+        self.is_latched.store(true, Ordering::Release);
+    }
+
+    /// Refuses writes for good: the database is closed.
+    pub(crate) fn close(&self) {
+        let error = Error::invalid_argument("the database was closed");
+        *self.lock() = Some((FailedPart::Closed, error));
+        self.is_latched.store(true, Ordering::Release);
+    }
+
+    /// What is latched.
+    pub(crate) fn latched(&self) -> Option<(FailedPart, Error)> {
+        self.lock().clone()
+    }
+
+    /// The failure that is latched, if there is one.
+    pub(crate) fn failure(&self) -> Option<Error> {
+        self.latched().filter(|(part, _)| *part != FailedPart::Closed).map(|(_, error)| error)
+    }
+
+    /// Whether going on is possible without reopening.
+    pub(crate) fn can_resume(part: FailedPart, error: &Error) -> bool {
+        match part {
+            FailedPart::Log => error.kind() == ErrorKind::NoSpace,
+            FailedPart::Flush | FailedPart::Manifest => true,
+            FailedPart::MemTable | FailedPart::Closed => false,
+        }
+    }
+
+    /// Lets writes go on.
+    pub(crate) fn clear(&self) {
+        *self.lock() = None;
+        self.is_latched.store(false, Ordering::Release);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<(FailedPart, Error)>> {
+        self.latched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

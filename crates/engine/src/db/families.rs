@@ -1,0 +1,106 @@
+//! Column families that come and go while the database is open.
+
+use std::sync::Arc;
+
+use tailwater_format::version_edit::VersionEdit;
+
+use crate::db::{ColumnFamily, Writer};
+use crate::memtable::MemTable;
+use crate::options::{ColumnFamilyOptions, check_column_family, sanitize_column_family};
+use crate::version::{FamilyVersion, Version};
+use crate::{Error, Result};
+
+impl Writer {
+    /// Makes a column family.
+    pub(crate) fn create_family(
+        &self,
+        name: &str,
+        options: &ColumnFamilyOptions,
+    ) -> Result<ColumnFamily> {
+        let mut options = options.clone();
+        sanitize_column_family(&mut options, &self.database, false);
+        let refused = |error: crate::options::Error| Error::invalid_argument(error.to_string());
+        check_column_family(&options, &self.database).map_err(refused)?;
+        // Nobody writes meanwhile, so the log number below is that of the first log that can hold
+        // anything for it.
+        let _leadership = self.queue.lead()?;
+        self.errors.check()?;
+        if self.shared.family_set().by_name(name).is_some() {
+            let message = format!("there is a column family '{name}' already");
+            return Err(Error::invalid_argument(message));
+        }
+        let mut all_options = self.options().clone();
+        all_options.set_column_family(name, options.clone());
+        let comparator = all_options.comparator(name, "")?;
+        let readers = Arc::new(self.readers.readers(&all_options, name, &comparator));
+        let log_number = self.logs().current_number();
+        let version = Arc::new(Version::with_levels(options.num_levels as usize));
+        let memtable = MemTable::new(comparator.clone());
+        memtable.set_earliest_log_number(log_number);
+        let id = {
+            let mut versions = self.versions();
+            let id = versions.next_family_id();
+            let edit = VersionEdit {
+                column_family: id,
+                column_family_add: Some(name.to_owned()),
+                comparator: Some(comparator.name().to_owned()),
+                log_number: Some(log_number),
+                ..VersionEdit::default()
+            };
+            self.apply(&mut versions, vec![edit])?;
+            versions.add_family(
+                id,
+                FamilyVersion {
+                    name: name.to_owned(),
+                    comparator,
+                    log_number,
+                    level_count: options.num_levels as usize,
+                    version: Arc::clone(&version),
+                },
+            );
+            id
+        };
+        let family =
+            ColumnFamily::new(id, name.to_owned(), options, readers, Arc::new(memtable), version);
+        *self.options() = all_options;
+        let families = self.shared.family_set().with(family.clone());
+        self.shared.families.store(Some(Arc::new(families)));
+        self.info_log.info(format_args!("made column family '{name}' with id {id}"));
+        self.write_options_file();
+        Ok(family)
+    }
+
+    /// Drops a column family. What reads it goes on reading; its files go when nobody does.
+    pub(crate) fn drop_family(&self, family: &ColumnFamily) -> Result<()> {
+        if family.id() == 0 {
+            return Err(Error::invalid_argument("the default column family cannot be dropped"));
+        }
+        let _leadership = self.queue.lead()?;
+        self.errors.check()?;
+        let families = self.shared.family_set();
+        if families.by_id(family.id()).is_none_or(|known| !known.is_same(family)) {
+            let message = format!("there is no column family '{}' here", family.name());
+            return Err(Error::invalid_argument(message));
+        }
+        let edit = VersionEdit {
+            column_family: family.id(),
+            column_family_drop: true,
+            ..VersionEdit::default()
+        };
+        {
+            let mut versions = self.versions();
+            self.apply(&mut versions, vec![edit])?;
+            family.set_dropped();
+        }
+        self.shared.families.store(Some(Arc::new(families.without(family.id()))));
+        self.retire_tables(family);
+        let names: Vec<String> =
+            self.shared.family_set().iter().map(|family| family.name().to_owned()).collect();
+        self.options().retain_column_families(&names);
+        self.info_log.info(format_args!("dropped column family '{}'", family.name()));
+        self.update_stall();
+        self.release_logs();
+        self.write_options_file();
+        Ok(())
+    }
+}

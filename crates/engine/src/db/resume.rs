@@ -1,0 +1,83 @@
+//! Going on after an error.
+//!
+//! # Order
+//!
+//! 1. Nobody writes: resuming leads the write queue.
+//! 2. After a failure of the MANIFEST a new one is written of what is in memory.
+//! 3. After a full disk under the log a new log is begun; nothing is written to the old ones again.
+//! 4. All memtables are flushed. What the failed log holds may be less than they do.
+//! 5. All column families are said to need no log before the new one, so that what the failed log
+//!    may hold of a write that was refused never counts.
+//! 6. Writes go on.
+//!
+//! A crash before the end of step 5 is as one before: the old logs are there, and the new one is
+//! empty. If a step fails, writes stay refused and resuming can be tried again.
+
+use tailwater_format::version_edit::VersionEdit;
+
+use crate::db::errors::{ErrorState, FailedPart};
+use crate::db::{ColumnFamily, Writer};
+use crate::{Error, Result};
+
+impl Writer {
+    /// Lets writes go on after an error, where that is possible.
+    pub(crate) fn resume(&self) -> Result<()> {
+        let _leadership = self.queue.lead()?;
+        let Some((part, error)) = self.errors.latched() else { return Ok(()) };
+        if !ErrorState::can_resume(part, &error) {
+            return Err(error.while_doing("writes can only go on after reopening the database"));
+        }
+        if self.versions().failure().is_some() {
+            self.versions().start_over()?;
+        }
+        let resumed = match part {
+            FailedPart::Log => self.leave_failed_log(error),
+            _ => self.flush_everything(),
+        };
+        resumed?;
+        self.errors.clear();
+        self.update_stall();
+        self.info_log.info(format_args!("writes go on after an error"));
+        Ok(())
+    }
+
+    /// Steps 3 to 5 after a failure of the log. Until they are done the log refuses everything.
+    fn leave_failed_log(&self, error: Error) -> Result<()> {
+        let number = self.numbers.take();
+        self.logs().start_over(number)?;
+        let left = self.flush_into_new_log(number);
+        if left.is_err() {
+            self.logs().fail(error);
+        }
+        left
+    }
+
+    fn flush_into_new_log(&self, number: u64) -> Result<()> {
+        let families = self.shared.family_set();
+        for family in families.iter() {
+            match family.active().is_empty() {
+                true => family.active().set_earliest_log_number(number),
+                false => family.seal(number),
+            }
+            family.request_flush(true);
+        }
+        self.flush_all_sealed()?;
+        let edits = families.iter().map(|family| VersionEdit {
+            column_family: family.id(),
+            log_number: Some(number),
+            min_log_number_to_keep: Some(number),
+            ..VersionEdit::default()
+        });
+        self.apply(&mut self.versions(), edits.collect())?;
+        self.release_logs();
+        Ok(())
+    }
+
+    /// Step 4 where the log is whole.
+    fn flush_everything(&self) -> Result<()> {
+        self.shared.family_set().iter().for_each(|family: &ColumnFamily| {
+            family.request_flush(true);
+        });
+        self.flush_all_sealed()
+    }
+}

@@ -1,0 +1,293 @@
+//! The side of an open database that writes.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tailwater_format::key::Sequence;
+use tailwater_format::version_edit::VersionEdit;
+use tailwater_io::buffer::BufferPool;
+use tailwater_io::pace::RateLimiter;
+use tailwater_io::{Clock, FileLock, Storage};
+
+use crate::background::Background;
+use crate::db::errors::{ErrorState, FailedPart};
+use crate::db::{Closing, ColumnFamily, FamilySet, ReaderFactory, SnapshotList};
+use crate::epoch::EpochCell;
+use crate::options::DbOptions;
+use crate::recovery::OpenOptions;
+use crate::stats::InfoLog;
+use crate::version::{FileMetadata, FileNumbers, VersionSet};
+use crate::wal::LogSet;
+use crate::write::queue::{Leadership, Queue};
+use crate::write::{StallController, StallState, WriteOptions};
+use crate::{Error, Result};
+
+/// What reading and writing have in common.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    /// The column families.
+    pub(crate) families: EpochCell<FamilySet>,
+    /// The highest sequence number that reads see.
+    pub(crate) published: AtomicU64,
+    pub(crate) snapshots: SnapshotList,
+    #[expect(dead_code, reason = "dropped after the others")]
+    closing: Closing,
+}
+
+impl Shared {
+    /// Column families, and what of them reads see.
+    pub(crate) fn new(families: FamilySet, published: Sequence) -> Self {
+        Self {
+            families: EpochCell::new(Some(Arc::new(families))),
+            published: AtomicU64::new(published),
+            snapshots: SnapshotList::default(),
+            closing: Closing,
+        }
+    }
+
+    /// The column families, kept.
+    pub(crate) fn family_set(&self) -> Arc<FamilySet> {
+        self.families.load_arc().unwrap_or_default()
+    }
+}
+
+/// What a database and its opening are called in the files it writes.
+#[derive(Debug, Clone)]
+pub(crate) struct DatabaseIdentity {
+    pub(crate) database_id: String,
+    pub(crate) session_id: String,
+    /// The name of the machine; empty where it is not to be said.
+    pub(crate) host_id: String,
+}
+
+/// The side of an open database that writes.
+pub(crate) struct Writer {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) directory: PathBuf,
+    pub(crate) database: DbOptions,
+    /// With the options of the column families that there are.
+    pub(crate) options: Mutex<OpenOptions>,
+    pub(crate) readers: ReaderFactory,
+    pub(crate) queue: Queue,
+    pub(crate) errors: ErrorState,
+    pub(crate) stall: StallController,
+    pub(crate) numbers: FileNumbers,
+    pub(crate) info_log: InfoLog,
+    pub(crate) background: Background,
+    pub(crate) identity: DatabaseIdentity,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) rate_limiter: Option<Arc<RateLimiter>>,
+    /// The buffers of tables that are being written.
+    pub(crate) buffers: BufferPool,
+    /// Set by an insert that filled a memtable; the next leader looks.
+    pub(crate) has_full_memtable: AtomicBool,
+    /// Whether there are writes that no log holds and no table either.
+    pub(crate) has_unlogged: AtomicBool,
+    /// Logs up to this number are being let go of, by flushing what they hold.
+    pub(crate) flushing_logs_through: AtomicU64,
+    pub(crate) logs: Mutex<LogSet>,
+    pub(crate) versions: Mutex<VersionSet>,
+    /// Held by whoever flushes.
+    pub(crate) flushing: Mutex<()>,
+    /// Tables that no version has, which go when nobody reads them.
+    pub(crate) obsolete: Mutex<Vec<(PathBuf, Arc<FileMetadata>)>>,
+    /// Held until the database is closed.
+    pub(crate) lock: Mutex<Option<Box<dyn FileLock>>>,
+}
+
+impl Writer {
+    /// The logs.
+    pub(crate) fn logs(&self) -> MutexGuard<'_, LogSet> {
+        self.logs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The versions.
+    pub(crate) fn versions(&self) -> MutexGuard<'_, VersionSet> {
+        self.versions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The options, with those of the column families.
+    pub(crate) fn options(&self) -> MutexGuard<'_, OpenOptions> {
+        self.options.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The highest sequence number that reads see.
+    pub(crate) fn published(&self) -> Sequence {
+        self.shared.published.load(Ordering::Acquire)
+    }
+
+    /// Gets ready for a group: waits while writes are stalled, and switches memtables and logs that
+    /// are full.
+    pub(crate) fn prepare(
+        &self,
+        leadership: &Leadership<'_>,
+        bytes: usize,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        self.errors.check()?;
+        if self.has_full_memtable.swap(false, Ordering::Relaxed) {
+            self.seal_where(leadership, |family| family.is_filled_by(&family.active()))?;
+        }
+        self.bound_memtables(leadership)?;
+        self.bound_logs(leadership)?;
+        self.stall.wait(bytes as u64, options.no_slowdown, || self.errors.check_waiting())
+    }
+
+    /// Seals the largest memtable where all together have grown to `db_write_buffer_size`.
+    fn bound_memtables(&self, leadership: &Leadership<'_>) -> Result<()> {
+        let bound = self.database.db_write_buffer_size;
+        if bound == 0 {
+            return Ok(());
+        }
+        let families = self.shared.family_set();
+        let sizes = || families.iter().map(|family| (family.active().memory_usage(), family));
+        let total: usize = sizes().map(|(bytes, _)| bytes).sum();
+        // As RocksDB, which leaves an eighth for what is being flushed.
+        if (total as u64) < bound / 8 * 7 {
+            return Ok(());
+        }
+        match sizes().max_by_key(|(bytes, _)| *bytes) {
+            Some((_, largest)) if !largest.active().is_empty() => self.seal(leadership, &[largest]),
+            _ => Ok(()),
+        }
+    }
+
+    /// Switches a log that has grown to its bound. Where all logs together have grown to theirs,
+    /// has what the oldest holds flushed.
+    fn bound_logs(&self, leadership: &Leadership<'_>) -> Result<()> {
+        let (is_full, total, oldest, current) = {
+            let logs = self.logs();
+            (logs.is_full(), logs.total_bytes(), logs.oldest_number(), logs.current_number())
+        };
+        let families = self.shared.family_set();
+        let bound = self.total_log_bound(&families);
+        // A single family's log goes with its memtable; nothing else holds it back.
+        if families.iter().nth(1).is_some() && total > bound {
+            let requested = self.flushing_logs_through.swap(current, Ordering::Relaxed);
+            if requested < oldest {
+                return self.seal_where(leadership, |family| {
+                    let active = family.active();
+                    !active.is_empty() && active.earliest_log_number() <= oldest
+                });
+            }
+            self.flushing_logs_through.store(requested, Ordering::Relaxed);
+        }
+        if is_full { self.switch_log().map(drop) } else { Ok(()) }
+    }
+
+    /// How long all logs together may become, in bytes.
+    fn total_log_bound(&self, families: &FamilySet) -> u64 {
+        if self.database.max_total_wal_size > 0 {
+            return self.database.max_total_wal_size;
+        }
+        let buffers = families.iter().map(|family| {
+            let options = family.options();
+            let count = options.max_write_buffer_number.max(1).cast_unsigned();
+            options.write_buffer_size.saturating_mul(count.into())
+        });
+        buffers.fold(0, u64::saturating_add).saturating_mul(4)
+    }
+
+    /// Seals the memtables of the column families that `is_due` picks, and of all if a flush is one
+    /// of all.
+    fn seal_where(
+        &self,
+        leadership: &Leadership<'_>,
+        is_due: impl Fn(&ColumnFamily) -> bool,
+    ) -> Result<()> {
+        let families = self.shared.family_set();
+        let due: Vec<&ColumnFamily> = families.iter().filter(|family| is_due(family)).collect();
+        self.seal(leadership, &due)
+    }
+
+    /// Seals the memtables of column families, where they hold anything, and has them flushed.
+    /// Nobody writes meanwhile.
+    pub(crate) fn seal(
+        &self,
+        _leadership: &Leadership<'_>,
+        families: &[&ColumnFamily],
+    ) -> Result<()> {
+        let all = self.shared.family_set();
+        let holds_something = |family: &&ColumnFamily| !family.active().is_empty();
+        let due: Vec<&ColumnFamily> = if self.database.atomic_flush && !families.is_empty() {
+            all.iter().filter(holds_something).collect()
+        } else {
+            families.iter().copied().filter(holds_something).collect()
+        };
+        if due.is_empty() {
+            return Ok(());
+        }
+        let next_log = self.switch_log()?;
+        for family in due {
+            family.seal(next_log);
+        }
+        self.update_stall();
+        self.flush_soon();
+        Ok(())
+    }
+
+    /// Begins a new log, unless the present one is empty. Answers the number of the log that is
+    /// written then.
+    fn switch_log(&self) -> Result<u64> {
+        let mut logs = self.logs();
+        if !logs.current_is_empty() {
+            let switched = logs.switch(self.numbers.take());
+            if let Err(error) = switched {
+                drop(logs);
+                self.latch_log(&error);
+                return Err(error);
+            }
+        }
+        let number = logs.current_number();
+        drop(logs);
+        for family in self.shared.family_set().iter() {
+            let active = family.active();
+            if active.is_empty() {
+                active.set_earliest_log_number(number);
+            }
+        }
+        Ok(number)
+    }
+
+    /// Refuses writes after a failure of the log.
+    pub(crate) fn latch_log(&self, error: &Error) {
+        self.latch(FailedPart::Log, error);
+    }
+
+    /// Refuses writes after a failure.
+    pub(crate) fn latch(&self, part: FailedPart, error: &Error) {
+        self.errors.latch(part, error.clone());
+        self.info_log.error(format_args!("writes are refused from now on: {part}: {error}"));
+        self.stall.wake();
+    }
+
+    /// Applies edits to the versions, all or none, and makes them durable; refuses writes where that
+    /// fails.
+    pub(crate) fn apply(&self, versions: &mut VersionSet, edits: Vec<VersionEdit>) -> Result<()> {
+        let applied = versions.apply(edits, self.published());
+        if let (Err(error), Some(_)) = (&applied, versions.failure()) {
+            self.latch(FailedPart::Manifest, error);
+        }
+        applied
+    }
+
+    /// Decides anew whether writes are stalled.
+    pub(crate) fn update_stall(&self) {
+        let rate = self.database.delayed_write_rate;
+        let families = self.shared.family_set();
+        let states = families.iter().map(|family| family.stall_conditions().state(rate));
+        if let Some(state) = self.stall.set(states) {
+            match state {
+                StallState::Normal => self.info_log.info(format_args!("writes go on")),
+                StallState::Delayed { bytes_per_second, reason, .. } => self.info_log.warn(
+                    format_args!("writes are slowed down to {bytes_per_second} bytes/s: {reason}"),
+                ),
+                StallState::Stopped { reason, .. } => {
+                    self.info_log.warn(format_args!("writes are stopped: {reason}"));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! What a handle can do that was opened for writing.
+
+use std::path::Path;
+
+use tailwater_format::batch::WriteBatch;
+
+use super::{Db, destroy};
+use crate::db::{ColumnFamily, Writer};
+use crate::options::ColumnFamilyOptions;
+use crate::recovery::{self, OpenOptions};
+use crate::version::manifest::{self, Manifest};
+use crate::write::{StallState, WriteOptions};
+use crate::{Error, Result};
+
+impl Db {
+    /// Opens the database in `directory` for reading and writing. Until it is closed it is locked:
+    /// nobody else can open it for writing.
+    ///
+    /// `create_if_missing`, `error_if_exists` and `create_missing_column_families` say what is made
+    /// where it is missing. All column families are opened, those that the options do not name with
+    /// RocksDB's defaults. What the logs held is flushed to tables, unless
+    /// `avoid_flush_during_recovery` is set; what of them could not be read is moved into the folder
+    /// `lost`, and [`Db::left_out`] tells it.
+    ///
+    /// # Errors
+    /// Busy, where the database is open for writing elsewhere; not found, where there is none; those
+    /// of [`Db::open_read_only`]; invalid argument and not supported, with its name, for an option
+    /// that contradicts another or needs what is not built; no space and I/O.
+    pub fn open(directory: &Path, options: &OpenOptions) -> Result<Self> {
+        recovery::open(directory, options).map(|opened| Self::writing(directory, opened))
+    }
+
+    /// The names of the column families of the database in `directory`, in the order of their ids.
+    ///
+    /// # Errors
+    /// Those of reading its MANIFEST.
+    pub fn list_column_families(directory: &Path, options: &OpenOptions) -> Result<Vec<String>> {
+        let storage = &**options.storage();
+        let number = manifest::current(storage, directory)?;
+        let manifest = Manifest::read(storage, directory, number)?;
+        Ok(manifest.column_families.into_values().map(|family| family.name).collect())
+    }
+
+    /// Removes the database in `directory`: the files that are a database's in all its directories,
+    /// which go if nothing else is in them. One that is not there is none to remove.
+    ///
+    /// # Errors
+    /// Busy, where it is open for writing; those of removing files.
+    pub fn destroy(directory: &Path, options: &OpenOptions) -> Result<()> {
+        destroy::destroy(directory, &options.sanitized(directory, false))
+    }
+
+    /// Gives `key` this value.
+    ///
+    /// # Errors
+    /// As [`Db::write`].
+    pub fn put(
+        &self,
+        family: &ColumnFamily,
+        key: &[u8],
+        value: &[u8],
+        options: &WriteOptions,
+    ) -> Result<()> {
+        self.write_one(family, options, |batch, id| batch.put(id, key, value))
+    }
+
+    /// Removes `key`.
+    ///
+    /// # Errors
+    /// As [`Db::write`].
+    pub fn delete(&self, family: &ColumnFamily, key: &[u8], options: &WriteOptions) -> Result<()> {
+        self.write_one(family, options, |batch, id| batch.delete(id, key))
+    }
+
+    /// Removes `key`, which must have been put exactly once since it was last removed, and not
+    /// merged; otherwise what reads see of it is undefined.
+    ///
+    /// # Errors
+    /// As [`Db::write`].
+    pub fn single_delete(
+        &self,
+        family: &ColumnFamily,
+        key: &[u8],
+        options: &WriteOptions,
+    ) -> Result<()> {
+        self.write_one(family, options, |batch, id| batch.single_delete(id, key))
+    }
+
+    /// Removes every key from `begin` up to, not including, `end`.
+    ///
+    /// # Errors
+    /// As [`Db::write`]; invalid argument, for an end that comes before the beginning.
+    pub fn delete_range(
+        &self,
+        family: &ColumnFamily,
+        begin: &[u8],
+        end: &[u8],
+        options: &WriteOptions,
+    ) -> Result<()> {
+        self.write_one(family, options, |batch, id| batch.delete_range(id, begin, end))
+    }
+
+    /// Gives `key` a merge operand.
+    ///
+    /// # Errors
+    /// As [`Db::write`]; invalid argument, for a column family without a merge operator.
+    pub fn merge(
+        &self,
+        family: &ColumnFamily,
+        key: &[u8],
+        operand: &[u8],
+        options: &WriteOptions,
+    ) -> Result<()> {
+        self.write_one(family, options, |batch, id| batch.merge(id, key, operand))
+    }
+
+    /// Writes a batch, all of it or nothing, and gives its operations their sequence numbers. It may
+    /// name several column families by their ids. A batch can be written again.
+    ///
+    /// # Errors
+    /// Invalid argument, for a batch that names a column family that there is not, and for a handle
+    /// that was opened for reading or closed; busy, where writes are stalled and
+    /// [`WriteOptions::no_slowdown`] is set; no space and I/O, after which writes are refused until
+    /// [`Db::resume`] or reopening. The batch that failed may be found again after reopening, as may
+    /// one whose process ended before it was acknowledged.
+    pub fn write(&self, batch: &mut WriteBatch, options: &WriteOptions) -> Result<()> {
+        self.writer()?.write(batch, options)
+    }
+
+    /// Flushes what was written to a column family to a table, and waits for it.
+    ///
+    /// # Errors
+    /// Those of writing; not the ones that are tried again later.
+    pub fn flush(&self, family: &ColumnFamily) -> Result<()> {
+        self.writer()?.flush(&[family])
+    }
+
+    /// Flushes what was written to all column families, and waits for it.
+    ///
+    /// # Errors
+    /// As [`Db::flush`].
+    pub fn flush_all(&self) -> Result<()> {
+        let families = self.column_families();
+        self.writer()?.flush(&families.iter().collect::<Vec<_>>())
+    }
+
+    /// Hands what `manual_wal_flush` holds back to the system, and with `sync` makes everything that
+    /// was logged durable.
+    ///
+    /// # Errors
+    /// As [`Db::write`].
+    pub fn flush_wal(&self, sync: bool) -> Result<()> {
+        self.writer()?.flush_wal(sync)
+    }
+
+    /// Makes a column family.
+    ///
+    /// # Errors
+    /// Invalid argument, for a name that there is and for options that contradict each other; those
+    /// of writing the MANIFEST.
+    pub fn create_column_family(
+        &self,
+        name: &str,
+        options: &ColumnFamilyOptions,
+    ) -> Result<ColumnFamily> {
+        self.writer()?.create_family(name, options)
+    }
+
+    /// Drops a column family with all it holds. Handles to it can read on; its files go when there
+    /// are none.
+    ///
+    /// # Errors
+    /// Invalid argument, for `default` and for one that is not of this database; those of writing
+    /// the MANIFEST.
+    pub fn drop_column_family(&self, family: &ColumnFamily) -> Result<()> {
+        self.writer()?.drop_family(family)
+    }
+
+    /// Lets writes go on after an error, when its cause is gone.
+    ///
+    /// # Errors
+    /// The error itself, where only reopening helps; those of flushing what is in memory.
+    pub fn resume(&self) -> Result<()> {
+        self.writer()?.resume()
+    }
+
+    /// Makes a second database in `directory`, which must not be there: what this one holds at this
+    /// moment, sharing its tables by links where the filesystem can. Writes wait while what is in
+    /// memory is flushed.
+    ///
+    /// # Errors
+    /// Invalid argument, where there is something; those of writing files.
+    pub fn checkpoint(&self, directory: &Path) -> Result<()> {
+        self.writer()?.checkpoint(directory)
+    }
+
+    /// Whether writes are slowed down or stopped, and why.
+    pub fn stall_state(&self) -> StallState {
+        self.writer().map_or(StallState::Normal, |writer| writer.stall.state())
+    }
+
+    /// The error after which writes are refused, if there was one.
+    pub fn background_error(&self) -> Option<Error> {
+        self.writer().ok()?.errors.failure()
+    }
+
+    /// Closes a database that is open for writing: what no log holds is flushed, unless
+    /// `avoid_flush_during_shutdown` is set, and the lock is given up. Reads go on; writes are
+    /// refused. Dropping the last handle does the same, but cannot tell an error.
+    ///
+    /// # Errors
+    /// The error after which writes were refused; those of the last flush and write.
+    pub fn close(&self) -> Result<()> {
+        match &self.inner.writing {
+            Some(writing) => writing.close(),
+            None => Ok(()),
+        }
+    }
+
+    fn write_one(
+        &self,
+        family: &ColumnFamily,
+        options: &WriteOptions,
+        add: impl FnOnce(&mut WriteBatch, u32) -> tailwater_format::Result<()>,
+    ) -> Result<()> {
+        if family.is_dropped() {
+            let message = format!("column family '{}' was dropped", family.name());
+            return Err(Error::invalid_argument(message));
+        }
+        let mut batch = WriteBatch::new();
+        add(&mut batch, family.id()).map_err(|error| Error::invalid_argument(error.to_string()))?;
+        self.write(&mut batch, options)
+    }
+
+    fn writer(&self) -> Result<&Writer> {
+        match &self.inner.writing {
+            Some(writing) => Ok(&writing.writer),
+            None => Err(Error::invalid_argument("the database was opened for reading only")),
+        }
+    }
+}

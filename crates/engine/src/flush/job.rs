@@ -1,0 +1,227 @@
+//! Which memtables are flushed when, and what follows.
+
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tailwater_format::version_edit::{NewFile, VersionEdit};
+
+use crate::background::Task;
+use crate::db::errors::FailedPart;
+use crate::db::{ColumnFamily, SealedMemTable, Writer};
+use crate::epoch;
+use crate::memtable::MemTable;
+use crate::version::VersionSet;
+use crate::{Error, ErrorKind, Result};
+
+/// After a full disk the first pause is this part of `bgerror_resume_retry_interval`, and the
+/// longest so many times as long as it.
+const PAUSE_RANGE: u32 = 8;
+
+/// The sealed memtables of a column family, and the table they became.
+struct Flushed<'a> {
+    family: &'a ColumnFamily,
+    memtables: Vec<SealedMemTable>,
+    /// `None` where nothing was left to keep.
+    table: Option<NewFile>,
+}
+
+impl Writer {
+    /// What the flushing thread does until the database is closed.
+    pub(crate) fn run_flushes(&self) {
+        loop {
+            match self.background.next() {
+                Task::End => return,
+                Task::Idle => {}
+                Task::Flush => self.flush_round(),
+            }
+            epoch::collect();
+            self.remove_obsolete_tables();
+        }
+    }
+
+    /// Has sealed memtables flushed: by the thread for it, or here and now where there is none.
+    pub(crate) fn flush_soon(&self) {
+        if self.options().inline_background() {
+            self.flush_round();
+            epoch::collect();
+            self.remove_obsolete_tables();
+        } else {
+            self.background.flush_soon();
+        }
+    }
+
+    /// Flushes what is to be flushed; after a full disk again and again, until there is room.
+    fn flush_round(&self) {
+        let interval = Duration::from_micros(self.database.bgerror_resume_retry_interval);
+        let mut pause = interval / PAUSE_RANGE;
+        let mut tries_left = self.database.max_bgerror_resume_count;
+        let failure = loop {
+            match self.flush_all_sealed() {
+                Ok(()) => break None,
+                Err(error) if error.kind() == ErrorKind::NoSpace && self.is_retried() => {
+                    if tries_left <= 0 || self.background.is_closing() {
+                        break Some(error);
+                    }
+                    tries_left -= 1;
+                    self.info_log.warn(format_args!(
+                        "a flush found no space and is tried again in {pause:?}: {error}"
+                    ));
+                    self.background.round_ended(Some(error));
+                    self.background.pause(pause);
+                    pause = (pause * 2).min(interval * PAUSE_RANGE);
+                }
+                Err(error) => break Some(error),
+            }
+        };
+        if let Some(error) = &failure
+            && self.errors.latched().is_none()
+        {
+            self.latch(self.failed_part(), error);
+        }
+        self.background.round_ended(failure);
+    }
+
+    /// Whether a flush that failed for want of space can just be tried again: not where it left the
+    /// MANIFEST or the log in doubt.
+    fn is_retried(&self) -> bool {
+        self.failed_part() == FailedPart::Flush && self.errors.latched().is_none()
+    }
+
+    fn failed_part(&self) -> FailedPart {
+        match self.versions().failure() {
+            Some(_) => FailedPart::Manifest,
+            None => FailedPart::Flush,
+        }
+    }
+
+    /// Flushes the sealed memtables of every column family that has enough of them.
+    pub(crate) fn flush_all_sealed(&self) -> Result<()> {
+        let _flushing = self.flushing();
+        let families = self.shared.family_set();
+        let due: Vec<&ColumnFamily> =
+            families.iter().filter(|family| family.wants_flush()).collect();
+        if self.database.atomic_flush {
+            self.flush_together(&due)?;
+        } else {
+            for family in due {
+                self.flush_together(&[family])?;
+            }
+        }
+        self.release_logs();
+        Ok(())
+    }
+
+    /// Only one thread flushes at a time.
+    fn flushing(&self) -> MutexGuard<'_, ()> {
+        self.flushing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Flushes the sealed memtables of column families, which take effect together.
+    fn flush_together(&self, families: &[&ColumnFamily]) -> Result<()> {
+        for family in families {
+            // What is sealed from here on asks for its own flush.
+            family.request_flush(false);
+        }
+        let flushed = self.write_tables(families).and_then(|flushed| {
+            if !flushed.is_empty() {
+                self.install(&flushed)?;
+            }
+            Ok(())
+        });
+        if flushed.is_err() {
+            families.iter().for_each(|family| family.request_flush(true));
+        }
+        self.update_stall();
+        flushed
+    }
+
+    /// Steps 1 and 2, for several column families: all or none.
+    fn write_tables<'a>(&self, families: &[&'a ColumnFamily]) -> Result<Vec<Flushed<'a>>> {
+        let mut flushed = Vec::new();
+        for &family in families {
+            let memtables = family.sealed();
+            match self.write_table(family, &memtables) {
+                Ok(table) => flushed.push(Flushed { family, memtables, table }),
+                Err(error) => {
+                    for Flushed { family, table, .. } in flushed {
+                        let number = table.map_or(0, |table| table.number);
+                        // Nothing refers to it; if this fails too, the next open removes it.
+                        let _ = self.storage.remove(&self.table_path(family, number));
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        flushed.retain(|flushed| !flushed.memtables.is_empty());
+        Ok(flushed)
+    }
+
+    /// Steps 3 to 5.
+    fn install(&self, flushed: &[Flushed<'_>]) -> Result<()> {
+        if self.shared.family_set().iter().nth(1).is_some() {
+            let synced = self.logs().sync_closed();
+            synced.inspect_err(|error| self.latch_log(error))?;
+        }
+        let min_log_number = self.oldest_needed_log(flushed);
+        let mut versions = self.versions();
+        // A column family that was dropped meanwhile needs its table no more.
+        let kept: Vec<&Flushed<'_>> =
+            flushed.iter().filter(|flushed| !flushed.family.is_dropped()).collect();
+        let edits = kept.iter().map(|flushed| edit(flushed, &versions, min_log_number)).collect();
+        self.apply(&mut versions, edits)?;
+        for Flushed { family, memtables, .. } in kept {
+            match versions.families().get(&family.id()) {
+                Some(known) => family.install(known.version.clone(), memtables),
+                None => return Err(Error::new(ErrorKind::Io, "a column family lost its version")),
+            }
+        }
+        Ok(())
+    }
+
+    /// The lowest number of a log that is needed once `flushed` is in tables.
+    fn oldest_needed_log(&self, flushed: &[Flushed<'_>]) -> u64 {
+        // Read first: what comes into an empty memtable from here on is in this log or a later one.
+        let mut oldest = self.logs().current_number();
+        for family in self.shared.family_set().iter() {
+            let in_tables = flushed.iter().find(|flushed| flushed.family.id() == family.id());
+            for memtable in family.super_version().memtables() {
+                let is_flushed = in_tables.is_some_and(|flushed| flushed.holds(memtable));
+                if !is_flushed && !memtable.is_empty() {
+                    oldest = oldest.min(memtable.earliest_log_number());
+                }
+            }
+        }
+        oldest
+    }
+
+    /// Step 6: lets go of the logs that hold nothing that is not in tables.
+    pub(crate) fn release_logs(&self) {
+        let oldest = self.oldest_needed_log(&[]);
+        let unneeded = self.logs().release(oldest);
+        for path in unneeded {
+            if let Err(error) = self.storage.remove(&path) {
+                self.info_log.warn(format_args!("a log that is not needed stays: {error}"));
+            }
+        }
+    }
+}
+
+impl Flushed<'_> {
+    fn holds(&self, memtable: &Arc<MemTable>) -> bool {
+        self.memtables.iter().any(|sealed| Arc::ptr_eq(&sealed.memtable, memtable))
+    }
+}
+
+/// What the MANIFEST is told of a flush.
+fn edit(flushed: &Flushed<'_>, versions: &VersionSet, min_log_number: u64) -> VersionEdit {
+    let id = flushed.family.id();
+    let epoch_number = versions.families().get(&id).map_or(1, |family| family.next_epoch());
+    let new_files = flushed.table.clone().map(|table| NewFile { epoch_number, ..table });
+    VersionEdit {
+        column_family: id,
+        log_number: flushed.memtables.last().map(|sealed| sealed.next_log_number),
+        min_log_number_to_keep: Some(min_log_number),
+        new_files: new_files.into_iter().collect(),
+        ..VersionEdit::default()
+    }
+}

@@ -1,0 +1,178 @@
+//! From memtables to a table on the device.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tailwater_format::file_name::FileKind;
+use tailwater_format::key::{ValueType, pack_trailer, put_internal_key};
+use tailwater_format::version_edit::NewFile;
+use tailwater_io::pace::Priority;
+use tailwater_io::stream::{SequentialWriter, WriterOptions};
+use tailwater_io::{Create, IoMode, Purpose};
+
+use super::contents::Contents;
+use crate::db::{ColumnFamily, SealedMemTable, Writer};
+use crate::memtable::MemTable;
+use crate::options::CompactionStyle;
+use crate::table::builder::{Builder, FinishedTable, Origin, TableCompression};
+use crate::{Error, ErrorKind, Result};
+
+impl Writer {
+    /// Steps 1 and 2: a table of sealed memtables, given oldest first, on the device. `None` if
+    /// they have nothing to keep.
+    pub(crate) fn write_table(
+        &self,
+        family: &ColumnFamily,
+        sealed: &[SealedMemTable],
+    ) -> Result<Option<NewFile>> {
+        let memtables: Vec<Arc<MemTable>> =
+            sealed.iter().rev().map(|sealed| Arc::clone(&sealed.memtable)).collect();
+        let number = self.numbers.take();
+        let path = self.table_path(family, number);
+        match self.fill_table(family, &memtables, number, &path) {
+            Ok(Some(table)) => {
+                self.info_log.info(format_args!(
+                    "flushed {} entries of '{}' into table {number}: {} bytes",
+                    table.properties.num_entries,
+                    family.name(),
+                    table.size
+                ));
+                Ok(Some(table.new_file(0)))
+            }
+            Ok(None) => Ok(None),
+            Err(error) => {
+                // Nothing refers to it; if this fails too, the next open removes it.
+                let _ = self.storage.remove(&path);
+                Err(error)
+            }
+        }
+    }
+
+    fn fill_table(
+        &self,
+        family: &ColumnFamily,
+        memtables: &[Arc<MemTable>],
+        number: u64,
+        path: &Path,
+    ) -> Result<Option<FinishedTable>> {
+        let Some(mut builder) = self.table_builder(family, memtables, number, path)? else {
+            return Ok(None);
+        };
+        self.add_entries(family, memtables, &mut builder)?;
+        add_range_tombstones(memtables, &mut builder)?;
+        let (table, mut writer) = builder.finish()?;
+        writer.sync()?;
+        writer.close()?;
+        if let Some(directory) = path.parent() {
+            self.storage.sync_directory(directory)?;
+        }
+        Ok(Some(table))
+    }
+
+    /// Begins a table, unless the memtables hold nothing that it could hold.
+    fn table_builder(
+        &self,
+        family: &ColumnFamily,
+        memtables: &[Arc<MemTable>],
+        number: u64,
+        path: &Path,
+    ) -> Result<Option<Builder>> {
+        let deletes_ranges = |memtable: &Arc<MemTable>| {
+            memtable.range_tombstones().is_some_and(|tombstones| !tombstones.is_empty())
+        };
+        let has_entries = |memtable: &Arc<MemTable>| {
+            let counters = memtable.counters();
+            counters.entries > counters.range_deletions
+        };
+        if !memtables.iter().any(|memtable| has_entries(memtable) || deletes_ranges(memtable)) {
+            return Ok(None);
+        }
+        let file = self.storage.create(path, Create::New, IoMode::Buffered, Purpose::FlushWrite)?;
+        let preallocate_bytes = match self.database.allow_fallocate {
+            true => family.options().write_buffer_size.min(1 << 20),
+            false => 0,
+        };
+        let options = WriterOptions {
+            buffer_bytes: self.database.writable_file_max_buffer_size as usize,
+            bytes_per_sync: self.database.bytes_per_sync,
+            preallocate_bytes,
+            ..WriterOptions::new(Purpose::FlushWrite)
+        };
+        let mut writer = SequentialWriter::new(file, options, &self.buffers, None)?;
+        if let Some(rate_limiter) = &self.rate_limiter {
+            writer.keep_to(Arc::clone(rate_limiter), Priority::High);
+        }
+        let format = Arc::clone(family.table_format());
+        let compression = TableCompression::for_flush(family.options());
+        let origin = self.table_origin(family, memtables, number);
+        Builder::new(format, &compression, origin, path, writer).map(Some)
+    }
+
+    fn add_entries(
+        &self,
+        family: &ColumnFamily,
+        memtables: &[Arc<MemTable>],
+        builder: &mut Builder,
+    ) -> Result<()> {
+        let snapshots = self.shared.snapshots.sequences();
+        let mut contents = Contents::new(family.comparator(), memtables, snapshots)?;
+        contents.for_each(|key, value| builder.add(key, value))?;
+        let held: u64 = memtables
+            .iter()
+            .map(|memtable| memtable.counters())
+            .map(|counters| counters.entries - counters.range_deletions)
+            .sum();
+        if self.database.flush_verify_memtable_count && contents.read() != held {
+            let read = contents.read();
+            let message = format!("memtables of {held} entries gave {read} to a flush");
+            return Err(Error::new(ErrorKind::Corruption, message));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn table_path(&self, family: &ColumnFamily, number: u64) -> PathBuf {
+        let directories = self.options().table_directories(&self.directory, family.name());
+        let name = FileKind::Table(number).to_string();
+        directories.first().unwrap_or(&self.directory).join(name)
+    }
+
+    fn table_origin(
+        &self,
+        family: &ColumnFamily,
+        memtables: &[Arc<MemTable>],
+        number: u64,
+    ) -> Origin {
+        let now_s = self.clock.wall_us() / 1_000_000;
+        let written = memtables.iter().filter_map(|memtable| memtable.oldest_key_time_s());
+        let oldest_key_time_s = written.min().unwrap_or(now_s).min(now_s);
+        let is_fifo = family.options().compaction_style == CompactionStyle::Fifo;
+        Origin {
+            file_number: number,
+            db_id: self.identity.database_id.clone(),
+            session_id: self.identity.session_id.clone(),
+            host_id: self.identity.host_id.clone(),
+            column_family_id: Some(family.id()),
+            column_family_name: family.name().to_owned(),
+            oldest_ancestor_time_s: if is_fifo { now_s } else { oldest_key_time_s },
+            creation_time_s: now_s,
+            oldest_key_time_s,
+            newest_key_time_s: now_s,
+            external: false,
+        }
+    }
+}
+
+/// The tombstones of memtables, cut where they overlap within one.
+fn add_range_tombstones(memtables: &[Arc<MemTable>], builder: &mut Builder) -> Result<()> {
+    let mut start = Vec::new();
+    for memtable in memtables {
+        let Some(tombstones) = memtable.range_tombstones() else { continue };
+        for tombstone in tombstones.iter() {
+            let trailer = pack_trailer(tombstone.sequence, ValueType::RangeDeletion as u8);
+            start.clear();
+            put_internal_key(&mut start, tombstone.start, trailer);
+            builder.add_range_tombstone(&start, tombstone.end)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,192 @@
+//! The directories of a database: made where they are missing, and cleared of what is left over.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use tailwater_format::file_name::FileKind;
+use tailwater_format::version_edit::VersionEdit;
+use tailwater_io::{Create, IoMode, Purpose, Storage};
+
+use super::OpenOptions;
+use crate::version::{set_current, write_manifest, write_whole};
+use crate::{Error, Result};
+
+/// How much is copied at a time, in bytes.
+const COPY_BYTES: usize = 1 << 20;
+/// The number of the first MANIFEST of a database.
+const FIRST_MANIFEST: u64 = 1;
+
+/// Makes a directory and those above it, and puts their names on the device.
+pub(crate) fn create_directory(storage: &dyn Storage, directory: &Path) -> Result<()> {
+    let mut missing: Vec<&Path> = Vec::new();
+    for ancestor in directory.ancestors() {
+        let is_root = ancestor.as_os_str().is_empty();
+        if is_root || storage.metadata(ancestor).is_ok_and(|metadata| metadata.is_directory) {
+            break;
+        }
+        missing.push(ancestor);
+    }
+    storage.create_directory(directory)?;
+    for created in missing.into_iter().rev() {
+        match created.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            Some(parent) => storage.sync_directory(parent)?,
+            None => storage.sync_directory(Path::new("."))?,
+        }
+    }
+    Ok(())
+}
+
+/// Gives a file a second name, or copies it where the filesystem does not do that. The name is not
+/// synced.
+pub(crate) fn link_or_copy(storage: &dyn Storage, from: &Path, to: &Path) -> Result<()> {
+    match storage.link(from, to) {
+        Ok(()) => Ok(()),
+        Err(error) if error.is_no_space() => Err(error.into()),
+        // Another filesystem, or one without links; if it is not that, the copy fails too.
+        Err(_) => copy(storage, from, to),
+    }
+}
+
+fn copy(storage: &dyn Storage, from: &Path, to: &Path) -> Result<()> {
+    let source = storage.open(from, IoMode::Buffered, Purpose::Checkpoint)?;
+    let mut target = storage.create(to, Create::New, IoMode::Buffered, Purpose::Checkpoint)?;
+    let mut buffer = vec![0; COPY_BYTES];
+    let mut offset = 0;
+    loop {
+        let count = source.read_full_at(&mut buffer, offset, Purpose::Checkpoint)?;
+        let Some(bytes) = buffer.get(..count).filter(|bytes| !bytes.is_empty()) else { break };
+        target.write_all_at(bytes, offset, Purpose::Checkpoint)?;
+        offset += count as u64;
+    }
+    target.sync_all(Purpose::Checkpoint)?;
+    Ok(())
+}
+
+/// A new name for a database, in the form of a random UUID.
+pub(crate) fn new_identity() -> String {
+    let random = fastrand::u128(..);
+    // Version 4, variant 1.
+    let bits = random & !(0xf << 76) & !(0x3 << 62) | 0x4 << 76 | 0x2 << 62;
+    let hex = format!("{bits:032x}");
+    let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
+    [part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32)].join("-")
+}
+
+/// Makes an empty database in a directory: an IDENTITY, a MANIFEST, and CURRENT, which makes it
+/// one.
+pub(super) fn create_database(
+    storage: &dyn Storage,
+    directory: &Path,
+    options: &OpenOptions,
+) -> Result<()> {
+    let database_id = new_identity();
+    if options.database().write_identity_file {
+        write_identity(storage, directory, &database_id)?;
+    }
+    let mut edits = Vec::new();
+    if options.database().write_dbid_to_manifest {
+        edits.push(VersionEdit { database_id: Some(database_id), ..VersionEdit::default() });
+    }
+    edits.push(VersionEdit {
+        comparator: Some(options.comparator("default", "")?.name().to_owned()),
+        log_number: Some(0),
+        next_file_number: Some(FIRST_MANIFEST + 1),
+        last_sequence: Some(0),
+        ..VersionEdit::default()
+    });
+    write_manifest(storage, directory, FIRST_MANIFEST, &edits)?;
+    // A crash here is safe: without CURRENT there is no database, and the next open makes it anew.
+    set_current(storage, directory, FIRST_MANIFEST, FIRST_MANIFEST)
+}
+
+/// Writes the database's id to IDENTITY.
+pub(super) fn write_identity(storage: &dyn Storage, directory: &Path, id: &str) -> Result<()> {
+    let aside = directory.join(FileKind::Temporary(0).to_string());
+    write_whole(storage, &aside, id.as_bytes(), Purpose::Metadata)?;
+    storage.rename(&aside, &directory.join(FileKind::Identity.to_string()))?;
+    storage.sync_directory(directory)?;
+    Ok(())
+}
+
+/// What IDENTITY says, if it is there.
+pub(super) fn read_identity(storage: &dyn Storage, directory: &Path) -> Result<Option<String>> {
+    /// Longer than any id, in bytes.
+    const LENGTH_MAX: usize = 4096;
+    let path = directory.join(FileKind::Identity.to_string());
+    let file = match storage.open(&path, IoMode::Buffered, Purpose::Metadata) {
+        Ok(file) => file,
+        Err(error) if error.is_not_found() => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let mut bytes = vec![0; LENGTH_MAX];
+    let count = file.read_full_at(&mut bytes, 0, Purpose::Metadata)?;
+    bytes.truncate(count);
+    let text = String::from_utf8(bytes)
+        .map_err(|_| Error::corruption(&path, "an IDENTITY that is not UTF-8"))?;
+    let id = text.trim_end();
+    Ok((!id.is_empty()).then(|| id.to_owned()))
+}
+
+/// What a database consists of, for telling what is left over.
+pub(super) struct Needed {
+    /// Tables, by path.
+    pub(super) tables: BTreeSet<PathBuf>,
+    /// Blob files, by path.
+    pub(super) blob_files: BTreeSet<PathBuf>,
+    /// Logs from this number on.
+    pub(super) oldest_log: u64,
+    /// The directory of the logs.
+    pub(super) log_directory: PathBuf,
+    /// The MANIFEST that counts.
+    pub(super) manifest: u64,
+}
+
+/// The highest number that a file in one of `directories` has.
+pub(super) fn highest_number(storage: &dyn Storage, directories: &[PathBuf]) -> Result<u64> {
+    let mut highest = 0;
+    for directory in directories {
+        for entry in storage.list(directory)? {
+            let number = match FileKind::parse(&entry.name) {
+                // Their numbers are times.
+                Some(FileKind::OldInfoLog(_) | FileKind::CompactionProgress(_)) | None => None,
+                Some(kind) => kind.number(),
+            };
+            highest = highest.max(number.unwrap_or(0));
+        }
+    }
+    Ok(highest)
+}
+
+/// Removes what nothing refers to. Answers the names, and those that could not be removed with the
+/// reason.
+pub(super) fn remove_left_over(
+    storage: &dyn Storage,
+    directories: &[PathBuf],
+    needed: &Needed,
+) -> Result<Vec<(PathBuf, Option<Error>)>> {
+    let mut removed = Vec::new();
+    for directory in directories {
+        for entry in storage.list(directory)?.into_iter().filter(|entry| !entry.is_directory) {
+            let Some(kind) = FileKind::parse(&entry.name) else { continue };
+            let path = directory.join(&entry.name);
+            let is_needed = match kind {
+                FileKind::Table(_) | FileKind::LevelDbTable(_) => needed.tables.contains(&path),
+                FileKind::Blob(_) => needed.blob_files.contains(&path),
+                FileKind::Wal(number) => {
+                    number >= needed.oldest_log || *directory != needed.log_directory
+                }
+                FileKind::Manifest(number) => number == needed.manifest,
+                FileKind::Temporary(_)
+                | FileKind::TemporaryOptions(_)
+                | FileKind::TemporaryCompactionProgress(_)
+                | FileKind::CompactionProgress(_) => false,
+                _ => true,
+            };
+            if !is_needed {
+                let failure = storage.remove(&path).err().map(Error::from);
+                removed.push((path, failure));
+            }
+        }
+    }
+    Ok(removed)
+}

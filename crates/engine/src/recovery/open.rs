@@ -1,0 +1,448 @@
+//! The last step: a database that can be written.
+//!
+//! # Order
+//!
+//! 1. The LOCK is taken before anything is read, so that nobody else writes meanwhile.
+//! 2. A directory without a database gets one, if that is wanted.
+//! 3. The MANIFEST is read and the logs are replayed into memtables.
+//! 4. A new MANIFEST is written of what was read; what the logs held is still in the logs. Damaged
+//!    logs are kept in the folder `lost`, because what could not be read will be in nobody's table.
+//! 5. A new log is begun, and the memtables are flushed. One group of edits adds the tables of all
+//!    column families and says that no older log is needed: a crash keeps all of it or nothing.
+//!    With `avoid_flush_during_recovery` the old logs are put on the device instead, and stay.
+//! 6. What nothing refers to is removed.
+//! 7. Column families that are wanted and missing are made, and the OPTIONS are written.
+//!
+//! A crash before the end of step 5 is safe: the old logs are all there, and replay begins anew.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex};
+
+use tailwater_format::file_name::FileKind;
+use tailwater_format::table::unique_id::encode_session_id;
+use tailwater_format::version_edit::{NewFile, VersionEdit};
+use tailwater_io::buffer::BufferPool;
+use tailwater_io::{Create, FileLock, IoMode, Purpose, Storage};
+
+use super::directory::{self, Needed};
+use super::{LogsReplayed, OpenOptions, Unrecovered};
+use crate::background::Background;
+use crate::db::errors::ErrorState;
+use crate::db::{
+    ColumnFamily, DatabaseIdentity, FamilySet, SealedMemTable, Shared, Writer, Writing,
+};
+use crate::options::{CompressionType, DbOptions, check_column_family, check_database};
+use crate::stats::InfoLog;
+use crate::version::{
+    FamilyVersion, FileNumbers, ManifestLimits, VersionSet, VersionSetBeginning, manifest,
+};
+use crate::wal::replay::LeftOut;
+use crate::wal::{LiveLog, LogOptions, LogSet};
+use crate::write::StallController;
+use crate::write::queue::Queue;
+use crate::{Error, ErrorKind, Result};
+
+/// Where damaged logs go.
+const LOST: &str = "lost";
+/// How many buffers there are for tables that are being written.
+const TABLE_BUFFERS: usize = 4;
+/// The smallest bound at which a log is switched, in bytes.
+const SMALLEST_FULL_LOG: u64 = 1 << 20;
+
+/// A database that is open for writing.
+pub(crate) struct Opened {
+    pub(crate) writing: Writing,
+    pub(crate) left_out: Vec<LeftOut>,
+}
+
+/// Opens the database in `directory` for writing.
+///
+/// # Errors
+/// As [`crate::Db::open`].
+pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Opened> {
+    let options = checked(directory, options)?;
+    let storage = Arc::clone(options.storage());
+    let directories = all_directories(directory, &options);
+    if options.database().create_if_missing {
+        for needed in &directories {
+            directory::create_directory(&*storage, needed)?;
+        }
+    }
+    let lock = lock_and_create(&*storage, directory, &options)?;
+    let info_log = InfoLog::begin(&storage, options.clock(), directory, options.database())?;
+    let unrecovered = Unrecovered::with_sanitized(directory, options);
+    let replayed = unrecovered.read_manifest()?.replay_logs().inspect_err(|error| {
+        info_log.error(format_args!("the database cannot be opened: {error}"));
+    })?;
+    let left_out = replayed.left_out.clone();
+    for left_out in &left_out {
+        info_log.warn(format_args!(
+            "left out of {} from offset {}: {} bytes: {}",
+            left_out.path.display(),
+            left_out.offset,
+            left_out.bytes,
+            left_out.reason
+        ));
+    }
+    let writer = replayed.into_writer(lock, info_log)?;
+    writer.create_missing_families()?;
+    writer.write_options_file();
+    writer.update_stall();
+    let writing = Writing::start(Arc::new(writer))?;
+    writing.writer.info_log.info(format_args!(
+        "the database was opened at sequence number {}",
+        writing.writer.published()
+    ));
+    Ok(Opened { writing, left_out })
+}
+
+/// The options within their ranges, if they do not contradict each other.
+fn checked(directory: &Path, options: &OpenOptions) -> Result<OpenOptions> {
+    let refused = |error: crate::options::Error| Error::invalid_argument(error.to_string());
+    let options = options.sanitized(directory, false);
+    check_database(options.database()).map_err(refused)?;
+    let named = options.column_families().map(str::to_owned).collect::<Vec<_>>();
+    for name in named.iter().map(String::as_str).chain(["default"]) {
+        check_column_family(options.column_family(name), options.database())
+            .map_err(|error| Error::invalid_argument(format!("column family '{name}': {error}")))?;
+    }
+    if options.database().track_and_verify_wals_in_manifest {
+        let message = "track_and_verify_wals_in_manifest: the lengths of logs are checked when a \
+                       database is read, and not written";
+        return Err(Error::not_supported(message));
+    }
+    Ok(options)
+}
+
+/// Every directory that files of the database may be in, its own first.
+fn all_directories(directory: &Path, options: &OpenOptions) -> Vec<PathBuf> {
+    let mut directories = vec![directory.to_owned(), options.wal_directory(directory)];
+    for name in options.column_families().chain(["default"]) {
+        directories.extend(options.table_directories(directory, name));
+        directories.push(options.blob_directory(directory, name));
+    }
+    let mut distinct: Vec<PathBuf> = Vec::new();
+    for directory in directories {
+        if !distinct.contains(&directory) {
+            distinct.push(directory);
+        }
+    }
+    distinct
+}
+
+/// Takes the lock and, where there is no database and that is wanted, makes one.
+fn lock_and_create(
+    storage: &dyn Storage,
+    directory: &Path,
+    options: &OpenOptions,
+) -> Result<Box<dyn FileLock>> {
+    let database = options.database();
+    let no_database =
+        |message: &str| Err(Error::new(ErrorKind::NotFound, message.to_owned()).in_file(directory));
+    let is_there = match manifest::current(storage, directory) {
+        Ok(_) => true,
+        Err(error) if error.is_not_found() => false,
+        Err(error) => return Err(error),
+    };
+    if !is_there && !database.create_if_missing {
+        return no_database("there is no database here, and create_if_missing is false");
+    }
+    let lock = storage.lock(&directory.join(FileKind::Lock.to_string())).map_err(|error| {
+        Error::from(error).while_doing("the database is open for writing elsewhere, or cannot be")
+    })?;
+    // Somebody may have made it before the lock was taken.
+    let is_there = match manifest::current(storage, directory) {
+        Ok(_) => true,
+        Err(error) if error.is_not_found() => false,
+        Err(error) => return Err(error),
+    };
+    if is_there && database.error_if_exists {
+        let message = "there is a database here, and error_if_exists is true";
+        return Err(Error::invalid_argument(message).in_file(directory));
+    }
+    if !is_there {
+        directory::create_database(storage, directory, options)?;
+    }
+    Ok(lock)
+}
+
+impl LogsReplayed {
+    /// Steps 4 to 6.
+    fn into_writer(self, lock: Box<dyn FileLock>, info_log: InfoLog) -> Result<Writer> {
+        let Self { directory, storage, options, factory, families, manifest, .. } = self;
+        let directories = all_directories(&directory, &options);
+        let highest = directory::highest_number(&*storage, &directories)?;
+        let numbers = FileNumbers::starting_at(manifest.next_file_number.max(highest + 1));
+        let identity = identity(&*storage, &directory, &options, manifest.database_id.clone())?;
+        let database = options.database().clone();
+        let mut versions = VersionSet::new(VersionSetBeginning {
+            storage: Arc::clone(&storage),
+            directory: directory.clone(),
+            numbers: numbers.clone(),
+            database_id: database.write_dbid_to_manifest.then(|| identity.database_id.clone()),
+            max_column_family: manifest.max_column_family,
+            last_sequence: self.last_sequence.max(manifest.last_sequence),
+            min_log_number: manifest.min_log_number_to_keep,
+            families: family_versions(&families, &self.log_numbers),
+            limits: ManifestLimits {
+                max_bytes: database.max_manifest_file_size,
+                max_growth_percent: u64::try_from(database.max_manifest_space_amp_pct).unwrap_or(0),
+            },
+        });
+        versions.start_over()?;
+        let damaged: Vec<u64> = self
+            .logs
+            .iter()
+            .filter(|log| log.damaged)
+            .map(|log| log.as_predecessor.log_number)
+            .collect();
+        // Logs that hold what could not be read are not gone on with.
+        let keeps_logs = database.avoid_flush_during_recovery && damaged.is_empty();
+        let log_options = log_options(&directory, &options, &families);
+        let older: Vec<LiveLog> = self
+            .logs
+            .iter()
+            .map(|log| LiveLog {
+                number: log.as_predecessor.log_number,
+                bytes: log.as_predecessor.size,
+            })
+            .collect();
+        set_aside(&storage, &directory, &log_options.directory, &damaged, &info_log)?;
+        if keeps_logs {
+            sync_logs(&*storage, &log_options.directory, &older)?;
+        }
+        let predecessor = self.logs.last().map(|log| log.as_predecessor);
+        let number = numbers.take();
+        let logs = LogSet::begin(Arc::clone(&storage), log_options, number, older, predecessor)?;
+        let buffer_bytes = (database.writable_file_max_buffer_size as usize).max(8192);
+        let writer = Writer {
+            shared: Arc::new(Shared::new(FamilySet::new(families), self.last_sequence)),
+            storage,
+            directory,
+            readers: factory,
+            queue: Queue::default(),
+            errors: ErrorState::default(),
+            stall: StallController::default(),
+            numbers,
+            info_log,
+            background: Background::default(),
+            identity,
+            clock: Arc::clone(options.clock()),
+            rate_limiter: options.rate_limiter(),
+            buffers: BufferPool::new(TABLE_BUFFERS * buffer_bytes.next_multiple_of(4096)),
+            has_full_memtable: AtomicBool::new(keeps_logs),
+            has_unlogged: AtomicBool::new(false),
+            flushing_logs_through: AtomicU64::new(0),
+            logs: Mutex::new(logs),
+            versions: Mutex::new(versions),
+            flushing: Mutex::new(()),
+            obsolete: Mutex::default(),
+            lock: Mutex::new(Some(lock)),
+            database,
+            options: Mutex::new(options),
+        };
+        if keeps_logs {
+            let oldest = self.logs.first().map(|log| log.as_predecessor.log_number);
+            writer.keep_recovered(oldest.unwrap_or(number));
+        } else {
+            writer.flush_recovered(number)?;
+        }
+        writer.clear(&directories)?;
+        Ok(writer)
+    }
+}
+
+impl Writer {
+    /// Leaves what the logs held in memtables and logs.
+    fn keep_recovered(&self, oldest_log: u64) {
+        for family in self.shared.family_set().iter() {
+            family.active().set_earliest_log_number(oldest_log);
+        }
+    }
+
+    /// Step 5.
+    fn flush_recovered(&self, number: u64) -> Result<()> {
+        let families = self.shared.family_set();
+        let mut edits = Vec::new();
+        let mut tables = 0;
+        for family in families.iter() {
+            let memtable = family.active();
+            let sealed = [SealedMemTable { memtable, next_log_number: number }];
+            let table = self.write_table(family, &sealed)?;
+            tables += usize::from(table.is_some());
+            edits.push(self.recovered_edit(family, table, number));
+        }
+        self.versions().apply(edits, self.published())?;
+        for family in families.iter() {
+            let version = self
+                .versions()
+                .families()
+                .get(&family.id())
+                .map(|known| Arc::clone(&known.version));
+            family.begin_anew(version, number);
+        }
+        if tables > 0 {
+            self.info_log.info(format_args!("what the logs held became {tables} tables"));
+        }
+        self.release_logs();
+        Ok(())
+    }
+
+    fn recovered_edit(
+        &self,
+        family: &ColumnFamily,
+        table: Option<NewFile>,
+        number: u64,
+    ) -> VersionEdit {
+        let versions = self.versions();
+        let epoch_number =
+            versions.families().get(&family.id()).map_or(1, FamilyVersion::next_epoch);
+        VersionEdit {
+            column_family: family.id(),
+            log_number: Some(number),
+            min_log_number_to_keep: Some(number),
+            new_files: table.into_iter().map(|table| NewFile { epoch_number, ..table }).collect(),
+            ..VersionEdit::default()
+        }
+    }
+
+    /// Removes what nothing refers to.
+    fn clear(&self, directories: &[PathBuf]) -> Result<()> {
+        let mut needed = Needed {
+            tables: Default::default(),
+            blob_files: Default::default(),
+            oldest_log: self.logs().oldest_number(),
+            log_directory: self.options().wal_directory(&self.directory),
+            manifest: self.versions().manifest_number(),
+        };
+        for family in self.shared.family_set().iter() {
+            let source = family.super_version();
+            let version = source.version();
+            needed.tables.extend(version.files().map(|(_, file)| source.tables().path(file)));
+            let blobs = self.options().blob_directory(&self.directory, family.name());
+            let names = version.blob_files().keys().map(|&number| FileKind::Blob(number));
+            needed.blob_files.extend(names.map(|name| blobs.join(name.to_string())));
+        }
+        for (path, failure) in directory::remove_left_over(&*self.storage, directories, &needed)? {
+            match failure {
+                None => self.info_log.info(format_args!("removed {}: left over", path.display())),
+                Some(error) => {
+                    self.info_log.warn(format_args!("a file that is not needed stays: {error}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Step 7.
+    fn create_missing_families(&self) -> Result<()> {
+        let options = self.options().clone();
+        for name in options.column_families() {
+            if self.shared.family_set().by_name(name).is_some() {
+                continue;
+            }
+            if !self.database.create_missing_column_families {
+                let message = format!(
+                    "there is no column family '{name}', and create_missing_column_families is \
+                     false"
+                );
+                return Err(Error::invalid_argument(message).in_file(&self.directory));
+            }
+            self.create_family(name, options.column_family(name))?;
+        }
+        Ok(())
+    }
+}
+
+/// What the database and this opening of it are called.
+fn identity(
+    storage: &dyn Storage,
+    directory: &Path,
+    options: &OpenOptions,
+    in_manifest: Option<String>,
+) -> Result<DatabaseIdentity> {
+    let in_file = directory::read_identity(storage, directory)?;
+    let database_id = in_manifest.or_else(|| in_file.clone()).unwrap_or_else(super::new_identity);
+    if options.database().write_identity_file && in_file.as_ref() != Some(&database_id) {
+        directory::write_identity(storage, directory, &database_id)?;
+    }
+    let host_id = match options.database().db_host_id.as_str() {
+        "__hostname__" => tailwater_io::host_name(),
+        own => own.to_owned(),
+    };
+    let session_id = encode_session_id(fastrand::u64(..), fastrand::u64(..));
+    Ok(DatabaseIdentity { database_id, session_id, host_id })
+}
+
+fn family_versions(families: &[ColumnFamily], log_numbers: &[u64]) -> BTreeMap<u32, FamilyVersion> {
+    let versions = families.iter().zip(log_numbers).map(|(family, &log_number)| {
+        let version = FamilyVersion {
+            name: family.name().to_owned(),
+            comparator: family.comparator().clone(),
+            log_number,
+            level_count: family.options().num_levels as usize,
+            version: Arc::clone(family.super_version().version()),
+        };
+        (family.id(), version)
+    });
+    versions.collect()
+}
+
+fn log_options(directory: &Path, options: &OpenOptions, families: &[ColumnFamily]) -> LogOptions {
+    let database: &DbOptions = options.database();
+    let largest = families.iter().map(|family| family.options().write_buffer_size).max();
+    let max_bytes = largest.unwrap_or(0).max(SMALLEST_FULL_LOG);
+    LogOptions {
+        directory: options.wal_directory(directory),
+        recycle: database.recycle_log_file_num as usize,
+        compressed: database.wal_compression == CompressionType::Zstd,
+        // A log is about as long as its memtable, and somewhat longer than the keys and values.
+        preallocate: if database.allow_fallocate { max_bytes / 10 * 11 } else { 0 },
+        bytes_per_sync: database.wal_bytes_per_sync,
+        max_bytes,
+        max_buffered: database.writable_file_max_buffer_size as usize,
+        tracks_predecessors: database.track_and_verify_wals,
+        full_sync: database.use_fsync,
+    }
+}
+
+/// Gives damaged logs a second name in the folder for what is lost: the first goes when what could
+/// be read of them is in tables.
+fn set_aside(
+    storage: &Arc<dyn Storage>,
+    directory: &Path,
+    log_directory: &Path,
+    damaged: &[u64],
+    info_log: &InfoLog,
+) -> Result<()> {
+    if damaged.is_empty() {
+        return Ok(());
+    }
+    let lost = directory.join(LOST);
+    directory::create_directory(&**storage, &lost)?;
+    for number in damaged {
+        let name = FileKind::Wal(*number).to_string();
+        let kept = lost.join(&name);
+        if storage.metadata(&kept).is_err() {
+            directory::link_or_copy(&**storage, &log_directory.join(&name), &kept)?;
+        }
+        info_log.warn(format_args!("log {number} is damaged and is kept in {}", kept.display()));
+    }
+    storage.sync_directory(&lost)?;
+    Ok(())
+}
+
+/// Puts logs of an earlier opening on the device: their process may have ended before it did.
+fn sync_logs(storage: &dyn Storage, directory: &Path, logs: &[LiveLog]) -> Result<()> {
+    for log in logs {
+        let path = directory.join(FileKind::Wal(log.number).to_string());
+        let mut file = storage.create(&path, Create::Existing, IoMode::Buffered, Purpose::Wal)?;
+        file.sync_data(Purpose::Wal)?;
+    }
+    if !logs.is_empty() {
+        storage.sync_directory(directory)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,205 @@
+//! The `LOG` file: what happened, for people to read.
+//!
+//! A line each, with the time in UTC, the level and the message. The LOG of an earlier opening is
+//! kept as `LOG.old.` and the time of its replacement, and so is one that has grown too long or too
+//! old. Failing to write a line is never an error of what it tells of.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tailwater_format::file_name::{FileKind, INFO_LOG, info_log_prefix};
+use tailwater_io::{Clock, Create, IoMode, Purpose, Storage, WriteFile};
+
+use crate::Result;
+use crate::options::{DbOptions, InfoLogLevel};
+
+/// The `LOG` file. Any thread may write to it.
+#[derive(Debug)]
+pub(crate) struct InfoLog {
+    storage: Arc<dyn Storage>,
+    clock: Arc<dyn Clock>,
+    directory: PathBuf,
+    /// What the names of these files begin with.
+    prefix: String,
+    level: InfoLogLevel,
+    /// How many old ones are kept.
+    keep: usize,
+    /// After how many bytes another is begun; 0 for never.
+    max_bytes: u64,
+    /// After how many seconds another is begun; 0 for never.
+    max_age_s: u64,
+    current: Mutex<Option<Current>>,
+}
+
+/// The file that is being written.
+#[derive(Debug)]
+struct Current {
+    file: Box<dyn WriteFile>,
+    bytes: u64,
+    begun_us: u64,
+}
+
+impl InfoLog {
+    /// Begins the LOG of the database in `directory`, and moves one that is there out of the way.
+    pub(crate) fn begin(
+        storage: &Arc<dyn Storage>,
+        clock: &Arc<dyn Clock>,
+        directory: &Path,
+        options: &DbOptions,
+    ) -> Result<Self> {
+        let (own_directory, prefix) = match options.db_log_dir.as_str() {
+            "" => (directory.to_owned(), INFO_LOG.to_owned()),
+            elsewhere => {
+                let absolute = std::path::absolute(directory).unwrap_or(directory.to_owned());
+                let prefix = info_log_prefix(&absolute.to_string_lossy());
+                (directory.join(elsewhere), prefix)
+            }
+        };
+        storage.create_directory(&own_directory)?;
+        let log = Self {
+            storage: Arc::clone(storage),
+            clock: Arc::clone(clock),
+            directory: own_directory,
+            prefix,
+            level: options.info_log_level,
+            keep: usize::try_from(options.keep_log_file_num).unwrap_or(usize::MAX),
+            max_bytes: options.max_log_file_size,
+            max_age_s: options.log_file_time_to_roll,
+            current: Mutex::new(None),
+        };
+        let first = log.roll()?;
+        *log.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(first);
+        log.info(format_args!(
+            "tailwater {} opens {}",
+            env!("CARGO_PKG_VERSION"),
+            directory.display()
+        ));
+        Ok(log)
+    }
+
+    /// Moves the file that is there out of the way and begins another.
+    fn roll(&self) -> Result<Current> {
+        let path = self.directory.join(&self.prefix);
+        let now_us = self.clock.wall_us();
+        if self.storage.metadata(&path).is_ok() {
+            let old = self.directory.join(format!("{}.old.{now_us}", self.prefix));
+            self.storage.rename(&path, &old)?;
+        }
+        self.remove_old();
+        let file =
+            self.storage.create(&path, Create::Truncate, IoMode::Buffered, Purpose::Metadata)?;
+        Ok(Current { file, bytes: 0, begun_us: now_us })
+    }
+
+    /// Removes all but the newest of the old files, of which one fewer is kept than of all.
+    fn remove_old(&self) {
+        let entries = self.storage.list(&self.directory).unwrap_or_default();
+        let mut old: Vec<(u64, String)> = entries
+            .into_iter()
+            .filter_map(|entry| match FileKind::parse_info_log(&entry.name, &self.prefix) {
+                Some(FileKind::OldInfoLog(time)) => Some((time, entry.name)),
+                _ => None,
+            })
+            .collect();
+        old.sort_unstable();
+        let surplus = old.len().saturating_sub(self.keep.saturating_sub(1));
+        for (_, name) in old.into_iter().take(surplus) {
+            // One that cannot be removed is looked at again the next time.
+            let _ = self.storage.remove(&self.directory.join(name));
+        }
+    }
+
+    /// Something that happened as it should.
+    pub(crate) fn info(&self, message: fmt::Arguments<'_>) {
+        self.line(InfoLogLevel::Info, "INFO", message);
+    }
+
+    /// Something an operator should look at.
+    pub(crate) fn warn(&self, message: fmt::Arguments<'_>) {
+        self.line(InfoLogLevel::Warn, "WARN", message);
+    }
+
+    /// Something that failed.
+    pub(crate) fn error(&self, message: fmt::Arguments<'_>) {
+        self.line(InfoLogLevel::Error, "ERROR", message);
+    }
+
+    fn line(&self, level: InfoLogLevel, name: &str, message: fmt::Arguments<'_>) {
+        if importance(level) < importance(self.level) {
+            return;
+        }
+        let now_us = self.clock.wall_us();
+        let line = format!("{} {name} {message}\n", Utc(now_us));
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if current.as_ref().is_some_and(|current| self.is_over(current, now_us)) {
+            // Where another cannot be begun, what there is to say goes on in this one.
+            if let Ok(next) = self.roll() {
+                *current = Some(next);
+            }
+        }
+        if let Some(current) = &mut *current
+            && current.file.write_all_at(line.as_bytes(), current.bytes, Purpose::Metadata).is_ok()
+        {
+            current.bytes += line.len() as u64;
+        }
+    }
+
+    fn is_over(&self, current: &Current, now_us: u64) -> bool {
+        let age_s = now_us.saturating_sub(current.begun_us) / 1_000_000;
+        (self.max_bytes > 0 && current.bytes >= self.max_bytes)
+            || (self.max_age_s > 0 && age_s >= self.max_age_s)
+    }
+}
+
+fn importance(level: InfoLogLevel) -> u8 {
+    match level {
+        InfoLogLevel::Debug => 0,
+        InfoLogLevel::Info => 1,
+        InfoLogLevel::Warn => 2,
+        InfoLogLevel::Error => 3,
+        InfoLogLevel::Fatal => 4,
+        InfoLogLevel::Header => 5,
+    }
+}
+
+/// A time in microseconds since 1970, shown as `2026/01/31-23:59:59.000000`.
+struct Utc(u64);
+
+impl fmt::Display for Utc {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (seconds, micros) = (self.0 / 1_000_000, self.0 % 1_000_000);
+        let (days, second) = (seconds / 86_400, seconds % 86_400);
+        let (year, month, day) = civil_from_days(days);
+        let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+        write!(f, "{year}/{month:02}/{day:02}-{hour:02}:{minute:02}:{second:02}.{micros:06}")
+    }
+}
+
+/// The date of a day counted from 1970-01-01, by the proleptic Gregorian calendar.
+fn civil_from_days(days: u64) -> (u64, u64, u64) {
+    // Counted from 0000-03-01, so that the leap day is the last of its year; 400 years have 146,097 days.
+    let days = days + 719_468;
+    let (era, of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    (year, month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_shown_in_utc() {
+        assert_eq!(Utc(0).to_string(), "1970/01/01-00:00:00.000000");
+        assert_eq!(Utc(951_782_399_999_999).to_string(), "2000/02/28-23:59:59.999999");
+        assert_eq!(Utc(951_782_400_000_000).to_string(), "2000/02/29-00:00:00.000000");
+        assert_eq!(Utc(4_107_542_399_000_001).to_string(), "2100/02/28-23:59:59.000001");
+        assert_eq!(Utc(4_107_542_400_000_000).to_string(), "2100/03/01-00:00:00.000000");
+    }
+}

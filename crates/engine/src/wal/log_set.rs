@@ -1,0 +1,269 @@
+//! The logs that hold what is not in tables: one that is written, and older ones.
+//!
+//! A log is switched when a memtable is sealed, so that a memtable's log holds nothing of an older
+//! one, and when it has grown to its bound. What is synced is synced oldest first: a synced write
+//! is acknowledged only when every log before it is on the device, too, or a crash could keep it
+//! and lose an earlier one.
+//!
+//! A failed write or sync latches: what the device has of the log's end is not known then, and
+//! nothing more is acknowledged until the log is given up ([`LogSet::start_over`]) with everything
+//! in it flushed to tables.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tailwater_format::batch::WriteBatch;
+use tailwater_format::file_name::FileKind;
+use tailwater_format::log::PredecessorWal;
+use tailwater_io::Storage;
+
+use super::log_file::{Beginning, LogFile};
+use crate::{Error, Result};
+
+/// How logs are written.
+#[derive(Debug, Clone)]
+pub(crate) struct LogOptions {
+    /// Where they are.
+    pub(crate) directory: PathBuf,
+    /// How many logs that nothing needs are kept to be written over.
+    pub(crate) recycle: usize,
+    /// Whether records are compressed.
+    pub(crate) compressed: bool,
+    /// How many bytes are reserved for a new log.
+    pub(crate) preallocate: u64,
+    /// After how many bytes write-back is started; 0 leaves it to the system.
+    pub(crate) bytes_per_sync: u64,
+    /// How large a log becomes before it is switched, in bytes.
+    pub(crate) max_bytes: u64,
+    /// How many bytes are held back at most where nobody asks for them to be written.
+    pub(crate) max_buffered: usize,
+    /// Whether each log says how the one before it ended.
+    pub(crate) tracks_predecessors: bool,
+    /// Whether syncs include all metadata.
+    pub(crate) full_sync: bool,
+}
+
+/// A log that may still be needed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LiveLog {
+    pub(crate) number: u64,
+    /// Its length in bytes when it was closed; 0 while it is written.
+    pub(crate) bytes: u64,
+}
+
+/// The logs that hold what is not in tables.
+pub(crate) struct LogSet {
+    storage: Arc<dyn Storage>,
+    options: LogOptions,
+    current: LogFile,
+    /// Logs that are complete but not known to be on the device, oldest first.
+    closed: VecDeque<LogFile>,
+    /// All logs that may be needed, oldest first, the current one last.
+    live: VecDeque<LiveLog>,
+    /// Logs that nothing needs and whose files can be written over.
+    recyclable: VecDeque<u64>,
+    /// Logs with a lower number were not written for their files to be written over.
+    first_recyclable: u64,
+    failure: Option<Error>,
+}
+
+impl LogSet {
+    /// Begins with a new log of number `number`. `older` are logs that are still needed, oldest
+    /// first, and on the device; `predecessor` is the last that was written before.
+    pub(crate) fn begin(
+        storage: Arc<dyn Storage>,
+        options: LogOptions,
+        number: u64,
+        older: impl IntoIterator<Item = LiveLog>,
+        predecessor: Option<PredecessorWal>,
+    ) -> Result<Self> {
+        let current = begin_log(&*storage, &options, number, None, predecessor)?;
+        let mut live: VecDeque<LiveLog> = older.into_iter().collect();
+        live.push_back(LiveLog { number, bytes: 0 });
+        Ok(Self {
+            storage,
+            options,
+            current,
+            closed: VecDeque::new(),
+            live,
+            recyclable: VecDeque::new(),
+            first_recyclable: number,
+            failure: None,
+        })
+    }
+
+    /// The number of the log that is written.
+    pub(crate) fn current_number(&self) -> u64 {
+        self.current.number
+    }
+
+    /// The number of the oldest log that may be needed.
+    pub(crate) fn oldest_number(&self) -> u64 {
+        self.live.front().map_or(self.current.number, |oldest| oldest.number)
+    }
+
+    /// Whether the log that is written has no batch in it.
+    pub(crate) fn current_is_empty(&self) -> bool {
+        self.current.is_empty()
+    }
+
+    /// Whether the log that is written has grown to its bound.
+    pub(crate) fn is_full(&self) -> bool {
+        self.current.length() >= self.options.max_bytes
+    }
+
+    /// How long all logs are that may be needed, in bytes.
+    pub(crate) fn total_bytes(&self) -> u64 {
+        self.current.length() + self.live.iter().map(|log| log.bytes).sum::<u64>()
+    }
+
+    /// Appends a batch, in memory; what there is too much of there is handed to the system.
+    pub(crate) fn append(&mut self, batch: &WriteBatch) -> Result<()> {
+        self.check()?;
+        let appended = self.current.append(batch);
+        self.latch(appended)?;
+        if self.current.buffered() > self.options.max_buffered { self.write_out() } else { Ok(()) }
+    }
+
+    /// Hands what was appended to the system.
+    pub(crate) fn write_out(&mut self) -> Result<()> {
+        self.check()?;
+        let written = self.current.write_out(self.options.bytes_per_sync);
+        self.latch(written)
+    }
+
+    /// Puts every log on the device, the oldest first.
+    pub(crate) fn sync(&mut self) -> Result<()> {
+        self.sync_closed()?;
+        self.write_out()?;
+        let synced = self.current.sync(&*self.storage, self.options.full_sync);
+        self.latch(synced)
+    }
+
+    /// Puts the logs that are complete on the device, the oldest first.
+    pub(crate) fn sync_closed(&mut self) -> Result<()> {
+        self.check()?;
+        while let Some(log) = self.closed.front_mut() {
+            let synced = log.sync(&*self.storage, self.options.full_sync);
+            self.latch(synced)?;
+            self.closed.pop_front();
+        }
+        Ok(())
+    }
+
+    /// Closes the log that is written and begins another.
+    pub(crate) fn switch(&mut self, number: u64) -> Result<()> {
+        self.write_out()?;
+        let recycled = self.recyclable.pop_front();
+        let predecessor = Some(self.current.as_predecessor());
+        // If this fails, the log that is written is as it was.
+        let next = begin_log(&*self.storage, &self.options, number, recycled, predecessor)?;
+        let mut closed = std::mem::replace(&mut self.current, next);
+        if let Some(last) = self.live.back_mut() {
+            last.bytes = closed.length();
+        }
+        self.live.push_back(LiveLog { number, bytes: 0 });
+        let given_back = if closed.has_reserve() { closed.cut_off() } else { Ok(()) };
+        if closed.is_dirty() {
+            self.closed.push_back(closed);
+        }
+        self.latch(given_back)
+    }
+
+    /// Gives up all logs and begins another, after a failure: everything in them is in memtables
+    /// still, and is put into tables before anybody writes again.
+    pub(crate) fn start_over(&mut self, number: u64) -> Result<()> {
+        self.current = begin_log(&*self.storage, &self.options, number, None, None)?;
+        self.closed.clear();
+        self.live.push_back(LiveLog { number, bytes: 0 });
+        self.first_recyclable = number;
+        self.failure = None;
+        Ok(())
+    }
+
+    /// Refuses everything from now on, as after a failure of its own.
+    pub(crate) fn fail(&mut self, error: Error) {
+        self.failure.get_or_insert(error);
+    }
+
+    /// Lets go of the logs below `number`, which nothing needs any more. Answers those whose files
+    /// are to be removed.
+    pub(crate) fn release(&mut self, number: u64) -> Vec<PathBuf> {
+        let mut unneeded = Vec::new();
+        while let Some(&oldest) = self.live.front()
+            && oldest.number < number
+            && oldest.number != self.current.number
+        {
+            self.live.pop_front();
+            self.closed.retain(|log| log.number != oldest.number);
+            let is_recyclable = oldest.number >= self.first_recyclable;
+            if is_recyclable && self.recyclable.len() < self.options.recycle {
+                self.recyclable.push_back(oldest.number);
+            } else {
+                unneeded.push(self.path(oldest.number));
+            }
+        }
+        unneeded
+    }
+
+    /// Whether everything is refused after a failure.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failure.is_some()
+    }
+
+    /// Ends the log that is written as a clean close leaves it: whole, and without anything behind
+    /// its end.
+    pub(crate) fn close(&mut self) -> Result<()> {
+        self.write_out()?;
+        let cut = self.current.cut_off();
+        self.latch(cut)
+    }
+
+    /// The files of logs that were kept to be written over, for removal.
+    pub(crate) fn take_recyclable(&mut self) -> Vec<PathBuf> {
+        let kept = std::mem::take(&mut self.recyclable);
+        kept.into_iter().map(|number| self.path(number)).collect()
+    }
+
+    fn path(&self, number: u64) -> PathBuf {
+        self.options.directory.join(FileKind::Wal(number).to_string())
+    }
+
+    fn check(&self) -> Result<()> {
+        match &self.failure {
+            Some(failure) => Err(failure.clone()),
+            None => Ok(()),
+        }
+    }
+
+    fn latch(&mut self, result: Result<()>) -> Result<()> {
+        if let Err(error) = &result {
+            self.failure = Some(error.clone());
+        }
+        result
+    }
+}
+
+fn begin_log(
+    storage: &dyn Storage,
+    options: &LogOptions,
+    number: u64,
+    recycled: Option<u64>,
+    predecessor: Option<PredecessorWal>,
+) -> Result<LogFile> {
+    let path = |number| options.directory.join(FileKind::Wal(number).to_string());
+    let recycled = recycled.map(path);
+    LogFile::begin(
+        storage,
+        Beginning {
+            number,
+            path: path(number),
+            recycled: recycled.as_deref(),
+            recyclable: options.recycle > 0,
+            compressed: options.compressed,
+            preallocate: options.preallocate,
+            predecessor: predecessor.filter(|_| options.tracks_predecessors),
+        },
+    )
+}

@@ -1,0 +1,289 @@
+//! What a leader does with its group, and its members with it.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tailwater_format::batch::{Record, RecordKind, WriteBatch};
+use tailwater_format::key::{MAX_SEQUENCE, Sequence};
+use tailwater_format::wide_column;
+
+use crate::db::errors::FailedPart;
+use crate::db::{ColumnFamily, FamilySet, Writer};
+use crate::epoch;
+use crate::memtable::MemTable;
+use crate::write::WriteOptions;
+use crate::write::queue::{Durability, Inserting, Leadership, Request, Turn};
+use crate::{Error, ErrorKind, Result};
+
+/// A leader whose batch is smaller than this part of `max_write_batch_group_size_bytes` takes along
+/// only as much more, so that it does not wait long for others.
+const SMALL_BATCH_SHARE: usize = 8;
+/// From so many operations on a member inserts its batch itself: below, waking it takes longer than inserting.
+const OWN_INSERT_OPERATIONS: u32 = 64;
+
+impl Writer {
+    /// Writes a batch, all or nothing. It comes back with its sequence number in it.
+    pub(crate) fn write(&self, batch: &mut WriteBatch, options: &WriteOptions) -> Result<()> {
+        let durability = match (options.disable_wal, options.sync) {
+            (true, true) => {
+                let message = "a write that is not logged cannot be synced: sync with disable_wal";
+                return Err(Error::invalid_argument(message));
+            }
+            (true, false) if self.database.recycle_log_file_num > 0 => {
+                // A hole in the numbers would make a recycled log's end look like its middle.
+                let message = "disable_wal does not go with recycle_log_file_num above 0";
+                return Err(Error::invalid_argument(message));
+            }
+            (true, false) => Durability::Unlogged,
+            (false, true) => Durability::Synced,
+            (false, false) => Durability::Logged,
+        };
+        self.check_families(batch)?;
+        if options.no_slowdown {
+            // In the queue it would wait behind those that do.
+            self.stall.check()?;
+        }
+        if let Some(leadership) = self.queue.try_lead() {
+            return self.lead(&leadership, batch, durability, options);
+        }
+        let request = Arc::new(Request::new(std::mem::take(batch), durability));
+        let mut turn = self.queue.join(&request);
+        loop {
+            match turn {
+                Turn::Lead(leadership) => {
+                    *batch = request.take_batch();
+                    return self.lead(&leadership, batch, durability, options);
+                }
+                Turn::Insert(inserting) => {
+                    let inserted = self.insert(&request.batch());
+                    inserting.inserted(inserted);
+                    turn = request.wait(&self.queue);
+                }
+                Turn::Done(result) => {
+                    *batch = request.take_batch();
+                    return result;
+                }
+            }
+        }
+    }
+
+    /// Writes the leader's batch and those of whoever it takes along.
+    fn lead(
+        &self,
+        leadership: &Leadership<'_>,
+        batch: &mut WriteBatch,
+        durability: Durability,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        let own = batch.data_size();
+        self.prepare(leadership, own, options)?;
+        let max_group = self.database.max_write_batch_group_size_bytes as usize;
+        let bytes = if own <= max_group / SMALL_BATCH_SHARE {
+            max_group / SMALL_BATCH_SHARE
+        } else {
+            max_group.saturating_sub(own)
+        };
+        let group = leadership.take_group(durability, bytes);
+        let written = self.commit(batch, &group, durability);
+        for member in group {
+            member.finish(written.clone());
+        }
+        written
+    }
+
+    /// Steps 3 to 5 for a group.
+    fn commit(
+        &self,
+        batch: &mut WriteBatch,
+        group: &[Arc<Request>],
+        durability: Durability,
+    ) -> Result<()> {
+        let last = self.number(batch, group)?;
+        if durability != Durability::Unlogged {
+            self.log(batch, group, durability)?;
+        }
+        if let Err(error) = self.insert_group(batch, group) {
+            // The log has what the memtables lack: readers would see less than a restart.
+            self.latch(FailedPart::MemTable, &error);
+            return Err(error);
+        }
+        if durability == Durability::Unlogged {
+            self.has_unlogged.store(true, Ordering::Relaxed);
+        }
+        self.shared.published.store(last, Ordering::Release);
+        Ok(())
+    }
+
+    /// Numbers the operations of a group, in the order of its members. Answers the last number.
+    fn number(&self, batch: &mut WriteBatch, group: &[Arc<Request>]) -> Result<Sequence> {
+        let mut next = self.shared.published.load(Ordering::Relaxed) + 1;
+        let operations = group.iter().map(|member| u64::from(member.operations)).sum::<u64>()
+            + u64::from(batch.count());
+        if next + operations > MAX_SEQUENCE {
+            return Err(Error::new(ErrorKind::Io, "the sequence numbers are used up"));
+        }
+        batch.set_sequence(next);
+        next += u64::from(batch.count());
+        for member in group {
+            member.batch().set_sequence(next);
+            next += u64::from(member.operations);
+        }
+        Ok(next - 1)
+    }
+
+    /// Appends a group to the log, in one write and at most one sync.
+    fn log(
+        &self,
+        batch: &WriteBatch,
+        group: &[Arc<Request>],
+        durability: Durability,
+    ) -> Result<()> {
+        let mut logs = self.logs();
+        let mut append = || {
+            logs.append(batch)?;
+            for member in group {
+                logs.append(&member.batch())?;
+            }
+            match durability {
+                Durability::Synced => logs.sync(),
+                _ if self.database.manual_wal_flush => Ok(()),
+                _ => logs.write_out(),
+            }
+        };
+        let appended = append();
+        drop(logs);
+        appended.inspect_err(|error| self.latch_log(error))
+    }
+
+    /// Puts a group's batches into the memtables.
+    fn insert_group(&self, batch: &WriteBatch, group: &[Arc<Request>]) -> Result<()> {
+        let (own, led): (Vec<&Arc<Request>>, Vec<&Arc<Request>>) =
+            group.iter().partition(|member| member.operations >= OWN_INSERT_OPERATIONS);
+        if own.is_empty() {
+            self.insert(batch)?;
+            return led.into_iter().try_for_each(|member| self.insert(&member.batch()));
+        }
+        let inserting = Inserting::new(own.len() + 1);
+        for member in own {
+            member.let_insert(&inserting);
+        }
+        let inserted = self
+            .insert(batch)
+            .and_then(|()| led.into_iter().try_for_each(|member| self.insert(&member.batch())));
+        inserting.inserted(inserted);
+        inserting.wait()
+    }
+
+    /// Puts a numbered batch into the memtables. What is for a column family that was dropped is left out.
+    fn insert(&self, batch: &WriteBatch) -> Result<()> {
+        let guard = epoch::pin();
+        let Some(families) = self.shared.families.load(&guard) else { return Ok(()) };
+        if self.insert_batch(families.get(), batch, &guard)? {
+            self.has_full_memtable.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Puts a batch into memtables. Answers whether one of them has grown to its bound.
+    fn insert_batch(
+        &self,
+        families: &FamilySet,
+        batch: &WriteBatch,
+        guard: &epoch::Guard,
+    ) -> Result<bool> {
+        let malformed = |error: tailwater_format::Error| Error::invalid_argument(error.to_string());
+        let mut sequence = batch.sequence();
+        let mut target: Option<Target<'_>> = None;
+        let mut is_any_full = false;
+        for record in batch.reader().map_err(malformed)? {
+            let record = record.map_err(malformed)?;
+            let Some(value_type) = record.kind.value_type() else { continue };
+            let id = record.column_family;
+            if target.as_ref().is_none_or(|target| target.family.id() != id) {
+                is_any_full |= target.is_some_and(Target::leave);
+                target = families.by_id(id).and_then(|family| Target::of(family, guard));
+                if let Some(Target { memtable, .. }) = &target
+                    && memtable.oldest_key_time_s().is_none()
+                {
+                    memtable.set_oldest_key_time_s(self.clock.wall_us() / 1_000_000);
+                }
+            }
+            if let Some(target) = &mut target {
+                target
+                    .memtable
+                    .add(sequence, value_type, record.key, record.value)
+                    .map_err(|error| Error::invalid_argument(error.to_string()))?;
+                target.deletes_ranges |= record.kind == RecordKind::DeleteRange;
+            }
+            sequence += 1;
+        }
+        is_any_full |= target.is_some_and(Target::leave);
+        Ok(is_any_full)
+    }
+
+    /// Refuses a batch that names a column family that there is not.
+    fn check_families(&self, batch: &WriteBatch) -> Result<()> {
+        let guard = epoch::pin();
+        let Some(families) = self.shared.families.load(&guard) else { return Ok(()) };
+        let malformed = |error: tailwater_format::Error| Error::invalid_argument(error.to_string());
+        for record in batch.reader().map_err(malformed)? {
+            let record = record.map_err(malformed)?;
+            if record.kind.value_type().is_none() && record.kind != RecordKind::LogData {
+                return Err(Error::not_supported("batches of prepared transactions"));
+            }
+            let id = record.column_family;
+            let Some(family) = families.by_id(id) else {
+                return Err(Error::invalid_argument(format!("there is no column family {id}")));
+            };
+            check_record(family, &record)?;
+        }
+        Ok(())
+    }
+}
+
+/// Refuses what a column family cannot take.
+fn check_record(family: &ColumnFamily, record: &Record<'_>) -> Result<()> {
+    match record.kind {
+        RecordKind::DeleteRange
+            if family.comparator().compare(record.key, record.value).is_gt() =>
+        {
+            let message = "the range to delete ends before it begins";
+            Err(Error::invalid_argument(message))
+        }
+        RecordKind::BlobIndex => {
+            Err(Error::invalid_argument("blob indexes are written by flushes, not by batches"))
+        }
+        RecordKind::Entity => wide_column::decode(record.value)
+            .map(drop)
+            .map_err(|error| Error::invalid_argument(error.to_string())),
+        RecordKind::Merge if !family.has_merge_operator() => {
+            let name = family.name();
+            let message = format!("column family '{name}' has no merge_operator");
+            Err(Error::invalid_argument(message))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The memtable that records of a batch go to, one after the other.
+struct Target<'g> {
+    family: &'g ColumnFamily,
+    memtable: &'g MemTable,
+    deletes_ranges: bool,
+}
+
+impl<'g> Target<'g> {
+    fn of(family: &'g ColumnFamily, guard: &'g epoch::Guard) -> Option<Self> {
+        let memtable = family.current().load(guard)?.get().memtables().first()?;
+        Some(Self { family, memtable, deletes_ranges: false })
+    }
+
+    /// Makes what was added quick to read. Answers whether the memtable has grown to its bound.
+    fn leave(self) -> bool {
+        if self.deletes_ranges {
+            // Cut now, so that no reader has to.
+            self.memtable.range_tombstones();
+        }
+        self.family.is_filled_by(self.memtable)
+    }
+}

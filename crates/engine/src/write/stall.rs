@@ -1,0 +1,294 @@
+//! Slowing writes down, and stopping them, while flushes and compactions are behind.
+//!
+//! The conditions are RocksDB's (`ColumnFamilyData::RecalculateWriteStallConditions` in
+//! `db/column_family.cc`): too many memtables that wait to be flushed, too many tables in level 0,
+//! too many bytes that wait to be compacted. Between the bound that slows down and the bound that
+//! stops, writes go at `delayed_write_rate`.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::{Error, ErrorKind, Result};
+
+/// How long a stopped write waits at most before it looks again.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// Whether writes are slowed down or stopped, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum StallState {
+    /// Writes go on at their own speed.
+    #[default]
+    Normal,
+    /// Writes go at so many bytes per second.
+    Delayed {
+        /// The rate, in bytes per second.
+        bytes_per_second: u64,
+        /// What there is too much of.
+        cause: StallCause,
+        /// The same with numbers: "21 tables in level 0 of 'default'".
+        reason: String,
+    },
+    /// Writes wait.
+    Stopped {
+        /// What there is too much of.
+        cause: StallCause,
+        /// The same with numbers.
+        reason: String,
+    },
+}
+
+/// What there is too much of where writes are stalled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StallCause {
+    /// Memtables that wait to be flushed.
+    MemTables,
+    /// Tables in level 0.
+    Level0,
+    /// Bytes that wait to be compacted.
+    PendingCompaction,
+}
+
+/// What stalls are decided by, of one column family.
+#[derive(Debug, Clone)]
+pub(crate) struct StallConditions {
+    pub(crate) family: String,
+    /// How many memtables wait to be flushed.
+    pub(crate) sealed_memtables: usize,
+    /// How many tables there are in level 0; 0 where nothing is compacted by itself.
+    pub(crate) level_0_tables: usize,
+    /// How many bytes wait to be compacted.
+    pub(crate) pending_compaction_bytes: u64,
+    pub(crate) max_write_buffer_number: usize,
+    pub(crate) min_write_buffer_number_to_merge: usize,
+    pub(crate) level_0_slowdown: usize,
+    pub(crate) level_0_stop: usize,
+    /// 0 for no bound.
+    pub(crate) soft_pending_bytes: u64,
+    /// 0 for no bound.
+    pub(crate) hard_pending_bytes: u64,
+}
+
+impl StallConditions {
+    /// What these conditions demand.
+    pub(crate) fn state(&self, bytes_per_second: u64) -> StallState {
+        let memtables = self.sealed_memtables;
+        let over = |bound: u64| bound > 0 && self.pending_compaction_bytes >= bound;
+        let stopped = |cause| StallState::Stopped { cause, reason: self.reason(cause) };
+        if memtables >= self.max_write_buffer_number {
+            return stopped(StallCause::MemTables);
+        }
+        if self.level_0_tables > 0 && self.level_0_tables >= self.level_0_stop {
+            return stopped(StallCause::Level0);
+        }
+        if over(self.hard_pending_bytes) {
+            return stopped(StallCause::PendingCompaction);
+        }
+        let delayed =
+            |cause| StallState::Delayed { bytes_per_second, cause, reason: self.reason(cause) };
+        if self.max_write_buffer_number > 3
+            && memtables >= self.max_write_buffer_number - 1
+            && memtables > self.min_write_buffer_number_to_merge
+        {
+            return delayed(StallCause::MemTables);
+        }
+        if self.level_0_tables > 0 && self.level_0_tables >= self.level_0_slowdown {
+            return delayed(StallCause::Level0);
+        }
+        if over(self.soft_pending_bytes) {
+            return delayed(StallCause::PendingCompaction);
+        }
+        StallState::Normal
+    }
+
+    fn reason(&self, cause: StallCause) -> String {
+        let family = &self.family;
+        match cause {
+            StallCause::MemTables => {
+                format!("{} memtables of '{family}' wait to be flushed", self.sealed_memtables)
+            }
+            StallCause::Level0 => {
+                format!("{} tables in level 0 of '{family}'", self.level_0_tables)
+            }
+            StallCause::PendingCompaction => {
+                let bytes = self.pending_compaction_bytes;
+                format!("{bytes} bytes of '{family}' wait to be compacted")
+            }
+        }
+    }
+}
+
+/// Whether writes are stalled now, for those that write and those that undo it.
+#[derive(Debug, Default)]
+pub(crate) struct StallController {
+    /// Whether `state` is other than normal, for a look without its lock.
+    is_stalled: AtomicBool,
+    state: Mutex<StallState>,
+    changed: Condvar,
+}
+
+impl StallController {
+    /// What is the matter now.
+    pub(crate) fn state(&self) -> StallState {
+        self.lock().clone()
+    }
+
+    /// Makes the strictest of `states` count. Answers it if that changed anything.
+    pub(crate) fn set(&self, states: impl Iterator<Item = StallState>) -> Option<StallState> {
+        let rank = |state: &StallState| match state {
+            StallState::Normal => 0,
+            StallState::Delayed { .. } => 1,
+            StallState::Stopped { .. } => 2,
+        };
+        let strictest = states.max_by_key(rank).unwrap_or_default();
+        let mut state = self.lock();
+        let changed = (rank(&state) != rank(&strictest)).then(|| strictest.clone());
+        self.is_stalled.store(strictest != StallState::Normal, Ordering::Release);
+        *state = strictest;
+        self.changed.notify_all();
+        changed
+    }
+
+    /// Wakes whoever waits, for a reason that is not the stall's.
+    pub(crate) fn wake(&self) {
+        let _state = self.lock();
+        self.changed.notify_all();
+    }
+
+    /// Refuses a writer that does not want to wait, where he would have to.
+    ///
+    /// # Errors
+    /// Busy.
+    #[inline]
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.is_stalled.load(Ordering::Acquire) {
+            return self.wait_out(0, true, || Ok(()));
+        }
+        Ok(())
+    }
+
+    /// Waits for as long as writes are stopped, or for as long as `bytes` take where they are
+    /// slowed down. `go_on` is asked in between whether waiting still makes sense.
+    ///
+    /// # Errors
+    /// Busy, where the writer does not want to wait, and where waiting would not help because
+    /// nothing compacts; that of `go_on`.
+    #[inline]
+    pub(crate) fn wait(
+        &self,
+        bytes: u64,
+        no_slowdown: bool,
+        go_on: impl FnMut() -> Result<()>,
+    ) -> Result<()> {
+        if self.is_stalled.load(Ordering::Acquire) {
+            return self.wait_out(bytes, no_slowdown, go_on);
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn wait_out(
+        &self,
+        bytes: u64,
+        no_slowdown: bool,
+        mut go_on: impl FnMut() -> Result<()>,
+    ) -> Result<()> {
+        let mut state = self.lock();
+        loop {
+            go_on()?;
+            match &*state {
+                StallState::Normal => return Ok(()),
+                StallState::Delayed { reason, .. } | StallState::Stopped { reason, .. }
+                    if no_slowdown =>
+                {
+                    let message = format!("writes are stalled: {reason}");
+                    return Err(Error::new(ErrorKind::Busy, message));
+                }
+                StallState::Delayed { bytes_per_second, .. } => {
+                    let micros = bytes.saturating_mul(1_000_000) / (*bytes_per_second).max(1);
+                    let pause = Duration::from_micros(micros);
+                    // The rate is kept even if the stall ends meanwhile: the pause is short.
+                    let waited = self.changed.wait_timeout(state, pause);
+                    drop(waited.unwrap_or_else(PoisonError::into_inner));
+                    return Ok(());
+                }
+                StallState::Stopped { cause: StallCause::MemTables, .. } => {
+                    let waited = self.changed.wait_timeout(state, LOOK_AGAIN);
+                    state = waited.unwrap_or_else(PoisonError::into_inner).0;
+                }
+                StallState::Stopped { reason, .. } => {
+                    let message = format!(
+                        "writes are stopped: {reason}, and nothing compacts by itself; \
+                         disable_auto_compactions=true lets them go on"
+                    );
+                    return Err(Error::new(ErrorKind::Busy, message));
+                }
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, StallState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{StallCause, StallConditions, StallState};
+
+    fn quiet() -> StallConditions {
+        StallConditions {
+            family: "default".to_owned(),
+            sealed_memtables: 0,
+            level_0_tables: 0,
+            pending_compaction_bytes: 0,
+            max_write_buffer_number: 2,
+            min_write_buffer_number_to_merge: 1,
+            level_0_slowdown: 20,
+            level_0_stop: 36,
+            soft_pending_bytes: 64,
+            hard_pending_bytes: 256,
+        }
+    }
+
+    fn summary(conditions: &StallConditions) -> (u8, Option<StallCause>) {
+        match conditions.state(1) {
+            StallState::Normal => (0, None),
+            StallState::Delayed { cause, .. } => (1, Some(cause)),
+            StallState::Stopped { cause, .. } => (2, Some(cause)),
+        }
+    }
+
+    #[test]
+    fn the_conditions_are_those_of_rocksdb() {
+        use StallCause::{Level0, MemTables, PendingCompaction};
+        let with = |change: fn(&mut StallConditions)| {
+            let mut conditions = quiet();
+            change(&mut conditions);
+            summary(&conditions)
+        };
+        assert_eq!(summary(&quiet()), (0, None));
+        assert_eq!(with(|it| it.sealed_memtables = 1), (0, None));
+        assert_eq!(with(|it| it.sealed_memtables = 2), (2, Some(MemTables)));
+        assert_eq!(with(|it| it.level_0_tables = 19), (0, None));
+        assert_eq!(with(|it| it.level_0_tables = 20), (1, Some(Level0)));
+        assert_eq!(with(|it| it.level_0_tables = 36), (2, Some(Level0)));
+        assert_eq!(with(|it| it.pending_compaction_bytes = 64), (1, Some(PendingCompaction)));
+        assert_eq!(with(|it| it.pending_compaction_bytes = 256), (2, Some(PendingCompaction)));
+        let four = |sealed| {
+            summary(&StallConditions {
+                max_write_buffer_number: 4,
+                sealed_memtables: sealed,
+                ..quiet()
+            })
+        };
+        assert_eq!([2, 3, 4].map(four), [(0, None), (1, Some(MemTables)), (2, Some(MemTables))]);
+        let merging = StallConditions {
+            max_write_buffer_number: 4,
+            min_write_buffer_number_to_merge: 3,
+            sealed_memtables: 3,
+            ..quiet()
+        };
+        assert_eq!(summary(&merging), (0, None), "three memtables that become one table");
+    }
+}

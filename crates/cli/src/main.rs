@@ -1,8 +1,10 @@
 //! The `tailwater` program.
 //!
 //! `tailwater db VERB DIR` looks into a database without changing it: what it holds (`get`, `scan`,
-//! `dump`), what it is (`properties`, `options`), how it is written (`manifest`, `wal`, `table`,
-//! `blob`) and whether it is whole (`verify`). Everything it knows it has from the library; here is
+//! `dump`), what it is (`properties`, `column-families`, `options`), how it is written (`manifest`,
+//! `wal`, `table`, `blob`) and whether it is whole (`verify`). Or it changes it: keys (`put`,
+//! `delete`, `single-delete`, `delete-range`, `merge`, `load`), column families and the database as
+//! a whole (`flush`, `checkpoint`, `destroy`). Everything it knows it has from the library; here is
 //! what people type and see.
 //!
 //! Standard output has the answer and nothing else, standard error what went wrong and how far a
@@ -16,12 +18,13 @@ mod progress;
 mod settings;
 mod text;
 mod verbs;
+mod writing;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
-use arguments::{Arguments, Command, Verb};
+use arguments::{Arguments, Command, Reading, Verb, Writing};
 use outcome::{Failure, Outcome, Result};
 use output::Output;
 
@@ -47,15 +50,41 @@ fn main() -> ExitCode {
 
 fn run(verb: &Verb, output: &mut Output) -> Result<Outcome> {
     match verb {
-        Verb::Get(arguments) => verbs::get::run(arguments, output),
-        Verb::Scan(arguments) => verbs::scan::run(arguments, output),
-        Verb::Dump(arguments) => verbs::dump::run(arguments, output),
-        Verb::Verify(arguments) => verbs::verify::run(arguments, output),
-        Verb::Properties(arguments) => verbs::properties::run(arguments, output),
-        Verb::Manifest(arguments) => verbs::manifest::run(arguments, output),
-        Verb::Wal(arguments) => verbs::wal::run(arguments, output),
-        Verb::Table(arguments) => verbs::table::run(arguments, output),
-        Verb::Blob(arguments) => verbs::blob::run(arguments, output),
-        Verb::Options(arguments) => verbs::options::run(arguments, output),
+        Verb::Reading(verb) => look(verb, output),
+        Verb::Writing(verb) => change(verb, output),
+    }
+}
+
+fn look(verb: &Reading, output: &mut Output) -> Result<Outcome> {
+    match verb {
+        Reading::Get(arguments) => verbs::get::run(arguments, output),
+        Reading::Scan(arguments) => verbs::scan::run(arguments, output),
+        Reading::Dump(arguments) => verbs::dump::run(arguments, output),
+        Reading::Verify(arguments) => verbs::verify::run(arguments, output),
+        Reading::Properties(arguments) => verbs::properties::run(arguments, output),
+        Reading::Manifest(arguments) => verbs::manifest::run(arguments, output),
+        Reading::Wal(arguments) => verbs::wal::run(arguments, output),
+        Reading::Table(arguments) => verbs::table::run(arguments, output),
+        Reading::Blob(arguments) => verbs::blob::run(arguments, output),
+        Reading::ColumnFamilies(arguments) => verbs::column_families::run(arguments, output),
+        Reading::Options(arguments) => verbs::options::run(arguments, output),
+    }
+}
+
+fn change(verb: &Writing, output: &mut Output) -> Result<Outcome> {
+    match verb {
+        Writing::Put(arguments) => verbs::put::run(arguments, output),
+        Writing::Delete(arguments) => verbs::delete::run(arguments, output),
+        Writing::SingleDelete(arguments) => verbs::single_delete::run(arguments, output),
+        Writing::DeleteRange(arguments) => verbs::delete_range::run(arguments, output),
+        Writing::Merge(arguments) => verbs::merge::run(arguments, output),
+        Writing::Load(arguments) => verbs::load::run(arguments, output),
+        Writing::Flush(arguments) => verbs::flush::run(arguments, output),
+        Writing::CreateColumnFamily(arguments) => {
+            verbs::create_column_family::run(arguments, output)
+        }
+        Writing::DropColumnFamily(arguments) => verbs::drop_column_family::run(arguments, output),
+        Writing::Checkpoint(arguments) => verbs::checkpoint::run(arguments, output),
+        Writing::Destroy(arguments) => verbs::destroy::run(arguments, output),
     }
 }

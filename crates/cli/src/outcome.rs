@@ -41,6 +41,10 @@ pub(crate) enum Failure {
     Engine(tailwater::Error),
     /// Something is not there: 1.
     NotFound(String),
+    /// A file could not be loaded to its end: 1.
+    Input(String),
+    /// Something stands in the way that the user can remove: 1.
+    Refused(String),
     /// Nobody reads the answer any more: 0.
     Closed,
     /// The answer could not be written: 1.
@@ -55,7 +59,11 @@ impl Failure {
         match self {
             Self::Usage(_) => ExitCode::from(2),
             Self::Closed => ExitCode::SUCCESS,
-            Self::Engine(_) | Self::NotFound(_) | Self::Output(_) => Outcome::Damage.into(),
+            Self::Engine(_)
+            | Self::NotFound(_)
+            | Self::Input(_)
+            | Self::Refused(_)
+            | Self::Output(_) => Outcome::Damage.into(),
         }
     }
 }
@@ -63,7 +71,10 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Usage(message) | Self::NotFound(message) => f.write_str(message),
+            Self::Usage(message)
+            | Self::NotFound(message)
+            | Self::Input(message)
+            | Self::Refused(message) => f.write_str(message),
             Self::Engine(error) => error.fmt(f),
             Self::Closed => f.write_str("nobody reads the answer"),
             Self::Output(error) => write!(f, "cannot write the answer: {error}"),

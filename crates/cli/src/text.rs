@@ -6,6 +6,9 @@
 
 use std::fmt::Write as _;
 
+/// How much is shown of bytes that are not what they should be.
+const EXCERPT_LENGTH: usize = 80;
+
 /// Bytes as escaped text.
 pub(crate) fn escape(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
@@ -41,14 +44,14 @@ pub(crate) fn push_hex(text: &mut String, bytes: &[u8]) {
     }
 }
 
-/// The bytes of a key that was typed as text: `\\`, `\n`, `\r`, `\t`, `\0` and `\xNN` stand for the
-/// bytes they name, everything else for itself.
+/// The bytes of a text in which `\\`, `\n`, `\r`, `\t`, `\0` and `\xNN` stand for the bytes that
+/// they name, and everything else for itself.
 ///
 /// # Errors
-/// A sentence, for any other backslash.
-pub(crate) fn unescape(text: &str) -> Result<Vec<u8>, String> {
+/// What is wrong with the text, for any other backslash.
+pub(crate) fn unescape(text: &[u8]) -> Result<Vec<u8>, &'static str> {
     let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
+    let mut rest = text;
     while let Some((&byte, after)) = rest.split_first() {
         rest = after;
         if byte != b'\\' {
@@ -63,13 +66,9 @@ pub(crate) fn unescape(text: &str) -> Result<Vec<u8>, String> {
             [b'0', ..] => (0, 1),
             [b'x', high, low, ..] => match (hex_digit(*high), hex_digit(*low)) {
                 (Some(high), Some(low)) => (high << 4 | low, 3),
-                _ => return Err(format!("'{text}' has a \\x without two hex digits behind it")),
+                _ => return Err("has a \\x without two hex digits behind it"),
             },
-            _ => {
-                return Err(format!(
-                    "'{text}' has a backslash that is none of \\\\ \\n \\r \\t \\0 \\xNN"
-                ));
-            }
+            _ => return Err("has a backslash that is none of \\\\ \\n \\r \\t \\0 \\xNN"),
         };
         bytes.push(value);
         rest = &rest[length..];
@@ -77,22 +76,30 @@ pub(crate) fn unescape(text: &str) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// The bytes of a key that was typed in hex, with or without `0x` before it.
+/// The bytes of a text in hex, with or without `0x` before it.
 ///
 /// # Errors
-/// A sentence, for anything but pairs of hex digits.
-pub(crate) fn unhex(text: &str) -> Result<Vec<u8>, String> {
-    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text);
+/// What is wrong with the text, for anything but pairs of hex digits.
+pub(crate) fn unhex(text: &[u8]) -> Result<Vec<u8>, &'static str> {
+    let digits = text.strip_prefix(b"0x").or_else(|| text.strip_prefix(b"0X")).unwrap_or(text);
     let pair = |pair: &[u8]| match pair {
         [high, low] => Some(hex_digit(*high)? << 4 | hex_digit(*low)?),
         _ => None,
     };
-    let bytes: Option<Vec<u8>> = digits.as_bytes().chunks(2).map(pair).collect();
-    bytes.ok_or_else(|| format!("'{text}' is not hex: pairs of digits are expected"))
+    let bytes: Option<Vec<u8>> = digits.chunks(2).map(pair).collect();
+    bytes.ok_or("is not hex: pairs of digits are expected")
 }
 
 fn hex_digit(byte: u8) -> Option<u8> {
     char::from(byte).to_digit(16).map(|digit| digit as u8)
+}
+
+/// The beginning of bytes that are not what they should be, in quotes.
+pub(crate) fn excerpt(bytes: &[u8]) -> String {
+    match bytes.get(..EXCERPT_LENGTH) {
+        Some(beginning) => format!("'{}...'", escape(beginning)),
+        None => format!("'{}'", escape(bytes)),
+    }
 }
 
 /// `1 table`, `2 tables`.
@@ -107,20 +114,20 @@ mod tests {
     #[test]
     fn every_byte_leads_back_in_both_forms() {
         let bytes: Vec<u8> = (0..=255).chain([b'\\', b'x', b'4', b'1']).collect();
-        assert_eq!(unescape(&escape(&bytes)), Ok(bytes.clone()));
-        assert_eq!(unhex(&hex(&bytes)), Ok(bytes));
+        assert_eq!(unescape(escape(&bytes).as_bytes()), Ok(bytes.clone()));
+        assert_eq!(unhex(hex(&bytes).as_bytes()), Ok(bytes));
         assert_eq!(escape(b"a\\x41\t\xff"), "a\\\\x41\\x09\\xff");
-        assert_eq!(unhex("0x00fF"), Ok(vec![0, 255]));
-        assert_eq!(unescape("\\n\\t\\r\\0\u{e4}"), Ok(b"\n\t\r\0\xc3\xa4".to_vec()));
+        assert_eq!(unhex(b"0x00fF"), Ok(vec![0, 255]));
+        assert_eq!(unescape("\\n\\t\\r\\0\u{e4}".as_bytes()), Ok(b"\n\t\r\0\xc3\xa4".to_vec()));
     }
 
     #[test]
     fn what_is_neither_is_refused() {
         for text in ["\\", "\\x", "\\x1", "\\xg0", "\\q", "a\\"] {
-            assert!(unescape(text).is_err(), "{text}");
+            assert!(unescape(text.as_bytes()).is_err(), "{text}");
         }
         for text in ["0", "0x0", "gg", "00 1", "\u{e4}"] {
-            assert!(unhex(text).is_err(), "{text}");
+            assert!(unhex(text.as_bytes()).is_err(), "{text}");
         }
     }
 }

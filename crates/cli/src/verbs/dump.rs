@@ -15,7 +15,7 @@ const PROGRESS_STEP: u64 = 4096;
 pub(crate) fn run(arguments: &DumpArguments, output: &mut Output) -> Result<Outcome> {
     let database = Database::open(&arguments.directory, arguments.common.options.as_deref())?;
     let families = if arguments.all {
-        database.db.column_families().to_vec()
+        database.db.column_families()
     } else {
         vec![database.column_family(&arguments.column_family)?]
     };

@@ -1,13 +1,25 @@
 //! One module for each verb of `tailwater db`.
 
 pub(crate) mod blob;
+pub(crate) mod checkpoint;
+pub(crate) mod column_families;
+pub(crate) mod create_column_family;
+pub(crate) mod delete;
+pub(crate) mod delete_range;
 mod describe;
+pub(crate) mod destroy;
+pub(crate) mod drop_column_family;
 pub(crate) mod dump;
+pub(crate) mod flush;
 pub(crate) mod get;
+pub(crate) mod load;
 pub(crate) mod manifest;
+pub(crate) mod merge;
 pub(crate) mod options;
 pub(crate) mod properties;
+pub(crate) mod put;
 pub(crate) mod scan;
+pub(crate) mod single_delete;
 pub(crate) mod table;
 pub(crate) mod verify;
 pub(crate) mod wal;
@@ -18,6 +30,15 @@ use crate::text::{unescape, unhex};
 
 /// The bytes of a key that was typed.
 fn key_bytes(key: &str, keys: &Keys, common: &Common) -> Result<Vec<u8>> {
-    let bytes = if keys.key_hex || common.hex { unhex(key) } else { unescape(key) };
-    bytes.map_err(|reason| Failure::Usage(format!("key {reason}")))
+    typed_bytes("key", key, keys.key_hex || common.hex)
+}
+
+/// The bytes of a value that was typed.
+fn value_bytes(value: &str, common: &Common) -> Result<Vec<u8>> {
+    typed_bytes("value", value, common.hex)
+}
+
+fn typed_bytes(what: &str, text: &str, is_hex: bool) -> Result<Vec<u8>> {
+    let bytes = if is_hex { unhex(text.as_bytes()) } else { unescape(text.as_bytes()) };
+    bytes.map_err(|reason| Failure::Usage(format!("{what} '{text}' {reason}")))
 }

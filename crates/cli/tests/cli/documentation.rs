@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use tailwater_testkit::golden;
 
-use crate::support::{VERBS, change, db, file, manifest};
+use crate::support::{VERBS, WRITING_VERBS, change, db, file, manifest};
 
 const DOCUMENT: &str = include_str!("../../../../docs/cli.md");
 
@@ -47,6 +47,39 @@ fn every_field_is_documented() {
         }
     }
     assert!(fields.len() > 100, "{fields:?}");
+    assert_documented(&fields);
+}
+
+#[test]
+fn every_field_of_what_changes_a_database_is_documented() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let (database, copy) = (scratch.path().join("database"), scratch.path().join("copy"));
+    let copy = copy.to_str().expect("a path in UTF-8");
+    let mut fields = BTreeSet::new();
+    for (verb, arguments) in WRITING_VERBS {
+        let arguments: &[&str] = match verb {
+            "checkpoint" => &[copy],
+            "merge" => &["key", "operand", "--options", "merge_operator=stringappend"],
+            _ => arguments,
+        };
+        let arguments = arguments.iter().copied().chain(["--json"]);
+        let answer = db(verb, &database, arguments);
+        assert_eq!(answer.code, 0, "{verb}: {}", answer.complaints);
+        let document = answer.json();
+        assert_eq!(document["verb"], verb);
+        collect(&document, &mut fields);
+    }
+    assert_documented(&fields);
+}
+
+#[test]
+fn every_verb_is_documented() {
+    for (verb, _) in VERBS.into_iter().chain(WRITING_VERBS) {
+        assert!(DOCUMENT.contains(&format!("| `{verb} ")), "{verb} is not in the tables");
+    }
+}
+
+fn assert_documented(fields: &BTreeSet<String>) {
     let is_missing = |field: &&String| {
         !DOCUMENT.contains(&format!("\"{field}\"")) && !DOCUMENT.contains(&format!("`{field}`"))
     };

@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use tailwater_testkit::golden;
 
-use crate::support::{VERBS, change, db, file, manifest, program, run_with};
+use crate::support::{VERBS, WRITING_VERBS, change, db, file, manifest, program, run_with};
 
 #[test]
 fn what_is_whole_ends_well() {
@@ -35,11 +35,22 @@ fn a_wrong_command_line_is_told_from_damage() {
     db("manifest", directory.path(), ["CURRENT"]).ended(2, "is no MANIFEST");
     let table = file(directory.path(), ".sst");
     db("table", &table, ["7"]).ended(2, "a number goes with a directory");
+    let path = directory.path();
+    db("put", path, ["key"]).ended(2, "<VALUE>");
+    db("put", path, ["key", "\\q"]).ended(2, "value '\\q' has a backslash");
+    db("put", path, ["--hex", "00", "0"]).ended(2, "value '0' is not hex");
+    db("load", path, ["-"]).ended(2, "--format");
+    db("load", path, ["-", "--format", "csv"]).ended(2, "csv");
+    db("load", path, ["-", "--format", "tsv", "--batch", "0"]).ended(2, "--batch");
+    db("load", path, ["-", "--format", "packages", "--column-family", "depends"])
+        .ended(2, "is for the packages' dependencies");
+    db("destroy", path, []).ended(2, "--yes");
+    db("dump", path, []).well();
 }
 
 #[test]
 fn help_is_there_and_ends_well() {
-    for (verb, _) in VERBS {
+    for (verb, _) in VERBS.into_iter().chain(WRITING_VERBS) {
         let answer = run_with(["db", verb, "--help"]).well();
         for part in ["Usage:", "Examples:", "Exit codes:", "--options", "--json", "--hex"] {
             assert!(answer.output.contains(part), "{verb}: {part}");
@@ -52,8 +63,11 @@ fn help_is_there_and_ends_well() {
 fn directories_without_a_database_are_said_to_have_none() {
     let empty = tempfile::tempdir().expect("a directory");
     let missing = empty.path().join("missing");
+    // Those that make one are not asked.
+    let writing = WRITING_VERBS.into_iter().filter(|(verb, _)| !matches!(*verb, "put" | "load"));
+    let verbs: Vec<_> = VERBS.into_iter().chain(writing).collect();
     for path in [empty.path(), &missing] {
-        for (verb, arguments) in VERBS {
+        for &(verb, arguments) in &verbs {
             let answer = db(verb, path, arguments.iter().copied());
             let complaints = answer.complaints + &answer.output;
             assert_eq!(answer.code, 1, "{verb}: {complaints}");
@@ -61,6 +75,8 @@ fn directories_without_a_database_are_said_to_have_none() {
         }
     }
     db("get", empty.path(), ["key"]).ended(1, "there is no database here");
+    db("delete", &missing, ["key"]).ended(1, "there is no database here");
+    assert!(!missing.exists(), "a directory was made for nothing");
 }
 
 #[test]

@@ -1,12 +1,15 @@
-//! The program, run as a user runs it, on databases that RocksDB wrote.
+//! The program, run as a user runs it, on databases that RocksDB wrote and on its own.
 
 mod damage;
 mod documentation;
 mod endings;
 mod inspecting;
+mod killed;
+mod loading;
 mod options;
 mod properties;
 mod reading;
 mod reverse_order;
 mod support;
 mod unchanged;
+mod writing;

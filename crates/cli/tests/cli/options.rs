@@ -2,7 +2,7 @@
 
 use tailwater_testkit::golden;
 
-use crate::support::{VERBS, db, file, write};
+use crate::support::{VERBS, WRITING_VERBS, db, file, write};
 
 #[test]
 fn options_say_where_they_come_from() {
@@ -49,7 +49,8 @@ fn options_of_one_column_family() {
 #[test]
 fn every_verb_refuses_options_that_there_are_not() {
     let directory = golden::unpack("blobs");
-    for (verb, arguments) in VERBS {
+    let before = tailwater_testkit::directory::snapshot(directory.path());
+    for (verb, arguments) in VERBS.into_iter().chain(WRITING_VERBS) {
         for (text, words) in [
             ("write_bufer_size=1", "unknown option write_bufer_size; is it write_buffer_size?"),
             ("write_buffer_size=many", "write_buffer_size"),
@@ -60,6 +61,7 @@ fn every_verb_refuses_options_that_there_are_not() {
             assert_eq!(answer.output, "", "{verb}");
         }
     }
+    tailwater_testkit::directory::assert_unchanged(directory.path(), &before);
 }
 
 #[test]

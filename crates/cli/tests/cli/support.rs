@@ -1,10 +1,12 @@
 //! Running the program, and making databases that are not whole.
 
 use std::ffi::OsStr;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
+use tailwater_testkit::dump::Entry;
 
 /// What a run of the program answered.
 #[derive(Debug)]
@@ -60,6 +62,21 @@ pub(crate) fn db<'a>(
     run(command)
 }
 
+/// Runs `tailwater db VERB DIR ARGUMENT...` with that standard input.
+pub(crate) fn db_with_input<'a>(
+    verb: &str,
+    path: &Path,
+    arguments: impl IntoIterator<Item = &'a str>,
+    input: &[u8],
+) -> Answer {
+    let mut file = tempfile::tempfile().expect("a temporary file");
+    file.write_all(input).expect("a file that can be written");
+    std::io::Seek::rewind(&mut file).expect("a file that can be sought");
+    let mut command = program();
+    command.arg("db").arg(verb).arg(path).args(arguments).stdin(file);
+    run(command)
+}
+
 /// Runs the program with these arguments.
 pub(crate) fn run_with(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Answer {
     let mut command = program();
@@ -77,8 +94,8 @@ fn run(mut command: Command) -> Answer {
     }
 }
 
-/// Every verb with the arguments that it needs beside a directory.
-pub(crate) const VERBS: [(&str, &[&str]); 10] = [
+/// Every verb that only looks, with the arguments that it needs beside a directory.
+pub(crate) const VERBS: [(&str, &[&str]); 11] = [
     ("get", &["0000000000000001"]),
     ("scan", &[]),
     ("dump", &["--all"]),
@@ -88,7 +105,24 @@ pub(crate) const VERBS: [(&str, &[&str]); 10] = [
     ("wal", &["--verbose"]),
     ("table", &["--blocks", "--entries", "--raw"]),
     ("blob", &[]),
+    ("column-families", &[]),
     ("options", &[]),
+];
+
+/// Every verb that changes a database, with the arguments that it needs beside a directory.
+pub(crate) const WRITING_VERBS: [(&str, &[&str]); 11] = [
+    ("put", &["key", "value"]),
+    ("delete", &["key"]),
+    ("single-delete", &["key"]),
+    ("delete-range", &["a", "b"]),
+    ("merge", &["key", "operand"]),
+    ("load", &["--format", "tsv", "-"]),
+    ("flush", &[]),
+    ("create-column-family", &["more"]),
+    ("drop-column-family", &["more"]),
+    // Nothing can be made there.
+    ("checkpoint", &["/dev/null/copy"]),
+    ("destroy", &["--yes"]),
 ];
 
 /// The one file of a directory whose name ends so, or the last of several.
@@ -135,4 +169,14 @@ pub(crate) fn escaped(bytes: &[u8]) -> String {
 /// Bytes in hex.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What a database holds, as `dump --all --hex` prints it.
+pub(crate) fn hex_dump(path: &Path) -> String {
+    db("dump", path, ["--all", "--hex"]).well().output
+}
+
+/// The lines of `dump --all --hex` that show these entries.
+pub(crate) fn hex_lines<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> String {
+    entries.into_iter().map(|entry| entry.hex_line() + "\n").collect()
 }

@@ -1,43 +1,14 @@
-//! What can be typed, and the help that says so.
+//! The verbs that look into a database and change nothing.
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Subcommand};
 
-/// What every verb's help ends with.
-const EXIT_CODES: &str = "\
-Exit codes:
-  0  all is well
-  1  something is damaged or not there
-  2  the command line is wrong
-  3  all is well but for a last record that a crash cut short (a torn tail)";
+use super::{Common, Keys, examples};
 
-/// Storage whose reads keep a flat tail.
-#[derive(Debug, Parser)]
-#[command(name = "tailwater", version, max_term_width = 100)]
-pub(crate) struct Arguments {
-    #[command(subcommand)]
-    pub(crate) command: Command,
-}
-
-/// What to work on.
+/// What to look at.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    /// Look into a database in RocksDB's format, without changing it
-    ///
-    /// Nothing is written and no lock is taken: the database may be open elsewhere, and is shown as
-    /// it is at this moment. It is read with the options of its OPTIONS file; --options sets others
-    /// over them.
-    #[command(after_help = EXIT_CODES)]
-    Db {
-        #[command(subcommand)]
-        verb: Verb,
-    },
-}
-
-/// What to do with a database.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Verb {
+pub(crate) enum Reading {
     /// Print the value of one key
     #[command(after_help = examples(&[
         ("tailwater db get DIR user:17", "the value, escaped"),
@@ -114,35 +85,18 @@ pub(crate) enum Verb {
         ("tailwater db blob 000010.blob --json", "one file, as JSON lines"),
     ]))]
     Blob(BlobArguments),
+    /// Print the names of the column families
+    #[command(after_help = examples(&[
+        ("tailwater db column-families DIR", "their names, in the order of their ids"),
+        ("tailwater db column-families DIR --json", "with ids and comparators"),
+    ]))]
+    ColumnFamilies(ColumnFamiliesArguments),
     /// Print the options in effect, and where they come from
     #[command(after_help = examples(&[
         ("tailwater db options DIR", "the options of the newest OPTIONS file"),
         ("tailwater db options DIR --column-family users", "those of one column family"),
     ]))]
     Options(OptionsArguments),
-}
-
-/// What every verb takes.
-#[derive(Debug, Args)]
-pub(crate) struct Common {
-    /// Print JSON: one document, or one on each line where there are many
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Print keys and values in hex, and take the keys that are given in hex
-    #[arg(long)]
-    pub(crate) hex: bool,
-    /// Options over those of the OPTIONS file, in RocksDB's form: 'name=value;name=value'
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) options: Option<String>,
-}
-
-/// How keys are given.
-#[derive(Debug, Args)]
-pub(crate) struct Keys {
-    /// Take keys in hex, whatever is printed. Without it and --hex they are text, in which \xNN
-    /// stands for a byte, \\ for a backslash, and \n \r \t \0 for what they mean elsewhere
-    #[arg(long)]
-    pub(crate) key_hex: bool,
 }
 
 #[derive(Debug, Args)]
@@ -292,6 +246,15 @@ pub(crate) struct BlobArguments {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct ColumnFamiliesArguments {
+    /// The database's directory
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct OptionsArguments {
     /// The database's directory
     #[arg(value_name = "DIR")]
@@ -303,7 +266,7 @@ pub(crate) struct OptionsArguments {
     pub(crate) common: Common,
 }
 
-impl Verb {
+impl Reading {
     /// What every verb takes.
     pub(crate) fn common(&self) -> &Common {
         match self {
@@ -316,27 +279,8 @@ impl Verb {
             Self::Wal(arguments) => &arguments.common,
             Self::Table(arguments) => &arguments.common,
             Self::Blob(arguments) => &arguments.common,
+            Self::ColumnFamilies(arguments) => &arguments.common,
             Self::Options(arguments) => &arguments.common,
         }
-    }
-}
-
-/// The end of a verb's help: commands with what they print, and the exit codes.
-fn examples(examples: &[(&str, &str)]) -> String {
-    let mut text = String::from("Examples:\n");
-    for (command, what) in examples {
-        text.push_str(&format!("  {command}\n      {what}\n"));
-    }
-    format!("{text}\n{EXIT_CODES}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::CommandFactory;
-
-    #[test]
-    fn the_definition_of_the_command_line_holds_together() {
-        Arguments::command().debug_assert();
     }
 }

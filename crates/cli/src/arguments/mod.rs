@@ -1,0 +1,105 @@
+//! What can be typed, and the help that says so.
+
+mod reading;
+mod writing;
+
+use clap::{Args, Parser, Subcommand};
+
+pub(crate) use reading::*;
+pub(crate) use writing::*;
+
+/// What every verb's help ends with.
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  all is well
+  1  something is damaged, not there or cannot be done
+  2  the command line is wrong
+  3  all is well but for a last record that a crash cut short (a torn tail)";
+
+/// Storage whose reads keep a flat tail.
+#[derive(Debug, Parser)]
+#[command(name = "tailwater", version, max_term_width = 100)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to work on.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Look into a database in RocksDB's format, and change it
+    ///
+    /// The verbs from get to options only look: they write nothing and take no lock, so that the
+    /// database may be open elsewhere, and is shown as it is at this moment. The others hold the
+    /// database's lock while they work. Each takes the options of the database's OPTIONS file;
+    /// --options sets others over them.
+    #[command(after_help = EXIT_CODES)]
+    Db {
+        #[command(subcommand)]
+        verb: Verb,
+    },
+}
+
+/// What to do with a database.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Looks, and changes nothing.
+    #[command(flatten)]
+    Reading(Reading),
+    /// Changes it.
+    #[command(flatten)]
+    Writing(Writing),
+}
+
+/// What every verb takes.
+#[derive(Debug, Args)]
+pub(crate) struct Common {
+    /// Print JSON: one document, or one on each line where there are many
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print keys and values in hex, and take those that are given in hex
+    #[arg(long)]
+    pub(crate) hex: bool,
+    /// Options over those of the OPTIONS file, in RocksDB's form: 'name=value;name=value'
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) options: Option<String>,
+}
+
+/// How keys are given.
+#[derive(Debug, Args)]
+pub(crate) struct Keys {
+    /// Take keys in hex, whatever is printed. Without it and --hex they are text, in which \xNN
+    /// stands for a byte, \\ for a backslash, and \n \r \t \0 for what they mean elsewhere
+    #[arg(long)]
+    pub(crate) key_hex: bool,
+}
+
+impl Verb {
+    /// What every verb takes.
+    pub(crate) fn common(&self) -> &Common {
+        match self {
+            Self::Reading(verb) => verb.common(),
+            Self::Writing(verb) => verb.common(),
+        }
+    }
+}
+
+/// The end of a verb's help: commands with what they print, and the exit codes.
+fn examples(examples: &[(&str, &str)]) -> String {
+    let mut text = String::from("Examples:\n");
+    for (command, what) in examples {
+        text.push_str(&format!("  {command}\n      {what}\n"));
+    }
+    format!("{text}\n{EXIT_CODES}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_of_the_command_line_holds_together() {
+        Arguments::command().debug_assert();
+    }
+}

@@ -1,0 +1,22 @@
+//! `checkpoint`: makes a copy of the database as it is at this moment.
+
+use serde_json::json;
+
+use crate::arguments::CheckpointArguments;
+use crate::outcome::{Outcome, Result};
+use crate::output::Output;
+use crate::writing::{Absent, WritableDatabase};
+
+pub(crate) fn run(arguments: &CheckpointArguments, output: &mut Output) -> Result<Outcome> {
+    let CheckpointArguments { directory, target, common } = arguments;
+    let database = WritableDatabase::open(directory, common.options.as_deref(), Absent::Refuse)?;
+    database.db.checkpoint(target)?;
+    let outcome = database.close()?;
+    if output.is_json() {
+        output.json_document(&json!({
+            "verb": "checkpoint",
+            "directory": target.display().to_string(),
+        }))?;
+    }
+    Ok(outcome)
+}

@@ -1,0 +1,22 @@
+//! `flush`: writes what is in memory and logs into tables.
+
+use serde_json::json;
+
+use crate::arguments::FlushArguments;
+use crate::outcome::{Outcome, Result};
+use crate::output::Output;
+use crate::writing::{Absent, WritableDatabase};
+
+pub(crate) fn run(arguments: &FlushArguments, output: &mut Output) -> Result<Outcome> {
+    let FlushArguments { directory, column_family, common } = arguments;
+    let database = WritableDatabase::open(directory, common.options.as_deref(), Absent::Refuse)?;
+    match column_family {
+        Some(name) => database.db.flush(&database.column_family(name)?)?,
+        None => database.db.flush_all()?,
+    }
+    let outcome = database.close()?;
+    if output.is_json() {
+        output.json_document(&json!({ "verb": "flush", "column_family": column_family }))?;
+    }
+    Ok(outcome)
+}

@@ -1,0 +1,81 @@
+//! The file that is loaded, line by line.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+
+use crate::outcome::{Failure, Result};
+
+/// How much is read at once, in bytes.
+const BUFFER_BYTES: usize = 256 << 10;
+
+/// The path that stands for standard input.
+const STANDARD_INPUT: &str = "-";
+
+/// Text that is read line by line and may have any length.
+pub(super) struct Lines<R> {
+    reader: R,
+    /// What people call it.
+    name: String,
+    /// How many lines were read.
+    number: u64,
+    /// How many bytes were read.
+    bytes: u64,
+}
+
+/// Opens a file, or standard input.
+///
+/// # Errors
+/// Input, for a file that cannot be opened.
+pub(super) fn open(path: &Path) -> Result<Lines<Box<dyn BufRead>>> {
+    if path == Path::new(STANDARD_INPUT) {
+        let reader = BufReader::with_capacity(BUFFER_BYTES, io::stdin());
+        return Ok(Lines::new(Box::new(reader), "standard input"));
+    }
+    let name = path.display().to_string();
+    #[expect(clippy::disallowed_methods, reason = "no file of a database's, and maybe a pipe")]
+    let file = File::open(path)
+        .map_err(|error| Failure::Input(format!("{name}: cannot open the file: {error}")))?;
+    Ok(Lines::new(Box::new(BufReader::with_capacity(BUFFER_BYTES, file)), name))
+}
+
+impl<R: BufRead> Lines<R> {
+    /// The lines of `reader`, which people call `name`.
+    pub(super) fn new(reader: R, name: impl Into<String>) -> Self {
+        Self { reader, name: name.into(), number: 0, bytes: 0 }
+    }
+
+    /// How many lines were read: the number of the last.
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// How many bytes were read, line ends included.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Puts the next line without its end in the place of what `line` held, and answers whether
+    /// there was one.
+    ///
+    /// # Errors
+    /// Input, for a file that cannot be read.
+    pub(super) fn read(&mut self, line: &mut Vec<u8>) -> Result<bool> {
+        line.clear();
+        let count = self.reader.read_until(b'\n', line).map_err(|error| {
+            Failure::Input(format!("{} after line {}: {error}", self.name, self.number))
+        })?;
+        if count == 0 {
+            return Ok(false);
+        }
+        self.number += 1;
+        self.bytes += count as u64;
+        line.pop_if(|last| *last == b'\n');
+        Ok(true)
+    }
+
+    /// Says that a line is not what it should be.
+    pub(super) fn malformed(&self, line: u64, reason: &str) -> Failure {
+        Failure::Input(format!("{} line {line}: {reason}", self.name))
+    }
+}

@@ -1,0 +1,150 @@
+//! What was read, batch by batch into the database.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
+use std::path::PathBuf;
+
+use tailwater::{WriteBatch, WriteOptions};
+
+use super::item_names;
+use crate::arguments::LoadArguments;
+use crate::outcome::{Failure, Result};
+use crate::progress::Progress;
+use crate::writing::WritableDatabase;
+
+/// A batch that has grown to so many bytes is written, whatever is in it.
+const BATCH_BYTES: usize = 4 << 20;
+
+/// How much was loaded.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Loaded {
+    /// Packages or lines.
+    pub(super) items: u64,
+    /// Keys that were given values.
+    pub(super) entries: u64,
+    /// Batches.
+    pub(super) batches: u64,
+}
+
+/// Writes batches of packages or lines.
+pub(super) struct Loader<'a> {
+    database: &'a WritableDatabase,
+    /// The ids of the column families that were asked for so far.
+    families: BTreeMap<String, u32>,
+    batch: WriteBatch,
+    /// How many packages or lines are in the batch.
+    waiting: u64,
+    /// How many there may be.
+    batch_items: u64,
+    options: WriteOptions,
+    acknowledgements: Option<Acknowledgements>,
+    loaded: Loaded,
+    progress: Progress,
+}
+
+impl<'a> Loader<'a> {
+    /// A loader into a database, as the command line says.
+    pub(super) fn new(
+        database: &'a WritableDatabase,
+        acknowledgements: Option<Acknowledgements>,
+        arguments: &LoadArguments,
+    ) -> Self {
+        // What is acknowledged survives a crash.
+        let sync = arguments.sync || acknowledgements.is_some();
+        Self {
+            database,
+            families: BTreeMap::new(),
+            batch: WriteBatch::new(),
+            waiting: 0,
+            batch_items: arguments.batch,
+            options: WriteOptions { sync, ..WriteOptions::default() },
+            acknowledgements,
+            loaded: Loaded::default(),
+            progress: Progress::counting(item_names(arguments.format).1),
+        }
+    }
+
+    /// The id of a column family, which is made if it is not there.
+    pub(super) fn family(&mut self, name: &str) -> Result<u32> {
+        if let Some(id) = self.families.get(name) {
+            return Ok(*id);
+        }
+        let id = self.database.column_family_or_new(name)?.id();
+        self.families.insert(name.to_owned(), id);
+        Ok(id)
+    }
+
+    /// Adds an entry of the present package or line.
+    ///
+    /// # Errors
+    /// Refused, for keys and values longer than a batch can hold.
+    pub(super) fn put(&mut self, family: u32, key: &[u8], value: &[u8]) -> Result<()> {
+        let refused = |error: tailwater_format::Error| Failure::Refused(error.to_string());
+        self.batch.put(family, key, value).map_err(refused)
+    }
+
+    /// Says that the present package or line is whole, and writes the batch if it is full.
+    ///
+    /// # Errors
+    /// Those of writing and of acknowledging.
+    pub(super) fn item_done(&mut self) -> Result<()> {
+        self.waiting += 1;
+        let is_full = self.waiting >= self.batch_items || self.batch.data_size() >= BATCH_BYTES;
+        if is_full { self.write() } else { Ok(()) }
+    }
+
+    /// Ends after what was read was read to its end or up to a failure. Packages and lines that
+    /// stand before a place which is not what it should be are written still.
+    pub(super) fn finish(mut self, read: Result<()>) -> (Result<()>, Loaded) {
+        let answer = match read {
+            Ok(()) | Err(Failure::Input(_)) => self.write().and(read),
+            Err(_) => read,
+        };
+        (answer, self.loaded)
+    }
+
+    fn write(&mut self) -> Result<()> {
+        if self.waiting == 0 {
+            return Ok(());
+        }
+        self.database.db.write(&mut self.batch, &self.options)?;
+        self.loaded.items += self.waiting;
+        self.loaded.entries += u64::from(self.batch.count());
+        self.loaded.batches += 1;
+        self.progress.add(self.waiting);
+        self.waiting = 0;
+        self.batch.clear();
+        match &mut self.acknowledgements {
+            Some(acknowledgements) => acknowledgements.append(self.loaded.items),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A file that says how much is loaded, for whoever has to go on from there.
+pub(super) struct Acknowledgements {
+    file: File,
+    path: PathBuf,
+}
+
+impl Acknowledgements {
+    /// Opens the file, behind what it holds already.
+    ///
+    /// # Errors
+    /// Refused, for a file that cannot be opened or made.
+    pub(super) fn open(path: PathBuf) -> Result<Self> {
+        // It is no file of a database's.
+        match File::options().append(true).create(true).open(&path) {
+            Ok(file) => Ok(Self { file, path }),
+            Err(error) => Err(Failure::Refused(format!("cannot open {}: {error}", path.display()))),
+        }
+    }
+
+    /// Appends a line, in one call, so that a kill leaves all of it or nothing.
+    fn append(&mut self, loaded: u64) -> Result<()> {
+        self.file.write_all(format!("{loaded}\n").as_bytes()).map_err(|error| {
+            Failure::Refused(format!("cannot append to {}: {error}", self.path.display()))
+        })
+    }
+}

@@ -1,0 +1,154 @@
+//! `load`: loads a file of Debian packages or of keys and values.
+//!
+//! The file is read line by line, and what comes of it is written batch by batch. A package goes
+//! into one batch with its dependencies. A batch is written when as many packages or lines are in
+//! it as were asked for, or when it is large; with `--ack` a line of another file says after that
+//! how many are loaded. Memory holds one batch, and the longest line or stanza.
+//!
+//! A kill at any moment leaves whole batches: all that were acknowledged, and at most one more.
+//! Where the file is not what it should be, what stands before that place is loaded.
+
+mod input;
+mod line;
+mod loader;
+mod package;
+
+use std::io::BufRead;
+
+use serde_json::json;
+use tailwater_io::clock::{Clock, SystemClock};
+
+use crate::arguments::{LoadArguments, LoadFormat};
+use crate::outcome::{Failure, Outcome, Result};
+use crate::output::Output;
+use crate::text::{counted, unescape, unhex};
+use crate::writing::{Absent, WritableDatabase};
+
+use input::Lines;
+use line::{Decode, Entry};
+use loader::{Acknowledgements, Loaded, Loader};
+use package::Stanza;
+
+/// The column family that says by which packages one is needed.
+const DEPENDS: &str = "depends";
+
+pub(crate) fn run(arguments: &LoadArguments, output: &mut Output) -> Result<Outcome> {
+    let LoadArguments { directory, file, format, column_family, ack, common, .. } = arguments;
+    if *format == LoadFormat::Packages && column_family == DEPENDS {
+        return Err(Failure::Usage(format!(
+            "--column-family: '{DEPENDS}' is for the packages' dependencies"
+        )));
+    }
+    let mut lines = input::open(file)?;
+    let acknowledgements = ack.clone().map(Acknowledgements::open).transpose()?;
+    let database = WritableDatabase::open(directory, common.options.as_deref(), Absent::Make)?;
+    let mut loader = Loader::new(&database, acknowledgements, arguments);
+    let start_ns = SystemClock.monotonic_ns();
+    let read = match format {
+        LoadFormat::Packages => load_packages(&mut lines, column_family, &mut loader),
+        LoadFormat::Tsv => load_lines(&mut lines, unescape, column_family, &mut loader),
+        LoadFormat::Hex => load_lines(&mut lines, unhex, column_family, &mut loader),
+    };
+    let (written, loaded) = loader.finish(read);
+    let closed = database.close();
+    let elapsed_us = (SystemClock.monotonic_ns() - start_ns) / 1000;
+    let outcome = written.and(closed).map_err(|failure| {
+        let were = if loaded.items == 1 { "was" } else { "were" };
+        Failure::Input(format!("{failure}; {} {were} loaded", counted_items(*format, loaded.items)))
+    })?;
+    report(*format, &loaded, lines.bytes(), elapsed_us, output)?;
+    Ok(outcome)
+}
+
+/// Loads the packages of an index, and what they depend on.
+fn load_packages(
+    lines: &mut Lines<impl BufRead>,
+    column_family: &str,
+    loader: &mut Loader<'_>,
+) -> Result<()> {
+    let (packages, depends) = (loader.family(column_family)?, loader.family(DEPENDS)?);
+    let mut stanza = Stanza::default();
+    while stanza.read(lines)? {
+        let package = stanza
+            .package()
+            .map_err(|problem| lines.malformed(stanza.line() + problem.line, &problem.reason))?;
+        loader.put(packages, &package.key(), stanza.text())?;
+        for dependency in package.dependencies() {
+            loader.put(depends, &package.dependency_key(dependency), package.version)?;
+        }
+        loader.item_done()?;
+    }
+    Ok(())
+}
+
+/// Loads lines of keys and values, whose fields are read by `decode`.
+fn load_lines(
+    lines: &mut Lines<impl BufRead>,
+    decode: Decode,
+    column_family: &str,
+    loader: &mut Loader<'_>,
+) -> Result<()> {
+    let mut line = Vec::new();
+    while lines.read(&mut line)? {
+        let entry = Entry::parse(&line, decode)
+            .map_err(|reason| lines.malformed(lines.number(), &reason))?;
+        let family = loader.family(entry.family.as_deref().unwrap_or(column_family))?;
+        loader.put(family, &entry.key, &entry.value)?;
+        loader.item_done()?;
+    }
+    Ok(())
+}
+
+/// Says what was loaded, and how fast.
+fn report(
+    format: LoadFormat,
+    loaded: &Loaded,
+    input_bytes: u64,
+    elapsed_us: u64,
+    output: &mut Output,
+) -> Result<()> {
+    let Loaded { items, entries, batches } = *loaded;
+    if output.is_json() {
+        return output.json_document(&json!({
+            "verb": "load",
+            "format": format_name(format),
+            "loaded": items,
+            "entries": entries,
+            "batches": batches,
+            "input_bytes": input_bytes,
+            "elapsed_us": elapsed_us,
+        }));
+    }
+    // A clock may stand still for a short file.
+    let elapsed_s = elapsed_us.max(1) as f64 / 1e6;
+    output.line(format_args!(
+        "loaded {} ({} in {}) in {elapsed_s:.3} s: {:.0} {}/s, {:.1} MB/s",
+        counted_items(format, items),
+        counted(entries, "entry", "entries"),
+        counted(batches, "batch", "batches"),
+        items as f64 / elapsed_s,
+        item_names(format).1,
+        input_bytes as f64 / 1e6 / elapsed_s,
+    ))
+}
+
+fn format_name(format: LoadFormat) -> &'static str {
+    match format {
+        LoadFormat::Packages => "packages",
+        LoadFormat::Tsv => "tsv",
+        LoadFormat::Hex => "hex",
+    }
+}
+
+/// What is counted, in the singular and in the plural.
+fn item_names(format: LoadFormat) -> (&'static str, &'static str) {
+    match format {
+        LoadFormat::Packages => ("package", "packages"),
+        LoadFormat::Tsv | LoadFormat::Hex => ("line", "lines"),
+    }
+}
+
+fn counted_items(format: LoadFormat, count: u64) -> String {
+    let (one, many) = item_names(format);
+    counted(count, one, many)
+}

@@ -1,0 +1,25 @@
+//! `single-delete`: removes a key that was put once.
+
+use serde_json::json;
+
+use super::key_bytes;
+use crate::arguments::SingleDeleteArguments;
+use crate::outcome::{Outcome, Result};
+use crate::output::Output;
+use crate::writing::{Absent, change_and_close};
+
+pub(crate) fn run(arguments: &SingleDeleteArguments, output: &mut Output) -> Result<Outcome> {
+    let SingleDeleteArguments { directory, key, change } = arguments;
+    let key = key_bytes(key, &change.keys, &change.common)?;
+    let outcome = change_and_close(directory, change, Absent::Refuse, |db, family, options| {
+        db.single_delete(family, &key, options)
+    })?;
+    if output.is_json() {
+        output.json_document(&json!({
+            "verb": "single-delete",
+            "column_family": change.column_family,
+            "key": output.bytes(&key),
+        }))?;
+    }
+    Ok(outcome)
+}

@@ -1,0 +1,265 @@
+//! What changes a database: `put`, `delete` and their like, column families, `checkpoint`,
+//! `destroy`, and who may.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::Stdio;
+
+use tailwater_testkit::{directory, golden};
+
+use crate::support::{db, hex_dump, hex_lines, program, read, write};
+
+/// A directory for databases, and a path in it where there is none yet.
+fn new() -> (tempfile::TempDir, std::path::PathBuf) {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let path = scratch.path().join("database");
+    (scratch, path)
+}
+
+fn families(path: &Path) -> Vec<String> {
+    db("column-families", path, []).well().output.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn what_is_put_is_there_until_it_is_deleted() {
+    let (_scratch, path) = new();
+    db("put", &path, ["a", "1\\t2"]).ended(0, "a new one was made");
+    db("put", &path, ["--hex", "62ff", "0x00", "--sync"]).well();
+    db("put", &path, ["--key-hex", "63", "63"]).well();
+    db("put", &path, ["d", ""]).well();
+    let expected = "default\t61\t310932\ndefault\t62ff\t00\ndefault\t63\t3633\ndefault\t64\t\n";
+    assert_eq!(hex_dump(&path), expected);
+
+    db("put", &path, ["a", "3"]).well();
+    db("delete", &path, ["c", "--sync"]).well();
+    db("delete", &path, ["never there"]).well();
+    db("single-delete", &path, ["d"]).well();
+    assert_eq!(hex_dump(&path), "default\t61\t33\ndefault\t62ff\t00\n");
+    db("delete-range", &path, ["--hex", "61", "62ff"]).well();
+    assert_eq!(hex_dump(&path), "default\t62ff\t00\n");
+    db("verify", &path, []).well();
+}
+
+#[test]
+fn a_directory_that_is_there_and_empty_gets_a_database() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    db("put", scratch.path(), ["a", "1"]).ended(0, "there was no database in");
+    assert_eq!(hex_dump(scratch.path()), "default\t61\t31\n");
+}
+
+#[test]
+fn a_new_database_gets_the_options_and_the_column_family_that_are_given() {
+    let (_scratch, path) = new();
+    let given = ["--options", "compression=kNoCompression", "--column-family", "users"];
+    db("put", &path, ["a", "1"].into_iter().chain(given)).ended(0, "a new one was made");
+    assert_eq!(hex_dump(&path), "users\t61\t31\n");
+    db("put", &path, ["a", "1", "--column-family", "nope"])
+        .ended(1, "there is no column family 'nope'; there are: default, users");
+}
+
+#[test]
+fn operands_are_merged_where_there_is_an_operator() {
+    let (_scratch, path) = new();
+    let operator = ["--options", "merge_operator=stringappend"];
+    db("put", &path, ["a", "1"].into_iter().chain(operator)).ended(0, "a new one was made");
+    db("merge", &path, ["a", "2"].into_iter().chain(operator)).well();
+    let value = db("get", &path, ["a"].into_iter().chain(operator)).well().output;
+    assert_eq!(value, "1,2\n");
+
+    // The operator of `counters` is in the OPTIONS file.
+    let counters = golden::unpack("records");
+    let family = ["--column-family", "counters", "--hex", "6e6577"];
+    for _ in 0..2 {
+        let operand = family.into_iter().chain(["0200000000000000"]);
+        db("merge", counters.path(), operand).well();
+    }
+    let value = db("get", counters.path(), family).well().output;
+    assert_eq!(value, "0400000000000000\n");
+}
+
+#[test]
+fn databases_that_rocksdb_wrote_go_on() {
+    for name in golden::names() {
+        let database = golden::unpack(name);
+        let mut expected = golden::dump(name);
+        expected[0].value = b"changed".to_vec();
+        let changed = &expected[0];
+        let key: String = changed.key.iter().map(|byte| format!("\\x{byte:02x}")).collect();
+        let put = [&key, "changed", "--column-family", &changed.family];
+        // Its options ask for tables that are read and not written.
+        if *name == "formats" {
+            let before = directory::snapshot(database.path());
+            db("put", database.path(), put).ended(1, "is not supported");
+            directory::assert_unchanged(database.path(), &before);
+            continue;
+        }
+        db("put", database.path(), put).well();
+        assert!(hex_dump(database.path()) == hex_lines(&expected), "{name}");
+        assert_eq!(db("verify", database.path(), []).code, 0, "{name}");
+        db("flush", database.path(), []).well();
+        assert!(hex_dump(database.path()) == hex_lines(&expected), "{name} flushed");
+        assert_eq!(db("verify", database.path(), []).code, 0, "{name} flushed");
+    }
+}
+
+#[test]
+fn flush_brings_what_is_in_logs_into_tables() {
+    let tables = |path: &Path| {
+        let state = db("properties", path, ["--json"]).well().json();
+        let families = state["column_families"].as_array().expect("column families").clone();
+        let count = |family: &serde_json::Value| family["table_count"].as_u64().expect("a count");
+        families.iter().map(count).collect::<Vec<u64>>()
+    };
+    // What is left of a database that nobody closed.
+    let (scratch, path) = new();
+    db("put", &path, ["a", "1"]).ended(0, "a new one was made");
+    db("create-column-family", &path, ["users"]).well();
+    let unflushed = "avoid_flush_during_recovery=true";
+    for family in ["default", "users"] {
+        let arguments = ["b", "2", "--column-family", family, "--options", unflushed];
+        db("put", &path, arguments).well();
+    }
+    let before = tables(&path);
+    db("flush", &path, ["--column-family", "users", "--options", unflushed]).well();
+    let users = tables(&path);
+    assert!(users[1] > before[1], "{before:?} {users:?}");
+    db("flush", &path, []).well();
+    assert!(tables(&path)[0] > 0);
+    let expected = "default\t61\t31\ndefault\t62\t32\nusers\t62\t32\n";
+    assert_eq!(hex_dump(&path), expected);
+    db("flush", &path, ["--column-family", "nope"]).ended(1, "no column family 'nope'");
+    drop(scratch);
+}
+
+#[test]
+fn column_families_come_and_go() {
+    let database = golden::unpack("records");
+    let path = database.path();
+    assert_eq!(families(path), ["default", "counters", "ranges", "singles"]);
+    let documents = db("column-families", path, ["--json"]).well().json_lines();
+    assert_eq!(documents[1]["name"], "counters");
+    assert_eq!(documents[1]["comparator"], "leveldb.BytewiseComparator");
+
+    db("drop-column-family", path, ["counters"]).well();
+    assert_eq!(families(path), ["default", "ranges", "singles"]);
+    db("create-column-family", path, ["more"]).well();
+    assert_eq!(families(path), ["default", "ranges", "singles", "more"]);
+    db("put", path, ["a", "1", "--column-family", "more"]).well();
+    let mut expected = golden::dump("records");
+    expected.retain(|entry| entry.family != "counters");
+    assert_eq!(hex_dump(path), hex_lines(&expected) + "more\t61\t31\n");
+
+    db("create-column-family", path, ["more"]).ended(1, "more");
+    db("drop-column-family", path, ["counters"]).ended(1, "no column family 'counters'");
+    db("drop-column-family", path, ["default"]).ended(1, "default");
+    db("create-column-family", path, ["counters"]).well();
+    assert_eq!(db("scan", path, ["--column-family", "counters", "--count"]).well().output, "0\n");
+    db("verify", path, []).well();
+}
+
+#[test]
+fn options_of_column_families_that_are_not_there_are_in_nobodys_way() {
+    let database = golden::unpack("packages");
+    let options = directory::snapshot(database.path())
+        .into_keys()
+        .filter(|path| path.to_string_lossy().contains("OPTIONS-"))
+        .max()
+        .expect("an OPTIONS file");
+    // The sections of `depends` once more, under another name.
+    let text = String::from_utf8(read(&options)).expect("text");
+    let at = text.find("[CFOptions \"depends\"]").expect("a section of `depends`");
+    let more = text[at..].replace("\"depends\"", "\"gone\"");
+    write(&options, format!("{text}\n{more}").as_bytes());
+    db("put", database.path(), ["a", "1"]).well();
+    assert_eq!(families(database.path()), ["default", "depends"]);
+}
+
+#[test]
+fn a_checkpoint_is_a_database_of_its_own() {
+    let database = golden::unpack("packages");
+    let (_scratch, copy) = new();
+    let target = copy.to_str().expect("a path in UTF-8");
+    let before = hex_dump(database.path());
+    db("checkpoint", database.path(), [target]).well();
+    assert!(hex_dump(&copy) == before);
+    db("put", &copy, ["only here", ""]).well();
+    db("delete-range", database.path(), ["a", "z"]).well();
+    assert_eq!(hex_dump(&copy).lines().count(), before.lines().count() + 1);
+    for path in [database.path(), &copy] {
+        db("verify", path, []).well();
+    }
+    let answer = db("checkpoint", database.path(), [target]);
+    assert_eq!(answer.code, 1, "{}", answer.complaints);
+    assert!(answer.complaints.contains(target), "{}", answer.complaints);
+}
+
+#[test]
+fn destroy_removes_the_database_and_nothing_else() {
+    let database = golden::unpack("blobs");
+    let path = database.path();
+    let own = path.join("mine.txt");
+    write(&own, b"not the database's");
+    db("destroy", path, []).ended(2, "--yes says that it is meant");
+    db("dump", path, []).well();
+    db("destroy", path, ["--yes"]).well();
+    let left: Vec<_> = directory::snapshot(path).into_keys().collect();
+    assert_eq!(left, [own]);
+    db("dump", path, []).ended(1, "there is no database here");
+}
+
+#[test]
+fn files_without_a_current_are_not_written_over() {
+    let database = golden::unpack("basic");
+    let current = database.path().join("CURRENT");
+    let hidden = database.path().join("CURRENT.hidden");
+    let bytes = read(&current);
+    #[expect(clippy::disallowed_methods, reason = "damages a database from outside")]
+    std::fs::rename(&current, hidden).expect("a file that can be renamed");
+    let before = directory::snapshot(database.path());
+    db("put", database.path(), ["a", "1"]).ended(1, "there is no CURRENT");
+    db("load", database.path(), ["--format", "tsv", "-"]).ended(1, "there is no CURRENT");
+    directory::assert_unchanged(database.path(), &before);
+    write(&current, &bytes);
+    db("put", database.path(), ["a", "1"]).well();
+}
+
+#[test]
+fn a_torn_tail_is_said_and_gone() {
+    let database = golden::unpack("basic");
+    let log = crate::support::file(database.path(), ".log");
+    crate::support::change(&log, |bytes| bytes.truncate(bytes.len() - 3));
+    db("put", database.path(), ["a", "1"]).ended(0, "(torn tail)");
+    db("get", database.path(), ["a"]).well();
+}
+
+#[test]
+fn who_has_the_database_open_keeps_others_from_writing() {
+    let (scratch, path) = new();
+    let acknowledgements = scratch.path().join("loaded");
+    let mut holder = program()
+        .args(["db", "load"])
+        .arg(&path)
+        .args(["-", "--format", "tsv", "--batch", "1", "--ack"])
+        .arg(&acknowledgements)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program runs");
+    let mut input = holder.stdin.take().expect("its input");
+    input.write_all(b"a\t1\n").expect("it reads");
+    while !acknowledgements.exists() || read(&acknowledgements).is_empty() {
+        assert_eq!(holder.try_wait().expect("a state"), None, "it ended");
+        std::thread::yield_now();
+    }
+    for (verb, arguments) in [("put", &["b", "2"][..]), ("flush", &[]), ("destroy", &["--yes"])] {
+        db(verb, &path, arguments.iter().copied())
+            .ended(1, "another process has the database open");
+    }
+    // Whoever only looks needs no lock.
+    assert_eq!(hex_dump(&path), "default\t61\t31\n");
+    drop(input);
+    assert!(holder.wait().expect("it ends").success());
+    db("put", &path, ["b", "2"]).well();
+    assert_eq!(hex_dump(&path), "default\t61\t31\ndefault\t62\t32\n");
+}

@@ -54,8 +54,8 @@ struct Memory {
 #[derive(Debug, Clone)]
 pub(crate) struct SealedMemTable {
     pub(crate) memtable: Arc<MemTable>,
-    /// The log that holds the first entries of the next memtable: when this one is in a table, the logs below are not
-    /// needed for it.
+    /// The log that holds the first entries of the next memtable: when this one is in a table, the
+    /// logs below are not needed for it.
     pub(crate) next_log_number: u64,
 }
 
@@ -121,8 +121,9 @@ impl ColumnFamily {
         self.inner.dropped.load(Ordering::Acquire)
     }
 
-    /// The memory that its open tables keep outside the block cache, in bytes: mostly indexes and filters. The option
-    /// `max_open_files` bounds how many are open, `cache_index_and_filter_blocks` moves these to the block cache.
+    /// The memory that its open tables keep outside the block cache, in bytes: mostly indexes and
+    /// filters. The option `max_open_files` bounds how many are open,
+    /// `cache_index_and_filter_blocks` moves these to the block cache.
     pub fn table_readers_memory(&self) -> usize {
         let source = self.super_version();
         let files = source.version().files();
@@ -225,8 +226,8 @@ impl ColumnFamily {
         })
     }
 
-    /// Seals the active memtable and begins another, whose first entries will be in log `next_log_number`. Only a
-    /// leader of the write queue may.
+    /// Seals the active memtable and begins another, whose first entries will be in log
+    /// `next_log_number`. Only a leader of the write queue may.
     pub(crate) fn seal(&self, next_log_number: u64) {
         let next = Arc::new(MemTable::new(self.inner.comparator.clone()));
         next.set_earliest_log_number(next_log_number);
@@ -249,7 +250,8 @@ impl ColumnFamily {
         self.publish(&memory);
     }
 
-    /// Puts a version in the place of the one before, and lets go of sealed memtables that are in its tables.
+    /// Puts a version in the place of the one before, and lets go of sealed memtables that are in
+    /// its tables.
     pub(crate) fn install(&self, version: Arc<Version>, flushed: &[SealedMemTable]) {
         let mut memory = self.memory();
         memory.version = version;

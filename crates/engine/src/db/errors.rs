@@ -2,10 +2,10 @@
 //!
 //! | where | no space | another failure | how it ends |
 //! |---|---|---|---|
-//! | log | latched | latched | no space: `resume` begins a new log after a flush; else by reopening |
+//! | log | latched | latched | no space: `resume` flushes and begins a new log; else reopening |
 //! | flush | tried again, with growing pauses | latched | `resume` |
 //! | MANIFEST | latched | latched | `resume` writes a new one |
-//! | memtable | - | latched | by reopening |
+//! | memtable | - | latched | reopening |
 //!
 //! While something is latched nothing more is acknowledged; reads go on.
 
@@ -55,7 +55,8 @@ impl ErrorState {
         if self.is_latched.load(Ordering::Acquire) { self.refuse() } else { Ok(()) }
     }
 
-    /// Refuses, where something is latched or the database is being closed: for a writer that waits.
+    /// Refuses, where something is latched or the database is being closed: for a writer that
+    /// waits.
     pub(crate) fn check_waiting(&self) -> Result<()> {
         if self.is_closing.load(Ordering::Acquire) {
             return Err(Error::invalid_argument("the database is being closed"));

@@ -25,8 +25,8 @@ struct Held {
 }
 
 impl SnapshotList {
-    /// Holds what `sequence` shows. It is asked for under the list's lock, so that whoever reads the list sees it or
-    /// comes first.
+    /// Holds what `sequence` shows. It is asked for under the list's lock, so that whoever reads
+    /// the list sees it or comes first.
     pub(crate) fn take(&self, sequence: impl FnOnce() -> Sequence) -> Snapshot {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let sequence = sequence();

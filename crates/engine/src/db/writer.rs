@@ -263,8 +263,8 @@ impl Writer {
         self.stall.wake();
     }
 
-    /// Applies edits to the versions, all or none, and makes them durable; refuses writes where that
-    /// fails.
+    /// Applies edits to the versions, all or none, and makes them durable; refuses writes where
+    /// that fails.
     pub(crate) fn apply(&self, versions: &mut VersionSet, edits: Vec<VersionEdit>) -> Result<()> {
         let applied = versions.apply(edits, self.published());
         if let (Err(error), Some(_)) = (&applied, versions.failure()) {

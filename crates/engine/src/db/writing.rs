@@ -19,13 +19,13 @@ impl Db {
     /// `create_if_missing`, `error_if_exists` and `create_missing_column_families` say what is made
     /// where it is missing. All column families are opened, those that the options do not name with
     /// RocksDB's defaults. What the logs held is flushed to tables, unless
-    /// `avoid_flush_during_recovery` is set; what of them could not be read is moved into the folder
-    /// `lost`, and [`Db::left_out`] tells it.
+    /// `avoid_flush_during_recovery` is set; what of them could not be read is moved into the
+    /// folder `lost`, and [`Db::left_out`] tells it.
     ///
     /// # Errors
-    /// Busy, where the database is open for writing elsewhere; not found, where there is none; those
-    /// of [`Db::open_read_only`]; invalid argument and not supported, with its name, for an option
-    /// that contradicts another or needs what is not built; no space and I/O.
+    /// Busy, where the database is open for writing elsewhere; not found, where there is none;
+    /// those of [`Db::open_read_only`]; invalid argument and not supported, with its name, for an
+    /// option that contradicts another or needs what is not built; no space and I/O.
     pub fn open(directory: &Path, options: &OpenOptions) -> Result<Self> {
         recovery::open(directory, options).map(|opened| Self::writing(directory, opened))
     }
@@ -114,15 +114,15 @@ impl Db {
         self.write_one(family, options, |batch, id| batch.merge(id, key, operand))
     }
 
-    /// Writes a batch, all of it or nothing, and gives its operations their sequence numbers. It may
-    /// name several column families by their ids. A batch can be written again.
+    /// Writes a batch, all of it or nothing, and gives its operations their sequence numbers. It
+    /// may name several column families by their ids. A batch can be written again.
     ///
     /// # Errors
     /// Invalid argument, for a batch that names a column family that there is not, and for a handle
     /// that was opened for reading or closed; busy, where writes are stalled and
     /// [`WriteOptions::no_slowdown`] is set; no space and I/O, after which writes are refused until
-    /// [`Db::resume`] or reopening. The batch that failed may be found again after reopening, as may
-    /// one whose process ended before it was acknowledged.
+    /// [`Db::resume`] or reopening. The batch that failed may be found again after reopening, as
+    /// may one whose process ended before it was acknowledged.
     pub fn write(&self, batch: &mut WriteBatch, options: &WriteOptions) -> Result<()> {
         self.writer()?.write(batch, options)
     }
@@ -144,8 +144,8 @@ impl Db {
         self.writer()?.flush(&families.iter().collect::<Vec<_>>())
     }
 
-    /// Hands what `manual_wal_flush` holds back to the system, and with `sync` makes everything that
-    /// was logged durable.
+    /// Hands what `manual_wal_flush` holds back to the system, and with `sync` makes everything
+    /// that was logged durable.
     ///
     /// # Errors
     /// As [`Db::write`].

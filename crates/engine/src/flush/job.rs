@@ -52,6 +52,11 @@ impl Writer {
 
     /// Flushes what is to be flushed; after a full disk again and again, until there is room.
     fn flush_round(&self) {
+        if let Some(error) = self.errors.failure() {
+            // Resuming flushes.
+            self.background.round_ended(Some(error));
+            return;
+        }
         let interval = Duration::from_micros(self.database.bgerror_resume_retry_interval);
         let mut pause = interval / PAUSE_RANGE;
         let mut tries_left = self.database.max_bgerror_resume_count;

@@ -269,6 +269,12 @@ fn check_written_table(options: &ColumnFamilyOptions) -> Result<()> {
         if is_refused { Err(Error::refused(&value.print(), why).within(name)) } else { Ok(()) }
     };
     refuse(
+        options.enable_blob_files,
+        "enable_blob_files",
+        &options.enable_blob_files,
+        "blob files are read and not written",
+    )?;
+    refuse(
         table.format_version < 5,
         "table_factory.format_version",
         &table.format_version,

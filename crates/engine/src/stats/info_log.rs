@@ -178,7 +178,8 @@ impl fmt::Display for Utc {
 
 /// The date of a day counted from 1970-01-01, by the proleptic Gregorian calendar.
 fn civil_from_days(days: u64) -> (u64, u64, u64) {
-    // Counted from 0000-03-01, so that the leap day is the last of its year; 400 years have 146,097 days.
+    // Counted from 0000-03-01, so that the leap day is the last of its year; 400 years have 146,097
+    // days.
     let days = days + 719_468;
     let (era, of_era) = (days / 146_097, days % 146_097);
     let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;

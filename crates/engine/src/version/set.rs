@@ -7,12 +7,14 @@
 //! 3. The MANIFEST is synced.
 //! 4. The new versions take the place of the old.
 //!
-//! A crash before the end of step 3 is safe: the records may be there or not, or be cut short, which replay takes for the
-//! end; with a group, none of it counts unless all of it is there. After a failed write or sync nothing is known of the
-//! end of the file, so the set latches; [`VersionSet::start_over`] writes a new MANIFEST.
+//! A crash before the end of step 3 is safe: the records may be there or not, or be cut short,
+//! which replay takes for the end; with a group, none of it counts unless all of it is there. After
+//! a failed write or sync nothing is known of the end of the file, so the set latches;
+//! [`VersionSet::start_over`] writes a new MANIFEST.
 //!
-//! A new MANIFEST is written whole and synced before CURRENT names it. CURRENT is written aside, synced and renamed, and
-//! the directory is synced, so that at every moment it names a MANIFEST that is whole.
+//! A new MANIFEST is written whole and synced before CURRENT names it. CURRENT is written aside,
+//! synced and renamed, and the directory is synced, so that at every moment it names a MANIFEST
+//! that is whole.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -172,8 +174,8 @@ impl VersionSet {
     /// Applies edits, all or none, and makes them durable.
     ///
     /// # Errors
-    /// Corruption, for edits that do not fit the versions: nothing is written then. Those of writing the MANIFEST,
-    /// after which nothing more is written until [`VersionSet::start_over`].
+    /// Corruption, for edits that do not fit the versions: nothing is written then. Those of
+    /// writing the MANIFEST, after which nothing more is written until [`VersionSet::start_over`].
     pub(crate) fn apply(
         &mut self,
         mut edits: Vec<VersionEdit>,
@@ -207,7 +209,8 @@ impl VersionSet {
         Ok(())
     }
 
-    /// Writes a new MANIFEST of what is in memory, after a failure or at the start, and makes CURRENT name it.
+    /// Writes a new MANIFEST of what is in memory, after a failure or at the start, and makes
+    /// CURRENT name it.
     pub(crate) fn start_over(&mut self) -> Result<()> {
         self.roll_manifest()?;
         self.failure = None;

@@ -18,7 +18,8 @@ use crate::{Error, ErrorKind, Result};
 /// A leader whose batch is smaller than this part of `max_write_batch_group_size_bytes` takes along
 /// only as much more, so that it does not wait long for others.
 const SMALL_BATCH_SHARE: usize = 8;
-/// From so many operations on a member inserts its batch itself: below, waking it takes longer than inserting.
+/// From so many operations on a member inserts its batch itself: below, waking it takes longer than
+/// inserting.
 const OWN_INSERT_OPERATIONS: u32 = 64;
 
 impl Writer {
@@ -174,7 +175,8 @@ impl Writer {
         inserting.wait()
     }
 
-    /// Puts a numbered batch into the memtables. What is for a column family that was dropped is left out.
+    /// Puts a numbered batch into the memtables. What is for a column family that was dropped is
+    /// left out.
     fn insert(&self, batch: &WriteBatch) -> Result<()> {
         let guard = epoch::pin();
         let Some(families) = self.shared.families.load(&guard) else { return Ok(()) };
@@ -243,6 +245,11 @@ impl Writer {
 
 /// Refuses what a column family cannot take.
 fn check_record(family: &ColumnFamily, record: &Record<'_>) -> Result<()> {
+    if family.options().disallow_memtable_writes && record.kind.value_type().is_some() {
+        let name = family.name();
+        let message = format!("column family '{name}' is not written: disallow_memtable_writes");
+        return Err(Error::invalid_argument(message));
+    }
     match record.kind {
         RecordKind::DeleteRange
             if family.comparator().compare(record.key, record.value).is_gt() =>

@@ -1,0 +1,118 @@
+//! What a failing disk leads to, by where it fails.
+
+use tailwater::{Db, ErrorKind};
+use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
+use tailwater_io::{Operation, Purpose};
+
+use crate::support::{default_family, findings, get, put, simulated, synced, told};
+
+const PATH: &str = "/db";
+
+fn open(disk: &SimStorage) -> Db {
+    // No flush is tried again by itself, so that each failure shows.
+    let options = simulated(disk, "max_bgerror_resume_count=0");
+    Db::open(PATH.as_ref(), &options).expect("a database")
+}
+
+fn fail_once(disk: &SimStorage, fault: Fault, operation: Operation, purpose: Purpose) {
+    let rule = FaultRule::new(fault).operation(operation).purpose(purpose).at(0);
+    disk.set_faults(FaultPlan::none().with(rule));
+}
+
+/// A database that holds `before`, whose next write is to be `during`, which fails.
+fn failed_write(fault: Fault, operation: Operation) -> (SimStorage, Db) {
+    let disk = SimStorage::new(3);
+    let db = open(&disk);
+    db.put(&default_family(&db), b"before", b"1", &synced()).expect("a put");
+    fail_once(&disk, fault, operation, Purpose::Wal);
+    let failed = db.put(&default_family(&db), b"during", b"1", &synced());
+    let (_, text) = told(failed);
+    assert!(text.contains(".log"), "{text}");
+    assert_eq!(get(&db, "before").as_deref(), Some("1"), "reads go on");
+    assert_eq!(get(&db, "during"), None);
+    let (_, text) = told(put(&db, "after", "1"));
+    assert!(text.contains("refused after an error"), "{text}");
+    (disk, db)
+}
+
+#[test]
+fn a_log_that_fails_is_not_written_again_until_reopening() {
+    for operation in [Operation::Write, Operation::Sync] {
+        let (disk, db) = failed_write(Fault::InputOutput, operation);
+        let (kind, text) = told(db.resume());
+        assert_eq!(kind, ErrorKind::Io);
+        assert!(text.contains("after reopening"), "{text}");
+        assert_eq!(told(db.close()).0, ErrorKind::Io, "closing tells of it");
+        drop(db);
+        let db = open(&disk);
+        assert_eq!(get(&db, "before").as_deref(), Some("1"));
+        put(&db, "after", "1").expect("a put");
+    }
+}
+
+#[test]
+fn a_log_without_space_is_left_behind_by_resuming() {
+    for operation in [Operation::Write, Operation::Sync] {
+        let (disk, db) = failed_write(Fault::NoSpace, operation);
+        db.resume().expect("there is space");
+        db.put(&default_family(&db), b"after", b"2", &synced()).expect("a put");
+        for seed in 0..20 {
+            let image = disk.crash_image(seed);
+            assert_eq!(findings(PATH.as_ref(), &simulated(&image, "")), [], "seed {seed}");
+            let crashed = open(&image);
+            assert_eq!(get(&crashed, "before").as_deref(), Some("1"), "seed {seed}");
+            assert_eq!(get(&crashed, "after").as_deref(), Some("2"), "seed {seed}");
+            assert_eq!(get(&crashed, "during"), None, "it was refused and then passed by");
+        }
+    }
+}
+
+#[test]
+fn a_failed_flush_is_taken_up_again_by_resuming() {
+    for (operation, fault) in [
+        (Operation::Create, Fault::InputOutput),
+        (Operation::Write, Fault::InputOutput),
+        (Operation::Sync, Fault::InputOutput),
+        (Operation::Write, Fault::NoSpace),
+    ] {
+        let disk = SimStorage::new(3);
+        let db = open(&disk);
+        put(&db, "before", "1").expect("a put");
+        fail_once(&disk, fault, operation, Purpose::FlushWrite);
+        let (_, text) = told(db.flush_all());
+        assert!(text.contains(".sst"), "{text}");
+        assert_eq!(get(&db, "before").as_deref(), Some("1"));
+        told(put(&db, "refused", "1"));
+        db.resume().expect("the disk works again");
+        db.put(&default_family(&db), b"after", b"2", &synced()).expect("a put");
+        let crashed = open(&disk.crash_image(1));
+        assert_eq!(get(&crashed, "before").as_deref(), Some("1"));
+        assert_eq!(get(&crashed, "after").as_deref(), Some("2"));
+    }
+}
+
+#[test]
+fn a_failed_manifest_is_written_anew_by_resuming() {
+    for operation in [Operation::Write, Operation::Sync] {
+        let disk = SimStorage::new(3);
+        let db = open(&disk);
+        db.put(&default_family(&db), b"before", b"1", &synced()).expect("a put");
+        fail_once(&disk, Fault::InputOutput, operation, Purpose::Manifest);
+        let (_, text) = told(db.flush_all());
+        assert!(text.contains("MANIFEST"), "{text}");
+        for seed in 0..10 {
+            let crashed = open(&disk.crash_image(seed));
+            assert_eq!(get(&crashed, "before").as_deref(), Some("1"), "seed {seed}");
+        }
+        db.resume().expect("the disk works again");
+        put(&db, "after", "2").expect("a put");
+        db.flush_all().expect("a flush");
+        for seed in 0..10 {
+            let image = disk.crash_image(seed);
+            assert_eq!(findings(PATH.as_ref(), &simulated(&image, "")), [], "seed {seed}");
+            let crashed = open(&image);
+            assert_eq!(get(&crashed, "before").as_deref(), Some("1"), "seed {seed}");
+            assert_eq!(get(&crashed, "after").as_deref(), Some("2"), "seed {seed}");
+        }
+    }
+}

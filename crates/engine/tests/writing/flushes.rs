@@ -1,0 +1,117 @@
+//! When memtables become tables, and what these say of themselves.
+
+use tailwater::{Db, ReadOptions, WriteOptions};
+use tailwater_io::sim::SimStorage;
+
+use crate::support::{default_family, get, level_0, property, put, simulated};
+
+fn open(disk: &SimStorage, text: &str) -> Db {
+    Db::open("/db".as_ref(), &simulated(disk, text)).expect("a database")
+}
+
+#[test]
+fn a_full_memtable_becomes_a_table() {
+    let disk = SimStorage::new(1);
+    let db = open(&disk, "write_buffer_size=64K");
+    let value = "v".repeat(1000);
+    for key in 0..200 {
+        put(&db, &format!("{key:04}"), &value).expect("a put");
+    }
+    assert!((2..10).contains(&level_0(&db)), "{} tables", level_0(&db));
+    assert!((0..200).all(|key| get(&db, &format!("{key:04}")).is_some()));
+}
+
+#[test]
+fn memtables_are_merged_as_many_as_are_wanted() {
+    let disk = SimStorage::new(1);
+    let text = "write_buffer_size=64K;max_write_buffer_number=6;\
+                min_write_buffer_number_to_merge=3";
+    let db = open(&disk, text);
+    let value = "v".repeat(1000);
+    let mut most = 0;
+    for key in 0..400 {
+        put(&db, &format!("{:04}", key % 50), &value).expect("a put");
+        let waiting: usize =
+            property(&db, "rocksdb.num-immutable-mem-table").parse().expect("a number");
+        most = most.max(waiting);
+    }
+    assert_eq!(most, 2, "the third makes a table of all");
+    let entries: u64 = property(&db, "rocksdb.estimate-num-keys").parse().expect("a number");
+    assert!(entries < 400, "versions that nobody can see are left out: {entries}");
+    db.flush_all().expect("a flush of fewer");
+    assert_eq!(property(&db, "rocksdb.num-immutable-mem-table"), "0");
+}
+
+#[test]
+fn the_logs_of_many_families_are_bounded() {
+    let disk = SimStorage::new(1);
+    let db = open(&disk, "max_total_wal_size=100000");
+    let quiet =
+        db.create_column_family("quiet", default_family(&db).options()).expect("a column family");
+    db.put(&quiet, b"a", b"1", &WriteOptions::default()).expect("a put");
+    let value = "v".repeat(1000);
+    for key in 0..300 {
+        put(&db, &format!("{key:04}"), &value).expect("a put");
+    }
+    let flushed = db.property(&quiet, "rocksdb.num-files-at-level0").expect("a property");
+    assert_eq!(flushed.as_deref(), Some("1"), "its write no longer holds the oldest log");
+}
+
+#[test]
+fn all_memtables_together_are_bounded() {
+    let disk = SimStorage::new(1);
+    let db = open(&disk, "db_write_buffer_size=300000");
+    let value = "v".repeat(1000);
+    for key in 0..500 {
+        put(&db, &format!("{key:04}"), &value).expect("a put");
+    }
+    assert!(level_0(&db) >= 1);
+    let size: u64 = property(&db, "rocksdb.cur-size-all-mem-tables").parse().expect("a number");
+    assert!(size <= 300_000, "{size}");
+}
+
+#[test]
+fn range_deletions_flush_a_memtable_that_has_enough_of_them() {
+    let disk = SimStorage::new(1);
+    let db = open(&disk, "memtable_max_range_deletions=3");
+    let family = default_family(&db);
+    for key in 0..10_u8 {
+        db.delete_range(&family, &[key], &[key + 1], &WriteOptions::default()).expect("a deletion");
+    }
+    assert_eq!(level_0(&db), 3);
+}
+
+#[test]
+fn a_flush_together_is_one_of_all_families() {
+    let disk = SimStorage::new(1);
+    let db = open(&disk, "atomic_flush=true");
+    let other = db.create_column_family("other", default_family(&db).options()).expect("a family");
+    put(&db, "a", "1").expect("a put");
+    db.put(&other, b"b", b"2", &WriteOptions::default()).expect("a put");
+    db.flush(&other).expect("a flush");
+    assert_eq!(level_0(&db), 1, "the other families' memtables go with it");
+}
+
+/// A single deletion whose write was dropped by a flush would later be paired with an older write.
+#[test]
+fn single_deletions_keep_what_they_may_have_to_meet() {
+    let disk = SimStorage::new(1);
+    let db = open(&disk, "");
+    let family = default_family(&db);
+    let written = WriteOptions::default();
+    for _ in 0..2 {
+        db.put(&family, b"key", b"1", &written).expect("a put");
+        db.single_delete(&family, b"key", &written).expect("a single deletion");
+    }
+    db.put(&family, b"key", b"2", &written).expect("a put");
+    db.flush(&family).expect("a flush");
+    let entries = property(&db, "rocksdb.sstables");
+    assert!(entries.contains("seq:5"), "{entries}");
+    assert_eq!(
+        db.get(&family, b"key", &ReadOptions::default()).expect("a get").as_deref(),
+        Some(&b"2"[..])
+    );
+    db.single_delete(&family, b"key", &written).expect("a single deletion");
+    db.flush(&family).expect("a flush");
+    assert_eq!(get(&db, "key"), None);
+}

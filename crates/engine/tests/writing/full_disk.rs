@@ -1,0 +1,134 @@
+//! A disk that is full, and a directory that cannot be written.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use tailwater::{Db, ErrorKind};
+use tailwater_io::posix::PosixStorage;
+use tailwater_io::{Create, IoMode, Purpose, Storage};
+
+use crate::support::{default_family, findings, get, options, put, synced, told};
+
+/// How large the filesystem is, in bytes.
+const DISK: u64 = 24 << 20;
+/// How much of it is taken up at first, in bytes.
+const BALLAST: u64 = 8 << 20;
+
+/// A small filesystem on a loop device, unmounted when this goes.
+struct Mounted {
+    directory: tempfile::TempDir,
+}
+
+impl Mounted {
+    /// `None`, after saying why on standard error, where it cannot be made.
+    fn new() -> Option<Self> {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (image, target) = (directory.path().join("image"), directory.path().join("disk"));
+        let storage = PosixStorage::new();
+        let mut file = storage
+            .create(&image, Create::New, IoMode::Buffered, Purpose::Metadata)
+            .expect("an image");
+        file.truncate(DISK).expect("its length");
+        storage.create_directory(&target).expect("a directory");
+        let run = |command: &mut Command| match command.output() {
+            Ok(output) if output.status.success() => Ok(()),
+            Ok(output) => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+            Err(error) => Err(error.to_string()),
+        };
+        let made = run(Command::new("mkfs.ext4").args(["-q", "-m", "0"]).arg(&image))
+            .and_then(|()| run(Command::new("mount").args(["-o", "loop"]).args([&image, &target])));
+        match made {
+            Ok(()) => Some(Self { directory }),
+            Err(reason) => {
+                // Not by a macro: what those print is only shown for tests that fail.
+                let message = format!("LEFT OUT: a full disk needs a loop device: {reason}\n");
+                let _ = std::io::stderr().write_all(message.as_bytes());
+                None
+            }
+        }
+    }
+
+    fn path(&self) -> std::path::PathBuf {
+        self.directory.path().join("disk")
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(self.path()).status();
+    }
+}
+
+fn take_up_space(path: &Path) {
+    let storage = PosixStorage::new();
+    let mut file =
+        storage.create(path, Create::New, IoMode::Buffered, Purpose::Metadata).expect("a file");
+    file.write_all_at(&vec![1; BALLAST as usize], 0, Purpose::Metadata).expect("space");
+    file.sync_all(Purpose::Metadata).expect("space");
+}
+
+#[test]
+fn writing_goes_on_when_a_full_disk_has_room_again() {
+    let Some(disk) = Mounted::new() else { return };
+    let (path, ballast) = (disk.path().join("db"), disk.path().join("ballast"));
+    take_up_space(&ballast);
+    let text = "write_buffer_size=1M;max_write_buffer_number=3;compression=kNoCompression;\
+                bgerror_resume_retry_interval=20000";
+    let db = Db::open(&path, &options(text)).expect("a new database");
+    let family = default_family(&db);
+    let value = vec![b'v'; 4000];
+    let mut acknowledged = 0;
+    let error = loop {
+        match db.put(&family, format!("{acknowledged:06}").as_bytes(), &value, &synced()) {
+            Ok(()) => acknowledged += 1,
+            Err(error) => break error,
+        }
+        assert!(acknowledged < DISK / 4000, "the disk never was full");
+    };
+    assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
+    assert!(error.path().is_some(), "{error}");
+    let (kind, text_again) = told(put(&db, "x", "y"));
+    assert_eq!(kind, ErrorKind::NoSpace, "{text_again}");
+    for key in 0..acknowledged {
+        assert!(get(&db, &format!("{key:06}")).is_some(), "{key} cannot be read");
+    }
+    PosixStorage::new().remove(&ballast).expect("room");
+    let mut tries = 0;
+    while let Err(error) = db.resume() {
+        // A flush that is on its way may take the room once more.
+        tries += 1;
+        assert!(tries < 100, "there is room, but: {error}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    for key in 0..50 {
+        let key = format!("later {key}");
+        db.put(&family, key.as_bytes(), &value, &synced()).expect("a put when there is room");
+    }
+    db.close().expect("closing");
+    drop((db, family));
+    let db = Db::open(&path, &options(text)).expect("the database again");
+    for key in 0..acknowledged {
+        assert!(get(&db, &format!("{key:06}")).is_some(), "{key} is lost");
+    }
+    assert!((0..50).all(|key| get(&db, &format!("later {key}")).is_some()));
+    drop(db);
+    assert_eq!(findings(&path, &options(text)), []);
+}
+
+#[test]
+fn a_filesystem_that_cannot_be_written_says_so_and_is_read() {
+    let Some(disk) = Mounted::new() else { return };
+    let path = disk.path().join("db");
+    let db = Db::open(&path, &options("")).expect("a new database");
+    put(&db, "a", "1").expect("a put");
+    drop(db);
+    let remounted = Command::new("mount").args(["-o", "remount,ro"]).arg(disk.path()).status();
+    assert!(remounted.is_ok_and(|status| status.success()), "it can be made read-only");
+    let (kind, text) = told(Db::open(&path, &options("")));
+    assert_eq!(kind, ErrorKind::Io);
+    assert!(text.contains("LOCK") && text.contains("Read-only file system"), "{text}");
+    let db = Db::open_read_only(&path, &options("")).expect("reading needs no writing");
+    assert_eq!(get(&db, "a").as_deref(), Some("1"));
+}

@@ -1,0 +1,14 @@
+//! A database written by this engine, as its users see it: what works, and what they are told where
+//! something does not.
+#![cfg(not(loom))]
+
+mod basics;
+mod checkpoints;
+mod errors;
+mod families;
+mod flushes;
+mod full_disk;
+mod logs;
+mod opening;
+mod stalls;
+mod support;

@@ -1,0 +1,185 @@
+//! Opening, closing, destroying, and who else has the database open.
+
+use std::path::Path;
+use std::process::Command;
+
+use tailwater::{Db, ErrorKind, OpenOptions, WriteOptions};
+use tailwater_io::Storage;
+use tailwater_io::posix::PosixStorage;
+
+use crate::support::{default_family, findings, get, names, options, put, told, unlogged};
+
+/// Set in the environment of a process that is this test's child.
+const CHILD: &str = "TAILWATER_TEST_CHILD_DIRECTORY";
+
+#[test]
+fn a_database_that_is_not_there_is_not_made_unasked() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("none");
+    let (kind, text) = told(Db::open(&path, &OpenOptions::default()));
+    assert_eq!(kind, ErrorKind::NotFound);
+    assert!(text.contains("create_if_missing"), "{text}");
+    assert!(!path.exists());
+    drop(Db::open(&path, &options("")).expect("a new database"));
+    let (kind, text) = told(Db::open(&path, &options("error_if_exists=true")));
+    assert_eq!(kind, ErrorKind::InvalidArgument);
+    assert!(text.contains("error_if_exists"), "{text}");
+}
+
+#[test]
+fn a_second_handle_for_writing_is_refused_and_one_for_reading_is_not() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let db = Db::open(directory.path(), &options("")).expect("a new database");
+    put(&db, "a", "1").expect("a put");
+    let (kind, text) = told(Db::open(directory.path(), &options("")));
+    assert_eq!(kind, ErrorKind::Busy);
+    assert!(text.contains("LOCK") && text.contains("open for writing elsewhere"), "{text}");
+    let reader = Db::open_read_only(directory.path(), &options("")).expect("a reader");
+    assert_eq!(get(&reader, "a").as_deref(), Some("1"));
+    assert_eq!(told(put(&reader, "b", "2")).0, ErrorKind::InvalidArgument);
+    db.close().expect("closing");
+    assert_eq!(told(put(&db, "b", "2")).0, ErrorKind::InvalidArgument);
+    assert_eq!(get(&db, "a").as_deref(), Some("1"), "reads go on");
+    db.close().expect("closing again does nothing");
+    Db::open(directory.path(), &options("")).expect("the lock was given up");
+}
+
+/// Opens a database in another process, which is killed while it holds the lock.
+#[test]
+fn a_process_that_was_killed_leaves_no_lock() {
+    if let Some(path) = std::env::var_os(CHILD) {
+        let db = Db::open(Path::new(&path), &options("")).expect("the database");
+        put(&db, "child", "was here").expect("a put");
+        let ready = Path::new(&path).join("ready");
+        PosixStorage::new()
+            .create(
+                &ready,
+                tailwater_io::Create::New,
+                tailwater_io::IoMode::Buffered,
+                tailwater_io::Purpose::Metadata,
+            )
+            .expect("a sign");
+        loop {
+            std::thread::park();
+        }
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let program = std::env::current_exe().expect("this program");
+    let name = "opening::a_process_that_was_killed_leaves_no_lock";
+    let mut child = Command::new(program)
+        .args(["--exact", name, "--nocapture"])
+        .env(CHILD, directory.path())
+        .spawn()
+        .expect("a child");
+    let ready = directory.path().join("ready");
+    while !ready.exists() {
+        assert_eq!(child.try_wait().expect("the child"), None, "the child ended by itself");
+        std::thread::yield_now();
+    }
+    let (kind, text) = told(Db::open(directory.path(), &options("")));
+    assert_eq!(kind, ErrorKind::Busy, "{text}");
+    child.kill().expect("killing");
+    child.wait().expect("the child");
+    let db = Db::open(directory.path(), &options("")).expect("the database of the killed one");
+    assert_eq!(get(&db, "child").as_deref(), Some("was here"));
+}
+
+#[test]
+fn what_no_log_holds_is_flushed_when_it_is_closed() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for (text, kept) in [("", true), ("avoid_flush_during_shutdown=true", false)] {
+        let path = directory.path().join(format!("kept-{kept}"));
+        let db = Db::open(&path, &options(text)).expect("a new database");
+        db.put(&default_family(&db), b"a", b"1", &unlogged()).expect("a put");
+        drop(db);
+        let db = Db::open(&path, &options("")).expect("the database again");
+        assert_eq!(get(&db, "a").is_some(), kept, "{text}");
+    }
+}
+
+#[test]
+fn a_destroyed_database_leaves_what_is_not_its_own() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("db");
+    let text = "wal_dir=logs;db_paths=tables,1G";
+    let db = Db::open(&path, &options(text)).expect("a new database");
+    put(&db, "a", "1").expect("a put");
+    db.flush_all().expect("a flush");
+    assert_eq!(told(Db::destroy(&path, &options(text))).0, ErrorKind::Busy);
+    db.close().expect("closing");
+    let storage = PosixStorage::new();
+    let note = path.join("note.txt");
+    tailwater_io::Storage::create(
+        &storage,
+        &note,
+        tailwater_io::Create::New,
+        tailwater_io::IoMode::Buffered,
+        tailwater_io::Purpose::Metadata,
+    )
+    .expect("a file");
+    Db::destroy(&path, &options(text)).expect("destroying");
+    assert_eq!(names(&storage, &path), ["note.txt"]);
+    storage.remove(&note).expect("removing");
+    Db::destroy(&path, &options(text)).expect("destroying what is left");
+    assert!(!path.exists());
+    Db::destroy(&path, &options(text)).expect("nothing to destroy");
+}
+
+#[test]
+fn what_nothing_refers_to_is_removed_and_the_rest_stays() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path();
+    let db = Db::open(path, &options("")).expect("a new database");
+    put(&db, "a", "1").expect("a put");
+    db.flush_all().expect("a flush");
+    drop(db);
+    let storage = PosixStorage::new();
+    let left_over = ["000900.sst", "000901.blob", "000902.dbtmp", "MANIFEST-000903"];
+    for name in left_over.into_iter().chain(["notes.txt", "backup.sst.old"]) {
+        storage
+            .create(
+                &path.join(name),
+                tailwater_io::Create::New,
+                tailwater_io::IoMode::Buffered,
+                tailwater_io::Purpose::Metadata,
+            )
+            .expect("a file");
+    }
+    let db = Db::open(path, &options("")).expect("the database again");
+    put(&db, "b", "2").expect("a put");
+    db.flush_all().expect("a flush");
+    drop(db);
+    let there = names(&storage, path);
+    for name in left_over {
+        assert!(!there.iter().any(|there| there == name), "{name} is still there");
+    }
+    assert!(
+        there.contains(&"notes.txt".to_owned()) && there.contains(&"backup.sst.old".to_owned())
+    );
+    assert_eq!(findings(path, &options("")), []);
+}
+
+#[test]
+fn options_that_are_not_built_are_refused_by_name() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for (text, name) in [
+        ("enable_blob_files=true", "enable_blob_files"),
+        ("block_based_table_factory={format_version=4}", "format_version"),
+        ("track_and_verify_wals_in_manifest=true", "track_and_verify_wals_in_manifest"),
+        ("allow_2pc=true", "allow_2pc"),
+    ] {
+        let path = directory.path().join(name);
+        let (_, error) = told(Db::open(&path, &options(text)));
+        assert!(error.contains(name), "{error}");
+        assert!(!path.exists(), "{name} left something behind");
+    }
+    let recycling = options("recycle_log_file_num=1");
+    let db = Db::open(directory.path(), &recycling).expect("a new database");
+    let (kind, error) = told(db.put(&default_family(&db), b"a", b"1", &unlogged()));
+    assert_eq!(kind, ErrorKind::InvalidArgument);
+    assert!(error.contains("recycle_log_file_num"), "{error}");
+    let contradicting = WriteOptions { sync: true, ..unlogged() };
+    let (kind, error) = told(db.put(&default_family(&db), b"a", b"1", &contradicting));
+    assert_eq!(kind, ErrorKind::InvalidArgument);
+    assert!(error.contains("sync"), "{error}");
+}

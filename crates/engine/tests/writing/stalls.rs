@@ -1,0 +1,82 @@
+//! Writes that are slowed down or stopped.
+
+use tailwater::{Db, ErrorKind, StallCause, StallState, WriteOptions};
+use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
+use tailwater_io::{Operation, Purpose};
+
+use crate::support::{default_family, property, put, simulated, told};
+
+fn flush_rounds(db: &Db, rounds: usize) {
+    for round in 0..rounds {
+        put(db, "key", &round.to_string()).expect("a put");
+        db.flush_all().expect("a flush");
+    }
+}
+
+#[test]
+fn many_tables_in_level_0_slow_writes_down_and_then_refuse_them() {
+    let disk = SimStorage::new(1);
+    let text = "level0_file_num_compaction_trigger=2;level0_slowdown_writes_trigger=3;\
+                level0_stop_writes_trigger=5;delayed_write_rate=1000000";
+    let db = Db::open("/db".as_ref(), &simulated(&disk, text)).expect("a new database");
+    flush_rounds(&db, 2);
+    assert_eq!(db.stall_state(), StallState::Normal);
+    assert_eq!(property(&db, "rocksdb.actual-delayed-write-rate"), "0");
+    flush_rounds(&db, 1);
+    match db.stall_state() {
+        StallState::Delayed { bytes_per_second: 1_000_000, cause: StallCause::Level0, reason } => {
+            assert_eq!(reason, "3 tables in level 0 of 'default'");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(property(&db, "rocksdb.actual-delayed-write-rate"), "1000000");
+    let hasty = WriteOptions { no_slowdown: true, ..WriteOptions::default() };
+    let (kind, text) = told(db.put(&default_family(&db), b"a", b"1", &hasty));
+    assert_eq!((kind, text.contains("3 tables in level 0")), (ErrorKind::Busy, true), "{text}");
+    flush_rounds(&db, 2);
+    assert_eq!(property(&db, "rocksdb.is-write-stopped"), "1");
+    let (kind, text) = told(put(&db, "a", "1"));
+    assert_eq!(kind, ErrorKind::Busy);
+    assert!(text.contains("disable_auto_compactions"), "{text}");
+    drop(db);
+    let db = Db::open("/db".as_ref(), &simulated(&disk, text_without_compactions()))
+        .expect("the database again");
+    assert_eq!(db.stall_state(), StallState::Normal);
+    put(&db, "a", "1").expect("a put");
+}
+
+fn text_without_compactions() -> &'static str {
+    "level0_file_num_compaction_trigger=2;level0_slowdown_writes_trigger=3;\
+     level0_stop_writes_trigger=5;disable_auto_compactions=true"
+}
+
+#[test]
+fn memtables_that_cannot_be_flushed_stop_writes_until_they_are() {
+    let disk = SimStorage::new(1);
+    let text = "write_buffer_size=64K;max_write_buffer_number=2;max_bgerror_resume_count=0";
+    let db = Db::open("/db".as_ref(), &simulated(&disk, text)).expect("a new database");
+    let no_tables = FaultRule::new(Fault::NoSpace)
+        .operation(Operation::Create)
+        .purpose(Purpose::FlushWrite)
+        .from(0);
+    disk.set_faults(FaultPlan::none().with(no_tables));
+    let value = "v".repeat(1000);
+    let mut acknowledged = 0;
+    let error = loop {
+        match put(&db, &format!("{acknowledged:04}"), &value) {
+            Ok(()) => acknowledged += 1,
+            Err(error) => break error,
+        }
+        assert!(acknowledged < 1000, "memory has no bound");
+    };
+    assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
+    assert!(db.background_error().is_some_and(|error| error.kind() == ErrorKind::NoSpace));
+    assert_eq!(property(&db, "rocksdb.background-errors"), "1");
+    disk.set_faults(FaultPlan::none());
+    db.resume().expect("there is room");
+    assert_eq!(property(&db, "rocksdb.background-errors"), "0");
+    put(&db, "later", "1").expect("a put");
+    for key in 0..acknowledged {
+        assert!(crate::support::get(&db, &format!("{key:04}")).is_some(), "{key} is lost");
+    }
+}

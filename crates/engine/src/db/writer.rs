@@ -132,7 +132,8 @@ impl Writer {
         }
         self.bound_memtables(leadership)?;
         self.bound_logs(leadership)?;
-        self.stall.wait(bytes as u64, options.no_slowdown, || self.errors.check_waiting())
+        let no_slowdown = options.no_slowdown;
+        self.stall.wait(leadership, bytes as u64, no_slowdown, || self.errors.check_waiting())
     }
 
     /// Seals the largest memtable where all together have grown to `db_write_buffer_size`.

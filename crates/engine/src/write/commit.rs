@@ -12,7 +12,7 @@ use crate::db::{ColumnFamily, FamilySet, Writer};
 use crate::epoch;
 use crate::memtable::MemTable;
 use crate::write::WriteOptions;
-use crate::write::queue::{Durability, Inserting, Leadership, Request, Turn};
+use crate::write::queue::{Durability, Group, Inserting, Leadership, Request, Turn};
 use crate::{Error, ErrorKind, Result};
 
 /// A leader whose batch is smaller than this part of `max_write_batch_group_size_bytes` takes along
@@ -40,28 +40,25 @@ impl Writer {
             (false, false) => Durability::Logged,
         };
         self.check_families(batch)?;
-        if options.no_slowdown {
-            // In the queue it would wait behind those that do.
-            self.stall.check()?;
-        }
         if let Some(leadership) = self.queue.try_lead() {
-            return self.lead(&leadership, batch, durability, options);
+            return self.lead(leadership, batch, durability, options);
         }
-        let request = Arc::new(Request::new(std::mem::take(batch), durability));
+        let request = Request::new(std::mem::take(batch), durability, options.no_slowdown);
+        let request = Arc::new(request);
         let mut turn = self.queue.join(&request);
         loop {
             match turn {
                 Turn::Lead(leadership) => {
-                    *batch = request.take_batch();
-                    return self.lead(&leadership, batch, durability, options);
+                    request.swap_batch(batch);
+                    return self.lead(leadership, batch, durability, options);
                 }
-                Turn::Insert(inserting) => {
+                Turn::Insert(insertion) => {
                     let inserted = self.insert(&request.batch());
-                    inserting.inserted(inserted);
+                    insertion.inserted(inserted);
                     turn = request.wait(&self.queue);
                 }
                 Turn::Done(result) => {
-                    *batch = request.take_batch();
+                    request.swap_batch(batch);
                     return result;
                 }
             }
@@ -71,13 +68,13 @@ impl Writer {
     /// Writes the leader's batch and those of whoever it takes along.
     fn lead(
         &self,
-        leadership: &Leadership<'_>,
+        leadership: Leadership<'_>,
         batch: &mut WriteBatch,
         durability: Durability,
         options: &WriteOptions,
     ) -> Result<()> {
         let own = batch.data_size();
-        self.prepare(leadership, own, options)?;
+        self.prepare(&leadership, own, options)?;
         let max_group = self.database.max_write_batch_group_size_bytes as usize;
         let bytes = if own <= max_group / SMALL_BATCH_SHARE {
             max_group / SMALL_BATCH_SHARE
@@ -86,19 +83,12 @@ impl Writer {
         };
         let group = leadership.take_group(durability, bytes);
         let written = self.commit(batch, &group, durability);
-        for member in group {
-            member.finish(written.clone());
-        }
+        leadership.finish(group, &written);
         written
     }
 
     /// Steps 3 to 5 for a group.
-    fn commit(
-        &self,
-        batch: &mut WriteBatch,
-        group: &[Arc<Request>],
-        durability: Durability,
-    ) -> Result<()> {
+    fn commit(&self, batch: &mut WriteBatch, group: &Group, durability: Durability) -> Result<()> {
         let last = self.number(batch, group)?;
         if durability != Durability::Unlogged {
             self.log(batch, group, durability)?;
@@ -116,7 +106,7 @@ impl Writer {
     }
 
     /// Numbers the operations of a group, in the order of its members. Answers the last number.
-    fn number(&self, batch: &mut WriteBatch, group: &[Arc<Request>]) -> Result<Sequence> {
+    fn number(&self, batch: &mut WriteBatch, group: &Group) -> Result<Sequence> {
         let mut next = self.shared.published.load(Ordering::Relaxed) + 1;
         let operations = group.iter().map(|member| u64::from(member.operations)).sum::<u64>()
             + u64::from(batch.count());
@@ -125,7 +115,7 @@ impl Writer {
         }
         batch.set_sequence(next);
         next += u64::from(batch.count());
-        for member in group {
+        for member in group.iter() {
             member.batch().set_sequence(next);
             next += u64::from(member.operations);
         }
@@ -133,16 +123,11 @@ impl Writer {
     }
 
     /// Appends a group to the log, in one write and at most one sync.
-    fn log(
-        &self,
-        batch: &WriteBatch,
-        group: &[Arc<Request>],
-        durability: Durability,
-    ) -> Result<()> {
+    fn log(&self, batch: &WriteBatch, group: &Group, durability: Durability) -> Result<()> {
         let mut logs = self.logs();
         let mut append = || {
             logs.append(batch)?;
-            for member in group {
+            for member in group.iter() {
                 logs.append(&member.batch())?;
             }
             match durability {
@@ -157,22 +142,22 @@ impl Writer {
     }
 
     /// Puts a group's batches into the memtables.
-    fn insert_group(&self, batch: &WriteBatch, group: &[Arc<Request>]) -> Result<()> {
-        let (own, led): (Vec<&Arc<Request>>, Vec<&Arc<Request>>) =
-            group.iter().partition(|member| member.operations >= OWN_INSERT_OPERATIONS);
-        if own.is_empty() {
+    fn insert_group(&self, batch: &WriteBatch, group: &Group) -> Result<()> {
+        let inserts_itself = |member: &&Arc<Request>| member.operations >= OWN_INSERT_OPERATIONS;
+        let insert_others = || {
             self.insert(batch)?;
-            return led.into_iter().try_for_each(|member| self.insert(&member.batch()));
+            let mut others = group.iter().filter(|member| !inserts_itself(member));
+            others.try_for_each(|member| self.insert(&member.batch()))
+        };
+        if !group.iter().any(|member| inserts_itself(&member)) {
+            return insert_others();
         }
-        let inserting = Inserting::new(own.len() + 1);
-        for member in own {
+        let inserting = Inserting::new(&self.queue);
+        for member in group.iter().filter(inserts_itself) {
             member.let_insert(&inserting);
         }
-        let inserted = self
-            .insert(batch)
-            .and_then(|()| led.into_iter().try_for_each(|member| self.insert(&member.batch())));
-        inserting.inserted(inserted);
-        inserting.wait()
+        let inserted = insert_others();
+        inserting.wait().and(inserted)
     }
 
     /// Puts a numbered batch into the memtables. What is for a column family that was dropped is

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::write::queue::Leadership;
 use crate::{Error, ErrorKind, Result};
 
 /// How long a stopped write waits at most before it looks again.
@@ -155,20 +156,9 @@ impl StallController {
         self.changed.notify_all();
     }
 
-    /// Refuses a writer that does not want to wait, where he would have to.
-    ///
-    /// # Errors
-    /// Busy.
-    #[inline]
-    pub(crate) fn check(&self) -> Result<()> {
-        if self.is_stalled.load(Ordering::Acquire) {
-            return self.wait_out(0, true, || Ok(()));
-        }
-        Ok(())
-    }
-
     /// Waits for as long as writes are stopped, or for as long as `bytes` take where they are
-    /// slowed down. `go_on` is asked in between whether waiting still makes sense.
+    /// slowed down. `go_on` is asked in between whether waiting still makes sense. Others that wait
+    /// for this leader, but not for a stall, are refused meanwhile.
     ///
     /// # Errors
     /// Busy, where the writer does not want to wait, and where waiting would not help because
@@ -176,12 +166,13 @@ impl StallController {
     #[inline]
     pub(crate) fn wait(
         &self,
+        leadership: &Leadership<'_>,
         bytes: u64,
         no_slowdown: bool,
         go_on: impl FnMut() -> Result<()>,
     ) -> Result<()> {
         if self.is_stalled.load(Ordering::Acquire) {
-            return self.wait_out(bytes, no_slowdown, go_on);
+            return self.wait_out(leadership, bytes, no_slowdown, go_on);
         }
         Ok(())
     }
@@ -189,21 +180,25 @@ impl StallController {
     #[cold]
     fn wait_out(
         &self,
+        leadership: &Leadership<'_>,
         bytes: u64,
         no_slowdown: bool,
         mut go_on: impl FnMut() -> Result<()>,
     ) -> Result<()> {
         let mut state = self.lock();
+        let mut refusing = None;
         loop {
             go_on()?;
+            if let StallState::Delayed { reason, .. } | StallState::Stopped { reason, .. } = &*state
+            {
+                let error = || Error::new(ErrorKind::Busy, format!("writes are stalled: {reason}"));
+                if no_slowdown {
+                    return Err(error());
+                }
+                refusing.get_or_insert_with(|| leadership.refuse_impatient(error()));
+            }
             match &*state {
                 StallState::Normal => return Ok(()),
-                StallState::Delayed { reason, .. } | StallState::Stopped { reason, .. }
-                    if no_slowdown =>
-                {
-                    let message = format!("writes are stalled: {reason}");
-                    return Err(Error::new(ErrorKind::Busy, message));
-                }
                 StallState::Delayed { bytes_per_second, .. } => {
                     let micros = bytes.saturating_mul(1_000_000) / (*bytes_per_second).max(1);
                     let pause = Duration::from_micros(micros);

@@ -1,0 +1,306 @@
+//! Writers in every order that the memory model allows: who leads, who is answered, and what
+//! readers see.
+//!
+//! What only a leader may touch is held in loom's own cells, so that loom reports two leaders at
+//! once, and a leader that does not see what the one before it did. A writer that nobody wakes is a
+//! deadlock, which loom reports too.
+
+#![expect(unsafe_code, reason = "loom checks the accesses that the queue's contract allows")]
+
+use std::sync::Arc;
+
+use loom::cell::UnsafeCell;
+use loom::sync::atomic::{AtomicU64, Ordering};
+use loom::thread::{self, JoinHandle};
+use tailwater_format::batch::WriteBatch;
+
+use super::{Durability, Group, Inserting, Leadership, Queue, Request, Turn};
+use crate::{Error, ErrorKind, Result};
+
+/// More than the sequence numbers of any model.
+const CAPACITY: usize = 5;
+
+/// A database as far as the queue is concerned.
+struct Database {
+    queue: Queue,
+    /// Which writer wrote each sequence number: the memtable.
+    entries: [UnsafeCell<usize>; CAPACITY],
+    /// The last sequence number that was given. Only leaders touch it.
+    sequence: UnsafeCell<usize>,
+    /// The last sequence number that readers see.
+    published: AtomicU64,
+}
+
+// SAFETY: the models' subject is that the queue orders every access to the cells; loom checks each
+// one.
+unsafe impl Sync for Database {}
+// SAFETY: as for `Sync`.
+unsafe impl Send for Database {}
+
+/// How the members of a group get their batches into the memtable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum By {
+    Leader,
+    Themselves,
+    /// And they give up before they have.
+    NobodyInTheEnd,
+}
+
+impl By {
+    /// Groups are told in another order when they are synced.
+    fn durability(self) -> Durability {
+        if self == Self::Leader { Durability::Synced } else { Durability::Logged }
+    }
+}
+
+impl Database {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            queue: Queue::default(),
+            entries: std::array::from_fn(|_| UnsafeCell::new(0)),
+            sequence: UnsafeCell::new(0),
+            published: AtomicU64::new(0),
+        })
+    }
+
+    /// Writes as a writer of a database does. Writers have numbers from 1.
+    fn write(&self, writer: usize, by: By) -> Result<()> {
+        if let Some(leadership) = self.queue.try_lead() {
+            return self.lead(leadership, writer, by);
+        }
+        let mut batch = WriteBatch::new();
+        batch.delete(0, &[writer as u8]).expect("a small key");
+        let request = Arc::new(Request::new(batch, by.durability(), false));
+        let mut turn = self.queue.join(&request);
+        loop {
+            match turn {
+                Turn::Lead(leadership) => return self.lead(leadership, writer, by),
+                Turn::Insert(insertion) => {
+                    if by == By::Themselves {
+                        self.insert(request.batch().sequence() as usize, writer);
+                        insertion.inserted(Ok(()));
+                    } else {
+                        drop(insertion);
+                    }
+                    turn = request.wait(&self.queue);
+                }
+                Turn::Done(result) => return result,
+            }
+        }
+    }
+
+    fn lead(&self, leadership: Leadership<'_>, writer: usize, by: By) -> Result<()> {
+        let group = leadership.take_group(by.durability(), usize::MAX);
+        let first = self.number(&leadership, group.len() + 1);
+        let written = self.insert_group(&group, first, writer, by);
+        if written.is_ok() {
+            self.published.store((first + group.len()) as u64, Ordering::Release);
+        }
+        leadership.finish(group, &written);
+        written
+    }
+
+    /// Takes sequence numbers and answers the first. Two leaders at once would be seen by loom.
+    fn number(&self, _leadership: &Leadership<'_>, count: usize) -> usize {
+        self.sequence.with_mut(|sequence| {
+            // SAFETY: loom fails the model if another access is not ordered before or after this.
+            unsafe {
+                *sequence += count;
+                *sequence + 1 - count
+            }
+        })
+    }
+
+    fn insert_group(&self, group: &Group, first: usize, writer: usize, by: By) -> Result<()> {
+        let inserting = Inserting::new(&self.queue);
+        for (sequence, member) in (first + 1..).zip(group.iter()) {
+            member.batch().set_sequence(sequence as u64);
+            if by == By::Leader {
+                let key = member.batch().as_bytes().last().copied();
+                self.insert(sequence, usize::from(key.expect("a key")));
+            } else {
+                member.let_insert(&inserting);
+            }
+        }
+        self.insert(first, writer);
+        inserting.wait()
+    }
+
+    fn insert(&self, sequence: usize, writer: usize) {
+        // SAFETY: as in `number`.
+        self.entries[sequence].with_mut(|entry| unsafe { *entry = writer });
+    }
+
+    /// The writers of what is published, in order.
+    fn read(&self) -> Vec<usize> {
+        let published = self.published.load(Ordering::Acquire) as usize;
+        let entries = &self.entries[1..=published];
+        // SAFETY: as in `number`.
+        entries.iter().map(|entry| entry.with(|entry| unsafe { *entry })).collect()
+    }
+
+    /// Reads while writers write: what is published is there and stays.
+    fn look(&self) {
+        let before = self.read();
+        let after = self.read();
+        assert!(!before.contains(&0) && !after.contains(&0), "{before:?}, then {after:?}");
+        assert!(after.starts_with(&before), "{before:?}, then {after:?}");
+    }
+
+    /// Touches what only leaders touch, for somebody that needs writes to stand still.
+    fn stand_still(&self) {
+        let leadership = self.queue.lead().expect("the lead");
+        let published = self.published.load(Ordering::Relaxed) as usize;
+        assert_eq!(self.number(&leadership, 0), published + 1);
+        assert_eq!(self.read().len(), published);
+    }
+}
+
+fn start<T: 'static>(
+    database: &Arc<Database>,
+    body: impl FnOnce(&Database) -> T + 'static,
+) -> JoinHandle<T> {
+    let database = Arc::clone(database);
+    thread::spawn(move || body(&database))
+}
+
+/// Checks every order of steps in which threads are interrupted no more often than so.
+fn model(preemptions: usize, test: impl Fn(&Arc<Database>) + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.check(move || test(&Database::new()));
+}
+
+/// Has writers with the numbers from 1 write once each, the last of them on this thread.
+fn write_all(database: &Arc<Database>, writers: usize, by: By) {
+    let others: Vec<_> = (1..writers)
+        .map(|writer| start(database, move |database| database.write(writer, by)))
+        .collect();
+    database.write(writers, by).expect("a write");
+    for other in others {
+        other.join().expect("a writer").expect("a write");
+    }
+    let mut written = database.read();
+    written.sort_unstable();
+    assert_eq!(written, (1..=writers).collect::<Vec<_>>());
+    assert!(database.queue.try_lead().is_some());
+}
+
+#[test]
+fn two_writers_are_both_answered() {
+    model(8, |database| write_all(database, 2, By::Leader));
+}
+
+#[test]
+fn three_writers_are_all_answered() {
+    model(3, |database| write_all(database, 3, By::Leader));
+}
+
+#[test]
+fn members_insert_their_own_batches_before_the_group_is_published() {
+    model(8, |database| write_all(database, 2, By::Themselves));
+    model(3, |database| write_all(database, 3, By::Themselves));
+}
+
+#[test]
+fn a_writer_writes_on_while_another_is_told() {
+    model(3, |database| {
+        let other = start(database, |database| {
+            database.write(1, By::Themselves).unwrap();
+            database.write(2, By::Themselves).unwrap();
+        });
+        database.write(3, By::Themselves).unwrap();
+        database.write(4, By::Themselves).unwrap();
+        other.join().unwrap();
+        let of = |writers: [usize; 2]| {
+            let written = database.read();
+            written.into_iter().filter(|writer| writers.contains(writer)).collect::<Vec<_>>()
+        };
+        assert_eq!((of([1, 2]), of([3, 4])), (vec![1, 2], vec![3, 4]));
+    });
+}
+
+#[test]
+fn a_member_that_gives_up_fails_its_group_and_nobody_waits_for_it() {
+    model(3, |database| {
+        let other = start(database, |database| database.write(1, By::NobodyInTheEnd));
+        let here = database.write(2, By::NobodyInTheEnd);
+        let other = other.join().unwrap();
+        // Each wrote for itself, or one took the other along.
+        assert_eq!(here.is_ok(), other.is_ok());
+        assert_eq!(database.read().len(), if here.is_ok() { 2 } else { 0 });
+        assert!(database.queue.try_lead().is_some());
+    });
+}
+
+#[test]
+fn a_leader_that_gives_up_leaves_nobody_waiting() {
+    model(4, |database| {
+        let other = start(database, |database| database.write(1, By::Themselves));
+        if let Some(leadership) = database.queue.try_lead() {
+            let group = leadership.take_group(Durability::Logged, usize::MAX);
+            let inserting = Inserting::new(&database.queue);
+            for member in &*group {
+                member.batch().set_sequence(1);
+                member.let_insert(&inserting);
+            }
+            let taken = !group.is_empty();
+            // As locals and the parameter are dropped when a leader returns early or unwinds.
+            drop(inserting);
+            drop(group);
+            drop(leadership);
+            // Loom would see a member that still inserts.
+            let leadership = database.queue.lead().unwrap();
+            database.insert(1, 2);
+            drop(leadership);
+            assert_eq!(other.join().unwrap().is_err(), taken);
+        } else {
+            other.join().unwrap().unwrap();
+        }
+        assert!(database.queue.try_lead().is_some());
+    });
+}
+
+#[test]
+fn readers_see_groups_whole_and_in_their_order() {
+    model(3, |database| {
+        let writer = start(database, |database| database.write(1, By::Themselves));
+        let reader = start(database, Database::look);
+        database.write(2, By::Themselves).unwrap();
+        writer.join().unwrap().unwrap();
+        reader.join().unwrap();
+    });
+}
+
+#[test]
+fn nobody_writes_beside_one_that_leads_alone() {
+    model(3, |database| {
+        let writer = start(database, |database| database.write(1, By::Themselves));
+        let alone = start(database, Database::stand_still);
+        database.write(2, By::Themselves).unwrap();
+        writer.join().unwrap().unwrap();
+        alone.join().unwrap();
+        assert_eq!(database.read().len(), 2);
+    });
+}
+
+#[test]
+fn a_request_without_patience_is_refused_or_has_its_turn() {
+    model(4, |database| {
+        let impatient = start(database, |database| {
+            let mut batch = WriteBatch::new();
+            batch.delete(0, b"a").unwrap();
+            let request = Arc::new(Request::new(batch, Durability::Logged, true));
+            match database.queue.join(&request) {
+                Turn::Lead(_) => {}
+                Turn::Insert(_) => panic!("nobody takes a group"),
+                Turn::Done(result) => assert!(result.is_err()),
+            }
+        });
+        let leadership = database.queue.lead().unwrap();
+        drop(leadership.refuse_impatient(Error::new(ErrorKind::Busy, "")));
+        drop(leadership);
+        impatient.join().unwrap();
+        assert!(database.queue.try_lead().is_some());
+    });
+}

@@ -1,0 +1,351 @@
+//! Who leads, who goes along, and what the others are told when somebody gives up.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::thread::{self, Scope, ScopedJoinHandle};
+use std::time::Duration;
+
+use tailwater_format::batch::WriteBatch;
+
+use super::sync::lock;
+use super::{Durability, Inserting, Leadership, Queue, Request, Turn};
+use crate::{Error, ErrorKind, Result};
+
+const SYNCED: Durability = Durability::Synced;
+const LOGGED: Durability = Durability::Logged;
+const UNLOGGED: Durability = Durability::Unlogged;
+
+/// Makes a request, on the thread that waits for its turn.
+type MakeRequest = fn() -> Request;
+/// What a member does to insert its batch.
+type Insert = fn() -> Result<()>;
+
+/// How a writer's wait ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    Led,
+    Written,
+    Failed(ErrorKind),
+}
+
+/// A batch of so many operations, of 4 bytes each.
+fn batch(operations: usize) -> WriteBatch {
+    let mut batch = WriteBatch::new();
+    for _ in 0..operations {
+        batch.delete(0, b"ab").expect("a small key");
+    }
+    batch
+}
+
+fn request(operations: usize, durability: Durability) -> Request {
+    Request::new(batch(operations), durability, false)
+}
+
+fn impatient() -> Request {
+    Request::new(batch(1), LOGGED, true)
+}
+
+/// Waits for a turn to end, inserting by `insert`.
+fn wait_out(queue: &Queue, request: Request, insert: impl Fn() -> Result<()>) -> Outcome {
+    let request = Arc::new(request);
+    let mut turn = queue.join(&request);
+    loop {
+        match turn {
+            Turn::Lead(_leadership) => return Outcome::Led,
+            Turn::Insert(insertion) => {
+                insertion.inserted(insert());
+                turn = request.wait(queue);
+            }
+            Turn::Done(Ok(())) => return Outcome::Written,
+            Turn::Done(Err(error)) => return Outcome::Failed(error.kind()),
+        }
+    }
+}
+
+/// Has threads wait in the queue, in the order of the requests.
+fn enqueue<'scope, 'env, const N: usize>(
+    scope: &'scope Scope<'scope, 'env>,
+    queue: &'env Queue,
+    requests: [MakeRequest; N],
+) -> [ScopedJoinHandle<'scope, Outcome>; N] {
+    requests.map(|request| {
+        let before = waiting(queue);
+        let thread = scope.spawn(move || wait_out(queue, request(), || Ok(())));
+        wait_for(|| waiting(queue) > before);
+        thread
+    })
+}
+
+fn waiting(queue: &Queue) -> usize {
+    lock(&queue.waiting).requests.len()
+}
+
+fn wait_for(is_so: impl Fn() -> bool) {
+    while !is_so() {
+        thread::yield_now();
+    }
+}
+
+fn outcomes<const N: usize>(threads: [ScopedJoinHandle<'_, Outcome>; N]) -> [Outcome; N] {
+    threads.map(|thread| thread.join().expect("a writer"))
+}
+
+/// Leads, takes a group and gives up.
+fn give_up(leadership: Leadership<'_>, then: impl FnOnce(&[Arc<Request>])) {
+    let given_up = catch_unwind(AssertUnwindSafe(|| {
+        let group = leadership.take_group(SYNCED, usize::MAX);
+        then(&group);
+        // Not by panic!, which would print.
+        std::panic::resume_unwind(Box::new("given up"));
+    }));
+    assert!(given_up.is_err());
+}
+
+#[test]
+fn one_leads_at_a_time() {
+    let queue = Queue::default();
+    for _ in 0..3 {
+        let leadership = queue.try_lead().unwrap();
+        assert!(queue.try_lead().is_none());
+        assert!(leadership.take_group(SYNCED, usize::MAX).is_empty());
+        drop(leadership);
+    }
+    drop(queue.lead().unwrap());
+    assert!(queue.try_lead().is_some());
+}
+
+#[test]
+fn a_group_ends_before_what_does_not_go_along() {
+    let header = batch(0).data_size();
+    let small: MakeRequest = || request(1, LOGGED);
+    let synced: MakeRequest = || request(1, SYNCED);
+    let unlogged: MakeRequest = || request(1, UNLOGGED);
+    let nothing: MakeRequest = || request(0, LOGGED);
+    let all = usize::MAX;
+    // What waits, what the leader takes along, how many that are.
+    let cases: [([MakeRequest; 3], Durability, usize, usize); 10] = [
+        ([small, small, small], LOGGED, all, 3),
+        ([small, small, small], SYNCED, all, 3),
+        ([small, small, small], UNLOGGED, all, 0),
+        ([small, synced, small], LOGGED, all, 1),
+        ([small, synced, small], SYNCED, all, 3),
+        ([unlogged, small, unlogged], UNLOGGED, all, 1),
+        ([small, small, unlogged], SYNCED, all, 2),
+        ([small, nothing, small], SYNCED, all, 1),
+        ([small, small, small], LOGGED, 2 * (header + 4) + 3, 2),
+        ([small, small, small], LOGGED, header + 3, 0),
+    ];
+    for (index, (requests, durability, bytes, taken)) in cases.into_iter().enumerate() {
+        let queue = Queue::default();
+        thread::scope(|scope| {
+            let leadership = queue.try_lead().unwrap();
+            let threads = enqueue(scope, &queue, requests);
+            let group = leadership.take_group(durability, bytes);
+            assert_eq!(group.len(), taken, "case {index}");
+            leadership.finish(group, &Ok(()));
+            let mut expected = [Outcome::Led; 3];
+            expected[..taken].fill(Outcome::Written);
+            assert_eq!(outcomes(threads), expected, "case {index}");
+        });
+        assert!(queue.try_lead().is_some(), "case {index}");
+    }
+}
+
+#[test]
+fn members_learn_of_the_failure_of_their_group() {
+    let queue = Queue::default();
+    thread::scope(|scope| {
+        let leadership = queue.try_lead().unwrap();
+        let threads = enqueue(scope, &queue, [|| request(1, LOGGED), || request(1, SYNCED)]);
+        let group = leadership.take_group(LOGGED, usize::MAX);
+        leadership.finish(group, &Err(Error::new(ErrorKind::NoSpace, "")));
+        assert_eq!(outcomes(threads), [Outcome::Failed(ErrorKind::NoSpace), Outcome::Led]);
+    });
+}
+
+#[test]
+fn the_batch_comes_back_as_the_leader_left_it() {
+    let request = request(3, LOGGED);
+    assert_eq!((request.operations, request.bytes), (3, batch(3).data_size()));
+    request.batch().set_sequence(7);
+    let mut back = WriteBatch::new();
+    request.swap_batch(&mut back);
+    assert_eq!((back.count(), back.sequence()), (3, 7));
+}
+
+#[test]
+fn whoever_waits_is_answered_when_the_leader_gives_up() {
+    let queue = Queue::default();
+    thread::scope(|scope| {
+        let leadership = queue.try_lead().unwrap();
+        let three = [|| request(1, LOGGED), || request(0, LOGGED), || request(1, LOGGED)];
+        let threads = enqueue(scope, &queue, three);
+        give_up(leadership, |group| assert_eq!(group.len(), 1));
+        let expected = [Outcome::Failed(ErrorKind::Io), Outcome::Led, Outcome::Led];
+        assert_eq!(outcomes(threads), expected);
+    });
+    assert!(queue.try_lead().is_some());
+}
+
+#[test]
+fn nobody_inserts_any_more_when_the_leader_has_given_up() {
+    let queue = &Queue::default();
+    let inserted = &AtomicBool::new(false);
+    thread::scope(|scope| {
+        let leadership = queue.try_lead().unwrap();
+        let member = scope.spawn(move || {
+            wait_out(queue, request(1, LOGGED), || {
+                thread::sleep(Duration::from_millis(20));
+                inserted.store(true, Ordering::Relaxed);
+                Ok(())
+            })
+        });
+        wait_for(|| waiting(queue) == 1);
+        give_up(leadership, |group| {
+            let inserting = Inserting::new(queue);
+            group[0].let_insert(&inserting);
+            std::panic::resume_unwind(Box::new("given up"));
+        });
+        assert!(inserted.load(Ordering::Relaxed));
+        assert_eq!(outcomes([member]), [Outcome::Failed(ErrorKind::Io)]);
+    });
+}
+
+#[test]
+fn the_leader_learns_of_a_member_that_failed_or_gave_up() {
+    let failures: [(Insert, ErrorKind); 2] = [
+        (|| Err(Error::new(ErrorKind::UserCode, "")), ErrorKind::UserCode),
+        (|| std::panic::resume_unwind(Box::new("given up")), ErrorKind::Io),
+    ];
+    for (insert, kind) in failures {
+        let queue = &Queue::default();
+        thread::scope(|scope| {
+            let leadership = queue.try_lead().unwrap();
+            let others = enqueue(scope, queue, [|| request(1, LOGGED)]);
+            let failing = scope.spawn(move || wait_out(queue, request(1, LOGGED), insert));
+            wait_for(|| waiting(queue) == 2);
+            let group = leadership.take_group(LOGGED, usize::MAX);
+            let inserting = Inserting::new(queue);
+            group.iter().for_each(|member| member.let_insert(&inserting));
+            let written = inserting.wait();
+            assert_eq!(written.clone().unwrap_err().kind(), kind);
+            leadership.finish(group, &written);
+            assert_eq!(outcomes(others), [Outcome::Failed(kind)]);
+            // It failed, or its thread is no more.
+            assert!(failing.join().is_err() || kind == ErrorKind::UserCode);
+        });
+        assert!(queue.try_lead().is_some());
+    }
+}
+
+#[test]
+fn the_impatient_are_refused_while_the_leader_says_so() {
+    let queue = &Queue::default();
+    thread::scope(|scope| {
+        let leadership = queue.try_lead().unwrap();
+        let patient: MakeRequest = || request(1, SYNCED);
+        let waiting_ones = enqueue(scope, queue, [patient, impatient, patient, impatient]);
+        let refusing = leadership.refuse_impatient(Error::new(ErrorKind::Busy, ""));
+        let refused = Outcome::Failed(ErrorKind::Busy);
+        assert_eq!(waiting(queue), 2);
+        assert_eq!(wait_out(queue, impatient(), || Ok(())), refused);
+        drop(refusing);
+        let later = enqueue(scope, queue, [impatient]);
+        drop(leadership);
+        let led = Outcome::Led;
+        assert_eq!(outcomes(waiting_ones), [led, refused, led, refused]);
+        assert_eq!(outcomes(later), [led]);
+    });
+    // Where only the impatient waited, nobody is left to lead next.
+    thread::scope(|scope| {
+        let leadership = queue.try_lead().unwrap();
+        let threads = enqueue(scope, queue, [impatient, impatient]);
+        drop(leadership.refuse_impatient(Error::new(ErrorKind::Busy, "")));
+        drop(leadership);
+        assert_eq!(outcomes(threads), [Outcome::Failed(ErrorKind::Busy); 2]);
+    });
+    assert!(queue.try_lead().is_some());
+}
+
+/// What a database is to the queue: written by leaders and their members alone.
+#[derive(Default)]
+struct Written {
+    /// How many are at it that exclude each other.
+    leaders: AtomicUsize,
+    sequence: AtomicU64,
+    inserted: AtomicU64,
+}
+
+impl Written {
+    fn write(&self, queue: &Queue, round: usize, writer: usize) {
+        let durability = [UNLOGGED, LOGGED, SYNCED][(round / 7 + writer) % 3];
+        if round.is_multiple_of(50) {
+            return self.alone(&queue.lead().expect("the lead"), 0);
+        }
+        if let Some(leadership) = queue.try_lead() {
+            return self.lead(queue, leadership, durability);
+        }
+        let request = Arc::new(request(1, durability));
+        let mut turn = queue.join(&request);
+        loop {
+            match turn {
+                Turn::Lead(leadership) => return self.lead(queue, leadership, durability),
+                Turn::Insert(insertion) => {
+                    assert_eq!(self.leaders.load(Ordering::Relaxed), 1);
+                    self.inserted.fetch_add(1, Ordering::Relaxed);
+                    insertion.inserted(Ok(()));
+                    turn = request.wait(queue);
+                }
+                Turn::Done(result) => return result.expect("a write"),
+            }
+        }
+    }
+
+    fn lead(&self, queue: &Queue, leadership: Leadership<'_>, durability: Durability) {
+        let group = leadership.take_group(durability, 100);
+        self.alone(&leadership, group.len() + 1);
+        let inserting = Inserting::new(queue);
+        self.leaders.fetch_add(1, Ordering::Relaxed);
+        for (index, member) in group.iter().enumerate() {
+            if index % 2 == 0 {
+                member.let_insert(&inserting);
+            } else {
+                self.inserted.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        self.inserted.fetch_add(1, Ordering::Relaxed);
+        inserting.wait().expect("insertions");
+        let sequence = self.sequence.load(Ordering::Relaxed);
+        assert_eq!(self.inserted.load(Ordering::Relaxed), sequence);
+        self.leaders.fetch_sub(1, Ordering::Relaxed);
+        leadership.finish(group, &Ok(()));
+    }
+
+    /// What only a leader does: a race would show in the numbers.
+    fn alone(&self, _leadership: &Leadership<'_>, operations: usize) {
+        assert_eq!(self.leaders.fetch_add(1, Ordering::Relaxed), 0);
+        let sequence = self.sequence.load(Ordering::Relaxed);
+        self.sequence.store(sequence + operations as u64, Ordering::Relaxed);
+        assert_eq!(self.leaders.fetch_sub(1, Ordering::Relaxed), 1);
+    }
+}
+
+#[test]
+fn many_writers_write_everything_once() {
+    const ROUNDS: usize = 2000;
+    for writers in [2, 8] {
+        let (queue, written) = (Queue::default(), Written::default());
+        thread::scope(|scope| {
+            for writer in 0..writers {
+                let (queue, written) = (&queue, &written);
+                scope.spawn(move || {
+                    (0..ROUNDS).for_each(|round| written.write(queue, round, writer));
+                });
+            }
+        });
+        let operations = writers * (ROUNDS - ROUNDS.div_ceil(50));
+        assert_eq!(written.sequence.into_inner(), operations as u64);
+        assert!(queue.try_lead().is_some());
+    }
+}

@@ -135,14 +135,16 @@ impl StallController {
     }
 
     /// Makes the strictest of `states` count. Answers it if that changed anything.
+    ///
+    /// They are asked for under the lock, so that no older answer takes the place of a newer one.
     pub(crate) fn set(&self, states: impl Iterator<Item = StallState>) -> Option<StallState> {
         let rank = |state: &StallState| match state {
             StallState::Normal => 0,
             StallState::Delayed { .. } => 1,
             StallState::Stopped { .. } => 2,
         };
-        let strictest = states.max_by_key(rank).unwrap_or_default();
         let mut state = self.lock();
+        let strictest = states.max_by_key(rank).unwrap_or_default();
         let changed = (rank(&state) != rank(&strictest)).then(|| strictest.clone());
         self.is_stalled.store(strictest != StallState::Normal, Ordering::Release);
         *state = strictest;

@@ -22,6 +22,8 @@ use crate::{Error, Result};
 impl Writer {
     /// Lets writes go on after an error, where that is possible.
     pub(crate) fn resume(&self) -> Result<()> {
+        // A flush that waits for room, and the writes that are stopped for it, need no more.
+        self.background.flush_soon();
         let _leadership = self.queue.lead()?;
         let Some((part, error)) = self.errors.latched() else { return Ok(()) };
         if !ErrorState::can_resume(part, &error) {

@@ -113,7 +113,8 @@ impl ErrorState {
 
     /// Lets writes go on.
     pub(crate) fn clear(&self) {
-        *self.lock() = None;
+        let mut latched = self.lock();
+        *latched = None;
         self.is_latched.store(false, Ordering::Release);
     }
 

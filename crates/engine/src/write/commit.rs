@@ -82,7 +82,9 @@ impl Writer {
             max_group.saturating_sub(own)
         };
         let group = leadership.take_group(durability, bytes);
+        let panic_latch = PanicLatch { writer: self };
         let written = self.commit(batch, &group, durability);
+        std::mem::forget(panic_latch);
         leadership.finish(group, &written);
         written
     }
@@ -225,6 +227,20 @@ impl Writer {
             check_record(family, &record)?;
         }
         Ok(())
+    }
+}
+
+/// Refuses writes from now on when it is dropped: the leader panicked, in a comparator of the user's
+/// perhaps. The numbers that it gave out may stand in the log and in memtables, and must not be given
+/// out again.
+struct PanicLatch<'w> {
+    writer: &'w Writer,
+}
+
+impl Drop for PanicLatch<'_> {
+    fn drop(&mut self) {
+        let error = Error::new(ErrorKind::UserCode, "a writer panicked while it wrote");
+        self.writer.latch(FailedPart::MemTable, &error);
     }
 }
 

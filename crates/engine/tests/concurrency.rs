@@ -1,0 +1,121 @@
+//! Many threads write, read, flush and change column families at once, and what is seen is always a
+//! state that there was.
+//!
+//! A failure names the seed; `TAILWATER_SEED` repeats its choices, though not the order in which
+//! threads run, and `TAILWATER_ROUNDS` makes the runs longer.
+#![cfg(not(loom))]
+
+#[path = "concurrency/ledger.rs"]
+mod ledger;
+#[path = "concurrency/scene.rs"]
+mod scene;
+
+use std::thread;
+
+use ledger::Ledger;
+use scene::{Place, Scene, after_process_crash, check_at_rest, check_sequences};
+use tailwater::{Db, WriteOptions};
+use tailwater_testkit::seed;
+
+/// Writers of one database.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    /// How many slots each writer has.
+    slots: &'static [usize],
+    batches: u64,
+    /// How many bytes of padding a value has.
+    padding: usize,
+    /// One batch in so many is synced; none for 0.
+    sync_every: u64,
+    options: &'static str,
+}
+
+impl Run {
+    fn write_options(self, number: u64) -> WriteOptions {
+        let sync = self.sync_every > 0 && number.is_multiple_of(self.sync_every);
+        WriteOptions { sync, ..WriteOptions::default() }
+    }
+
+    /// Writes and reads in both kinds of place, and looks again after a crash and after closing.
+    fn play(self) {
+        let mut seed = seed::rng();
+        println!("seed {}", seed.value());
+        for place in Place::both(seed.value()) {
+            let ledger = Ledger::new(self.slots, self.padding);
+            let db = place.open(self.options);
+            self.fill(&db, &ledger, &mut seed.rng);
+            check_at_rest(&db, &ledger).expect("what was written");
+            if let Place::Memory(storage) = &place {
+                let crashed = after_process_crash(storage, self.options, seed.value());
+                check_at_rest(&crashed, &ledger).expect("what was acknowledged before the crash");
+            }
+            let latest = db.latest_sequence();
+            db.close().expect("closing");
+            drop(db);
+            let db = place.open(self.options);
+            check_at_rest(&db, &ledger).expect("what was written before closing");
+            assert_eq!(db.latest_sequence(), latest);
+            // And on it goes.
+            self.fill(&db, &ledger, &mut seed.rng);
+            check_at_rest(&db, &ledger).expect("what was written after reopening");
+        }
+    }
+
+    /// Has the writers write all their batches, with readers beside them.
+    fn fill(self, db: &Db, ledger: &Ledger, rng: &mut fastrand::Rng) {
+        let first = db.latest_sequence() + 1;
+        let scene = Scene::new(db, ledger);
+        let batches = self.batches * seed::rounds() as u64;
+        let written = thread::scope(|scope| {
+            let scene = &scene;
+            let writers: Vec<_> = (0..ledger.writers())
+                .map(|writer| {
+                    scope.spawn(move || {
+                        scene.write(writer, batches, |number| self.write_options(number))
+                    })
+                })
+                .collect();
+            let (one, two, three) = (rng.fork(), rng.fork(), rng.fork());
+            scope.spawn(move || scene.watch_snapshots(one));
+            scope.spawn(move || scene.watch_iterators(two));
+            scope.spawn(move || scene.watch_gets(three));
+            writers
+                .into_iter()
+                .flat_map(|writer| writer.join().expect("a writer"))
+                .collect::<Vec<_>>()
+        });
+        check_sequences(first, written, db.latest_sequence());
+    }
+}
+
+#[test]
+fn one_writer() {
+    let run = Run { slots: &[5], batches: 400, padding: 200, sync_every: 10, options: "" };
+    run.play();
+}
+
+#[test]
+fn four_writers_that_sync() {
+    let run = Run { slots: &[2, 3, 1, 8], batches: 60, padding: 300, sync_every: 1, options: "" };
+    run.play();
+}
+
+#[test]
+fn four_writers_of_large_batches() {
+    let slots = &[70, 100, 3, 130];
+    Run { slots, batches: 40, padding: 40, sync_every: 0, options: "" }.play();
+}
+
+#[test]
+fn sixteen_writers_that_sync_now_and_then() {
+    let slots = &[1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4, 1, 80, 3, 70];
+    let options = "max_total_wal_size=150000;min_write_buffer_number_to_merge=2";
+    Run { slots, batches: 40, padding: 150, sync_every: 7, options }.play();
+}
+
+#[test]
+fn sixteen_writers_and_flushes_of_all_families_together() {
+    let slots = &[3; 16];
+    let options = "atomic_flush=true;max_write_buffer_number=2";
+    Run { slots, batches: 50, padding: 150, sync_every: 0, options }.play();
+}

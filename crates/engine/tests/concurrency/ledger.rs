@@ -1,0 +1,204 @@
+//! What writers write, so that any state of the database tells whether it is one that there was.
+//!
+//! Each writer has keys of its own, its slots, spread over the column families, and writes numbered
+//! batches. Batch `n` puts `n` into every slot, puts token `n` and deletes token `n - 1`. So a state
+//! that has a part of a batch, or two batches of a writer mixed, shows.
+//!
+//! In slot 0 a batch also says which batches of the others had been acknowledged when it was begun:
+//! none of those may be missing where it is seen.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tailwater::WriteBatch;
+
+/// The names of the column families that writers write to.
+pub(crate) const FAMILIES: [&str; 3] = ["default", "second", "third"];
+
+/// The entries of column families, by the place of the family in [`FAMILIES`] and the key.
+pub(crate) type State = BTreeMap<(usize, Vec<u8>), Vec<u8>>;
+
+/// The numbers of the last batches, of all writers.
+pub(crate) type Numbers = Vec<u64>;
+
+/// The writers, and how far they are.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    accounts: Vec<Account>,
+    /// How many bytes a value has besides what it tells.
+    padding: usize,
+}
+
+#[derive(Debug)]
+struct Account {
+    slots: usize,
+    begun: AtomicU64,
+    acknowledged: AtomicU64,
+}
+
+impl Ledger {
+    /// Writers with so many slots each, nothing written.
+    pub(crate) fn new(slots: &[usize], padding: usize) -> Self {
+        let zero = || AtomicU64::new(0);
+        let account = |&slots| Account { slots, begun: zero(), acknowledged: zero() };
+        Self { accounts: slots.iter().map(account).collect(), padding }
+    }
+
+    /// How many writers there are.
+    pub(crate) fn writers(&self) -> usize {
+        self.accounts.len()
+    }
+
+    /// The batches that were acknowledged.
+    pub(crate) fn acknowledged(&self) -> Numbers {
+        self.accounts.iter().map(|account| account.acknowledged.load(Ordering::SeqCst)).collect()
+    }
+
+    /// The batches that were begun.
+    pub(crate) fn begun(&self) -> Numbers {
+        self.accounts.iter().map(|account| account.begun.load(Ordering::SeqCst)).collect()
+    }
+
+    /// Begins the next batch of a writer; `ids` are those of the column families.
+    pub(crate) fn begin(&self, writer: usize, ids: &[u32]) -> (u64, WriteBatch) {
+        let account = &self.accounts[writer];
+        let number = account.begun.fetch_add(1, Ordering::SeqCst) + 1;
+        let mut batch = WriteBatch::new();
+        for slot in 0..account.slots {
+            let mut value = number.to_be_bytes().to_vec();
+            if slot == 0 {
+                value.extend(self.acknowledged().into_iter().flat_map(u64::to_be_bytes));
+            }
+            value.resize(value.len() + self.padding, writer as u8);
+            let id = ids[family_of(writer, slot)];
+            batch.put(id, &slot_key(writer, slot), &value).expect("a put");
+        }
+        let id = ids[family_of(writer, 0)];
+        let (old, new) = (token_key(writer, number - 1), token_key(writer, number));
+        match number % 3 {
+            0 => batch.delete(id, &old),
+            1 => batch.single_delete(id, &old),
+            _ => batch.delete_range(id, &token_key(writer, 0), &new),
+        }
+        .expect("a deletion");
+        batch.put(id, &new, b"").expect("a put");
+        (number, batch)
+    }
+
+    /// Notes that a batch was acknowledged.
+    pub(crate) fn acknowledge(&self, writer: usize, number: u64) {
+        self.accounts[writer].acknowledged.store(number, Ordering::SeqCst);
+    }
+
+    /// The keys of a writer's slots, each with its column family.
+    pub(crate) fn slots(&self, writer: usize) -> impl Iterator<Item = (usize, Vec<u8>)> {
+        (0..self.accounts[writer].slots)
+            .map(move |slot| (family_of(writer, slot), slot_key(writer, slot)))
+    }
+
+    /// Checks a state of some column families that ought to be that of one moment. Answers the last
+    /// batch of every writer that wrote to them.
+    pub(crate) fn check(
+        &self,
+        state: &State,
+        families: &[usize],
+    ) -> Result<Vec<Option<u64>>, String> {
+        let mut known = 0;
+        let mut numbers = Vec::new();
+        for writer in 0..self.writers() {
+            let keys = self.slots(writer).filter(|(family, _)| families.contains(family));
+            let mut slots = keys.map(|key| state.get(&key).map_or(0, |value| number_in(value)));
+            let number = slots.next();
+            if let Some(other) = slots.find(|&other| Some(other) != number) {
+                return Err(format!("writer {writer} has {number:?} and {other} in its slots"));
+            }
+            known += match number {
+                None | Some(0) => 0,
+                Some(number) => self.check_token(state, families, writer, number)?,
+            };
+            numbers.push(number);
+        }
+        if known != state.len() {
+            return Err(format!("{} entries where there should be {known}", state.len()));
+        }
+        for writer in 0..self.writers() {
+            self.check_order(state, writer, &numbers)?;
+        }
+        Ok(numbers)
+    }
+
+    /// Checks a writer's token. Answers how many entries the writer has.
+    fn check_token(
+        &self,
+        state: &State,
+        families: &[usize],
+        writer: usize,
+        number: u64,
+    ) -> Result<usize, String> {
+        let slots = self.slots(writer).filter(|(family, _)| families.contains(family)).count();
+        let family = family_of(writer, 0);
+        if !families.contains(&family) {
+            return Ok(slots);
+        }
+        let tokens = (family, token_key(writer, 0))..(family, token_key(writer, u64::MAX));
+        let mut tokens = state.range(tokens).map(|((_, key), _)| key);
+        match (tokens.next(), tokens.next()) {
+            (Some(token), None) if *token == token_key(writer, number) => Ok(slots + 1),
+            tokens => Err(format!("writer {writer} is at {number} and has tokens {tokens:?}")),
+        }
+    }
+
+    /// Checks that nothing is missing that was acknowledged before a writer's last batch was begun.
+    fn check_order(
+        &self,
+        state: &State,
+        writer: usize,
+        numbers: &[Option<u64>],
+    ) -> Result<(), String> {
+        let key = (family_of(writer, 0), slot_key(writer, 0));
+        let Some(value) = state.get(&key) else { return Ok(()) };
+        let (number, seen) = (number_in(value), value[8..].chunks_exact(8));
+        for (other, (seen, found)) in seen.map(number_in).zip(numbers).enumerate() {
+            if found.is_some_and(|found| found < seen) {
+                return Err(format!(
+                    "batch {number} of writer {writer} is there, but of writer {other} only \
+                     {found:?}, although {seen} was acknowledged before"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Checks that batches are not older than those of `least` and not newer than those of `most`.
+pub(crate) fn check_bounds(
+    found: &[Option<u64>],
+    least: &[u64],
+    most: &[u64],
+) -> Result<(), String> {
+    let mut bounds = found.iter().zip(least.iter().zip(most));
+    match bounds
+        .find(|(found, (least, most))| found.is_some_and(|found| found < **least || found > **most))
+    {
+        None => Ok(()),
+        Some(wrong) => Err(format!("found, least and most: {wrong:?}")),
+    }
+}
+
+/// The number that a slot's value tells.
+pub(crate) fn number_in(value: &[u8]) -> u64 {
+    u64::from_be_bytes(value[..8].try_into().expect("eight bytes"))
+}
+
+/// The place of the column family of a slot, and of a writer's tokens that of its slot 0.
+fn family_of(writer: usize, slot: usize) -> usize {
+    (writer + slot) % FAMILIES.len()
+}
+
+fn slot_key(writer: usize, slot: usize) -> Vec<u8> {
+    format!("{writer:02}/slot/{slot:03}").into_bytes()
+}
+
+fn token_key(writer: usize, number: u64) -> Vec<u8> {
+    format!("{writer:02}/token/{number:020}").into_bytes()
+}

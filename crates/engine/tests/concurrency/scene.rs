@@ -1,0 +1,251 @@
+//! A database in memory or in files, with writers and readers at work at once.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use fastrand::Rng;
+use tailwater::{ColumnFamily, Db, OpenOptions, ReadOptions, WriteOptions};
+use tailwater_io::sim::SimStorage;
+use tempfile::TempDir;
+
+use crate::ledger::{FAMILIES, Ledger, Numbers, State, check_bounds, number_in};
+
+/// What every database here is opened with: memtables that are full all the time, and no bound on
+/// tables, for nothing compacts them.
+const OPTIONS: &str = "create_if_missing=true;create_missing_column_families=true;\
+    write_buffer_size=65536;max_write_buffer_number=4;disable_auto_compactions=true";
+
+/// Where a database is.
+#[derive(Debug)]
+pub(crate) enum Place {
+    Memory(SimStorage),
+    Files(TempDir),
+}
+
+impl Place {
+    /// Both kinds, empty.
+    pub(crate) fn both(seed: u64) -> [Self; 2] {
+        let files = tempfile::tempdir().expect("a directory");
+        [Self::Memory(SimStorage::new(seed)), Self::Files(files)]
+    }
+
+    /// The database's directory.
+    pub(crate) fn directory(&self) -> PathBuf {
+        match self {
+            Self::Memory(_) => PathBuf::from("/db"),
+            Self::Files(directory) => directory.path().join("db"),
+        }
+    }
+
+    /// What a database here is opened with.
+    pub(crate) fn options(&self, more: &str) -> OpenOptions {
+        let mut options = match self {
+            Self::Memory(storage) => OpenOptions::new(Arc::new(storage.clone())),
+            Self::Files(_) => OpenOptions::default(),
+        };
+        options.set_options(OPTIONS).expect("options");
+        options.set_options(more).expect("options");
+        for name in FAMILIES {
+            let family = options.column_family(name).clone();
+            options.set_column_family(name, family);
+        }
+        options
+    }
+
+    /// Opens the database.
+    pub(crate) fn open(&self, more: &str) -> Db {
+        Db::open(&self.directory(), &self.options(more)).expect("the database")
+    }
+}
+
+/// The column families that writers write to.
+pub(crate) fn families(db: &Db) -> Vec<ColumnFamily> {
+    FAMILIES.map(|name| db.column_family(name).expect("a column family")).to_vec()
+}
+
+/// Everything that some column families hold.
+pub(crate) fn read_all(
+    db: &Db,
+    families: &[usize],
+    options: &ReadOptions,
+    backwards: bool,
+) -> State {
+    let handles = self::families(db);
+    let mut state = State::new();
+    for &family in families {
+        let mut iterator = db.iterator(&handles[family], options).expect("an iterator");
+        if backwards { iterator.seek_to_last() } else { iterator.seek_to_first() }.expect("a seek");
+        while let Some((key, value)) = iterator.entry() {
+            state.insert((family, key.to_vec()), value.to_vec());
+            if backwards { iterator.previous() } else { iterator.next() }.expect("a step");
+        }
+    }
+    state
+}
+
+/// The places of all column families.
+pub(crate) const ALL: [usize; FAMILIES.len()] = [0, 1, 2];
+
+/// Checks that a database that nobody writes holds each writer's last batch.
+pub(crate) fn check_at_rest(db: &Db, ledger: &Ledger) -> Result<(), String> {
+    let state = read_all(db, &ALL, &ReadOptions::default(), false);
+    let found = ledger.check(&state, &ALL)?;
+    check_bounds(&found, &ledger.acknowledged(), &ledger.begun())
+}
+
+/// Writers and readers of one database.
+#[derive(Debug)]
+pub(crate) struct Scene<'a> {
+    pub(crate) db: &'a Db,
+    pub(crate) ledger: &'a Ledger,
+    /// How many writers are still at it.
+    writing: AtomicUsize,
+    failed: AtomicBool,
+}
+
+impl<'a> Scene<'a> {
+    pub(crate) fn new(db: &'a Db, ledger: &'a Ledger) -> Self {
+        let (writing, failed) = (AtomicUsize::new(ledger.writers()), AtomicBool::new(false));
+        Self { db, ledger, writing, failed }
+    }
+
+    /// Whether there is still something to look at.
+    pub(crate) fn goes_on(&self) -> bool {
+        self.writing.load(Ordering::SeqCst) > 0 && !self.failed.load(Ordering::SeqCst)
+    }
+
+    /// Ends the scene early where something is wrong.
+    pub(crate) fn must<T>(&self, result: Result<T, String>) -> T {
+        result.unwrap_or_else(|error| {
+            self.failed.store(true, Ordering::SeqCst);
+            panic!("{error}");
+        })
+    }
+
+    /// Writes a writer's next batches, as `options` says for each number. Answers the sequence
+    /// number and the count of each.
+    pub(crate) fn write(
+        &self,
+        writer: usize,
+        batches: u64,
+        options: impl Fn(u64) -> WriteOptions,
+    ) -> Vec<(u64, u64)> {
+        let _leaving = Leaving { scene: self };
+        let ids: Vec<u32> = families(self.db).iter().map(ColumnFamily::id).collect();
+        let mut written = Vec::new();
+        for _ in 0..batches {
+            if self.failed.load(Ordering::SeqCst) {
+                break;
+            }
+            let (number, mut batch) = self.ledger.begin(writer, &ids);
+            let result = self.db.write(&mut batch, &options(number));
+            self.must(result.map_err(|error| format!("writer {writer}: {error}")));
+            self.ledger.acknowledge(writer, number);
+            written.push((batch.sequence(), u64::from(batch.count())));
+        }
+        written
+    }
+
+    /// Reads snapshots for as long as writers write.
+    pub(crate) fn watch_snapshots(&self, mut rng: Rng) {
+        while self.goes_on() {
+            let least = self.ledger.acknowledged();
+            let snapshot = Some(self.db.snapshot());
+            let most = self.ledger.begun();
+            let options = ReadOptions { snapshot, ..ReadOptions::default() };
+            let state = read_all(self.db, &ALL, &options, rng.bool());
+            self.check(&state, &ALL, &least, &most);
+            // Later it is still the same, also after flushes.
+            std::thread::sleep(std::time::Duration::from_millis(rng.u64(0..5)));
+            self.must(self.compare_gets(&state, &options, &mut rng));
+            let again = read_all(self.db, &ALL, &options, rng.bool());
+            let same = if again == state { Ok(()) } else { Err("a snapshot changed".to_owned()) };
+            self.must(same);
+        }
+    }
+
+    /// Asks for a writer's slots one by one.
+    fn compare_gets(
+        &self,
+        state: &State,
+        options: &ReadOptions,
+        rng: &mut Rng,
+    ) -> Result<(), String> {
+        let handles = families(self.db);
+        for (family, key) in self.ledger.slots(rng.usize(..self.ledger.writers())) {
+            let value = self.db.get(&handles[family], &key, options).map_err(|e| e.to_string())?;
+            if value.as_ref() != state.get(&(family, key.clone())) {
+                return Err(format!("a get and an iterator differ on {}", key.escape_ascii()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads with iterators that have no snapshot, for as long as writers write.
+    pub(crate) fn watch_iterators(&self, mut rng: Rng) {
+        while self.goes_on() {
+            let family = rng.usize(..FAMILIES.len());
+            let least = self.ledger.acknowledged();
+            let state = read_all(self.db, &[family], &ReadOptions::default(), rng.bool());
+            self.check(&state, &[family], &least, &self.ledger.begun());
+        }
+    }
+
+    /// Gets keys one after the other, for as long as writers write: what was seen once stays seen.
+    pub(crate) fn watch_gets(&self, mut rng: Rng) {
+        let handles = families(self.db);
+        let options = ReadOptions::default();
+        while self.goes_on() {
+            let writer = rng.usize(..self.ledger.writers());
+            let mut newest = self.ledger.acknowledged()[writer];
+            for (family, key) in self.ledger.slots(writer) {
+                let value = self.db.get(&handles[family], &key, &options).expect("a get");
+                let number = value.map_or(0, |value| number_in(&value));
+                let is_right = newest <= number && number <= self.ledger.begun()[writer];
+                let error = || format!("writer {writer}: {number} was read after {newest}");
+                self.must(if is_right { Ok(()) } else { Err(error()) });
+                newest = number;
+            }
+        }
+    }
+
+    fn check(&self, state: &State, families: &[usize], least: &Numbers, most: &Numbers) {
+        let checked = self.ledger.check(state, families);
+        let checked = checked.and_then(|found| check_bounds(&found, least, most));
+        self.must(checked);
+    }
+}
+
+/// A writer, whose end is noted whatever it is.
+struct Leaving<'s, 'a> {
+    scene: &'s Scene<'a>,
+}
+
+impl Drop for Leaving<'_, '_> {
+    fn drop(&mut self) {
+        self.scene.writing.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Checks that batches have all sequence numbers between them, each one once.
+pub(crate) fn check_sequences(first: u64, mut written: Vec<(u64, u64)>, latest: u64) {
+    written.sort_unstable();
+    let mut next = first;
+    for (sequence, count) in written {
+        assert_eq!(sequence, next, "a batch begins where the one before ended");
+        next += count;
+    }
+    assert_eq!(latest + 1, next, "the last sequence number is that of the last operation");
+}
+
+/// Opens what a process leaves in memory that ends at this moment.
+pub(crate) fn after_process_crash(storage: &SimStorage, more: &str, seed: u64) -> Db {
+    let place = Place::Memory(storage.process_crash_image(seed));
+    place.open(more)
+}
+
+/// Opens a database for reading.
+pub(crate) fn open_read_only(place: &Place, directory: &Path, more: &str) -> Db {
+    Db::open_read_only(directory, &place.options(more)).expect("the database")
+}

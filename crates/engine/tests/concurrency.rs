@@ -7,8 +7,14 @@
 
 #[path = "concurrency/ledger.rs"]
 mod ledger;
+#[path = "concurrency/process.rs"]
+mod process;
 #[path = "concurrency/scene.rs"]
 mod scene;
+#[path = "concurrency/stalls.rs"]
+mod stalls;
+#[path = "concurrency/upkeep.rs"]
+mod upkeep;
 
 use std::thread;
 

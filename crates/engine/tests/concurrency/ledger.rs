@@ -39,8 +39,8 @@ struct Account {
 impl Ledger {
     /// Writers with so many slots each, nothing written.
     pub(crate) fn new(slots: &[usize], padding: usize) -> Self {
-        let zero = || AtomicU64::new(0);
-        let account = |&slots| Account { slots, begun: zero(), acknowledged: zero() };
+        let account =
+            |&slots| Account { slots, begun: AtomicU64::new(0), acknowledged: AtomicU64::new(0) };
         Self { accounts: slots.iter().map(account).collect(), padding }
     }
 
@@ -88,6 +88,12 @@ impl Ledger {
     /// Notes that a batch was acknowledged.
     pub(crate) fn acknowledge(&self, writer: usize, number: u64) {
         self.accounts[writer].acknowledged.store(number, Ordering::SeqCst);
+    }
+
+    /// Notes what another process acknowledged; it may have written the next one too.
+    pub(crate) fn recall(&self, writer: usize, number: u64) {
+        self.acknowledge(writer, number);
+        self.accounts[writer].begun.store(number + 1, Ordering::SeqCst);
     }
 
     /// The keys of a writer's slots, each with its column family.

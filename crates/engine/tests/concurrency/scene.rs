@@ -1,6 +1,6 @@
 //! A database in memory or in files, with writers and readers at work at once.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -40,23 +40,28 @@ impl Place {
 
     /// What a database here is opened with.
     pub(crate) fn options(&self, more: &str) -> OpenOptions {
-        let mut options = match self {
+        let options = match self {
             Self::Memory(storage) => OpenOptions::new(Arc::new(storage.clone())),
             Self::Files(_) => OpenOptions::default(),
         };
-        options.set_options(OPTIONS).expect("options");
-        options.set_options(more).expect("options");
-        for name in FAMILIES {
-            let family = options.column_family(name).clone();
-            options.set_column_family(name, family);
-        }
-        options
+        with_families(options, more)
     }
 
     /// Opens the database.
     pub(crate) fn open(&self, more: &str) -> Db {
         Db::open(&self.directory(), &self.options(more)).expect("the database")
     }
+}
+
+/// The options of every database here, with the families of the writers.
+pub(crate) fn with_families(mut options: OpenOptions, more: &str) -> OpenOptions {
+    options.set_options(OPTIONS).expect("options");
+    options.set_options(more).expect("options");
+    for name in FAMILIES {
+        let family = options.column_family(name).clone();
+        options.set_column_family(name, family);
+    }
+    options
 }
 
 /// The column families that writers write to.
@@ -243,9 +248,4 @@ pub(crate) fn check_sequences(first: u64, mut written: Vec<(u64, u64)>, latest: 
 pub(crate) fn after_process_crash(storage: &SimStorage, more: &str, seed: u64) -> Db {
     let place = Place::Memory(storage.process_crash_image(seed));
     place.open(more)
-}
-
-/// Opens a database for reading.
-pub(crate) fn open_read_only(place: &Place, directory: &Path, more: &str) -> Db {
-    Db::open_read_only(directory, &place.options(more)).expect("the database")
 }

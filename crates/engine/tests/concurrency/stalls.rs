@@ -1,0 +1,180 @@
+//! Writers that wait because flushes are behind, those that would rather not, and those whose
+//! leader fails.
+
+use std::cmp::Ordering as KeyOrder;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use tailwater::{ColumnFamily, Db, ErrorKind, StallState, WriteBatch, WriteOptions};
+use tailwater_format::Comparator;
+use tailwater_format::comparator::CustomComparator;
+use tailwater_io::Purpose;
+use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
+
+use crate::ledger::Ledger;
+use crate::scene::{Place, Scene, after_process_crash, check_at_rest};
+
+const NO_SLOWDOWN: WriteOptions =
+    WriteOptions { sync: false, disable_wal: false, no_slowdown: true };
+
+/// Has writers write a database whose flushes find no space, until they all wait, and does `then`.
+fn with_stopped_writers(
+    then: impl FnOnce(&SimStorage, &Db),
+    outcome: impl Fn(Result<(), ErrorKind>) + Sync,
+) {
+    let storage = SimStorage::new(1);
+    let place = Place::Memory(storage.clone());
+    let more = "max_write_buffer_number=2;bgerror_resume_retry_interval=3600000000";
+    let db = place.open(more);
+    let ledger = Ledger::new(&[1, 3, 80, 2], 500);
+    let full = FaultRule::new(Fault::NoSpace).purpose(Purpose::FlushWrite).from(0);
+    storage.set_faults(FaultPlan::none().with(full));
+    let ids: Vec<u32> = db.column_families().iter().map(ColumnFamily::id).collect();
+    thread::scope(|scope| {
+        for writer in 0..ledger.writers() {
+            let (db, ledger, ids, outcome) = (&db, &ledger, &ids, &outcome);
+            scope.spawn(move || {
+                let wanted = 300 / ledger.slots(writer).count().min(10);
+                for _ in 0..wanted {
+                    let (number, mut batch) = ledger.begin(writer, ids);
+                    match db.write(&mut batch, &WriteOptions::default()) {
+                        Ok(()) => ledger.acknowledge(writer, number),
+                        Err(error) => return outcome(Err(error.kind())),
+                    }
+                }
+                outcome(Ok(()));
+            });
+        }
+        while !matches!(db.stall_state(), StallState::Stopped { .. }) {
+            thread::yield_now();
+        }
+        then(&storage, &db);
+    });
+    let crashed = after_process_crash(&storage, more, 2);
+    check_at_rest(&crashed, &ledger).expect("what was acknowledged");
+}
+
+#[test]
+fn writes_without_patience_are_refused_while_others_wait() {
+    let then = |storage: &SimStorage, db: &Db| {
+        for round in 0..20 {
+            let mut batch = WriteBatch::new();
+            batch.put(0, b"impatient", b"").expect("a put");
+            let error = db.write(&mut batch, &NO_SLOWDOWN).expect_err("a stall");
+            assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+            assert_eq!(batch.count(), 1, "the batch is still there");
+            thread::sleep(Duration::from_millis(round / 4));
+        }
+        storage.set_faults(FaultPlan::none());
+        db.resume().expect("room again");
+    };
+    with_stopped_writers(then, |outcome| assert_eq!(outcome, Ok(())));
+}
+
+#[test]
+fn closing_ends_the_wait_of_writers() {
+    let then = |_: &SimStorage, db: &Db| {
+        // What is not flushed is in the log.
+        db.close().expect("closing");
+        let mut batch = WriteBatch::new();
+        batch.put(0, b"late", b"").expect("a put");
+        db.write(&mut batch, &WriteOptions::default()).expect_err("it is closed");
+    };
+    with_stopped_writers(then, |outcome| assert_eq!(outcome, Err(ErrorKind::InvalidArgument)));
+}
+
+#[test]
+fn writers_that_are_slowed_down_write_all_the_same() {
+    let [place, _] = Place::both(1);
+    let more = "disable_auto_compactions=false;level0_file_num_compaction_trigger=2;\
+        level0_slowdown_writes_trigger=2;level0_stop_writes_trigger=1000;\
+        delayed_write_rate=4000000";
+    let db = place.open(more);
+    let default = db.column_family("default").expect("the default family");
+    for key in [b"a", b"b"] {
+        db.put(&default, key, b"", &WriteOptions::default()).expect("a put");
+        db.flush(&default).expect("a flush");
+        db.delete(&default, key, &WriteOptions::default()).expect("a deletion");
+    }
+    assert!(matches!(db.stall_state(), StallState::Delayed { .. }), "{:?}", db.stall_state());
+    let ledger = Ledger::new(&[1, 70, 2, 3], 100);
+    let scene = Scene::new(&db, &ledger);
+    thread::scope(|scope| {
+        for writer in 0..ledger.writers() {
+            let scene = &scene;
+            scope.spawn(move || scene.write(writer, 40, |_| WriteOptions::default()));
+        }
+        while scene.goes_on() {
+            let refused = db.put(&default, b"impatient", b"", &NO_SLOWDOWN).expect_err("a stall");
+            assert_eq!(refused.kind(), ErrorKind::Busy, "{refused}");
+        }
+    });
+    check_at_rest(&db, &ledger).expect("what was written");
+}
+
+/// Bytewise, until it is to compare this key.
+const PANICS_AT: &[u8] = b"99/panic";
+
+struct Panicking;
+
+impl CustomComparator for Panicking {
+    fn name(&self) -> &str {
+        "tests.Panicking"
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> KeyOrder {
+        if a == PANICS_AT || b == PANICS_AT {
+            // Not by panic!, which would print.
+            resume_unwind(Box::new("a comparator that panics"));
+        }
+        a.cmp(b)
+    }
+}
+
+#[test]
+fn a_writer_that_panics_takes_nobody_along() {
+    for panicking_operations in [1, 100] {
+        let storage = SimStorage::new(1);
+        let place = Place::Memory(storage.clone());
+        let mut options = place.options("comparator=tests.Panicking");
+        options.add_comparator(Comparator::Custom(Arc::new(Panicking)));
+        let db = Db::open(&place.directory(), &options).expect("the database");
+        let ledger = Ledger::new(&[1, 3, 80, 2], 10);
+        let ids: Vec<u32> = db.column_families().iter().map(ColumnFamily::id).collect();
+        thread::scope(|scope| {
+            for writer in 0..ledger.writers() {
+                let (db, ledger, ids) = (&db, &ledger, &ids);
+                scope.spawn(move || {
+                    loop {
+                        let (number, mut batch) = ledger.begin(writer, ids);
+                        let write = || db.write(&mut batch, &WriteOptions::default());
+                        // It is the leader perhaps, and inserts what another wrote.
+                        match catch_unwind(AssertUnwindSafe(write)) {
+                            Ok(Ok(())) => ledger.acknowledge(writer, number),
+                            Ok(Err(_)) | Err(_) => break,
+                        }
+                    }
+                });
+            }
+            while ledger.acknowledged().into_iter().any(|number| number < 5) {
+                thread::yield_now();
+            }
+            let mut batch = WriteBatch::new();
+            for number in 1_u32..panicking_operations {
+                batch.put(0, &number.to_be_bytes(), b"").expect("a put");
+            }
+            batch.put(0, PANICS_AT, b"").expect("a put");
+            let write = || db.write(&mut batch, &WriteOptions::default());
+            let written = catch_unwind(AssertUnwindSafe(write));
+            assert!(!matches!(written, Ok(Ok(()))));
+        });
+        // Everybody has come back, and nothing is written any more.
+        let default = db.column_family("default").expect("the default family");
+        let refused = db.put(&default, b"late", b"", &WriteOptions::default());
+        refused.expect_err("a refused write");
+        assert!(db.background_error().is_some());
+        check_at_rest(&db, &ledger).expect("what was acknowledged");
+    }
+}

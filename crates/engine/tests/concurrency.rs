@@ -96,32 +96,32 @@ impl Run {
 
 #[test]
 fn one_writer() {
-    let run = Run { slots: &[5], batches: 400, padding: 200, sync_every: 10, options: "" };
+    let run = Run { slots: &[5], batches: 2000, padding: 200, sync_every: 10, options: "" };
     run.play();
 }
 
 #[test]
 fn four_writers_that_sync() {
-    let run = Run { slots: &[2, 3, 1, 8], batches: 60, padding: 300, sync_every: 1, options: "" };
+    let run = Run { slots: &[2, 3, 1, 8], batches: 300, padding: 300, sync_every: 1, options: "" };
     run.play();
 }
 
 #[test]
 fn four_writers_of_large_batches() {
     let slots = &[70, 100, 3, 130];
-    Run { slots, batches: 40, padding: 40, sync_every: 0, options: "" }.play();
+    Run { slots, batches: 200, padding: 40, sync_every: 0, options: "" }.play();
 }
 
 #[test]
 fn sixteen_writers_that_sync_now_and_then() {
     let slots = &[1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4, 1, 80, 3, 70];
     let options = "max_total_wal_size=150000;min_write_buffer_number_to_merge=2";
-    Run { slots, batches: 40, padding: 150, sync_every: 7, options }.play();
+    Run { slots, batches: 200, padding: 150, sync_every: 7, options }.play();
 }
 
 #[test]
 fn sixteen_writers_and_flushes_of_all_families_together() {
     let slots = &[3; 16];
     let options = "atomic_flush=true;max_write_buffer_number=2";
-    Run { slots, batches: 50, padding: 150, sync_every: 0, options }.play();
+    Run { slots, batches: 300, padding: 150, sync_every: 0, options }.play();
 }

@@ -104,7 +104,7 @@ fn writers_beside_flushes_copies_and_changes_of_families() {
         db.create_column_family(ASIDE, default.options()).expect("a column family");
         let scene = Scene::new(&db, &ledger);
         let mut forked = || seed.rng.fork();
-        let batches = 60 * seed::rounds() as u64;
+        let batches = 120 * seed::rounds() as u64;
         let written = thread::scope(|scope| {
             let (scene, place) = (&scene, &place);
             let writers: Vec<_> = (0..ledger.writers())

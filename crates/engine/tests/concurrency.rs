@@ -49,7 +49,7 @@ impl Run {
         for place in Place::both(seed.value()) {
             let ledger = Ledger::new(self.slots, self.padding);
             let db = place.open(self.options);
-            self.fill(&db, &ledger, &mut seed.rng);
+            self.fill(&place, &db, &ledger, &mut seed.rng);
             check_at_rest(&db, &ledger).expect("what was written");
             if let Place::Memory(storage) = &place {
                 let crashed = after_process_crash(storage, self.options, seed.value());
@@ -62,13 +62,13 @@ impl Run {
             check_at_rest(&db, &ledger).expect("what was written before closing");
             assert_eq!(db.latest_sequence(), latest);
             // And on it goes.
-            self.fill(&db, &ledger, &mut seed.rng);
+            self.fill(&place, &db, &ledger, &mut seed.rng);
             check_at_rest(&db, &ledger).expect("what was written after reopening");
         }
     }
 
-    /// Has the writers write all their batches, with readers beside them.
-    fn fill(self, db: &Db, ledger: &Ledger, rng: &mut fastrand::Rng) {
+    /// Has the writers write all their batches, with readers and crashes beside them.
+    fn fill(self, place: &Place, db: &Db, ledger: &Ledger, rng: &mut fastrand::Rng) {
         let first = db.latest_sequence() + 1;
         let scene = Scene::new(db, ledger);
         let batches = self.batches * seed::rounds() as u64;
@@ -81,6 +81,12 @@ impl Run {
                     })
                 })
                 .collect();
+            if let Place::Memory(storage) = place {
+                let (all_synced, rng) = (self.sync_every == 1, rng.fork());
+                scope.spawn(move || {
+                    scene.watch_crashes(storage, self.options, all_synced, rng);
+                });
+            }
             let (one, two, three) = (rng.fork(), rng.fork(), rng.fork());
             scope.spawn(move || scene.watch_snapshots(one));
             scope.spawn(move || scene.watch_iterators(two));

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use fastrand::Rng;
 use tailwater::{ColumnFamily, Db, OpenOptions, ReadOptions, WriteOptions};
@@ -162,7 +164,7 @@ impl<'a> Scene<'a> {
             let state = read_all(self.db, &ALL, &options, rng.bool());
             self.check(&state, &ALL, &least, &most);
             // Later it is still the same, also after flushes.
-            std::thread::sleep(std::time::Duration::from_millis(rng.u64(0..5)));
+            thread::sleep(Duration::from_millis(rng.u64(0..5)));
             self.must(self.compare_gets(&state, &options, &mut rng));
             let again = read_all(self.db, &ALL, &options, rng.bool());
             let same = if again == state { Ok(()) } else { Err("a snapshot changed".to_owned()) };
@@ -212,6 +214,33 @@ impl<'a> Scene<'a> {
                 self.must(if is_right { Ok(()) } else { Err(error()) });
                 newest = number;
             }
+        }
+    }
+
+    /// Opens what crashes would leave, of the process or the machine, for as long as writers write.
+    /// Where `all_synced`, a crash of the machine keeps what was acknowledged too.
+    pub(crate) fn watch_crashes(
+        &self,
+        storage: &SimStorage,
+        more: &str,
+        all_synced: bool,
+        mut rng: Rng,
+    ) {
+        while self.goes_on() {
+            let mut least = self.ledger.acknowledged();
+            let (is_machine, seed) = (rng.bool(), rng.u64(..));
+            let image = match is_machine {
+                true => storage.crash_image(seed),
+                false => storage.process_crash_image(seed),
+            };
+            let most = self.ledger.begun();
+            if is_machine && !all_synced {
+                least.fill(0);
+            }
+            let db = Place::Memory(image).open(more);
+            let state = read_all(&db, &ALL, &ReadOptions::default(), rng.bool());
+            self.check(&state, &ALL, &least, &most);
+            thread::sleep(Duration::from_millis(rng.u64(..20)));
         }
     }
 

@@ -66,11 +66,13 @@ pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Opened> {
     let storage = Arc::clone(options.storage());
     let directories = all_directories(directory, &options);
     if options.database().create_if_missing {
-        for needed in &directories {
-            directory::create_directory(&*storage, needed)?;
-        }
+        directory::create_directory(&*storage, directory)?;
     }
     let lock = lock_and_create(&*storage, directory, &options)?;
+    // A database may be given directories that it did not have before.
+    for needed in &directories {
+        directory::create_directory(&*storage, needed)?;
+    }
     let info_log = InfoLog::begin(&storage, options.clock(), directory, options.database())?;
     let unrecovered = Unrecovered::with_sanitized(directory, options);
     let replayed = unrecovered.read_manifest()?.replay_logs().inspect_err(|error| {

@@ -27,6 +27,10 @@ pub(super) struct LogFile {
     write_back: u64,
     /// How many bytes are reserved for it, from its start on.
     reserved: u64,
+    /// Whether the file held an older log, of which something may stand behind the end.
+    is_over_another: bool,
+    /// Whether the file's end was cut off and is not known to be so on the device.
+    is_cut: bool,
     /// Whether the file's name is known to be on the device.
     name_synced: bool,
     /// The sequence number of the last batch; 0 before the first.
@@ -92,6 +96,8 @@ impl LogFile {
             synced: 0,
             write_back: 0,
             reserved,
+            is_over_another: recycled.is_some(),
+            is_cut: false,
             name_synced: false,
             last_batch: 0,
         })
@@ -123,12 +129,13 @@ impl LogFile {
 
     /// Puts what was written on the device, and the file's name.
     pub(super) fn sync(&mut self, storage: &dyn Storage, full: bool) -> Result<()> {
-        if self.synced < self.written {
+        if self.synced < self.written || self.is_cut {
             match full {
                 true => self.file.sync_all(Purpose::Wal)?,
                 false => self.file.sync_data(Purpose::Wal)?,
             }
             self.synced = self.written;
+            self.is_cut = false;
         }
         if !self.name_synced {
             if let Some(directory) = self.path.parent() {
@@ -144,14 +151,15 @@ impl LogFile {
     pub(super) fn cut_off(&mut self) -> Result<()> {
         if self.reserved > self.written || self.file.length()? > self.written {
             self.file.truncate(self.written)?;
+            self.is_cut = self.is_over_another;
         }
-        self.reserved = 0;
+        (self.reserved, self.is_over_another) = (0, false);
         Ok(())
     }
 
     /// Whether the file may be longer than the log.
-    pub(super) fn has_reserve(&self) -> bool {
-        self.reserved > self.written
+    pub(super) fn may_be_longer(&self) -> bool {
+        self.reserved > self.written || self.is_over_another
     }
 
     /// How long the log is, in bytes, with what is still in memory.
@@ -171,7 +179,7 @@ impl LogFile {
 
     /// Whether there is something that is not on the device.
     pub(super) fn is_dirty(&self) -> bool {
-        self.synced < self.length()
+        self.synced < self.length() || self.is_cut
     }
 
     /// What the log after this one is to say of it.

@@ -164,7 +164,9 @@ impl LogSet {
             last.bytes = closed.length();
         }
         self.live.push_back(LiveLog { number, bytes: 0 });
-        let given_back = if closed.has_reserve() { closed.cut_off() } else { Ok(()) };
+        // Also what an older log left there: replay must not take it for the place where the logs
+        // end, behind which tables may hold more.
+        let given_back = if closed.may_be_longer() { closed.cut_off() } else { Ok(()) };
         if closed.is_dirty() {
             self.closed.push_back(closed);
         }

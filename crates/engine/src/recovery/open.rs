@@ -9,7 +9,8 @@
 //!    logs are kept in the folder `lost`, because what could not be read will be in nobody's table.
 //! 5. A new log is begun, and the memtables are flushed. One group of edits adds the tables of all
 //!    column families and says that no older log is needed: a crash keeps all of it or nothing.
-//!    With `avoid_flush_during_recovery` the old logs are put on the device instead, and stay.
+//!    With `avoid_flush_during_recovery` the old logs are put on the device instead, and stay, if
+//!    the last of them ends with a whole record.
 //! 6. What nothing refers to is removed.
 //! 7. Column families that are wanted and missing are made, and the OPTIONS are written.
 //!
@@ -200,8 +201,10 @@ impl LogsReplayed {
             .filter(|log| log.damaged)
             .map(|log| log.as_predecessor.log_number)
             .collect();
-        // Logs that hold what could not be read are not gone on with.
-        let keeps_logs = database.avoid_flush_during_recovery && damaged.is_empty();
+        // Logs that hold what could not be read are not gone on with; nor are those that replay
+        // would have to end in once tables hold what follows.
+        let keeps_logs =
+            database.avoid_flush_during_recovery && damaged.is_empty() && !self.logs_ended_early;
         let log_options = log_options(&directory, &options, &families);
         let older: Vec<LiveLog> = self
             .logs

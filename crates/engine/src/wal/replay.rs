@@ -62,6 +62,8 @@ pub(crate) struct Replayed {
     pub(crate) left_out: Vec<LeftOut>,
     /// The logs that were read, in order.
     pub(crate) logs: Vec<ReplayedLog>,
+    /// Whether a log ends in what is no record, and no later one shows that nothing is missing.
+    pub(crate) ended_early: bool,
 }
 
 /// A log that was read.
@@ -378,7 +380,7 @@ impl Replay<'_> {
                 );
                 Err(Error::corruption_at(&stop.path, stop.offset, message))
             }
-            None => Ok(self.replayed),
+            None => Ok(Replayed { ended_early: true, ..self.replayed }),
         }
     }
 }

@@ -10,5 +10,6 @@ mod flushes;
 mod full_disk;
 mod logs;
 mod opening;
+mod recoveries;
 mod stalls;
 mod support;

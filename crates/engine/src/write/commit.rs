@@ -230,9 +230,9 @@ impl Writer {
     }
 }
 
-/// Refuses writes from now on when it is dropped: the leader panicked, in a comparator of the user's
-/// perhaps. The numbers that it gave out may stand in the log and in memtables, and must not be given
-/// out again.
+/// Refuses writes from now on when it is dropped: the leader panicked, in a comparator of the
+/// user's perhaps. The numbers that it gave out may stand in the log and in memtables, and must not
+/// be given out again.
 struct PanicLatch<'w> {
     writer: &'w Writer,
 }

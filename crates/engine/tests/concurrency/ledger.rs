@@ -1,8 +1,8 @@
 //! What writers write, so that any state of the database tells whether it is one that there was.
 //!
 //! Each writer has keys of its own, its slots, spread over the column families, and writes numbered
-//! batches. Batch `n` puts `n` into every slot, puts token `n` and deletes token `n - 1`. So a state
-//! that has a part of a batch, or two batches of a writer mixed, shows.
+//! batches. Batch `n` puts `n` into every slot, puts token `n` and deletes token `n - 1`. So a
+//! state that has a part of a batch, or two batches of a writer mixed, shows.
 //!
 //! In slot 0 a batch also says which batches of the others had been acknowledged when it was begun:
 //! none of those may be missing where it is seen.

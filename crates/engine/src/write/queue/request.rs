@@ -124,8 +124,8 @@ impl Request {
 
 /// The requests that a leader took along, in their order.
 ///
-/// Every one of them is answered, whatever becomes of the leader: by [`Leadership::finish`], or with
-/// an error when the group is dropped.
+/// Every one of them is answered, whatever becomes of the leader: by [`Leadership::finish`], or
+/// with an error when the group is dropped.
 #[derive(Debug)]
 pub(crate) struct Group {
     members: Vec<Arc<Request>>,

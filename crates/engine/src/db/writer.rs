@@ -8,6 +8,7 @@ use tailwater_format::key::Sequence;
 use tailwater_format::version_edit::VersionEdit;
 use tailwater_io::buffer::BufferPool;
 use tailwater_io::pace::RateLimiter;
+use tailwater_io::stream::Workers;
 use tailwater_io::{Clock, FileLock, Storage};
 
 use crate::background::Background;
@@ -81,6 +82,9 @@ pub(crate) struct Writer {
     pub(crate) rate_limiter: Option<Arc<RateLimiter>>,
     /// The buffers of tables that are being written.
     pub(crate) buffers: BufferPool,
+    /// Write full buffers behind the back of who fills them; `None` where all work is done by who
+    /// asks for it.
+    pub(crate) table_writers: Option<Arc<Workers>>,
     /// Set by an insert that filled a memtable; the next leader looks.
     pub(crate) has_full_memtable: AtomicBool,
     /// Whether there are writes that no log holds and no table either.

@@ -87,7 +87,11 @@ impl Writer {
         if !memtables.iter().any(|memtable| has_entries(memtable) || deletes_ranges(memtable)) {
             return Ok(None);
         }
-        let file = self.storage.create(path, Create::New, IoMode::Buffered, Purpose::FlushWrite)?;
+        let mode = match self.database.use_direct_io_for_flush_and_compaction {
+            true => IoMode::Direct,
+            false => IoMode::Buffered,
+        };
+        let file = self.storage.create(path, Create::New, mode, Purpose::FlushWrite)?;
         let preallocate_bytes = match self.database.allow_fallocate {
             true => family.options().write_buffer_size.min(1 << 20),
             false => 0,
@@ -96,9 +100,11 @@ impl Writer {
             buffer_bytes: self.database.writable_file_max_buffer_size as usize,
             bytes_per_sync: self.database.bytes_per_sync,
             preallocate_bytes,
+            depth: 1,
             ..WriterOptions::new(Purpose::FlushWrite)
         };
-        let mut writer = SequentialWriter::new(file, options, &self.buffers, None)?;
+        let mut writer =
+            SequentialWriter::new(file, options, &self.buffers, self.table_writers.as_ref())?;
         if let Some(rate_limiter) = &self.rate_limiter {
             writer.keep_to(Arc::clone(rate_limiter), Priority::High);
         }

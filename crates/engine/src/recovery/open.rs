@@ -25,6 +25,7 @@ use tailwater_format::file_name::FileKind;
 use tailwater_format::table::unique_id::encode_session_id;
 use tailwater_format::version_edit::{NewFile, VersionEdit};
 use tailwater_io::buffer::BufferPool;
+use tailwater_io::stream::Workers;
 use tailwater_io::{Create, FileLock, IoMode, Purpose, Storage};
 
 use super::directory::{self, Needed};
@@ -221,6 +222,14 @@ impl LogsReplayed {
         let predecessor = self.logs.last().map(|log| log.as_predecessor);
         let number = numbers.take();
         let logs = LogSet::begin(Arc::clone(&storage), log_options, number, older, predecessor)?;
+        let table_writers = if options.inline_background() {
+            None
+        } else {
+            let workers = Workers::new("tailwater-write", 1).map_err(|error| {
+                Error::new(ErrorKind::Io, format!("cannot start the thread that writes: {error}"))
+            })?;
+            Some(Arc::new(workers))
+        };
         let buffer_bytes = (database.writable_file_max_buffer_size as usize).max(8192);
         let writer = Writer {
             shared: Arc::new(Shared::new(FamilySet::new(families), self.last_sequence)),
@@ -237,6 +246,7 @@ impl LogsReplayed {
             clock: Arc::clone(options.clock()),
             rate_limiter: options.rate_limiter(),
             buffers: BufferPool::new(TABLE_BUFFERS * buffer_bytes.next_multiple_of(4096)),
+            table_writers,
             has_full_memtable: AtomicBool::new(keeps_logs),
             has_unlogged: AtomicBool::new(false),
             flushing_logs_through: AtomicU64::new(0),

@@ -1,9 +1,13 @@
 //! When memtables become tables, and what these say of themselves.
 
-use tailwater::{Db, ReadOptions, WriteOptions};
-use tailwater_io::sim::SimStorage;
+use std::sync::Arc;
 
-use crate::support::{default_family, get, level_0, property, put, simulated};
+use tailwater::{Db, ReadOptions, WriteOptions};
+use tailwater_io::pace::{Priority, RateLimiter};
+use tailwater_io::sim::SimStorage;
+use tailwater_io::{IoMode, Purpose, Storage};
+
+use crate::support::{default_family, get, level_0, names, property, put, simulated};
 
 fn open(disk: &SimStorage, text: &str) -> Db {
     Db::open("/db".as_ref(), &simulated(disk, text)).expect("a database")
@@ -114,4 +118,58 @@ fn single_deletions_keep_what_they_may_have_to_meet() {
     db.single_delete(&family, b"key", &written).expect("a single deletion");
     db.flush(&family).expect("a flush");
     assert_eq!(get(&db, "key"), None);
+}
+
+#[test]
+fn flushes_go_around_the_page_cache_where_that_is_wanted() {
+    let disk = SimStorage::new(1);
+    let db = open(&disk, "use_direct_io_for_flush_and_compaction=true");
+    put(&db, "a", "1").expect("a put");
+    db.flush_all().expect("a flush");
+    assert_eq!(get(&db, "a").as_deref(), Some("1"));
+    disk.refuse_direct("/db".as_ref());
+    put(&db, "b", "2").expect("a put");
+    let error = db.flush_all().expect_err("the filesystem refuses it");
+    assert!(error.to_string().contains("O_DIRECT"), "{error}");
+}
+
+#[test]
+fn flushes_keep_to_a_rate() {
+    let disk = SimStorage::new(1);
+    let mut options = simulated(&disk, "compression=kNoCompression");
+    let second = 1_000_000;
+    let limiter = Arc::new(RateLimiter::new(1 << 30, second, disk.clock(), 1));
+    options.set_rate_limiter(Arc::clone(&limiter));
+    let db = Db::open("/db".as_ref(), &options).expect("a database");
+    put(&db, "a", &"v".repeat(10_000)).expect("a put");
+    db.flush_all().expect("a flush");
+    let size: u64 = property(&db, "rocksdb.total-sst-files-size").parse().expect("a number");
+    assert!(size > 10_000);
+    assert_eq!(limiter.granted(Priority::High), size, "every byte of the table was asked for");
+}
+
+#[test]
+fn the_log_tells_what_happened_and_old_ones_are_kept_as_many_as_are_wanted() {
+    let disk = SimStorage::new(1);
+    let text = "keep_log_file_num=3;max_log_file_size=1000";
+    for _ in 0..3 {
+        let db = open(&disk, text);
+        for key in 0..10 {
+            put(&db, &key.to_string(), "1").expect("a put");
+            db.flush_all().expect("a flush");
+            disk.clock().advance(1_000_000_000);
+        }
+        let logs = names(&disk, "/db".as_ref()).into_iter();
+        let logs: Vec<String> = logs.filter(|name| name.starts_with("LOG")).collect();
+        assert!(logs.len() <= 3 && logs[0] == "LOG", "{logs:?}");
+    }
+    let file = disk
+        .open("/db/LOG".as_ref(), IoMode::Buffered, Purpose::Metadata)
+        .expect("the information log");
+    let mut text = vec![0; file.length().expect("a length") as usize];
+    file.read_full_at(&mut text, 0, Purpose::Metadata).expect("its text");
+    let text = String::from_utf8(text).expect("text");
+    let last = text.lines().last().expect("a line");
+    assert!(last.starts_with("2023/11/14-") && last.ends_with("INFO the database was closed"));
+    assert!(text.contains("INFO flushed 1 entries of 'default' into table "), "{text}");
 }

@@ -12,8 +12,10 @@ mod check;
 mod live;
 #[path = "interop/logs.rs"]
 mod logs;
-#[path = "interop/pairwise.rs"]
+#[path = "common/pairwise.rs"]
 mod pairwise;
+#[path = "common/random.rs"]
+mod random;
 #[path = "interop/records.rs"]
 mod records;
 #[path = "interop/refused.rs"]

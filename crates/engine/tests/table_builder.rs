@@ -11,7 +11,7 @@ mod check;
 mod database;
 #[path = "table_builder/faults.rs"]
 mod faults;
-#[path = "interop/pairwise.rs"]
+#[path = "common/pairwise.rs"]
 mod pairwise;
 #[path = "table_builder/rebuilt.rs"]
 mod rebuilt;

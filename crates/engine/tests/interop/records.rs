@@ -2,7 +2,8 @@
 //! ingested tables.
 
 use crate::in_laboratory;
-use crate::workload::{self, Operands, Plan};
+use crate::random::{self, Operands};
+use crate::workload::{self, Plan};
 use tailwater_testkit::oracle::Script;
 
 /// Tables so small that ranges cross them.
@@ -179,7 +180,7 @@ fn tables_ingested_behind_everything() {
 /// The records of an external table, in the family's order.
 fn external(script: &mut Script, rng: &mut fastrand::Rng, family: &str) {
     let mut keys: Vec<Vec<u8>> =
-        (0..rng.usize(1..120)).map(|_| workload::key(rng, workload::KEYS)).collect();
+        (0..rng.usize(1..120)).map(|_| random::key(rng, random::KEYS)).collect();
     keys.sort();
     keys.dedup();
     if family == "behind" {
@@ -189,7 +190,7 @@ fn external(script: &mut Script, rng: &mut fastrand::Rng, family: &str) {
         match rng.u8(..6) {
             0 => script.delete(family, &key),
             1 if family == "default" => script.merge(family, &key, b"ingested operand"),
-            _ => script.put(family, &key, &workload::value(rng, 200)),
+            _ => script.put(family, &key, &random::value(rng, 200)),
         }
     }
 }

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use crate::in_laboratory;
-use crate::workload::{self, Operands, Plan};
+use crate::random::Operands;
+use crate::workload::{self, Plan};
 use tailwater::options::DbPath;
 use tailwater_testkit::directory;
 use tailwater_testkit::oracle::Script;

@@ -1,0 +1,55 @@
+//! Keys, values and merge operands at random.
+
+use fastrand::Rng;
+
+/// How merge operands look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operands {
+    /// There are none.
+    None,
+    /// Little-endian numbers of eight bytes, seldom of another length.
+    Numbers,
+    /// Any bytes.
+    Bytes,
+}
+
+/// So few that they are written again and again.
+pub(crate) const KEYS: u32 = 700;
+/// How many keys have the same first six bytes.
+const KEYS_A_PREFIX: u32 = 9;
+
+/// One of `keys` keys: mostly a prefix of six bytes and a rest of various lengths, seldom shorter.
+pub(crate) fn key(rng: &mut Rng, keys: u32) -> Vec<u8> {
+    let number = rng.u32(..keys);
+    match number {
+        0 => Vec::new(),
+        1 => vec![0],
+        2 => vec![0xff; 9],
+        3..10 => format!("k{number}").into_bytes(),
+        _ => {
+            let mut key = format!("p{:05}", number / KEYS_A_PREFIX).into_bytes();
+            key.extend_from_slice(&number.to_be_bytes()[2..]);
+            key.resize(key.len() + (number % 5) as usize, b'x');
+            key
+        }
+    }
+}
+
+/// A value: empty, short, long and compressible, or random.
+pub(crate) fn value(rng: &mut Rng, longest: usize) -> Vec<u8> {
+    match rng.u8(..10) {
+        0 => Vec::new(),
+        1 | 2 => b"abcdefgh".repeat(rng.usize(..=longest / 8)),
+        3 => (0..rng.usize(..=longest)).map(|_| rng.u8(..)).collect(),
+        _ => format!("value of {} and no more", rng.u32(..)).into_bytes(),
+    }
+}
+
+/// A merge operand.
+pub(crate) fn operand(rng: &mut Rng, operands: Operands) -> Vec<u8> {
+    if operands == Operands::Numbers && rng.u8(..30) > 0 {
+        rng.u64(..).to_le_bytes().to_vec()
+    } else {
+        value(rng, 20)
+    }
+}

@@ -8,6 +8,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Comparator;
+import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -17,13 +18,16 @@ import org.rocksdb.ColumnFamilyDescriptor;
 import org.rocksdb.ColumnFamilyHandle;
 import org.rocksdb.ColumnFamilyOptions;
 import org.rocksdb.CompactRangeOptions;
+import org.rocksdb.ConfigOptions;
 import org.rocksdb.DBOptions;
 import org.rocksdb.DbPath;
 import org.rocksdb.EnvOptions;
 import org.rocksdb.FlushOptions;
 import org.rocksdb.IngestExternalFileOptions;
+import org.rocksdb.LiveFileMetaData;
 import org.rocksdb.MutableColumnFamilyOptions;
 import org.rocksdb.Options;
+import org.rocksdb.OptionsUtil;
 import org.rocksdb.ReadOptions;
 import org.rocksdb.RocksDB;
 import org.rocksdb.RocksDBException;
@@ -45,6 +49,9 @@ final class Database {
   private final Map<String, String> familyOptions = new LinkedHashMap<>();
   private final Map<String, List<DbPath>> familyPaths = new LinkedHashMap<>();
 
+  private DBOptions loadedOptions;
+  private final List<ColumnFamilyDescriptor> loadedFamilies = new ArrayList<>();
+
   private RocksDB open;
   private DBOptions openOptions;
   private final Map<String, ColumnFamilyHandle> families = new LinkedHashMap<>();
@@ -63,7 +70,10 @@ final class Database {
       case "database-path" -> databasePaths.add(path(words[1], words[2]));
       case "family" -> familyOptions.put(words[1], words[2]);
       case "family-path" -> pathsOf(words[1]).add(path(words[2], words[3]));
-      case "open" -> open();
+      case "load" -> load();
+      case "open" -> open(How.CREATE);
+      case "open-existing" -> open(How.EXISTING);
+      case "open-read-only" -> open(How.READ_ONLY);
       case "close" -> close();
       case "put", "merge", "delete", "single-delete", "delete-range" -> write(words);
       case "begin" -> batch = new WriteBatch();
@@ -76,7 +86,9 @@ final class Database {
       case "compact-to" -> compact(words[1], Integer.parseInt(words[2]));
       case "change" -> open.setOptions(
           family(words[1]), MutableColumnFamilyOptions.parse(words[2]).build());
+      case "create" -> create(words[1], words[2]);
       case "drop" -> drop(words[1]);
+      case "flush-wal" -> open.flushWal(true);
       case "snapshot" -> snapshots.add(open.getSnapshot());
       case "release" -> release();
       case "external" -> beginExternal(words[1], words[2]);
@@ -84,6 +96,9 @@ final class Database {
       case "ingest" -> ingest(words[1], words[2], words[3]);
       case "dump" -> dump(words[1]);
       case "verify" -> open.verifyChecksum();
+      case "list-families" -> listFamilies();
+      case "live-files" -> liveFiles();
+      case "sequence" -> remembered += open.getLatestSequenceNumber();
       case "property" -> remembered += open.getProperty(family(words[1]), words[2]);
       default -> throw new IllegalArgumentException("there is no such command");
     }
@@ -113,6 +128,8 @@ final class Database {
     familyOptions.clear();
     familyPaths.clear();
     familyOptions.put("default", "");
+    loadedOptions = null;
+    loadedFamilies.clear();
     writeOptions = new WriteOptions();
     remembered = "";
   }
@@ -125,30 +142,63 @@ final class Database {
     return familyPaths.computeIfAbsent(family, name -> new ArrayList<>());
   }
 
-  private void open() throws RocksDBException {
-    Properties properties = properties(databaseOptions);
-    openOptions =
-        properties.isEmpty() ? new DBOptions() : DBOptions.getDBOptionsFromProps(properties);
-    if (openOptions == null) {
-      throw new IllegalArgumentException("RocksDB refuses options " + databaseOptions);
+  /** What becomes of a database that is opened, and of what is missing of it. */
+  private enum How { CREATE, EXISTING, READ_ONLY }
+
+  /** Takes the options of the newest OPTIONS file, and its column families. */
+  private void load() throws RocksDBException {
+    loadedOptions = new DBOptions();
+    ConfigOptions strict = new ConfigOptions().setIgnoreUnknownOptions(false);
+    OptionsUtil.loadLatestOptions(strict, directory, loadedOptions, loadedFamilies);
+    familyOptions.clear();
+    for (ColumnFamilyDescriptor family : loadedFamilies) {
+      familyOptions.put(new String(family.getName(), StandardCharsets.UTF_8), "");
     }
-    openOptions.setCreateIfMissing(true).setCreateMissingColumnFamilies(true);
+  }
+
+  private void open(How how) throws RocksDBException {
+    openOptions = loadedOptions != null ? loadedOptions : databaseOptions();
+    openOptions.setCreateIfMissing(how == How.CREATE);
+    openOptions.setCreateMissingColumnFamilies(how == How.CREATE);
     if (!databasePaths.isEmpty()) {
       openOptions.setDbPaths(databasePaths);
     }
-    List<ColumnFamilyDescriptor> descriptors = new ArrayList<>();
-    for (Map.Entry<String, String> family : familyOptions.entrySet()) {
-      ColumnFamilyOptions options = familyOptions(family.getKey(), family.getValue());
-      openFamilyOptions.put(family.getKey(), options);
-      byte[] name = family.getKey().getBytes(StandardCharsets.UTF_8);
-      descriptors.add(new ColumnFamilyDescriptor(name, options));
+    List<ColumnFamilyDescriptor> descriptors =
+        loadedOptions != null ? loadedFamilies : describedFamilies();
+    for (ColumnFamilyDescriptor family : descriptors) {
+      String name = new String(family.getName(), StandardCharsets.UTF_8);
+      openFamilyOptions.put(name, family.getOptions());
     }
     List<ColumnFamilyHandle> handles = new ArrayList<>();
-    open = RocksDB.open(openOptions, directory, descriptors, handles);
-    int next = 0;
-    for (String name : familyOptions.keySet()) {
-      families.put(name, handles.get(next++));
+    open = how == How.READ_ONLY
+        ? RocksDB.openReadOnly(openOptions, directory, descriptors, handles)
+        : RocksDB.open(openOptions, directory, descriptors, handles);
+    for (ColumnFamilyHandle handle : handles) {
+      families.put(new String(handle.getName(), StandardCharsets.UTF_8), handle);
     }
+  }
+
+  private DBOptions databaseOptions() {
+    Properties properties = properties(databaseOptions);
+    DBOptions options =
+        properties.isEmpty() ? new DBOptions() : DBOptions.getDBOptionsFromProps(properties);
+    if (options == null) {
+      throw new IllegalArgumentException("RocksDB refuses options " + databaseOptions);
+    }
+    return options;
+  }
+
+  private List<ColumnFamilyDescriptor> describedFamilies() {
+    List<ColumnFamilyDescriptor> descriptors = new ArrayList<>();
+    for (Map.Entry<String, String> family : familyOptions.entrySet()) {
+      descriptors.add(describedFamily(family.getKey(), family.getValue()));
+    }
+    return descriptors;
+  }
+
+  private ColumnFamilyDescriptor describedFamily(String name, String text) {
+    byte[] bytes = name.getBytes(StandardCharsets.UTF_8);
+    return new ColumnFamilyDescriptor(bytes, familyOptions(name, text));
   }
 
   private ColumnFamilyOptions familyOptions(String name, String text) {
@@ -245,6 +295,12 @@ final class Database {
     open.compactRange(family(family), null, null, options);
   }
 
+  private void create(String name, String text) throws RocksDBException {
+    ColumnFamilyDescriptor family = describedFamily(name, text);
+    openFamilyOptions.put(name, family.getOptions());
+    families.put(name, open.createColumnFamily(family));
+  }
+
   private void drop(String family) throws RocksDBException {
     open.dropColumnFamily(family(family));
     families.remove(family).close();
@@ -282,6 +338,32 @@ final class Database {
     open.ingestExternalFile(family(family), List.of(file), options);
   }
 
+  private void listFamilies() throws RocksDBException {
+    List<String> names = new ArrayList<>();
+    for (byte[] name : RocksDB.listColumnFamilies(new Options(), directory)) {
+      names.add(new String(name, StandardCharsets.UTF_8));
+    }
+    remembered += String.join(" ", names);
+  }
+
+  private void liveFiles() {
+    List<String> files = new ArrayList<>();
+    for (LiveFileMetaData file : open.getLiveFilesMetaData()) {
+      files.add(String.join(",",
+          new String(file.columnFamilyName(), StandardCharsets.UTF_8),
+          Integer.toString(file.level()),
+          file.path() + file.fileName(),
+          Long.toString(file.size()),
+          hex(file.smallestKey()),
+          hex(file.largestKey()),
+          Long.toString(file.smallestSeqno()),
+          Long.toString(file.largestSeqno()),
+          Long.toString(file.numEntries()),
+          Long.toString(file.numDeletions())));
+    }
+    remembered += String.join(" ", files);
+  }
+
   private void dump(String file) throws RocksDBException, IOException {
     List<ColumnFamilyHandle> inOrder = new ArrayList<>(families.values());
     inOrder.sort(Comparator.comparingInt(ColumnFamilyHandle::getID));
@@ -307,6 +389,10 @@ final class Database {
     for (byte[] part : parts) {
       output.write(part);
     }
+  }
+
+  private static String hex(byte[] bytes) {
+    return bytes.length == 0 ? "-" : HexFormat.of().formatHex(bytes);
   }
 
   private static byte[] bytes(String hex) {

@@ -17,7 +17,12 @@ import java.nio.charset.StandardCharsets;
  *   database-path PATH BYTES            one of its db_paths
  *   family FAMILY OPTIONS               a column family; "default" is there without being named
  *   family-path FAMILY PATH BYTES       one of its cf_paths
+ *   load                                instead takes options and column families from the newest
+ *                                       OPTIONS file, in which every name must be known; db_paths
+ *                                       do not stand there
  *   open                                opens it; whatever is missing is created
+ *   open-existing                       opens it; nothing may be missing
+ *   open-read-only                      opens it for reading, beside whoever writes it
  *   close                               closes it
  *
  * writes
@@ -37,7 +42,9 @@ import java.nio.charset.StandardCharsets;
  *   compact FAMILY                      everything, the last level too
  *   compact-to FAMILY LEVEL             everything, into that level
  *   change FAMILY OPTIONS               sets options that may change while it is open
+ *   create FAMILY OPTIONS
  *   drop FAMILY
+ *   flush-wal                           hands what is logged to the system, and syncs it
  *   snapshot                            from here on nothing older is forgotten
  *   release                             gives all snapshots back
  *
@@ -52,6 +59,12 @@ import java.nio.charset.StandardCharsets;
  *                                       little-endian, then the three
  *   verify                              checks every checksum
  *   property FAMILY NAME                remembers a property, for the answer
+ *   list-families                       remembers their names, also of a database that is not open
+ *   live-files                          remembers its tables: of each the family, level, path,
+ *                                       size, smallest and largest key, smallest and largest
+ *                                       sequence number, and how many entries and deletions it
+ *                                       has, with commas between
+ *   sequence                            remembers the latest sequence number
  *
  * answer                                answers "ok" and what was remembered, or "error" and what
  *                                       went wrong first since the last answer; after an error

@@ -100,10 +100,24 @@ impl Oracle {
     ///
     /// # Panics
     /// If the dump cannot be read.
-    pub fn dump(&mut self, mut script: Script) -> Result<Vec<Entry>, String> {
+    pub fn dump(&mut self, script: Script) -> Result<Vec<Entry>, String> {
+        let entries = self.dump_open(script)?;
+        let mut close = Script::default();
+        close.line(&[&"close"]);
+        self.run(&close)?;
+        Ok(entries)
+    }
+
+    /// As [`Oracle::dump`], but the database stays open.
+    ///
+    /// # Errors
+    /// What went wrong first; the database is closed then.
+    ///
+    /// # Panics
+    /// If the dump cannot be read.
+    pub fn dump_open(&mut self, mut script: Script) -> Result<Vec<Entry>, String> {
         let path = self.scratch.path().join("dump");
         script.line(&[&"dump", &path.display()]);
-        script.line(&[&"close"]);
         self.run(&script)?;
         Ok(dump::parse(&read(&path)))
     }

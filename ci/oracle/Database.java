@@ -157,9 +157,13 @@ final class Database {
   }
 
   private void open(How how) throws RocksDBException {
-    openOptions = loadedOptions != null ? loadedOptions : databaseOptions();
-    openOptions.setCreateIfMissing(how == How.CREATE);
-    openOptions.setCreateMissingColumnFamilies(how == How.CREATE);
+    if (loadedOptions != null) {
+      openOptions = loadedOptions;
+    } else {
+      openOptions = databaseOptions();
+      openOptions.setCreateIfMissing(how == How.CREATE);
+      openOptions.setCreateMissingColumnFamilies(how == How.CREATE);
+    }
     if (!databasePaths.isEmpty()) {
       openOptions.setDbPaths(databasePaths);
     }

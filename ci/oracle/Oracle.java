@@ -18,8 +18,9 @@ import java.nio.charset.StandardCharsets;
  *   family FAMILY OPTIONS               a column family; "default" is there without being named
  *   family-path FAMILY PATH BYTES       one of its cf_paths
  *   load                                instead takes options and column families from the newest
- *                                       OPTIONS file, in which every name must be known; db_paths
- *                                       do not stand there
+ *                                       OPTIONS file, in which every name must be known, and
+ *                                       which says whether what is missing is created; db_paths do
+ *                                       not stand there
  *   open                                opens it; whatever is missing is created
  *   open-existing                       opens it; nothing may be missing
  *   open-read-only                      opens it for reading, beside whoever writes it

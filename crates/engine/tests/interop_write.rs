@@ -1,0 +1,38 @@
+//! What ours writes, the real RocksDB reads; and both take turns on one database.
+//!
+//! Random writes of every kind go through a database of ours, under options that are drawn so that
+//! every two values meet. A model says what must be there; RocksDB must find just that, after a
+//! clean close and in what a killed process leaves, also once it has compacted everything, and ours
+//! must find what RocksDB then writes. A failure names the seed and the options; `TAILWATER_SEED`
+//! repeats it, and `TAILWATER_ROUNDS` does everything so many times over, with other choices.
+
+#[path = "interop_write/catalogue.rs"]
+mod catalogue;
+#[path = "common/check.rs"]
+mod check;
+#[path = "interop_write/copies.rs"]
+mod copies;
+#[path = "interop_write/laboratory.rs"]
+mod laboratory;
+#[path = "interop_write/locks.rs"]
+mod locks;
+#[path = "interop_write/logs.rs"]
+mod logs;
+#[path = "interop_write/model.rs"]
+mod model;
+#[path = "interop_write/options_file.rs"]
+mod options_file;
+#[path = "common/pairwise.rs"]
+mod pairwise;
+#[path = "interop_write/place.rs"]
+mod place;
+#[path = "common/random.rs"]
+mod random;
+#[path = "interop_write/shape.rs"]
+mod shape;
+#[path = "interop_write/shapes.rs"]
+mod shapes;
+#[path = "interop_write/step.rs"]
+mod step;
+#[path = "interop_write/turns.rs"]
+mod turns;

@@ -1,0 +1,83 @@
+//! Checkpoints, and databases that are destroyed.
+
+use crate::laboratory::{self, CREATE, in_laboratory};
+use crate::place::Place;
+use crate::shape::Shape;
+use tailwater::Db;
+
+/// How much is written.
+const STEPS: usize = 400;
+
+#[test]
+fn a_checkpoint_is_a_database_of_its_own() {
+    in_laboratory("a checkpoint is a database of its own", |laboratory| {
+        for database in ["", "wal_dir=$ROOT/logs", "manual_wal_flush=true;wal_compression=kZSTD"] {
+            let shape = Shape::new(database, "");
+            let context = format!("{}, {database}", laboratory.context);
+            let place = laboratory.next_place();
+            let mut model = shape.model();
+            let db = laboratory::open_ours(&shape, &place, &model, CREATE, &context);
+            laboratory::ours_does(&db, &mut model, &mut laboratory.rng, STEPS, &context);
+            let copy = laboratory.next_place();
+            db.checkpoint(&copy.database()).unwrap_or_else(|error| panic!("{context}: {error}"));
+            let taken = model.clone();
+            laboratory::ours_does(&db, &mut model, &mut laboratory.rng, STEPS, &context);
+
+            // All of it is in its one directory.
+            let plain = Shape::new("", "");
+            let mut script = plain.describe(&copy, &taken, "");
+            script.line(&[&"open-existing"]);
+            script.line(&[&"verify"]);
+            let context = format!("{context}, the checkpoint");
+            laboratory.rocksdb_finds(script, &taken, &context);
+            let mut of_copy = taken.clone();
+            let steps = laboratory::rocksdb_steps(&mut of_copy, &mut laboratory.rng, STEPS);
+            laboratory.rocksdb_finds(steps, &of_copy, &context);
+            laboratory.rocksdb_closes(&context);
+            let options = plain.open_options(&copy, &of_copy, "");
+            laboratory::ours_finds(&options, &copy, &of_copy, &context);
+
+            // What was written to it is not in the other.
+            db.close().unwrap_or_else(|error| panic!("{context}: {error}"));
+            let mut script = shape.describe(&place, &model, "");
+            script.line(&[&"open-existing"]);
+            laboratory.rocksdb_finds(script, &model, &context);
+            laboratory.rocksdb_closes(&context);
+        }
+    });
+}
+
+#[test]
+fn a_destroyed_database_leaves_room_for_another() {
+    in_laboratory("a destroyed database leaves room for another", |laboratory| {
+        let mut shape = Shape::new("wal_dir=$ROOT/logs", "");
+        shape.several_paths = true;
+        let context = laboratory.context.clone();
+        let place = laboratory.next_place();
+        let mut model = shape.model();
+        let db = laboratory::open_ours(&shape, &place, &model, CREATE, &context);
+        laboratory::ours_does(&db, &mut model, &mut laboratory.rng, STEPS, &context);
+        db.flush_all().unwrap_or_else(|error| panic!("{context}: {error}"));
+        db.close().unwrap_or_else(|error| panic!("{context}: {error}"));
+        drop(db);
+        let options = shape.open_options(&place, &model, "");
+        Db::destroy(&place.database(), &options)
+            .unwrap_or_else(|error| panic!("{context}: {error}"));
+        assert_eq!(files(&place), 0, "{context}: files are left");
+
+        let mut model = shape.model();
+        let mut script = shape.describe(&place, &model, "error_if_exists=true");
+        script.line(&[&"open"]);
+        laboratory.rocksdb_finds(script, &model, &context);
+        let steps = laboratory::rocksdb_steps(&mut model, &mut laboratory.rng, STEPS);
+        laboratory.rocksdb_finds(steps, &model, &context);
+        laboratory.rocksdb_closes(&context);
+        let options = shape.open_options(&place, &model, "");
+        laboratory::ours_finds(&options, &place, &model, &context);
+    });
+}
+
+/// How many files a place has, of any kind.
+fn files(place: &Place) -> usize {
+    tailwater_testkit::directory::snapshot(place.root()).len()
+}

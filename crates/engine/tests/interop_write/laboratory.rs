@@ -1,0 +1,152 @@
+//! What the tests are made in: both engines, places for databases, and chance.
+
+use fastrand::Rng;
+use tailwater::verify::{self, Severity};
+use tailwater::{Db, OpenOptions};
+use tailwater_testkit::dump::Entry;
+use tailwater_testkit::oracle::{Oracle, Script};
+use tailwater_testkit::seed;
+use tempfile::TempDir;
+
+use crate::check;
+use crate::model::Model;
+use crate::place::Place;
+use crate::shape::Shape;
+use crate::step::Step;
+
+/// What creates whatever is missing.
+pub(crate) const CREATE: &str = "create_if_missing=true;create_missing_column_families=true";
+
+/// The real RocksDB, a directory for databases, and chance.
+pub(crate) struct Laboratory {
+    pub(crate) oracle: Oracle,
+    directory: TempDir,
+    pub(crate) rng: Rng,
+    /// Names the test and the seed.
+    pub(crate) context: String,
+    places: usize,
+}
+
+/// Calls `test` as often as the environment asks for; not at all where there is no oracle.
+pub(crate) fn in_laboratory(part: &str, mut test: impl FnMut(&mut Laboratory)) {
+    let Some(oracle) = Oracle::start(part) else { return };
+    let seed = seed::rng();
+    let context = format!("{part}, seed {}", seed.value());
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut laboratory = Laboratory { oracle, directory, rng: seed.rng, context, places: 0 };
+    for _ in 0..seed::rounds() {
+        test(&mut laboratory);
+    }
+}
+
+impl Laboratory {
+    /// A place for the next database.
+    pub(crate) fn next_place(&mut self) -> Place {
+        self.places += 1;
+        Place::new(self.directory.path().join(self.places.to_string()))
+    }
+
+    /// What a killed process would leave of a database at this moment.
+    pub(crate) fn copy(&mut self, place: &Place) -> Place {
+        self.places += 1;
+        place.copy_to(self.directory.path().join(self.places.to_string()))
+    }
+
+    /// Asserts that RocksDB finds what the model has in the database that the script opens. It
+    /// stays open.
+    pub(crate) fn rocksdb_finds(&mut self, script: Script, model: &Model, context: &str) {
+        let found = self
+            .oracle
+            .dump_open(script)
+            .unwrap_or_else(|error| panic!("{context}: RocksDB says {error}"));
+        assert_same(&found, model, &format!("{context}: RocksDB"));
+    }
+
+    /// Has RocksDB carry out a script.
+    pub(crate) fn rocksdb_does(&mut self, script: &Script, context: &str) -> String {
+        let answer = self.oracle.run(script);
+        answer.unwrap_or_else(|error| panic!("{context}: RocksDB says {error}"))
+    }
+
+    /// Has RocksDB close the database.
+    pub(crate) fn rocksdb_closes(&mut self, context: &str) {
+        let mut script = Script::default();
+        script.line(&[&"close"]);
+        self.rocksdb_does(&script, context);
+    }
+}
+
+/// Opens a database of ours for writing, and asserts that it holds what the model has.
+pub(crate) fn open_ours(
+    shape: &Shape,
+    place: &Place,
+    model: &Model,
+    more: &str,
+    context: &str,
+) -> Db {
+    let options = shape.open_options(place, model, more);
+    let db = Db::open(&place.database(), &options)
+        .unwrap_or_else(|error| panic!("{context}: opening for writing: {error}"));
+    check::holds(&db, &model.dump(), &format!("{context}, opened for writing"));
+    db
+}
+
+/// Has ours do random steps, as many, and what makes them durable but for the log's last bytes.
+pub(crate) fn ours_does(db: &Db, model: &mut Model, rng: &mut Rng, count: usize, context: &str) {
+    let mut steps = model.advance(rng, count);
+    steps.extend(model.settle());
+    for step in &steps {
+        step.perform(db).unwrap_or_else(|error| panic!("{context}: {step:?}: {error}"));
+    }
+}
+
+/// A script by which RocksDB does random steps, as many, and hands everything to the system.
+pub(crate) fn rocksdb_steps(model: &mut Model, rng: &mut Rng, count: usize) -> Script {
+    let mut script = Script::default();
+    let mut steps = model.advance(rng, count);
+    steps.extend(model.settle());
+    steps.iter().for_each(|step: &Step| step.tell(&mut script));
+    script.line(&[&"flush-wal"]);
+    script
+}
+
+/// Asserts that ours finds what the model has in a database, read only, and nothing wrong with it.
+pub(crate) fn ours_finds(options: &OpenOptions, place: &Place, model: &Model, context: &str) {
+    let db = Db::open_read_only(&place.database(), options)
+        .unwrap_or_else(|error| panic!("{context}: opening for reading: {error}"));
+    check::holds(&db, &model.dump(), &format!("{context}, opened for reading"));
+    // What an older log left in a file may look like a record that was cut short.
+    let recycles = options.database().recycle_log_file_num > 0;
+    let is_bad =
+        |severity| severity == Severity::Damage || (severity == Severity::TornTail && !recycles);
+    let report = verify::verify(&place.database(), options, &mut |_| {});
+    let bad: Vec<_> = report.findings.iter().filter(|finding| is_bad(finding.severity)).collect();
+    assert!(bad.is_empty(), "{context}: {bad:#?}");
+}
+
+/// Asserts that a dump is what the model has.
+pub(crate) fn assert_same(found: &[Entry], model: &Model, context: &str) {
+    let mut found: Vec<&Entry> = found.iter().collect();
+    found.sort_by(|a, b| a.family.cmp(&b.family));
+    let expected = model.dump();
+    let show = |entry: Option<&Entry>| {
+        entry.map_or_else(
+            || "nothing".to_owned(),
+            |entry| {
+                let Entry { family, key, value } = entry;
+                let (key, length) = (key.escape_ascii(), value.len());
+                let shown = value[..length.min(60)].escape_ascii();
+                format!("'{key}' = '{shown}' ({length} bytes) in '{family}'")
+            },
+        )
+    };
+    for at in 0..found.len().max(expected.len()) {
+        let (found, expected) = (found.get(at).copied(), expected.get(at));
+        assert!(
+            found == expected,
+            "{context} finds {} where there must be {}, entry {at}",
+            show(found),
+            show(expected)
+        );
+    }
+}

@@ -1,0 +1,233 @@
+//! Logs in states that random writes seldom leave them in.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crate::laboratory::{self, CREATE, Laboratory, in_laboratory};
+use crate::model::Model;
+use crate::place::Place;
+use crate::shape::{Shape, join};
+use crate::shapes::RECOVERY_MODES;
+use crate::step::{Durability, Record, Step, Write};
+use tailwater::ErrorKind;
+use tailwater::inspect::wal::{LogItem, LogReader};
+use tailwater_format::log::{BLOCK_LENGTH, HEADER_LENGTH, RECYCLABLE_HEADER_LENGTH};
+use tailwater_io::Storage;
+use tailwater_io::posix::PosixStorage;
+
+/// How much is done between two looks.
+const STEPS: usize = 120;
+/// How many looks there are.
+const LOOKS: usize = 10;
+
+/// The modes that take what an earlier log left in a file for its end.
+const MODES_OF_RECYCLED: [&str; 2] = [RECOVERY_MODES[2], RECOVERY_MODES[3]];
+
+/// The logs in a directory, oldest first.
+fn logs(place: &Place) -> Vec<PathBuf> {
+    let directory = place.database();
+    let names = PosixStorage::new().list(&directory).expect("a directory that can be listed");
+    let mut logs: Vec<PathBuf> = names
+        .into_iter()
+        .map(|entry| directory.join(entry.name))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "log"))
+        .collect();
+    logs.sort();
+    logs
+}
+
+/// Asserts that both find what the model has in a copy of what is there at this moment.
+fn look(
+    laboratory: &mut Laboratory,
+    shape: &Shape,
+    place: &Place,
+    model: &Model,
+    mode: &str,
+    context: &str,
+) -> Place {
+    let context = format!("{context}, {mode}");
+    let more = format!("wal_recovery_mode={mode}");
+    let copy = laboratory.copy(place);
+    let mut script = shape.describe(&copy, model, &more);
+    script.line(&[&"open-existing"]);
+    laboratory.rocksdb_finds(script, model, &context);
+    laboratory.rocksdb_closes(&context);
+    let copy = laboratory.copy(place);
+    laboratory::ours_finds(&shape.open_options(&copy, model, &more), &copy, model, &context);
+    copy
+}
+
+/// Where the last record of a log ends.
+fn end_of(log: &Path) -> usize {
+    let mut reader = LogReader::open(&PosixStorage::new(), log).expect("a log");
+    let mut end = 0;
+    while let Some(item) = reader.next_item().expect("a log that can be read") {
+        if let LogItem::Batch(batch) = item {
+            end = (batch.placement.offset + batch.placement.length) as usize;
+        }
+    }
+    end
+}
+
+/// Where the last record of the newest log ends.
+fn end(place: &Place) -> usize {
+    end_of(logs(place).last().expect("a log"))
+}
+
+/// Whether a log that has records has something of an earlier one behind them.
+#[expect(clippy::disallowed_methods, reason = "looks at a database from outside")]
+fn is_over_another(log: &Path) -> bool {
+    let bytes = std::fs::read(log).expect("a log");
+    let end = end_of(log);
+    end > 0 && bytes[end..].iter().any(|&byte| byte != 0)
+}
+
+#[test]
+fn recycled_logs_with_older_records_behind_their_end() {
+    in_laboratory("recycled logs", |laboratory| {
+        for compression in ["", "wal_compression=kZSTD"] {
+            let shape = Shape::new(&join(&["recycle_log_file_num=2", compression]), "");
+            let context = format!("{}, {compression}", laboratory.context);
+            let place = laboratory.next_place();
+            let mut model = shape.model();
+            let db = laboratory::open_ours(&shape, &place, &model, CREATE, &context);
+            let mut over_others = 0;
+            for number in 0..LOOKS {
+                let context = format!("{context}, look {number}");
+                // Sometimes less than the log had that is written over.
+                let count = laboratory.rng.usize(10..STEPS);
+                laboratory::ours_does(&db, &mut model, &mut laboratory.rng, count, &context);
+                for mode in MODES_OF_RECYCLED {
+                    let copy = look(laboratory, &shape, &place, &model, mode, &context);
+                    over_others += logs(&copy).iter().filter(|log| is_over_another(log)).count();
+                }
+                // So that no column family needs the log, and the next can be written over it.
+                db.flush_all().unwrap_or_else(|error| panic!("{context}: {error}"));
+            }
+            assert!(over_others > 0, "{context}: no log was written over another");
+            db.close().unwrap_or_else(|error| panic!("{context}: {error}"));
+        }
+    });
+}
+
+#[test]
+fn logs_that_are_switched_many_times() {
+    in_laboratory("logs that are switched many times", |laboratory| {
+        let family = "write_buffer_size=1000000";
+        let shape = Shape::new("max_total_wal_size=20000;track_and_verify_wals=true", family);
+        let context = laboratory.context.clone();
+        let place = laboratory.next_place();
+        let mut model = shape.model();
+        let db = laboratory::open_ours(&shape, &place, &model, CREATE, &context);
+        let mut seen = BTreeSet::new();
+        for number in 0..LOOKS {
+            let context = format!("{context}, look {number}");
+            laboratory::ours_does(&db, &mut model, &mut laboratory.rng, STEPS, &context);
+            let mode = RECOVERY_MODES[number % RECOVERY_MODES.len()];
+            let copy = look(laboratory, &shape, &place, &model, mode, &context);
+            seen.extend(logs(&copy).iter().map(|log| log.file_name().map(ToOwned::to_owned)));
+        }
+        assert!(seen.len() > LOOKS / 2, "{context}: only logs {seen:?}");
+        db.close().unwrap_or_else(|error| panic!("{context}: {error}"));
+    });
+}
+
+fn put(key: &[u8], length: usize) -> Step {
+    let record = Record::Put(key.to_vec(), vec![b'v'; length]);
+    Step::Write(vec![Write { family: "default".to_owned(), record }], Durability::Logged)
+}
+
+/// The length of a value whose put takes `bytes` of a log, its header not counted.
+fn value_length(key: &[u8], bytes: usize) -> usize {
+    // The batch's own header, the record's type, and the length of the key.
+    let rest = bytes - 12 - 1 - 1 - key.len();
+    let with_length = |length: usize| length + 1 + length.checked_ilog(128).unwrap_or(0) as usize;
+    (rest - 4..rest).find(|&length| with_length(length) == rest).expect("such a length")
+}
+
+#[test]
+fn logs_that_end_at_the_end_of_a_block() {
+    in_laboratory("logs that end at the end of a block", |laboratory| {
+        for (recycle, header) in
+            [("", HEADER_LENGTH), ("recycle_log_file_num=1", RECYCLABLE_HEADER_LENGTH)]
+        {
+            let shape = Shape::new(recycle, "write_buffer_size=100000000");
+            let context = format!("{}, '{recycle}'", laboratory.context);
+            let place = laboratory.next_place();
+            let mut model = shape.model();
+            let db = laboratory::open_ours(&shape, &place, &model, CREATE, &context);
+            let perform = |model: &mut Model, step: Step| {
+                step.perform(&db).unwrap_or_else(|error| panic!("{context}: {error}"));
+                model.apply(&step);
+            };
+            for left in 0..RECYCLABLE_HEADER_LENGTH + 3 {
+                let context = format!("{context}, {left} bytes before the end of a block");
+                let mode = match recycle {
+                    "" => RECOVERY_MODES[left % RECOVERY_MODES.len()],
+                    _ => MODES_OF_RECYCLED[left % MODES_OF_RECYCLED.len()],
+                };
+                let key = format!("key{left:02}").into_bytes();
+                // Into the next block, so that there is room for the record that ends it.
+                perform(&mut model, put(b"filler", BLOCK_LENGTH));
+                let room = BLOCK_LENGTH - end(&place) % BLOCK_LENGTH;
+                perform(&mut model, put(&key, value_length(&key, room - left - header)));
+                assert_eq!(end(&place) % BLOCK_LENGTH, (BLOCK_LENGTH - left) % BLOCK_LENGTH);
+                look(laboratory, &shape, &place, &model, mode, &context);
+                perform(&mut model, put(b"behind", left));
+                look(laboratory, &shape, &place, &model, mode, &context);
+            }
+            db.close().unwrap_or_else(|error| panic!("{context}: {error}"));
+        }
+    });
+}
+
+#[test]
+fn writes_that_are_not_logged_leave_a_hole() {
+    in_laboratory("writes that are not logged leave a hole", |laboratory| {
+        let shape = Shape::new("", "");
+        let context = laboratory.context.clone();
+        let place = laboratory.next_place();
+        let mut model = shape.model();
+        let db = laboratory::open_ours(&shape, &place, &model, CREATE, &context);
+        for (key, durability) in [
+            (b"logged", Durability::Logged),
+            (b"lost 1", Durability::Unlogged),
+            (b"behind", Durability::Synced),
+            (b"lost 2", Durability::Unlogged),
+        ] {
+            let record = Record::Put(key.to_vec(), b"value".to_vec());
+            let step =
+                Step::Write(vec![Write { family: "default".to_owned(), record }], durability);
+            step.perform(&db).unwrap_or_else(|error| panic!("{context}: {error}"));
+            if durability != Durability::Unlogged {
+                model.apply(&step);
+            }
+        }
+        for mode in RECOVERY_MODES {
+            look(laboratory, &shape, &place, &model, mode, &context);
+        }
+        db.close().unwrap_or_else(|error| panic!("{context}: {error}"));
+    });
+}
+
+#[test]
+fn a_log_that_is_recycled_may_not_have_a_hole() {
+    in_laboratory("a log that is recycled may not have a hole", |laboratory| {
+        let shape = Shape::new("recycle_log_file_num=1", "");
+        let context = laboratory.context.clone();
+        let place = laboratory.next_place();
+        let model = shape.model();
+        let db = laboratory::open_ours(&shape, &place, &model, CREATE, &context);
+        let record = Record::Put(b"key".to_vec(), b"value".to_vec());
+        let writes = vec![Write { family: "default".to_owned(), record }];
+        let step = Step::Write(writes, Durability::Unlogged);
+        let refusal = step.perform(&db).expect_err("the write is not refused");
+        assert_eq!(refusal.kind(), ErrorKind::InvalidArgument, "{context}: {refusal}");
+        db.close().unwrap_or_else(|error| panic!("{context}: {error}"));
+        let mut script = shape.describe(&place, &model, "");
+        script.line(&[&"open-existing"]);
+        step.tell(&mut script);
+        let refusal = laboratory.oracle.run(&script).expect_err("RocksDB takes the write");
+        assert!(refusal.contains("recycle_log_file_num"), "{context}: {refusal}");
+    });
+}

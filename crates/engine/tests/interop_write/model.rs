@@ -1,0 +1,236 @@
+//! What a database must hold, and random steps that lead it on.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fastrand::Rng;
+use tailwater_testkit::dump::Entry;
+
+use crate::random::{self, Operands};
+use crate::step::{Durability, Record, Step, Write};
+
+/// The longest value, in bytes.
+const LONGEST: usize = 400;
+/// How many column families there are at most.
+const FAMILIES: usize = 6;
+
+/// What a database must hold.
+#[derive(Debug, Clone)]
+pub(crate) struct Model {
+    families: Vec<Family>,
+    /// The options of families that are created on the way.
+    new_family: String,
+    created: u32,
+    /// Whether writes may leave the log out.
+    may_skip_log: bool,
+}
+
+/// What a column family must hold.
+#[derive(Debug, Clone)]
+struct Family {
+    name: String,
+    options: String,
+    reverse: bool,
+    operands: Operands,
+    entries: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// Keys that were put once and are there.
+    single: BTreeSet<Vec<u8>>,
+    next_single: u32,
+    /// Whether it has writes that are not logged and not flushed.
+    is_at_risk: bool,
+}
+
+impl Model {
+    /// An empty database of column families with these names and options, of which one must be
+    /// `default`; those created later get the options of the last.
+    pub(crate) fn new(families: &[(String, String)], may_skip_log: bool) -> Self {
+        let new_family = families.last().expect("families").1.clone();
+        let families = families.iter().map(|(name, options)| Family::new(name, options)).collect();
+        Self { families, new_family, created: 0, may_skip_log }
+    }
+
+    /// The column families, with their options.
+    pub(crate) fn families(&self) -> Vec<(&str, &str)> {
+        self.families.iter().map(|family| (&*family.name, &*family.options)).collect()
+    }
+
+    /// Every entry, the families by their names.
+    pub(crate) fn dump(&self) -> Vec<Entry> {
+        let mut families: Vec<&Family> = self.families.iter().collect();
+        families.sort_by(|a, b| a.name.cmp(&b.name));
+        families.into_iter().flat_map(Family::dump).collect()
+    }
+
+    /// `count` random steps, which the model has made then.
+    pub(crate) fn advance(&mut self, rng: &mut Rng, count: usize) -> Vec<Step> {
+        (0..count).map(|_| self.advance_one(rng)).collect()
+    }
+
+    /// Takes the writes of a step.
+    ///
+    /// # Panics
+    /// If one is to a family that there is not.
+    pub(crate) fn apply(&mut self, step: &Step) {
+        let Step::Write(writes, _) = step else { panic!("{step:?} is no write") };
+        for Write { family, record } in writes {
+            let mut families = self.families.iter_mut();
+            let family = families.find(|known| known.name == *family).expect("a family");
+            family.apply(record);
+        }
+    }
+
+    /// What makes everything durable that is neither logged nor flushed.
+    pub(crate) fn settle(&mut self) -> Vec<Step> {
+        let at_risk = self.families.iter_mut().filter(|family| family.is_at_risk);
+        at_risk
+            .map(|family| {
+                family.is_at_risk = false;
+                Step::Flush(family.name.clone())
+            })
+            .collect()
+    }
+
+    fn advance_one(&mut self, rng: &mut Rng) -> Step {
+        let some = rng.usize(..self.families.len());
+        match rng.u16(..1000) {
+            0..12 => {
+                self.families[some].is_at_risk = false;
+                Step::Flush(self.families[some].name.clone())
+            }
+            12..16 if self.families.len() < FAMILIES => {
+                // A name that was dropped may come again.
+                let name = format!("family{}", self.created % 4);
+                self.created += 1;
+                if self.families.iter().any(|family| family.name == name) {
+                    return Step::Flush("default".to_owned());
+                }
+                self.families.push(Family::new(&name, &self.new_family));
+                Step::Create(name, self.new_family.clone())
+            }
+            16..19 if self.families[some].name.starts_with("family") => {
+                Step::Drop(self.families.remove(some).name)
+            }
+            chance => {
+                let count = if chance % 12 == 0 { rng.usize(2..30) } else { 1 };
+                let durability = match rng.u8(..40) {
+                    0 if self.may_skip_log => Durability::Unlogged,
+                    1 => Durability::Synced,
+                    _ => Durability::Logged,
+                };
+                let writes = (0..count).map(|_| self.write(rng, durability)).collect();
+                Step::Write(writes, durability)
+            }
+        }
+    }
+
+    fn write(&mut self, rng: &mut Rng, durability: Durability) -> Write {
+        let some = rng.usize(..self.families.len());
+        let family = &mut self.families[some];
+        family.is_at_risk |= durability == Durability::Unlogged;
+        let record = family.random_record(rng);
+        family.apply(&record);
+        Write { family: family.name.clone(), record }
+    }
+}
+
+impl Family {
+    fn new(name: &str, options: &str) -> Self {
+        let operands = match options {
+            _ if options.contains("UInt64AddOperator") => Operands::Numbers,
+            _ if options.contains("StringAppendOperator") => Operands::Bytes,
+            _ => Operands::None,
+        };
+        Self {
+            name: name.to_owned(),
+            options: options.to_owned(),
+            reverse: options.contains("ReverseBytewise"),
+            operands,
+            entries: BTreeMap::new(),
+            single: BTreeSet::new(),
+            next_single: 0,
+            is_at_risk: false,
+        }
+    }
+
+    fn dump(&self) -> Vec<Entry> {
+        let entry = |(key, value): (&Vec<u8>, &Vec<u8>)| Entry {
+            family: self.name.clone(),
+            key: key.clone(),
+            value: value.clone(),
+        };
+        let entries = self.entries.iter().map(entry);
+        if self.reverse { entries.rev().collect() } else { entries.collect() }
+    }
+
+    fn random_record(&mut self, rng: &mut Rng) -> Record {
+        let key = random::key(rng, random::KEYS);
+        match rng.u8(..40) {
+            0..5 => Record::Delete(key),
+            5 => self.random_range(rng, key),
+            6..14 if self.operands != Operands::None => {
+                Record::Merge(key, random::operand(rng, self.operands))
+            }
+            14..17 => {
+                let key = format!("single{:06}", self.next_single).into_bytes();
+                self.next_single += 1;
+                self.single.insert(key.clone());
+                Record::Put(key, random::value(rng, LONGEST))
+            }
+            17..19 if !self.single.is_empty() => {
+                let at = rng.usize(..self.single.len());
+                let key = self.single.iter().nth(at).expect("one of them").clone();
+                self.single.remove(&key);
+                Record::SingleDelete(key)
+            }
+            _ if self.operands == Operands::Numbers => {
+                Record::Put(key, random::operand(rng, self.operands))
+            }
+            _ => Record::Put(key, random::value(rng, LONGEST)),
+        }
+    }
+
+    /// A range from `key` on, mostly a short one, so that something is left.
+    fn random_range(&self, rng: &mut Rng, key: Vec<u8>) -> Record {
+        let other = match rng.u8(..12) {
+            0 => random::key(rng, random::KEYS),
+            _ => [&key[..], b"\x02"].concat(),
+        };
+        let (low, high) = if key <= other { (key, other) } else { (other, key) };
+        if self.reverse { Record::DeleteRange(high, low) } else { Record::DeleteRange(low, high) }
+    }
+
+    fn apply(&mut self, record: &Record) {
+        match record {
+            Record::Put(key, value) => {
+                self.entries.insert(key.clone(), value.clone());
+            }
+            Record::Merge(key, operand) => {
+                let merged = merge(self.operands, self.entries.get(key), operand);
+                self.entries.insert(key.clone(), merged);
+            }
+            Record::Delete(key) | Record::SingleDelete(key) => {
+                self.entries.remove(key);
+            }
+            Record::DeleteRange(from, to) => {
+                let covered = |key: &Vec<u8>| match self.reverse {
+                    false => from <= key && key < to,
+                    true => to < key && key <= from,
+                };
+                self.entries.retain(|key, _| !covered(key));
+                self.single.retain(|key| !covered(key));
+            }
+        }
+    }
+}
+
+fn merge(operands: Operands, value: Option<&Vec<u8>>, operand: &[u8]) -> Vec<u8> {
+    match (operands, value) {
+        (Operands::Numbers, _) => {
+            // What has another length counts for nothing.
+            let number = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
+            let sum = number(operand).wrapping_add(value.map_or(0, |value| number(value)));
+            sum.to_le_bytes().to_vec()
+        }
+        (_, Some(value)) => [value, &b","[..], operand].concat(),
+        (_, None) => operand.to_vec(),
+    }
+}

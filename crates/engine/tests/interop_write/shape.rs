@@ -1,0 +1,102 @@
+//! A database's options, as both are told them.
+
+use std::path::PathBuf;
+
+use tailwater::OpenOptions;
+use tailwater::options::{self, ColumnFamilyOptions, DbOptions, DbPath};
+use tailwater_testkit::oracle::Script;
+
+use crate::model::Model;
+use crate::place::Place;
+use crate::step::family_options;
+
+/// What every column family has besides: memtables so small that they fill.
+const SMALL: &str = "write_buffer_size=65536";
+/// The directories for tables where there are several, below the place's, and their sizes in bytes.
+const TABLE_DIRECTORIES: [(&str, u64); 2] = [("fast", 60_000), ("slow", 1 << 40)];
+
+/// A database's options.
+#[derive(Debug, Clone)]
+pub(crate) struct Shape {
+    /// Those of the database; `$ROOT` stands for the place's directory.
+    pub(crate) database: String,
+    /// Further ones for RocksDB alone.
+    pub(crate) theirs: String,
+    /// Those of its first column families, by name.
+    pub(crate) families: Vec<(String, String)>,
+    /// Whether tables are in several directories.
+    pub(crate) several_paths: bool,
+    /// Whether ours works without threads of its own.
+    pub(crate) inline: bool,
+}
+
+/// One text of options out of several, of which some may be empty.
+pub(crate) fn join(texts: &[&str]) -> String {
+    let texts: Vec<&str> = texts.iter().copied().filter(|text| !text.is_empty()).collect();
+    texts.join(";")
+}
+
+impl Shape {
+    /// A database with those options, and three column families with those others: one without
+    /// merges, one of numbers, one of text.
+    pub(crate) fn new(database: &str, family: &str) -> Self {
+        let families = [
+            ("default", ""),
+            ("numbers", "merge_operator=UInt64AddOperator"),
+            ("joined", "merge_operator={id=StringAppendOperator;delimiter=,}"),
+        ];
+        let families =
+            families.map(|(name, own)| (name.to_owned(), join(&[SMALL, family, own]))).to_vec();
+        Self {
+            database: database.to_owned(),
+            theirs: String::new(),
+            families,
+            several_paths: false,
+            inline: false,
+        }
+    }
+
+    /// An empty model of the database.
+    pub(crate) fn model(&self) -> Model {
+        let recycles = self.database.contains("recycle_log_file_num=");
+        Model::new(&self.families, !recycles)
+    }
+
+    /// What ours opens the database with, whose families the model has. `more` is set besides.
+    pub(crate) fn open_options(&self, place: &Place, model: &Model, more: &str) -> OpenOptions {
+        let text = place.expand(&join(&[&self.database, more]));
+        let mut database = DbOptions::default();
+        options::set_options(&mut database, &mut ColumnFamilyOptions::default(), &text)
+            .unwrap_or_else(|error| panic!("{text}: {error}"));
+        database.db_paths = self
+            .table_directories(place)
+            .into_iter()
+            .map(|(path, target_size)| DbPath { path, target_size })
+            .collect();
+        let mut options = OpenOptions::default();
+        options.set_database(database);
+        for (name, text) in model.families() {
+            options.set_column_family(name, family_options(text));
+        }
+        options.set_inline_background(self.inline);
+        options
+    }
+
+    /// What RocksDB is told of the database, whose families the model has. `more` is set besides.
+    pub(crate) fn describe(&self, place: &Place, model: &Model, more: &str) -> Script {
+        let text = place.expand(&join(&[&self.database, &self.theirs, more]));
+        let mut script = Script::describe(&place.database(), &text, &model.families());
+        for (path, bytes) in self.table_directories(place) {
+            script.line(&[&"database-path", &path.display(), &bytes]);
+        }
+        script
+    }
+
+    /// Where tables are if they are in several directories, with the sizes of those in bytes.
+    pub(crate) fn table_directories(&self, place: &Place) -> Vec<(PathBuf, u64)> {
+        let directory = |&(name, bytes): &(&str, u64)| {
+            (PathBuf::from(place.expand(&format!("$ROOT/{name}"))), bytes)
+        };
+        if self.several_paths { TABLE_DIRECTORIES.iter().map(directory).collect() } else { vec![] }
+    }
+}

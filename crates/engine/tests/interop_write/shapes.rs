@@ -1,0 +1,207 @@
+//! Databases of every shape, written by ours and read by RocksDB: closed, and left by a process
+//! that was killed.
+
+use crate::laboratory::{self, CREATE, Laboratory, in_laboratory};
+use crate::model::Model;
+use crate::place::Place;
+use crate::shape::Shape;
+use crate::{check, pairwise};
+use tailwater_testkit::oracle::Script;
+
+/// Where an option belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    Database,
+    /// The database, where RocksDB opens it.
+    Theirs,
+    Family,
+    Table,
+    /// Tables in several directories.
+    Paths,
+    /// Whether there are threads in the background.
+    Threads,
+}
+
+use Scope::{Database, Family, Paths, Table, Theirs, Threads};
+
+/// The values that each option is tried with; one that is empty stands for RocksDB's default.
+const FACTORS: [(Scope, &[&str]); 19] = [
+    (
+        Family,
+        &[
+            "compression=kNoCompression",
+            "compression=kSnappyCompression",
+            "compression=kLZ4Compression",
+            "compression=kZSTD",
+        ],
+    ),
+    (
+        Table,
+        &["checksum=kNoChecksum", "checksum=kCRC32c", "checksum=kxxHash", "checksum=kxxHash64", ""],
+    ),
+    (Table, &["format_version=5", "format_version=6", "format_version=7"]),
+    (
+        Table,
+        &[
+            "",
+            "filter_policy=bloomfilter:10:false",
+            "filter_policy=bloomfilter:10:false;whole_key_filtering=false",
+            "filter_policy=ribbonfilter:10",
+        ],
+    ),
+    (Family, &["", "prefix_extractor=fixed:6", "prefix_extractor=capped:7"]),
+    (Table, &["block_restart_interval=1", "", "block_restart_interval=5"]),
+    (Family, &["", "comparator=rocksdb.ReverseBytewiseComparator"]),
+    (Family, &["", "min_write_buffer_number_to_merge=2;max_write_buffer_number=4"]),
+    (Database, &["", "wal_compression=kZSTD"]),
+    (Database, &["", "recycle_log_file_num=2"]),
+    (Database, &["", "wal_dir=$ROOT/logs"]),
+    (Database, &["", "manual_wal_flush=true"]),
+    (
+        Database,
+        &[
+            "wal_recovery_mode=kTolerateCorruptedTailRecords",
+            "wal_recovery_mode=kAbsoluteConsistency",
+            "",
+            "wal_recovery_mode=kSkipAnyCorruptedRecords",
+        ],
+    ),
+    (Database, &["", "atomic_flush=true"]),
+    (Database, &["", "track_and_verify_wals=true"]),
+    // Ours does not keep track of logs in this way, and goes on where RocksDB did.
+    (Theirs, &["", "track_and_verify_wals_in_manifest=true"]),
+    (Database, &["", "avoid_flush_during_recovery=true"]),
+    (Paths, &["", "several"]),
+    (Threads, &["", "none"]),
+];
+
+/// All modes in which logs are recovered.
+pub(crate) const RECOVERY_MODES: [&str; 4] = [
+    "kTolerateCorruptedTailRecords",
+    "kAbsoluteConsistency",
+    "kPointInTimeRecovery",
+    "kSkipAnyCorruptedRecords",
+];
+
+/// How many times a database is opened and written to.
+const SESSIONS: usize = 3;
+/// How much is done each time.
+const STEPS: usize = 400;
+
+/// Shapes in which every two values of the factors meet.
+pub(crate) fn shapes(rng: &mut fastrand::Rng) -> Vec<Shape> {
+    let sizes = FACTORS.map(|(_, values)| values.len());
+    pairwise::combinations(&sizes, rng).iter().map(|choice| shape(choice)).collect()
+}
+
+fn shape(choice: &[usize]) -> Shape {
+    let chosen = |scope: Scope| -> Vec<&str> {
+        let values = FACTORS.iter().zip(choice).filter(|((of, _), _)| *of == scope);
+        values.map(|((_, values), &at)| values[at]).filter(|value| !value.is_empty()).collect()
+    };
+    let table = chosen(Table).join(";");
+    let family = format!("{};block_based_table_factory={{{table}}}", chosen(Family).join(";"));
+    let mut shape = Shape::new(&chosen(Database).join(";"), &family);
+    shape.theirs = chosen(Theirs).join(";");
+    shape.several_paths = !chosen(Paths).is_empty();
+    shape.inline = !chosen(Threads).is_empty();
+    shape
+}
+
+#[test]
+fn databases_of_every_shape() {
+    in_laboratory("databases of every shape", |laboratory| {
+        for shape in shapes(&mut laboratory.rng.fork()) {
+            let context = format!("{}, {shape:?}", laboratory.context);
+            let place = laboratory.next_place();
+            let mut model = shape.model();
+            let torn = write(laboratory, &shape, &place, &mut model, &context);
+            closed(laboratory, &shape, &place, &model, &context);
+            left_by_a_killed_process(laboratory, &shape, &torn, &model, &context);
+        }
+    });
+}
+
+/// Writes a database in several sessions and closes it. Answers what a process would have left that
+/// was killed right before that.
+fn write(
+    laboratory: &mut Laboratory,
+    shape: &Shape,
+    place: &Place,
+    model: &mut Model,
+    context: &str,
+) -> Place {
+    let mut more = CREATE;
+    let mut torn = None;
+    for session in 0..SESSIONS {
+        let context = format!("{context}, session {session}");
+        let db = laboratory::open_ours(shape, place, model, more, &context);
+        more = "";
+        laboratory::ours_does(&db, model, &mut laboratory.rng, STEPS, &context);
+        check::holds(&db, &model.dump(), &context);
+        db.flush_wal(false).unwrap_or_else(|error| panic!("{context}: {error}"));
+        if session + 1 == SESSIONS {
+            torn = Some(laboratory.copy(place));
+        }
+        db.close().unwrap_or_else(|error| panic!("{context}: {error}"));
+    }
+    torn.expect("a last session")
+}
+
+/// RocksDB finds everything in a closed database, before and after it compacted all of it; then
+/// ours does.
+fn closed(laboratory: &mut Laboratory, shape: &Shape, place: &Place, model: &Model, context: &str) {
+    let context = format!("{context}, closed");
+    laboratory::ours_finds(&shape.open_options(place, model, ""), place, model, &context);
+    let mut script = shape.describe(place, model, "paranoid_checks=true");
+    script.line(&[&"open-existing"]);
+    script.line(&[&"verify"]);
+    laboratory.rocksdb_finds(script, model, &context);
+    let context = format!("{context}, compacted");
+    let mut script = Script::default();
+    for (family, _) in model.families() {
+        script.flush(family);
+        script.compact(family);
+    }
+    script.line(&[&"verify"]);
+    laboratory.rocksdb_finds(script, model, &context);
+    laboratory.rocksdb_closes(&context);
+    laboratory::ours_finds(&shape.open_options(place, model, ""), place, model, &context);
+}
+
+/// Both find everything in every recovery mode that a recycled log does not trouble; in the others
+/// ours does as RocksDB does.
+fn left_by_a_killed_process(
+    laboratory: &mut Laboratory,
+    shape: &Shape,
+    torn: &Place,
+    model: &Model,
+    context: &str,
+) {
+    let recycles = shape.database.contains("recycle_log_file_num=");
+    for mode in RECOVERY_MODES {
+        let context = format!("{context}, killed, {mode}");
+        let more = format!("wal_recovery_mode={mode}");
+        let place = laboratory.copy(torn);
+        let mut script = shape.describe(&place, model, &more);
+        script.line(&[&"open-existing"]);
+        let found = laboratory.oracle.dump(script);
+        let is_strict = mode.contains("Tolerate") || mode.contains("Absolute");
+        let place = laboratory.copy(torn);
+        match found {
+            Err(error) if recycles && is_strict => {
+                let options = shape.open_options(&place, model, &more);
+                let ours = tailwater::Db::open(&place.database(), &options);
+                assert!(ours.is_err(), "{context}: ours opens it, and RocksDB says {error}");
+            }
+            Err(error) => panic!("{context}: RocksDB says {error}"),
+            Ok(found) => {
+                laboratory::assert_same(&found, model, &format!("{context}: RocksDB"));
+                let options = shape.open_options(&place, model, &more);
+                laboratory::ours_finds(&options, &place, model, &context);
+                let db = laboratory::open_ours(shape, &place, model, &more, &context);
+                db.close().unwrap_or_else(|error| panic!("{context}: {error}"));
+            }
+        }
+    }
+}

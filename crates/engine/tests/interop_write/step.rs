@@ -1,0 +1,123 @@
+//! One thing that is done to a database, by ours or by RocksDB.
+
+use tailwater::options::{self, ColumnFamilyOptions, DbOptions};
+use tailwater::{Db, Result, WriteBatch, WriteOptions};
+use tailwater_testkit::oracle::Script;
+
+/// One thing that is done to a database.
+#[derive(Debug, Clone)]
+pub(crate) enum Step {
+    /// Writes, all or nothing.
+    Write(Vec<Write>, Durability),
+    /// Flushes the column family of that name and waits.
+    Flush(String),
+    /// Creates a column family of that name, with these options.
+    Create(String, String),
+    /// Drops the column family of that name.
+    Drop(String),
+}
+
+/// A write to the column family of that name.
+#[derive(Debug, Clone)]
+pub(crate) struct Write {
+    pub(crate) family: String,
+    pub(crate) record: Record,
+}
+
+/// What is written.
+#[derive(Debug, Clone)]
+pub(crate) enum Record {
+    Put(Vec<u8>, Vec<u8>),
+    Merge(Vec<u8>, Vec<u8>),
+    Delete(Vec<u8>),
+    SingleDelete(Vec<u8>),
+    DeleteRange(Vec<u8>, Vec<u8>),
+}
+
+/// What the log has to do with a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Durability {
+    Unlogged,
+    Logged,
+    Synced,
+}
+
+/// The options that a text sets, over the defaults.
+pub(crate) fn family_options(text: &str) -> ColumnFamilyOptions {
+    let mut family = ColumnFamilyOptions::default();
+    options::set_options(&mut DbOptions::default(), &mut family, text)
+        .unwrap_or_else(|error| panic!("{text}: {error}"));
+    family
+}
+
+impl Step {
+    /// Does it to a database of ours.
+    pub(crate) fn perform(&self, db: &Db) -> Result<()> {
+        match self {
+            Self::Write(writes, durability) => perform_writes(db, writes, *durability),
+            Self::Flush(family) => db.flush(&db.column_family(family)?),
+            Self::Create(family, text) => {
+                db.create_column_family(family, &family_options(text)).map(drop)
+            }
+            Self::Drop(family) => db.drop_column_family(&db.column_family(family)?),
+        }
+    }
+
+    /// Has RocksDB do it.
+    pub(crate) fn tell(&self, script: &mut Script) {
+        match self {
+            Self::Write(writes, durability) => tell_writes(script, writes, *durability),
+            Self::Flush(family) => script.flush(family),
+            Self::Create(family, text) => script.line(&[&"create", family, text]),
+            Self::Drop(family) => script.line(&[&"drop", family]),
+        }
+    }
+}
+
+fn perform_writes(db: &Db, writes: &[Write], durability: Durability) -> Result<()> {
+    let options = WriteOptions {
+        sync: durability == Durability::Synced,
+        disable_wal: durability == Durability::Unlogged,
+        ..WriteOptions::default()
+    };
+    // One by its own method, several in a batch.
+    if let [Write { family, record }] = writes {
+        let family = db.column_family(family)?;
+        return match record {
+            Record::Put(key, value) => db.put(&family, key, value, &options),
+            Record::Merge(key, operand) => db.merge(&family, key, operand, &options),
+            Record::Delete(key) => db.delete(&family, key, &options),
+            Record::SingleDelete(key) => db.single_delete(&family, key, &options),
+            Record::DeleteRange(from, to) => db.delete_range(&family, from, to, &options),
+        };
+    }
+    let mut batch = WriteBatch::new();
+    for Write { family, record } in writes {
+        let id = db.column_family(family)?.id();
+        let added = match record {
+            Record::Put(key, value) => batch.put(id, key, value),
+            Record::Merge(key, operand) => batch.merge(id, key, operand),
+            Record::Delete(key) => batch.delete(id, key),
+            Record::SingleDelete(key) => batch.single_delete(id, key),
+            Record::DeleteRange(from, to) => batch.delete_range(id, from, to),
+        };
+        added.expect("a batch within its bounds");
+    }
+    db.write(&mut batch, &options)
+}
+
+fn tell_writes(script: &mut Script, writes: &[Write], durability: Durability) {
+    script.line(&[&"log", &if durability == Durability::Unlogged { "off" } else { "on" }]);
+    script.line(&[&"sync", &if durability == Durability::Synced { "on" } else { "off" }]);
+    script.line(&[&"begin"]);
+    for Write { family, record } in writes {
+        match record {
+            Record::Put(key, value) => script.put(family, key, value),
+            Record::Merge(key, operand) => script.merge(family, key, operand),
+            Record::Delete(key) => script.delete(family, key),
+            Record::SingleDelete(key) => script.single_delete(family, key),
+            Record::DeleteRange(from, to) => script.delete_range(family, from, to),
+        }
+    }
+    script.line(&[&"commit"]);
+}

@@ -12,6 +12,8 @@ mod catalogue;
 mod check;
 #[path = "interop_write/copies.rs"]
 mod copies;
+#[path = "interop_write/groups.rs"]
+mod groups;
 #[path = "interop_write/laboratory.rs"]
 mod laboratory;
 #[path = "interop_write/locks.rs"]

@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 use tailwater::verify::{self, Severity};
-use tailwater::{Db, OpenOptions};
+use tailwater::{Db, Error, OpenOptions, ReadOptions, Snapshot};
 use tailwater_testkit::dump::Entry;
 use tailwater_testkit::oracle::{Oracle, Script};
 use tailwater_testkit::seed;
@@ -91,21 +91,49 @@ pub(crate) fn open_ours(
     db
 }
 
-/// Has ours do random steps, as many, and what makes them durable but for the log's last bytes.
+/// Has ours do random steps, as many, and what makes them durable but for the log's last bytes. A
+/// snapshot on the way has tables keep what it shows.
 pub(crate) fn ours_does(db: &Db, model: &mut Model, rng: &mut Rng, count: usize, context: &str) {
-    let mut steps = model.advance(rng, count);
-    steps.extend(model.settle());
-    for step in &steps {
-        step.perform(db).unwrap_or_else(|error| panic!("{context}: {step:?}: {error}"));
-    }
+    let perform = |steps: Vec<Step>| {
+        for step in steps {
+            step.perform(db).unwrap_or_else(|error| panic!("{context}: {step:?}: {error}"));
+        }
+    };
+    let before = rng.usize(..=count);
+    perform(model.advance(rng, before));
+    let seen = (db.snapshot(), model.clone());
+    perform(model.advance(rng, count - before));
+    perform(model.settle());
+    let (snapshot, model) = seen;
+    shows(db, snapshot, &model, &format!("{context}, by a snapshot"));
 }
 
-/// A script by which RocksDB does random steps, as many, and hands everything to the system.
+/// Asserts that a snapshot shows what the model had in the default family.
+fn shows(db: &Db, snapshot: Snapshot, model: &Model, context: &str) {
+    let fail = |error: Error| -> ! { panic!("{context}: {error}") };
+    let family = db.column_family("default").unwrap_or_else(|error| fail(error));
+    let options =
+        ReadOptions { snapshot: Some(snapshot), total_order_seek: true, ..ReadOptions::default() };
+    let mut iterator = db.iterator(&family, &options).unwrap_or_else(|error| fail(error));
+    iterator.seek_to_first().unwrap_or_else(|error| fail(error));
+    for entry in model.dump().iter().filter(|entry| entry.family == "default") {
+        let expected = Some((entry.key.as_slice(), entry.value.as_slice()));
+        assert_eq!(iterator.entry(), expected, "{context}");
+        iterator.next().unwrap_or_else(|error| fail(error));
+    }
+    assert!(!iterator.valid(), "{context}: more than was written");
+}
+
+/// A script by which RocksDB does random steps, as many, and hands everything to the system; with a
+/// snapshot on the way.
 pub(crate) fn rocksdb_steps(model: &mut Model, rng: &mut Rng, count: usize) -> Script {
     let mut script = Script::default();
-    let mut steps = model.advance(rng, count);
-    steps.extend(model.settle());
-    steps.iter().for_each(|step: &Step| step.tell(&mut script));
+    let before = rng.usize(..=count);
+    model.advance(rng, before).iter().for_each(|step| step.tell(&mut script));
+    script.line(&[&"snapshot"]);
+    model.advance(rng, count - before).iter().for_each(|step| step.tell(&mut script));
+    model.settle().iter().for_each(|step| step.tell(&mut script));
+    script.line(&[&"release"]);
     script.line(&[&"flush-wal"]);
     script
 }

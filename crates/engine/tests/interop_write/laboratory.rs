@@ -36,6 +36,7 @@ pub(crate) fn in_laboratory(part: &str, mut test: impl FnMut(&mut Laboratory)) {
     let mut laboratory = Laboratory { oracle, directory, rng: seed.rng, context, places: 0 };
     for _ in 0..seed::rounds() {
         test(&mut laboratory);
+        laboratory.clear();
     }
 }
 
@@ -44,6 +45,15 @@ impl Laboratory {
     pub(crate) fn next_place(&mut self) -> Place {
         self.places += 1;
         Place::new(self.directory.path().join(self.places.to_string()))
+    }
+
+    /// Removes all places, of which no database may be open.
+    #[expect(clippy::disallowed_methods, reason = "around databases, not in one")]
+    pub(crate) fn clear(&mut self) {
+        for entry in std::fs::read_dir(self.directory.path()).expect("a directory") {
+            let path = entry.expect("an entry of the directory").path();
+            std::fs::remove_dir_all(path).expect("a directory that can be removed");
+        }
     }
 
     /// What a killed process would leave of a database at this moment.

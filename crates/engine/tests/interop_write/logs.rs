@@ -3,17 +3,19 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use crate::check;
 use crate::laboratory::{self, CREATE, Laboratory, in_laboratory};
 use crate::model::Model;
 use crate::place::Place;
 use crate::shape::{Shape, join};
 use crate::shapes::RECOVERY_MODES;
 use crate::step::{Durability, Record, Step, Write};
-use tailwater::ErrorKind;
 use tailwater::inspect::wal::{LogItem, LogReader};
+use tailwater::{Db, ErrorKind};
 use tailwater_format::log::{BLOCK_LENGTH, HEADER_LENGTH, RECYCLABLE_HEADER_LENGTH};
 use tailwater_io::Storage;
 use tailwater_io::posix::PosixStorage;
+use tailwater_testkit::dump::Entry;
 
 /// How much is done between two looks.
 const STEPS: usize = 120;
@@ -229,5 +231,74 @@ fn a_log_that_is_recycled_may_not_have_a_hole() {
         step.tell(&mut script);
         let refusal = laboratory.oracle.run(&script).expect_err("RocksDB takes the write");
         assert!(refusal.contains("recycle_log_file_num"), "{context}: {refusal}");
+    });
+}
+
+/// How many batches a dump has of those that [`numbered`] makes, all of them from the first on and
+/// none in part.
+fn whole_batches(dump: &[Entry], families: &[(&str, &str)], context: &str) -> usize {
+    let count = dump.len() / families.len();
+    for (family, _) in families {
+        let keys = dump.iter().filter(|entry| entry.family == *family).map(|entry| &entry.key);
+        let expected: Vec<_> = (0..count).map(key).collect();
+        assert!(keys.eq(expected.iter()), "{context}: batches are there in part, in '{family}'");
+    }
+    count
+}
+
+fn key(number: usize) -> Vec<u8> {
+    format!("key{number:06}").into_bytes()
+}
+
+/// A batch that puts one key in every column family.
+fn numbered(number: usize, families: &[(&str, &str)]) -> Step {
+    let write = |(family, _): &(&str, &str)| Write {
+        family: (*family).to_owned(),
+        record: Record::Put(key(number), vec![b'v'; number % 700]),
+    };
+    Step::Write(families.iter().map(write).collect(), Durability::Logged)
+}
+
+#[test]
+fn what_was_held_back_is_lost_from_the_end() {
+    in_laboratory("what was held back is lost from the end", |laboratory| {
+        for compression in ["", "wal_compression=kZSTD"] {
+            let shape = Shape::new(&join(&["manual_wal_flush=true", compression]), "");
+            let context = format!("{}, '{compression}'", laboratory.context);
+            let place = laboratory.next_place();
+            let model = shape.model();
+            let families = model.families();
+            let db = laboratory::open_ours(&shape, &place, &model, CREATE, &context);
+            let (mut flushed, mut lost) = (0, 0);
+            for number in 0..LOOKS * STEPS {
+                let step = numbered(number, &families);
+                step.perform(&db).unwrap_or_else(|error| panic!("{context}: {error}"));
+                if number % 97 == 96 {
+                    // Of one family alone; what the others have of it must not be lost.
+                    let (family, _) = families[laboratory.rng.usize(..families.len())];
+                    let flush = Step::Flush(family.to_owned());
+                    flush.perform(&db).unwrap_or_else(|error| panic!("{context}: {error}"));
+                    flushed = number + 1;
+                }
+                if number % STEPS != STEPS - 1 {
+                    continue;
+                }
+                let copy = laboratory.copy(&place);
+                let mut script = shape.describe(&copy, &model, "");
+                script.line(&[&"open-existing"]);
+                let found = laboratory.oracle.dump(script);
+                let found = found.unwrap_or_else(|error| panic!("{context}: {error}"));
+                let count = whole_batches(&found, &families, &context);
+                assert!((flushed..=number + 1).contains(&count), "{context}: {count} batches");
+                lost += number + 1 - count;
+                let copy = laboratory.copy(&place);
+                let options = shape.open_options(&copy, &model, "");
+                let ours = Db::open(&copy.database(), &options);
+                let ours = ours.unwrap_or_else(|error| panic!("{context}: {error}"));
+                check::holds(&ours, &found, &context);
+            }
+            assert!(lost > 0, "{context}: nothing was held back");
+            db.close().unwrap_or_else(|error| panic!("{context}: {error}"));
+        }
     });
 }

@@ -25,7 +25,7 @@ enum Scope {
 use Scope::{Database, Family, Paths, Table, Theirs, Threads};
 
 /// The values that each option is tried with; one that is empty stands for RocksDB's default.
-const FACTORS: [(Scope, &[&str]); 19] = [
+const FACTORS: [(Scope, &[&str]); 23] = [
     (
         Family,
         &[
@@ -71,6 +71,10 @@ const FACTORS: [(Scope, &[&str]); 19] = [
     // Ours does not keep track of logs in this way, and goes on where RocksDB did.
     (Theirs, &["", "track_and_verify_wals_in_manifest=true"]),
     (Database, &["", "avoid_flush_during_recovery=true"]),
+    (Database, &["", "max_manifest_file_size=2000;max_manifest_space_amp_pct=0"]),
+    (Database, &["", "write_dbid_to_manifest=false", "write_identity_file=false"]),
+    (Database, &["", "allow_fallocate=false;writable_file_max_buffer_size=5000"]),
+    (Database, &["", "db_write_buffer_size=100000", "max_total_wal_size=50000"]),
     (Paths, &["", "several"]),
     (Threads, &["", "none"]),
 ];
@@ -118,6 +122,7 @@ fn databases_of_every_shape() {
             let torn = write(laboratory, &shape, &place, &mut model, &context);
             closed(laboratory, &shape, &place, &model, &context);
             left_by_a_killed_process(laboratory, &shape, &torn, &model, &context);
+            laboratory.clear();
         }
     });
 }

@@ -46,6 +46,7 @@ fn turns_on_one_database() {
                 let options = shape.open_options(&place, &model, "");
                 laboratory::ours_finds(&options, &place, &model, &context);
             }
+            laboratory.clear();
         }
     });
 }

@@ -96,15 +96,18 @@ fn recycled_logs_with_older_records_behind_their_end() {
             let mut over_others = 0;
             for number in 0..LOOKS {
                 let context = format!("{context}, look {number}");
-                // Sometimes less than the log had that is written over.
+                // A long log, which no column family needs then: the next is written over its like.
+                let long: Vec<u8> = (0..20_000).map(|_| laboratory.rng.u8(..)).collect();
+                let long = put_value(b"long", long);
+                long.perform(&db).unwrap_or_else(|error| panic!("{context}: {error}"));
+                model.apply(&long);
+                db.flush_all().unwrap_or_else(|error| panic!("{context}: {error}"));
                 let count = laboratory.rng.usize(10..STEPS);
                 laboratory::ours_does(&db, &mut model, &mut laboratory.rng, count, &context);
                 for mode in MODES_OF_RECYCLED {
                     let copy = look(laboratory, &shape, &place, &model, mode, &context);
                     over_others += logs(&copy).iter().filter(|log| is_over_another(log)).count();
                 }
-                // So that no column family needs the log, and the next can be written over it.
-                db.flush_all().unwrap_or_else(|error| panic!("{context}: {error}"));
             }
             assert!(over_others > 0, "{context}: no log was written over another");
             db.close().unwrap_or_else(|error| panic!("{context}: {error}"));
@@ -135,7 +138,11 @@ fn logs_that_are_switched_many_times() {
 }
 
 fn put(key: &[u8], length: usize) -> Step {
-    let record = Record::Put(key.to_vec(), vec![b'v'; length]);
+    put_value(key, vec![b'v'; length])
+}
+
+fn put_value(key: &[u8], value: Vec<u8>) -> Step {
+    let record = Record::Put(key.to_vec(), value);
     Step::Write(vec![Write { family: "default".to_owned(), record }], Durability::Logged)
 }
 

@@ -7,11 +7,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Where code may be `unsafe`, as CONTRIBUTING.md says.
-const UNSAFE_ALLOWED: [&str; 5] = [
+const UNSAFE_ALLOWED: [&str; 6] = [
     "crates/io/src/",
     "crates/engine/src/epoch/",
     "crates/engine/src/cache/",
     "crates/engine/src/memtable/",
+    "crates/engine/src/write/queue/loom.rs",
     "crates/format/src/compress/lz4.rs",
 ];
 

@@ -120,6 +120,7 @@ pub(crate) fn replay(
         next_sequence: None,
         log_before: None,
         last_batch: 0,
+        is_damaged: false,
         stopped_at: None,
         replayed: Replayed { last_sequence, ..Replayed::default() },
     };
@@ -135,20 +136,13 @@ pub(crate) fn replay(
             let file = storage.open(&path, IoMode::Buffered, Purpose::Wal)?;
             let length = file.length()?;
             replay.last_batch = 0;
-            replay.read_log(&Log { path: path.clone(), number, length }, file)?;
+            replay.read_log(&Log { path, number, length }, file)?;
             let last_sequence = replay.last_batch;
             replay.log_before =
                 Some(PredecessorWal { log_number: number, size: length, last_sequence });
-            replay.replayed.logs.extend(replay.log_before.map(|as_predecessor| {
-                ReplayedLog {
-                    as_predecessor,
-                    damaged: replay
-                        .replayed
-                        .left_out
-                        .iter()
-                        .any(|left_out| left_out.path == path && !left_out.torn_tail),
-                }
-            }));
+            let damaged = std::mem::take(&mut replay.is_damaged);
+            let read = |as_predecessor| ReplayedLog { as_predecessor, damaged };
+            replay.replayed.logs.extend(replay.log_before.map(read));
         }
     }
     replay.finish()
@@ -172,6 +166,8 @@ struct Replay<'a> {
     log_before: Option<PredecessorWal>,
     /// The sequence number of the log's last batch; 0 before its first.
     last_batch: Sequence,
+    /// Whether something was left out of the log that no crash explains.
+    is_damaged: bool,
     /// Where something ended replay, unless a later log showed that nothing is missing.
     stopped_at: Option<Stop>,
     replayed: Replayed,
@@ -260,7 +256,8 @@ impl Replay<'_> {
         if self.rules.mode != RecoveryMode::PointInTime {
             return Err(Error::corruption(&log.path, reason));
         }
-        let trouble = Trouble { offset: 0, bytes: 0, reason, torn: false, drops: true };
+        let trouble =
+            Trouble { offset: 0, bytes: 0, reason, torn: false, recycled: false, drops: true };
         let flow = self.stop(log, Some(trouble));
         if let Some(stop) = &mut self.stopped_at {
             // What is missing is of that log.
@@ -279,7 +276,8 @@ impl Replay<'_> {
             },
             Ok(_) => {
                 let reason = "batches before this one are missing".to_owned();
-                let trouble = Trouble { offset, bytes: 0, reason, torn: false, drops: true };
+                let trouble =
+                    Trouble { offset, bytes: 0, reason, torn: false, recycled: false, drops: true };
                 self.leave_out(log, trouble.up_to_end_of(log));
                 return Ok(Flow::EndOfLog);
             }
@@ -289,8 +287,14 @@ impl Replay<'_> {
             Err(refusal) => refusal,
         };
         let reason = refusal.reason().to_owned();
-        let trouble =
-            Trouble { offset, bytes: record.end - offset, reason, torn: false, drops: true };
+        let trouble = Trouble {
+            offset,
+            bytes: record.end - offset,
+            reason,
+            torn: false,
+            recycled: false,
+            drops: true,
+        };
         match refusal.verdict(self.rules.mode) {
             Verdict::Continue => {
                 self.leave_out(log, trouble);
@@ -355,6 +359,7 @@ impl Replay<'_> {
         if !trouble.drops {
             return;
         }
+        self.is_damaged |= !trouble.torn && !trouble.recycled;
         self.replayed.left_out.push(LeftOut {
             path: log.path.clone(),
             offset: trouble.offset,
@@ -391,6 +396,8 @@ struct Trouble {
     bytes: u64,
     reason: String,
     torn: bool,
+    /// Whether the log's file held another before, whose records look like damage behind its end.
+    recycled: bool,
     /// Whether anything is left out. A recycled log may just end before what its file held earlier.
     drops: bool,
 }
@@ -403,6 +410,7 @@ impl Trouble {
                 bytes: damage.dropped,
                 reason: damage.reason.to_string(),
                 torn: false,
+                recycled: damage.recycled,
                 drops: true,
             },
             Event::Torn(torn) => Self {
@@ -410,6 +418,7 @@ impl Trouble {
                 bytes: torn.dropped,
                 reason: torn.reason.to_string(),
                 torn: true,
+                recycled: false,
                 drops: true,
             },
             Event::Stale(stale) => Self {
@@ -421,6 +430,7 @@ impl Trouble {
                     "the log ends before what the file held earlier".to_owned()
                 },
                 torn: true,
+                recycled: true,
                 drops: stale.in_record,
             },
             _ => return None,

@@ -66,9 +66,12 @@ fn logs_are_written_over_where_that_is_wanted() {
     }
     assert_eq!(most, 2, "the one that is written, and one to be written over");
     put(&db, "tail", "1").expect("a put");
-    let image = again(&disk.process_crash_image(1));
-    assert!(get(&image, "tail").is_some() && get(&image, "9-19").is_some());
-    drop(image);
+    let image = disk.process_crash_image(1);
+    let found = again(&image);
+    assert!(get(&found, "tail").is_some() && get(&found, "9-19").is_some());
+    let there = names(&image, Path::new(PATH));
+    assert!(!there.contains(&"lost".to_owned()), "what the file held before is no damage");
+    drop(found);
     db.close().expect("closing");
     assert_eq!(logs(&disk).len(), 1, "what is kept for writing over goes");
 }

@@ -87,6 +87,10 @@ impl Run {
                     scene.watch_crashes(storage, self.options, all_synced, rng);
                 });
             }
+            if self.sync_every == 0 {
+                let rng = rng.fork();
+                scope.spawn(move || scene.flush_one_by_one(rng));
+            }
             let (one, two, three) = (rng.fork(), rng.fork(), rng.fork());
             scope.spawn(move || scene.watch_snapshots(one));
             scope.spawn(move || scene.watch_iterators(two));

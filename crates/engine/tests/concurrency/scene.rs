@@ -217,6 +217,17 @@ impl<'a> Scene<'a> {
         }
     }
 
+    /// Flushes one column family at a time, for as long as writers write: what others have of the
+    /// same batches is in the logs alone.
+    pub(crate) fn flush_one_by_one(&self, mut rng: Rng) {
+        let handles = families(self.db);
+        while self.goes_on() {
+            let flushed = self.db.flush(&handles[rng.usize(..handles.len())]);
+            self.must(flushed.map_err(|error| format!("flushing: {error}")));
+            thread::sleep(Duration::from_millis(rng.u64(..20)));
+        }
+    }
+
     /// Opens what crashes would leave, of the process or the machine, for as long as writers write.
     /// Where `all_synced`, a crash of the machine keeps what was acknowledged too.
     pub(crate) fn watch_crashes(

@@ -250,7 +250,13 @@ impl<'a> Scene<'a> {
             }
             let db = Place::Memory(image).open(more);
             let state = read_all(&db, &ALL, &ReadOptions::default(), rng.bool());
-            self.check(&state, &ALL, &least, &most);
+            let checked = self.ledger.check(&state, &ALL);
+            let checked = checked.and_then(|found| check_bounds(&found, &least, &most));
+            let crash = if is_machine { "machine" } else { "process" };
+            let left_out = db.left_out();
+            self.must(checked.map_err(|error| {
+                format!("after a crash of the {crash}, with {left_out:?} left out: {error}")
+            }));
             thread::sleep(Duration::from_millis(rng.u64(..20)));
         }
     }

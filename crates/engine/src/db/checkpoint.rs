@@ -19,7 +19,7 @@ use tailwater_format::version_edit::VersionEdit;
 use tailwater_io::Purpose;
 
 use crate::db::{SuperVersion, Writer};
-use crate::recovery::{create_directory, link_or_copy};
+use crate::recovery::{create_directory, link_or_copy, sync_parent};
 use crate::version::{set_current, write_manifest, write_whole};
 use crate::{Error, Result};
 
@@ -54,10 +54,7 @@ impl Writer {
             return Err(error);
         }
         storage.rename(&aside, directory)?;
-        match directory.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            Some(parent) => storage.sync_directory(parent)?,
-            None => storage.sync_directory(Path::new("."))?,
-        }
+        sync_parent(storage, directory)?;
         self.info_log.info(format_args!("made a checkpoint in {}", directory.display()));
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! The directories of a database: made where they are missing, and cleared of what is left over.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use tailwater_format::file_name::FileKind;
@@ -16,22 +17,26 @@ const COPY_BYTES: usize = 1 << 20;
 /// The number of the first MANIFEST of a database.
 const FIRST_MANIFEST: u64 = 1;
 
-/// Makes a directory and those above it, and puts their names on the device.
+/// Makes a directory and those above it, each with its name on the device before the next.
+///
+/// A crash here is safe: of what is there then, only the name of the last that was made may not be
+/// on the device, and that is where the next call begins.
 pub(crate) fn create_directory(storage: &dyn Storage, directory: &Path) -> Result<()> {
     let mut missing: Vec<&Path> = Vec::new();
-    for ancestor in directory.ancestors() {
-        let is_root = ancestor.as_os_str().is_empty();
-        if is_root || storage.metadata(ancestor).is_ok_and(|metadata| metadata.is_directory) {
+    for ancestor in directory.ancestors().filter(|ancestor| !ancestor.as_os_str().is_empty()) {
+        if storage.metadata(ancestor).is_ok_and(|metadata| metadata.is_directory) {
+            match sync_parent(storage, ancestor) {
+                // Where its directory cannot be read, this is not what made it.
+                Err(error) if error.source.kind() == io::ErrorKind::PermissionDenied => {}
+                synced => synced?,
+            }
             break;
         }
         missing.push(ancestor);
     }
-    storage.create_directory(directory)?;
     for created in missing.into_iter().rev() {
-        match created.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            Some(parent) => storage.sync_directory(parent)?,
-            None => storage.sync_directory(Path::new("."))?,
-        }
+        storage.create_directory(created)?;
+        sync_parent(storage, created)?;
     }
     Ok(())
 }
@@ -60,6 +65,15 @@ fn copy(storage: &dyn Storage, from: &Path, to: &Path) -> Result<()> {
     }
     target.sync_all(Purpose::Checkpoint)?;
     Ok(())
+}
+
+/// Puts a name on the device. The root has none.
+pub(crate) fn sync_parent(storage: &dyn Storage, path: &Path) -> tailwater_io::Result<()> {
+    match path.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => storage.sync_directory(Path::new(".")),
+        Some(parent) => storage.sync_directory(parent),
+        None => Ok(()),
+    }
 }
 
 /// A new name for a database, in the form of a random UUID.

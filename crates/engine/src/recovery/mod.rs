@@ -29,7 +29,7 @@ use crate::wal::replay::{LeftOut, ReplayedLog};
 use crate::{Error, ErrorKind, Result};
 
 use directory::new_identity;
-pub(crate) use directory::{create_directory, link_or_copy};
+pub(crate) use directory::{create_directory, link_or_copy, sync_parent};
 pub(crate) use open::{Opened, open};
 pub use options::OpenOptions;
 

@@ -66,7 +66,7 @@ impl Writer {
         let families = self.shared.family_set().with(family.clone());
         self.shared.families.store(Some(Arc::new(families)));
         self.info_log.info(format_args!("made column family '{name}' with id {id}"));
-        self.write_options_file();
+        self.update_options_file();
         Ok(family)
     }
 
@@ -100,7 +100,7 @@ impl Writer {
         self.info_log.info(format_args!("dropped column family '{}'", family.name()));
         self.update_stall();
         self.release_logs();
-        self.write_options_file();
+        self.update_options_file();
         Ok(())
     }
 }

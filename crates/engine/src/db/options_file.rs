@@ -14,11 +14,22 @@ use crate::version::write_whole;
 const KEPT: usize = 2;
 
 impl Writer {
-    /// Writes the options of the database and its column families as they are. Failing is no error
-    /// of what was done with the database; the LOG has it.
-    pub(crate) fn write_options_file(&self) {
-        let written = self.try_write_options().and_then(|()| self.remove_old_options());
-        if let Err(error) = written {
+    /// Writes the options of the database and its column families as they are.
+    ///
+    /// # Errors
+    /// Those of writing the file. That an older one stays is none; the LOG has it.
+    pub(crate) fn write_options_file(&self) -> Result<()> {
+        self.write_new_options()?;
+        if let Err(error) = self.remove_old_options() {
+            self.info_log.warn(format_args!("an old OPTIONS file stays: {error}"));
+        }
+        Ok(())
+    }
+
+    /// As [`Self::write_options_file`] after something that was done with the database, of which it
+    /// is no error if this fails; the LOG has it.
+    pub(crate) fn update_options_file(&self) {
+        if let Err(error) = self.write_options_file() {
             self.info_log.warn(format_args!("the OPTIONS file was not written: {error}"));
         }
     }
@@ -36,7 +47,7 @@ impl Writer {
         options.to_document().to_text()
     }
 
-    fn try_write_options(&self) -> Result<()> {
+    fn write_new_options(&self) -> Result<()> {
         let text = self.options_text();
         let number = self.numbers.take();
         let aside = self.directory.join(FileKind::TemporaryOptions(number).to_string());

@@ -92,7 +92,7 @@ pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Opened> {
     }
     let writer = replayed.into_writer(lock, info_log)?;
     writer.create_missing_families()?;
-    writer.write_options_file();
+    writer.write_options_file()?;
     writer.update_stall();
     let writing = Writing::start(Arc::new(writer))?;
     writing.writer.info_log.info(format_args!(

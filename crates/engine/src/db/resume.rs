@@ -56,6 +56,7 @@ impl Writer {
 
     fn flush_into_new_log(&self, number: u64) -> Result<()> {
         let families = self.shared.family_set();
+        let sealing = self.sealing();
         for family in families.iter() {
             match family.active().is_empty() {
                 true => family.active().set_earliest_log_number(number),
@@ -63,6 +64,7 @@ impl Writer {
             }
             family.request_flush(true);
         }
+        drop(sealing);
         self.flush_all_sealed()?;
         let edits = families.iter().map(|family| VersionEdit {
             column_family: family.id(),

@@ -95,6 +95,9 @@ pub(crate) struct Writer {
     pub(crate) versions: Mutex<VersionSet>,
     /// Held by whoever flushes.
     pub(crate) flushing: Mutex<()>,
+    /// Held while memtables of several column families are sealed, so that a flush has all of them
+    /// or none.
+    pub(crate) sealing: Mutex<()>,
     /// Tables that no version has, which go when nobody reads them.
     pub(crate) obsolete: Mutex<Vec<(PathBuf, Arc<FileMetadata>)>>,
     /// Held until the database is closed.
@@ -225,12 +228,19 @@ impl Writer {
             return Ok(());
         }
         let next_log = self.switch_log()?;
+        let sealing = self.sealing();
         for family in due {
             family.seal(next_log);
         }
+        drop(sealing);
         self.update_stall();
         self.flush_soon();
         Ok(())
+    }
+
+    /// Memtables are sealed together while this is held.
+    pub(crate) fn sealing(&self) -> MutexGuard<'_, ()> {
+        self.sealing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begins a new log, unless the present one is empty. Answers the number of the log that is

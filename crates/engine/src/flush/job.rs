@@ -7,7 +7,7 @@ use tailwater_format::version_edit::{NewFile, VersionEdit};
 
 use crate::background::Task;
 use crate::db::errors::FailedPart;
-use crate::db::{ColumnFamily, SealedMemTable, Writer};
+use crate::db::{ColumnFamily, FamilySet, SealedMemTable, Writer};
 use crate::epoch;
 use crate::memtable::MemTable;
 use crate::version::VersionSet;
@@ -17,10 +17,16 @@ use crate::{Error, ErrorKind, Result};
 /// longest so many times as long as it.
 const PAUSE_RANGE: u32 = 8;
 
+/// The sealed memtables of a column family that are to be flushed.
+struct Due<'a> {
+    family: &'a ColumnFamily,
+    memtables: Vec<SealedMemTable>,
+}
+
 /// The sealed memtables of a column family, and the table they became.
 struct Flushed<'a> {
     family: &'a ColumnFamily,
-    memtables: Vec<SealedMemTable>,
+    memtables: &'a [SealedMemTable],
     /// `None` where nothing was left to keep.
     table: Option<NewFile>,
 }
@@ -103,17 +109,30 @@ impl Writer {
     pub(crate) fn flush_all_sealed(&self) -> Result<()> {
         let _flushing = self.flushing();
         let families = self.shared.family_set();
-        let due: Vec<&ColumnFamily> =
-            families.iter().filter(|family| family.wants_flush()).collect();
-        if self.database.atomic_flush {
-            self.flush_together(&due)?;
+        let due = self.due(&families);
+        let flushed = if self.database.atomic_flush {
+            self.flush_together(&due)
         } else {
-            for family in due {
-                self.flush_together(&[family])?;
-            }
+            due.chunks(1).try_for_each(|family| self.flush_together(family))
+        };
+        if flushed.is_err() {
+            due.iter().for_each(|due| due.family.request_flush(true));
         }
+        flushed?;
         self.release_logs();
         Ok(())
+    }
+
+    /// What is to be flushed, as it is at one moment: memtables that were sealed together are in it
+    /// together.
+    fn due<'a>(&self, families: &'a FamilySet) -> Vec<Due<'a>> {
+        let _sealing = self.sealing();
+        let due = families.iter().filter(|family| family.wants_flush()).map(|family| {
+            // What is sealed from here on asks for its own flush.
+            family.request_flush(false);
+            Due { family, memtables: family.sealed() }
+        });
+        due.collect()
     }
 
     /// Only one thread flushes at a time.
@@ -121,13 +140,9 @@ impl Writer {
         self.flushing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Flushes the sealed memtables of column families, which take effect together.
-    fn flush_together(&self, families: &[&ColumnFamily]) -> Result<()> {
-        for family in families {
-            // What is sealed from here on asks for its own flush.
-            family.request_flush(false);
-        }
-        let flushed = self.write_tables(families).and_then(|flushed| {
+    /// Flushes memtables of column families, which take effect together.
+    fn flush_together(&self, due: &[Due<'_>]) -> Result<()> {
+        let flushed = self.write_tables(due).and_then(|flushed| {
             if !flushed.is_empty() {
                 self.install(&flushed)?;
             }
@@ -141,11 +156,10 @@ impl Writer {
     }
 
     /// Steps 1 and 2, for several column families: all or none.
-    fn write_tables<'a>(&self, families: &[&'a ColumnFamily]) -> Result<Vec<Flushed<'a>>> {
-        let mut flushed = Vec::new();
-        for &family in families {
-            let memtables = family.sealed();
-            match self.write_table(family, &memtables) {
+    fn write_tables<'a>(&self, due: &'a [Due<'a>]) -> Result<Vec<Flushed<'a>>> {
+        let mut flushed: Vec<Flushed<'a>> = Vec::new();
+        for &Due { family, ref memtables } in due.iter().filter(|due| !due.memtables.is_empty()) {
+            match self.write_table(family, memtables) {
                 Ok(table) => flushed.push(Flushed { family, memtables, table }),
                 Err(error) => {
                     for Flushed { family, table, .. } in flushed {

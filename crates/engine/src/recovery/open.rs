@@ -253,6 +253,7 @@ impl LogsReplayed {
             logs: Mutex::new(logs),
             versions: Mutex::new(versions),
             flushing: Mutex::new(()),
+            sealing: Mutex::new(()),
             obsolete: Mutex::default(),
             lock: Mutex::new(Some(lock)),
             database,

@@ -90,6 +90,9 @@ impl Writer {
         write_whole(storage, &identity, id, Purpose::Checkpoint)?;
         let mut edits = contents.edits.clone();
         for edit in &mut edits {
+            // It has no log, and is not to look as if one were missing.
+            edit.log_number = edit.log_number.map(|_| 0);
+            edit.min_log_number_to_keep = edit.min_log_number_to_keep.map(|_| 0);
             // All files of a checkpoint are in its own directory.
             edit.new_files.iter_mut().for_each(|file| file.path_id = 0);
         }

@@ -85,6 +85,8 @@ impl Writer {
         let edit = VersionEdit {
             column_family: family.id(),
             column_family_drop: true,
+            // Logs go below; who looks for those that are needed must not miss them.
+            min_log_number_to_keep: Some(self.oldest_needed_log_without(family)),
             ..VersionEdit::default()
         };
         {

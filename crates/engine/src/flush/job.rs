@@ -148,9 +148,6 @@ impl Writer {
             }
             Ok(())
         });
-        if flushed.is_err() {
-            families.iter().for_each(|family| family.request_flush(true));
-        }
         self.update_stall();
         flushed
     }
@@ -171,7 +168,6 @@ impl Writer {
                 }
             }
         }
-        flushed.retain(|flushed| !flushed.memtables.is_empty());
         Ok(flushed)
     }
 
@@ -181,7 +177,7 @@ impl Writer {
             let synced = self.logs().sync_closed();
             synced.inspect_err(|error| self.latch_log(error))?;
         }
-        let min_log_number = self.oldest_needed_log(flushed);
+        let min_log_number = self.oldest_needed_log(flushed, None);
         let mut versions = self.versions();
         // A column family that was dropped meanwhile needs its table no more.
         let kept: Vec<&Flushed<'_>> =
@@ -197,11 +193,19 @@ impl Writer {
         Ok(())
     }
 
-    /// The lowest number of a log that is needed once `flushed` is in tables.
-    fn oldest_needed_log(&self, flushed: &[Flushed<'_>]) -> u64 {
+    /// The lowest number of a log that is needed once `dropped` is dropped.
+    pub(crate) fn oldest_needed_log_without(&self, dropped: &ColumnFamily) -> u64 {
+        self.oldest_needed_log(&[], Some(dropped))
+    }
+
+    /// The lowest number of a log that is needed once `flushed` is in tables and `dropped` is
+    /// dropped.
+    fn oldest_needed_log(&self, flushed: &[Flushed<'_>], dropped: Option<&ColumnFamily>) -> u64 {
         // Read first: what comes into an empty memtable from here on is in this log or a later one.
         let mut oldest = self.logs().current_number();
-        for family in self.shared.family_set().iter() {
+        let families = self.shared.family_set();
+        let is_kept = |family: &&ColumnFamily| dropped.is_none_or(|it| it.id() != family.id());
+        for family in families.iter().filter(is_kept) {
             let in_tables = flushed.iter().find(|flushed| flushed.family.id() == family.id());
             for memtable in family.super_version().memtables() {
                 let is_flushed = in_tables.is_some_and(|flushed| flushed.holds(memtable));
@@ -215,7 +219,7 @@ impl Writer {
 
     /// Step 6: lets go of the logs that hold nothing that is not in tables.
     pub(crate) fn release_logs(&self) {
-        let oldest = self.oldest_needed_log(&[]);
+        let oldest = self.oldest_needed_log(&[], None);
         let unneeded = self.logs().release(oldest);
         for path in unneeded {
             if let Err(error) = self.storage.remove(&path) {

@@ -50,13 +50,15 @@ pub(super) struct Beginning<'a> {
     pub(super) preallocate: u64,
     /// What it says of the log before it.
     pub(super) predecessor: Option<PredecessorWal>,
+    /// Whether its name is put on the device at once.
+    pub(super) sync_name: bool,
 }
 
 impl LogFile {
     /// Begins a log.
     pub(super) fn begin(storage: &dyn Storage, beginning: Beginning<'_>) -> Result<Self> {
-        let Beginning { number, path, recycled, recyclable, compressed, preallocate, predecessor } =
-            beginning;
+        let Beginning { number, path, recycled, recyclable, compressed, .. } = beginning;
+        let Beginning { preallocate, predecessor, sync_name, .. } = beginning;
         let create = match recycled {
             Some(old) => {
                 // A crash here is safe: the file holds records of the old log's number, which are
@@ -86,7 +88,7 @@ impl LogFile {
         if let Some(predecessor) = predecessor {
             encoder.add_predecessor(predecessor, &mut buffer);
         }
-        Ok(Self {
+        let mut log = Self {
             number,
             path,
             file,
@@ -100,7 +102,11 @@ impl LogFile {
             is_cut: false,
             name_synced: false,
             last_batch: 0,
-        })
+        };
+        if sync_name {
+            log.sync_name(storage)?;
+        }
+        Ok(log)
     }
 
     /// Appends a batch, in memory.
@@ -137,6 +143,11 @@ impl LogFile {
             self.synced = self.written;
             self.is_cut = false;
         }
+        self.sync_name(storage)
+    }
+
+    /// Puts the file's name on the device.
+    fn sync_name(&mut self, storage: &dyn Storage) -> Result<()> {
         if !self.name_synced {
             if let Some(directory) = self.path.parent() {
                 storage.sync_directory(directory)?;

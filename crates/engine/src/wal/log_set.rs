@@ -266,6 +266,8 @@ fn begin_log(
             compressed: options.compressed,
             preallocate: options.preallocate,
             predecessor: predecessor.filter(|_| options.tracks_predecessors),
+            // Who looks for the log that must be there refuses a database without one.
+            sync_name: options.tracks_predecessors,
         },
     )
 }

@@ -68,7 +68,6 @@ impl ManifestRead {
             log_numbers,
             manifest,
             logs: replayed.logs,
-            logs_ended_early: replayed.ended_early,
             last_sequence: replayed.last_sequence,
             left_out,
         })

@@ -63,8 +63,6 @@ pub(crate) struct LogsReplayed {
     manifest: Manifest,
     /// The logs that were read, in order.
     logs: Vec<ReplayedLog>,
-    /// Whether the last of them ends in what is no record.
-    logs_ended_early: bool,
     pub(crate) last_sequence: Sequence,
     pub(crate) left_out: Vec<LeftOut>,
 }

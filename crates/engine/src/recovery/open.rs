@@ -202,10 +202,10 @@ impl LogsReplayed {
             .filter(|log| log.damaged)
             .map(|log| log.as_predecessor.log_number)
             .collect();
-        // Logs that hold what could not be read are not gone on with; nor are those that replay
-        // would have to end in once tables hold what follows.
-        let keeps_logs =
-            database.avoid_flush_during_recovery && damaged.is_empty() && !self.logs_ended_early;
+        // Where a log has no clean end, a later one counts only if it goes on with the very next
+        // number, which cannot be told if nothing came before.
+        let are_whole = self.logs.iter().all(|log| log.whole);
+        let keeps_logs = database.avoid_flush_during_recovery && are_whole && damaged.is_empty();
         let log_options = log_options(&directory, &options, &families);
         let older: Vec<LiveLog> = self
             .logs

@@ -62,8 +62,6 @@ pub(crate) struct Replayed {
     pub(crate) left_out: Vec<LeftOut>,
     /// The logs that were read, in order.
     pub(crate) logs: Vec<ReplayedLog>,
-    /// Whether a log ends in what is no record, and no later one shows that nothing is missing.
-    pub(crate) ended_early: bool,
 }
 
 /// A log that was read.
@@ -73,6 +71,8 @@ pub(crate) struct ReplayedLog {
     pub(crate) as_predecessor: PredecessorWal,
     /// Whether something of it was left out that no crash explains.
     pub(crate) damaged: bool,
+    /// Whether it ends with its file and with a whole record.
+    pub(crate) whole: bool,
 }
 
 /// The numbers of the write-ahead logs in a directory, in order.
@@ -121,6 +121,7 @@ pub(crate) fn replay(
         log_before: None,
         last_batch: 0,
         is_damaged: false,
+        whole: true,
         stopped_at: None,
         replayed: Replayed { last_sequence, ..Replayed::default() },
     };
@@ -135,12 +136,14 @@ pub(crate) fn replay(
             let file = storage.open(&path, IoMode::Buffered, Purpose::Wal)?;
             let length = file.length()?;
             replay.last_batch = 0;
+            replay.whole = true;
             replay.read_log(&Log { path, number, length }, file)?;
             let last_sequence = replay.last_batch;
             replay.log_before =
                 Some(PredecessorWal { log_number: number, size: length, last_sequence });
             let damaged = std::mem::take(&mut replay.is_damaged);
-            let read = |as_predecessor| ReplayedLog { as_predecessor, damaged };
+            let whole = replay.whole;
+            let read = |as_predecessor| ReplayedLog { as_predecessor, damaged, whole };
             replay.replayed.logs.extend(replay.log_before.map(read));
         }
     }
@@ -167,6 +170,8 @@ struct Replay<'a> {
     last_batch: Sequence,
     /// Whether something was left out of the log that no crash explains.
     is_damaged: bool,
+    /// Whether nothing was wrong in the log so far.
+    whole: bool,
     /// Where something ended replay, unless a later log showed that nothing is missing.
     stopped_at: Option<Stop>,
     replayed: Replayed,
@@ -201,9 +206,13 @@ impl Replay<'_> {
         if let Event::Predecessor(recorded) = event
             && let Some(reason) = self.contradiction(recorded)
         {
-            return self.contradicted(log, recorded.log_number, reason);
+            self.whole = false;
+            if self.heeds_predecessors() {
+                return self.contradicted(log, recorded.log_number, reason);
+            }
         }
         let trouble = Trouble::of(event);
+        self.whole &= trouble.is_none();
         match self.rules.mode.verdict(event) {
             Verdict::Continue => match (event, trouble) {
                 (Event::Record(record), _) => self.record(log, record),
@@ -230,12 +239,14 @@ impl Replay<'_> {
         }
     }
 
+    /// Whether it counts what a log says of the one before it.
+    fn heeds_predecessors(&self) -> bool {
+        let skips = self.rules.mode == RecoveryMode::SkipAnyCorruptedRecords;
+        self.rules.verifies_predecessors && !skips && self.stopped_at.is_none()
+    }
+
     /// How the log before differs from what a log says of it.
     fn contradiction(&self, recorded: &PredecessorWal) -> Option<String> {
-        let skips = self.rules.mode == RecoveryMode::SkipAnyCorruptedRecords;
-        if !self.rules.verifies_predecessors || skips || self.stopped_at.is_some() {
-            return None;
-        }
         let PredecessorWal { log_number, size, last_sequence } = *recorded;
         match &self.log_before {
             None if log_number >= self.rules.min_log_number => {
@@ -384,7 +395,7 @@ impl Replay<'_> {
                 );
                 Err(Error::corruption_at(&stop.path, stop.offset, message))
             }
-            None => Ok(Replayed { ended_early: true, ..self.replayed }),
+            None => Ok(self.replayed),
         }
     }
 }

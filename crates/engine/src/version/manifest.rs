@@ -2,18 +2,21 @@
 //!
 //! The edits are applied in order. Edits that take effect together are held back until all of them
 //! are there; a group that the end of the file cuts short never took effect. A record that the end
-//! cuts short is what a crash leaves behind; a bad one before that is damage, and the database does
-//! not open.
+//! cuts short, or that lacks a sector, is what a crash leaves behind, and is taken for the end; any
+//! other that is bad is damage, and the database does not open.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tailwater_format::file_name::{self, FileKind};
 use tailwater_format::key::Sequence;
-use tailwater_format::log::{Event, RecoveryMode, Torn, Verdict};
+use tailwater_format::log::{
+    Damage, Event, HEADER_LENGTH, RecoveryMode, Torn, TornReason, Verdict,
+};
 use tailwater_format::version_edit::VersionEdit;
-use tailwater_io::{IoMode, Purpose, Storage};
+use tailwater_io::{IoMode, Purpose, ReadFile, Storage};
 
 use crate::record_log;
 use crate::version::VersionBuilder;
@@ -22,6 +25,8 @@ use crate::{Error, Result};
 
 /// No CURRENT file is longer, in bytes.
 const MAX_CURRENT_LENGTH: u64 = 4096;
+/// What a disk writes whole or not at all, in bytes.
+const SECTOR: u64 = 512;
 
 /// What a MANIFEST says the database consists of.
 #[derive(Debug)]
@@ -123,7 +128,7 @@ impl Manifest {
             Err(error) => return Err(error.into()),
         };
         let mut replay = Replay::new(path.clone(), number);
-        let mut reader = record_log::reader(file, number, Purpose::Manifest);
+        let mut reader = record_log::reader(Arc::clone(&file), number, Purpose::Manifest);
         loop {
             let event = reader.next_event()?;
             match RecoveryMode::TolerateCorruptedTailRecords.verdict(&event) {
@@ -138,10 +143,39 @@ impl Manifest {
                     }
                     return replay.finish();
                 }
-                Verdict::Fail => return Err(damage(&path, replay.manifest.records, &event)),
+                Verdict::Fail => {
+                    let Event::Damage(Damage { offset, dropped, .. }) = event else {
+                        return Err(damage(&path, replay.manifest.records, &event));
+                    };
+                    if !is_torn_inside(&*file, offset)? {
+                        return Err(damage(&path, replay.manifest.records, &event));
+                    }
+                    let reason = TornReason::Payload;
+                    replay.manifest.torn = Some(Torn { offset, dropped, reason });
+                    return replay.finish();
+                }
             }
         }
     }
+}
+
+/// Whether a fragment whose checksum is wrong has a sector in it that is nothing but zeros.
+///
+/// That is what a power cut leaves of an edit that was being written: its sectors arrive in any
+/// order, and a MANIFEST's file held nothing before. No edit has so many zeros, and damage to one
+/// that was written does not make them.
+fn is_torn_inside(file: &dyn ReadFile, offset: u64) -> Result<bool> {
+    let mut header = [0; HEADER_LENGTH];
+    let count = file.read_full_at(&mut header, offset, Purpose::Manifest)?;
+    let [.., low, high, _] = header;
+    let length = count + usize::from(u16::from_le_bytes([low, high]));
+    let mut fragment = vec![0; length];
+    let count = file.read_full_at(&mut fragment, offset, Purpose::Manifest)?;
+    fragment.truncate(count);
+    let in_first_sector = (SECTOR - offset % SECTOR) as usize;
+    let (first, others) = fragment.split_at(in_first_sector.min(fragment.len()));
+    let mut sectors = others.chunks(SECTOR as usize).chain([first]);
+    Ok(sectors.any(|sector| sector.iter().all(|&byte| byte == 0)))
 }
 
 fn damage(path: &Path, records: u64, event: &Event<'_>) -> Error {

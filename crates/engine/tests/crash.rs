@@ -1,0 +1,40 @@
+//! Whatever ends it, and whatever fails, a database keeps what it promised.
+//!
+//! Random work, over column families, snapshots, flushes and checkpoints, is done to databases in
+//! the simulator, under random options. Then everything that may be left of them is opened again
+//! and held against a model:
+//!
+//! - `power`: the power is cut, or the process ends, before and after every sync and at calls of
+//!   every kind; also while recovery from that is on its way, and in the second life after it.
+//! - `faults`: each call of a run fails, once or from then on, or moves fewer bytes than asked.
+//! - `threads`: the same with several writers and the flushing thread.
+//!
+//! What may and must be left is told in `history`. Each test prints its cases and the call sites at
+//! which things went wrong. A failure names the seed; `TAILWATER_SEED` repeats it, and
+//! `TAILWATER_ROUNDS` does everything so many times over, with other choices.
+
+#[path = "crash/check.rs"]
+mod check;
+#[path = "crash/faults.rs"]
+mod faults;
+#[path = "crash/history.rs"]
+mod history;
+#[path = "crash/mended.rs"]
+mod mended;
+#[path = "crash/model.rs"]
+mod model;
+#[path = "crash/power.rs"]
+mod power;
+#[path = "crash/run.rs"]
+mod run;
+#[path = "crash/setup.rs"]
+mod setup;
+#[path = "crash/tally.rs"]
+mod tally;
+#[path = "crash/threads.rs"]
+mod threads;
+#[path = "crash/workload.rs"]
+mod workload;
+
+/// An answer, or what is wrong with the database, as opposed to what faults brought about.
+type Checked<T> = Result<T, String>;

@@ -1,0 +1,179 @@
+//! Opens what a crash left and holds it against the history of the run.
+
+use std::path::Path;
+
+use fastrand::Rng;
+use tailwater::verify::{self, Severity};
+use tailwater::{Db, Error, OpenOptions, WriteOptions};
+use tailwater_format::file_name::FileKind;
+use tailwater_format::log::RecoveryMode;
+use tailwater_io::Storage;
+use tailwater_io::sim::SimStorage;
+
+use crate::Checked;
+use crate::history::Claims;
+use crate::model::{DEFAULT, State, difference};
+use crate::run::contents;
+use crate::setup::Setup;
+use crate::workload::marker;
+
+/// The number of the write that shows that a database takes writes again.
+const AFTERWARDS: u64 = 9_999_999;
+
+/// What a crash left.
+pub(crate) struct Wreck<'a> {
+    pub(crate) setup: &'a Setup,
+    pub(crate) image: SimStorage,
+    pub(crate) claims: &'a Claims<'a>,
+    /// Whether logs may end inside a record.
+    pub(crate) torn: bool,
+    pub(crate) mode: RecoveryMode,
+}
+
+impl Wreck<'_> {
+    /// Opens it for reading and for writing, judges what is there, writes on, ends it once more and
+    /// verifies it. Answers whether its recovery mode took it; if not, the default one did.
+    pub(crate) fn check(&self, rng: &mut Rng) -> Checked<bool> {
+        self.check_options_file()?;
+        self.check_checkpoints(rng)?;
+        let read_only = self.read_only()?;
+        let (db, mode) = self.open()?;
+        let state = contents(&db, None).map_err(|error| format!("cannot read: {error}"))?;
+        if let Some(difference) = read_only.as_ref().and_then(|it| difference(it, &state)) {
+            return Err(format!("reading only and writing differ: {difference}"));
+        }
+        let judged = self.claims.judge(&state, mode);
+        judged.map_err(|error| format!("{error}; left out was {:?}", db.left_out()))?;
+        self.write_on(db, mode, &state, rng)?;
+        Ok(mode == self.mode)
+    }
+
+    fn directory(&self) -> &Path {
+        self.setup.directory()
+    }
+
+    fn options(&self, mode: RecoveryMode) -> OpenOptions {
+        self.setup.options_after(&self.image, mode, !self.claims.exists)
+    }
+
+    /// A database that was opened has OPTIONS that can be read.
+    fn check_options_file(&self) -> Checked<()> {
+        if !self.claims.exists {
+            return Ok(());
+        }
+        let storage = std::sync::Arc::new(self.image.clone());
+        let entries = self.image.list(self.directory()).map_err(|error| error.to_string())?;
+        let is_options = |name: &str| matches!(FileKind::parse(name), Some(FileKind::Options(_)));
+        if !entries.iter().any(|entry| is_options(&entry.name)) {
+            return Err("there is no OPTIONS file".to_owned());
+        }
+        match OpenOptions::load_from(storage, self.directory()) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(format!("the OPTIONS cannot be read: {error}")),
+        }
+    }
+
+    /// A checkpoint is there as it was, if it is there at all.
+    fn check_checkpoints(&self, rng: &mut Rng) -> Checked<()> {
+        for (directory, expected, must) in &self.claims.checkpoints {
+            let is_there = self.image.metadata(directory).is_ok();
+            if !is_there && *must {
+                return Err(format!("the checkpoint {} is lost", directory.display()));
+            }
+            if !is_there || rng.u8(..4) > 0 {
+                continue;
+            }
+            let options = self.setup.options_of_checkpoint(&self.image);
+            let broken = |error: Error| format!("the checkpoint {}: {error}", directory.display());
+            let db = Db::open_read_only(directory, &options).map_err(broken)?;
+            let found = contents(&db, None).map_err(broken)?;
+            if let Some(difference) = difference(expected, &found) {
+                return Err(format!("the checkpoint {}: {difference}", directory.display()));
+            }
+            verify(directory, &options)?;
+        }
+        Ok(())
+    }
+
+    /// What is seen by opening it only for reading; `None` where that is refused.
+    fn read_only(&self) -> Checked<Option<State>> {
+        match Db::open_read_only(self.directory(), &self.options(self.mode)) {
+            Ok(db) => contents(&db, None).map(Some).map_err(|error| format!("read only: {error}")),
+            Err(error) if error.is_not_found() && !self.claims.exists => Ok(None),
+            Err(error) if self.may_refuse(&error) => Ok(None),
+            Err(error) => Err(format!("cannot be opened for reading: {error}")),
+        }
+    }
+
+    /// Opens it in its mode, or, where that is refused and may be, in the default one.
+    fn open(&self) -> Checked<(Db, RecoveryMode)> {
+        match Db::open(self.directory(), &self.options(self.mode)) {
+            Ok(db) => Ok((db, self.mode)),
+            Err(error) if self.may_refuse(&error) => {
+                let mode = RecoveryMode::PointInTime;
+                let opened = Db::open(self.directory(), &self.options(mode));
+                opened.map(|db| (db, mode)).map_err(|error| {
+                    format!("cannot be opened after another mode refused it: {error}")
+                })
+            }
+            Err(error) => Err(format!("cannot be opened: {error}")),
+        }
+    }
+
+    /// Whether the mode's words allow it to refuse a log.
+    fn may_refuse(&self, error: &Error) -> bool {
+        let is_log =
+            error.path().is_some_and(|path| path.extension().is_some_and(|it| it == "log"));
+        let may = match self.mode {
+            RecoveryMode::PointInTime | RecoveryMode::SkipAnyCorruptedRecords => false,
+            RecoveryMode::TolerateCorruptedTailRecords => self.torn,
+            // What an earlier use left in a recycled log looks like damage.
+            RecoveryMode::AbsoluteConsistency => self.torn || self.setup.recycles,
+        };
+        may && is_log && error.is_corruption()
+    }
+
+    /// It takes a synced write, and has that and all it had after the next end of any kind.
+    fn write_on(&self, db: Db, mode: RecoveryMode, state: &State, rng: &mut Rng) -> Checked<()> {
+        let failed = |doing: &str, error: Error| format!("after recovery {doing} failed: {error}");
+        let key = marker(AFTERWARDS);
+        let family = db.column_family(DEFAULT).map_err(|error| failed("a look", error))?;
+        let options = WriteOptions { sync: true, ..WriteOptions::default() };
+        db.put(&family, &key, b"afterwards", &options).map_err(|error| failed("a put", error))?;
+        drop(family);
+        let seed = rng.u64(..);
+        let image = match rng.u8(..4) {
+            0 => {
+                db.close().map_err(|error| failed("closing", error))?;
+                drop(db);
+                self.image.clone()
+            }
+            1 => {
+                drop(db);
+                self.image.process_crash_image(seed)
+            }
+            2 => self.image.process_crash_image(seed),
+            _ => self.image.crash_image(seed),
+        };
+        let mut expected = state.clone();
+        expected.entry(DEFAULT.to_owned()).or_default().insert(key, b"afterwards".to_vec());
+        let again = Wreck { image, setup: self.setup, torn: false, mode, claims: self.claims };
+        let (db, _) = again.open().map_err(|error| format!("the second time: {error}"))?;
+        let found = contents(&db, None).map_err(|error| failed("reading", error))?;
+        if let Some(difference) = difference(&expected, &found) {
+            return Err(format!("opened a second time: {difference}"));
+        }
+        db.close().map_err(|error| failed("closing", error))?;
+        drop(db);
+        verify(self.directory(), &again.options(mode))
+    }
+}
+
+/// Finds no damage.
+pub(crate) fn verify(directory: &Path, options: &OpenOptions) -> Checked<()> {
+    let report = verify::verify(directory, options, &mut |_| {});
+    match report.findings.iter().find(|finding| finding.severity == Severity::Damage) {
+        Some(damage) => Err(format!("verification finds damage: {damage:?}")),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,116 @@
+//! Calls that fail, every one of a run: once, and from one on.
+
+use fastrand::Rng;
+use tailwater_format::log::RecoveryMode;
+use tailwater_io::sim::{Call, Fault, FaultPlan, SimStorage};
+use tailwater_testkit::seed;
+
+use crate::Checked;
+use crate::check::Wreck;
+use crate::history::Ending;
+use crate::model::State;
+use crate::run::{Mood, Run};
+use crate::setup::Setup;
+use crate::tally::Tally;
+
+/// How many different runs there are.
+const RUNS: usize = 5;
+/// How many steps a run has.
+const STEPS: usize = 14;
+/// How many steps follow when the faults are over.
+const STEPS_AFTER: usize = 5;
+/// How many cases there are at least.
+const LEAST: usize = 1200;
+
+/// What goes wrong.
+#[derive(Debug, Clone, Copy)]
+struct Trouble {
+    fault: Fault,
+    /// At one call, or at all from that one on.
+    once: bool,
+    kind: &'static str,
+}
+
+const TROUBLES: [Trouble; 6] = [
+    Trouble { fault: Fault::InputOutput, once: true, kind: "I/O errors" },
+    Trouble { fault: Fault::InputOutput, once: false, kind: "I/O errors that stay" },
+    Trouble { fault: Fault::NoSpace, once: true, kind: "full disks" },
+    Trouble { fault: Fault::NoSpace, once: false, kind: "full disks that stay full" },
+    Trouble { fault: Fault::Short, once: true, kind: "short transfers" },
+    Trouble { fault: Fault::Short, once: false, kind: "short transfers that stay" },
+];
+
+#[test]
+fn what_was_acknowledged_survives_faults() {
+    let mut seed = seed::rng();
+    let mut tally = Tally::new("faults", seed.value());
+    for index in 0..RUNS * seed::rounds() {
+        let mut rng = Rng::with_seed(seed.rng.u64(..));
+        let setup = Setup::random(&mut rng).for_faults();
+        let work = rng.u64(..);
+        let told = |error: String| -> ! {
+            let options = setup.text();
+            panic!("seed {}, run {index}\noptions {options}\n{error}", seed.value())
+        };
+        let calls = calm(&setup, work).unwrap_or_else(|error| told(error));
+        tally.add_calls(&calls);
+        for call in &calls {
+            for trouble in TROUBLES {
+                // Those that stay strike at all calls that follow, so fewer of them will do.
+                if !trouble.once && rng.u8(..3) > 0 {
+                    continue;
+                }
+                if let Err(error) = faulty(&setup, work, call.number, trouble, &mut rng) {
+                    told(format!("{trouble:?} at {call:?}: {error}"));
+                }
+                tally.strike(call);
+                tally.add_case(trouble.kind);
+            }
+        }
+    }
+    tally.finish(LEAST);
+}
+
+fn run(setup: &Setup, work: u64) -> Run {
+    let storage = SimStorage::new(work);
+    Run::new(storage, setup.clone(), State::new(), 0, Rng::with_seed(work))
+}
+
+/// The calls of a run in which nothing goes wrong.
+fn calm(setup: &Setup, work: u64) -> Checked<Vec<Call>> {
+    let mut run = run(setup, work);
+    run.work(STEPS)?;
+    Ok(run.storage.calls())
+}
+
+/// The same run with trouble at a call, then without, until it ends.
+fn faulty(setup: &Setup, work: u64, at: u64, trouble: Trouble, rng: &mut Rng) -> Checked<()> {
+    let mut run = run(setup, work);
+    let fault = trouble.fault;
+    let plan = if trouble.once { FaultPlan::at(at, fault) } else { FaultPlan::from(at, fault) };
+    run.storage.set_faults(plan);
+    // A short transfer is to be gone on with.
+    run.mood = if fault == Fault::Short { Mood::Calm } else { Mood::Faulty };
+    let is_healed = fault != Fault::Short;
+    let steps = |run: &Run| crate::power::last_steps(&run.history, u64::MAX);
+    run.work(STEPS).map_err(|error| format!("{error}\n{}", steps(&run)))?;
+    if is_healed {
+        run.heal().map_err(|error| format!("afterwards: {error}\n{}", steps(&run)))?;
+        run.work(STEPS_AFTER).map_err(|error| format!("afterwards: {error}\n{}", steps(&run)))?;
+    }
+    run.storage.set_faults(FaultPlan::none());
+    let seed = rng.u64(..);
+    let end = run.storage.call_count();
+    let (image, ending) = if rng.bool() {
+        (run.storage.crash_image(seed), Ending::PowerCut(end))
+    } else {
+        (run.storage.process_crash_image(seed), Ending::ProcessCrash(end))
+    };
+    let claims = run.history.claims(ending);
+    let mode = RecoveryMode::PointInTime;
+    let wreck = Wreck { setup, image, claims: &claims, torn: true, mode };
+    wreck
+        .check(rng)
+        .map_err(|error| format!("{ending:?}, image {seed}: {error}\n{}", steps(&run)))?;
+    Ok(())
+}

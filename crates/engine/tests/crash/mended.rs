@@ -1,0 +1,156 @@
+//! Crashes and faults that the database once did not come through.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tailwater::{Db, OpenOptions, ReadOptions, WriteOptions};
+use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
+use tailwater_io::{Operation, Purpose};
+
+use crate::model::DEFAULT;
+
+const PATH: &str = "/above/database";
+
+fn options(disk: &SimStorage, text: &str) -> OpenOptions {
+    let mut options = OpenOptions::new(Arc::new(disk.clone()));
+    options.set_options("create_if_missing=true").expect("options");
+    options.set_options(text).expect("options");
+    options.set_inline_background(true);
+    options.set_clock(disk.clock());
+    options
+}
+
+fn open(disk: &SimStorage, text: &str) -> Db {
+    Db::open(Path::new(PATH), &options(disk, text)).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn put(db: &Db, family: &str, key: &str, sync: bool) {
+    let family = db.column_family(family).expect("a column family");
+    let options = WriteOptions { sync, ..WriteOptions::default() };
+    db.put(&family, key.as_bytes(), b"value", &options).expect("a put");
+}
+
+fn has(db: &Db, key: &str) -> bool {
+    let family = db.column_family(DEFAULT).expect("a column family");
+    db.get(&family, key.as_bytes(), &ReadOptions::default()).expect("a get").is_some()
+}
+
+fn create(db: &Db, family: &str) {
+    let default = db.column_family(DEFAULT).expect("a column family");
+    db.create_column_family(family, default.options()).expect("a column family");
+}
+
+/// A directory that was there was taken to be on the device, though the opening that made it had
+/// ended before its name was; a power cut took the database with it.
+#[test]
+fn directories_that_an_earlier_opening_made_are_put_on_the_device() {
+    for index in 0..4 {
+        let disk = SimStorage::new(1);
+        let rule = FaultRule::new(Fault::InputOutput).operation(Operation::SyncDirectory).at(index);
+        disk.set_faults(FaultPlan::none().with(rule));
+        let _ = Db::open(Path::new(PATH), &options(&disk, ""));
+        disk.set_faults(FaultPlan::none());
+        let db = open(&disk, "");
+        put(&db, DEFAULT, "key", true);
+        for seed in 0..30 {
+            assert!(has(&open(&disk.crash_image(seed), ""), "key"));
+        }
+    }
+}
+
+/// A database opened without an OPTIONS file where that could not be written, and with it went what
+/// the next opening would have loaded. RocksDB refuses.
+#[test]
+fn opening_fails_where_the_options_cannot_be_written() {
+    let disk = SimStorage::new(1);
+    let rule = FaultRule::new(Fault::NoSpace).path_containing("OPTIONS").from(0);
+    disk.set_faults(FaultPlan::none().with(rule));
+    let error = Db::open(Path::new(PATH), &options(&disk, "")).expect_err("no OPTIONS");
+    assert!(error.path().is_some_and(|path| path.to_string_lossy().contains("OPTIONS")), "{error}");
+    disk.set_faults(FaultPlan::none());
+    open(&disk, "");
+}
+
+/// With `track_and_verify_wals` a power cut after opening took the name of the only log, and a
+/// database without one is refused.
+#[test]
+fn the_name_of_a_tracked_log_is_on_the_device() {
+    let text = "track_and_verify_wals=true;wal_dir=/logs";
+    let disk = SimStorage::new(1);
+    let _db = open(&disk, text);
+    for seed in 0..30 {
+        open(&disk.crash_image(seed), text);
+    }
+}
+
+/// Dropping a column family let logs go that the MANIFEST called needed. With
+/// `track_and_verify_wals` the next log was then refused, with the synced writes in it.
+#[test]
+fn logs_that_go_with_a_column_family_are_not_missed() {
+    let text = "track_and_verify_wals=true;avoid_flush_during_recovery=true";
+    let disk = SimStorage::new(1);
+    let db = open(&disk, text);
+    create(&db, "other");
+    put(&db, "other", "key", true);
+    db.close().expect("closing");
+    drop(db);
+    let db = open(&disk, text);
+    let other = db.column_family("other").expect("a column family");
+    db.drop_column_family(&other).expect("dropping");
+    put(&db, DEFAULT, "synced", true);
+    for seed in 0..30 {
+        assert!(has(&open(&disk.crash_image(seed), text), "synced"));
+    }
+}
+
+/// A checkpoint, which has no log, was refused by `track_and_verify_wals`.
+#[test]
+fn a_checkpoint_is_opened_where_logs_are_tracked() {
+    let text = "track_and_verify_wals=true";
+    let disk = SimStorage::new(1);
+    let db = open(&disk, text);
+    put(&db, DEFAULT, "key", false);
+    db.checkpoint(Path::new("/checkpoint")).expect("a checkpoint");
+    let checkpoint = Db::open_read_only(Path::new("/checkpoint"), &options(&disk, text));
+    assert!(has(&checkpoint.expect("the checkpoint"), "key"));
+}
+
+/// With `avoid_flush_during_recovery` a log that ends inside its first record was kept by the modes
+/// that take such an end for a clean one. Nothing tells then with which number the next log must
+/// begin, and the default mode left its synced writes out.
+#[test]
+fn a_log_without_a_whole_record_is_not_kept() {
+    let keeping = "avoid_flush_during_recovery=true;\
+                   wal_recovery_mode=kTolerateCorruptedTailRecords";
+    let disk = SimStorage::new(1);
+    let db = open(&disk, keeping);
+    put(&db, DEFAULT, &"key".repeat(1000), false);
+    for seed in 0..100 {
+        let image = disk.crash_image(seed);
+        let Ok(db) = Db::open(Path::new(PATH), &options(&image, keeping)) else { continue };
+        put(&db, DEFAULT, "synced", true);
+        assert!(has(&open(&image.process_crash_image(seed), ""), "synced"), "image {seed}");
+    }
+}
+
+/// A MANIFEST's last edit of which a power cut took a sector inside, and not the end, was called
+/// damage, and the database did not open.
+#[test]
+fn an_edit_that_lacks_a_sector_is_the_end_of_the_manifest() {
+    let disk = SimStorage::new(1);
+    let db = open(&disk, "");
+    disk.start_recording();
+    create(&db, &"name".repeat(400));
+    let calls = disk.calls();
+    let is_sync = |purpose| purpose == Some(Purpose::Manifest);
+    let mut syncs = calls.iter().filter(|call| call.operation == Operation::Sync);
+    let sync = syncs.find(|call| is_sync(call.purpose)).expect("a sync of the MANIFEST");
+    let mut replay = disk.replay();
+    replay.advance_to(sync.number);
+    let mut torn = 0;
+    for seed in 0..200 {
+        let db = open(&replay.crash_image(seed), "");
+        torn += usize::from(!db.left_out().is_empty());
+    }
+    assert!(torn > 20, "only {torn} of 200 were torn");
+}

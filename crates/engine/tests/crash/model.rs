@@ -1,0 +1,173 @@
+//! What a database holds after some of its batches: the model that a reopened one is held against.
+//!
+//! Every part of a batch, which is what it does to one column family, leaves evidence: something
+//! that no other part does, by which a reopened database tells whether the part is in it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// The keys and values of one column family.
+pub(crate) type Table = BTreeMap<Vec<u8>, Vec<u8>>;
+/// What a database holds, by the names of its column families.
+pub(crate) type State = BTreeMap<String, Table>;
+
+/// The column family that every database has.
+pub(crate) const DEFAULT: &str = "default";
+
+/// One operation of a batch.
+#[derive(Clone)]
+pub(crate) enum Change {
+    Put { key: Vec<u8>, value: Vec<u8> },
+    Delete { key: Vec<u8> },
+    SingleDelete { key: Vec<u8> },
+    DeleteRange { begin: Vec<u8>, end: Vec<u8> },
+    Merge { key: Vec<u8>, operand: Vec<u8> },
+}
+
+impl fmt::Debug for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Put { key, value } => write!(f, "+{}={}", key.escape_ascii(), value.len()),
+            Self::Delete { key } => write!(f, "-{}", key.escape_ascii()),
+            Self::SingleDelete { key } => write!(f, "-1 {}", key.escape_ascii()),
+            Self::DeleteRange { begin, end } => {
+                write!(f, "-{}..{}", begin.escape_ascii(), end.escape_ascii())
+            }
+            Self::Merge { key, operand } => {
+                write!(f, "&{}={}", key.escape_ascii(), operand.len())
+            }
+        }
+    }
+}
+
+impl Change {
+    /// Does it to a table. Merging is appending, with a comma in between.
+    pub(crate) fn apply(&self, table: &mut Table) {
+        match self {
+            Self::Put { key, value } => {
+                table.insert(key.clone(), value.clone());
+            }
+            Self::Delete { key } | Self::SingleDelete { key } => {
+                table.remove(key);
+            }
+            Self::DeleteRange { begin, end } => {
+                if begin < end {
+                    let covered: Vec<Vec<u8>> = table
+                        .range(begin.clone()..end.clone())
+                        .map(|(key, _)| key.clone())
+                        .collect();
+                    covered.iter().for_each(|key| _ = table.remove(key));
+                }
+            }
+            Self::Merge { key, operand } => match table.get_mut(key) {
+                Some(value) => {
+                    value.push(b',');
+                    value.extend_from_slice(operand);
+                }
+                None => _ = table.insert(key.clone(), operand.clone()),
+            },
+        }
+    }
+}
+
+/// How a database that has a part differs from one that does not.
+#[derive(Debug, Clone)]
+pub(crate) enum Evidence {
+    /// This key is there, which nothing else writes or removes.
+    Present(Vec<u8>),
+    /// This key is not there, which nothing else removes; `base` is the evidence of the part that
+    /// put it. Where that is not there either, nothing can be told, and nothing differs.
+    Absent { key: Vec<u8>, base: Vec<u8> },
+}
+
+/// What a batch does to one column family.
+#[derive(Clone)]
+pub(crate) struct Part {
+    pub(crate) family: String,
+    pub(crate) changes: Vec<Change>,
+    pub(crate) evidence: Evidence,
+}
+
+impl fmt::Debug for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {:?}", self.family, self.changes)
+    }
+}
+
+impl Part {
+    /// Whether `table`, of the part's column family, has it; `None` where that cannot be told.
+    pub(crate) fn is_in(&self, table: &Table) -> Option<bool> {
+        match &self.evidence {
+            Evidence::Present(key) => Some(table.contains_key(key)),
+            Evidence::Absent { key, base } => {
+                table.contains_key(base).then(|| !table.contains_key(key))
+            }
+        }
+    }
+}
+
+/// What a write promises when it is acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Durability {
+    /// Nothing before a flush.
+    Unlogged,
+    /// To survive the process, once the log is handed to the system.
+    Logged,
+    /// To survive the machine.
+    Synced,
+}
+
+/// One write: all of it happens, or nothing.
+#[derive(Debug, Clone)]
+pub(crate) struct Batch {
+    /// At most one for each column family.
+    pub(crate) parts: Vec<Part>,
+    pub(crate) durability: Durability,
+}
+
+impl Batch {
+    /// Does what `chosen` says of its parts to a state; column families that it lacks are left out.
+    pub(crate) fn apply(&self, state: &mut State, chosen: impl Fn(&Part) -> bool) {
+        for part in self.parts.iter().filter(|part| chosen(part)) {
+            if let Some(table) = state.get_mut(&part.family) {
+                part.changes.iter().for_each(|change| change.apply(table));
+            }
+        }
+    }
+}
+
+/// The first thing that differs, for a message.
+pub(crate) fn difference(expected: &State, found: &State) -> Option<String> {
+    let names = |state: &State| state.keys().cloned().collect::<Vec<_>>();
+    if names(expected) != names(found) {
+        return Some(format!(
+            "column families {:?} were expected, but found are {:?}",
+            names(expected),
+            names(found)
+        ));
+    }
+    for (family, expected) in expected {
+        let found = &found[family];
+        let keys = expected.keys().chain(found.keys());
+        if let Some(key) = keys.into_iter().find(|key| expected.get(*key) != found.get(*key)) {
+            return Some(format!(
+                "column family {family}, key '{}': expected {}, found {}",
+                key.escape_ascii(),
+                describe(expected.get(key)),
+                describe(found.get(key))
+            ));
+        }
+    }
+    None
+}
+
+/// A value for a message.
+fn describe(value: Option<&Vec<u8>>) -> String {
+    match value {
+        Some(value) if value.len() > 40 => {
+            format!("'{}...' of {} bytes", value[..40].escape_ascii(), value.len())
+        }
+        Some(value) => format!("'{}'", value.escape_ascii()),
+        None => "nothing".to_owned(),
+    }
+}

@@ -1,0 +1,390 @@
+//! Carries out work on a database in the simulator and writes its history.
+
+use std::path::PathBuf;
+
+use fastrand::Rng;
+use tailwater::{ColumnFamily, Db, ErrorKind, ReadOptions, Snapshot, WriteBatch, WriteOptions};
+use tailwater_format::log::RecoveryMode;
+use tailwater_io::sim::{FaultPlan, SimStorage};
+
+use crate::Checked;
+use crate::history::{Ending, Entry, History, Outcome, Step};
+use crate::model::{Batch, Change, DEFAULT, Durability, State, difference};
+use crate::setup::Setup;
+use crate::workload::{Action, Generator};
+
+/// Whether calls may answer errors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mood {
+    /// Nothing goes wrong, so nothing may fail.
+    Calm,
+    /// Faults are about.
+    Faulty,
+    /// There were faults, and what they left is still there, but nothing may fail any more.
+    Healed,
+}
+
+/// A database at work.
+pub(crate) struct Run {
+    pub(crate) storage: SimStorage,
+    pub(crate) setup: Setup,
+    pub(crate) history: History,
+    pub(crate) mood: Mood,
+    pub(crate) db: Option<Db>,
+    generator: Generator,
+    snapshots: Vec<(Snapshot, State)>,
+    checkpoints: u32,
+    /// It was opened again, and since then nobody could look at what was left.
+    is_unsettled: bool,
+}
+
+impl Run {
+    /// A run on a disk where the database holds `base`, or is not there if that is empty. Its calls
+    /// are recorded from here on. Runs on one disk need each their own `first` number.
+    pub(crate) fn new(
+        storage: SimStorage,
+        setup: Setup,
+        base: State,
+        first: u64,
+        rng: Rng,
+    ) -> Self {
+        storage.start_recording();
+        let mut rng = rng;
+        // What the database chooses at random, its names among it, is to repeat.
+        fastrand::seed(rng.u64(..));
+        let mut families: Vec<String> = base.keys().cloned().collect();
+        if families.is_empty() {
+            families.push(DEFAULT.to_owned());
+        }
+        let generator = Generator::new(rng, setup.limits(), first, families);
+        let history = History {
+            base,
+            entries: Vec::new(),
+            manual_wal_flush: setup.manual_wal_flush,
+            atomic_flush: setup.atomic_flush,
+            flushes_when_closed: !setup.avoid_flush_during_shutdown,
+        };
+        Self {
+            storage,
+            setup,
+            history,
+            mood: Mood::Calm,
+            db: None,
+            generator,
+            snapshots: Vec::new(),
+            checkpoints: 0,
+            is_unsettled: false,
+        }
+    }
+
+    /// Opens the database and does so many steps, with a look at everything now and then.
+    pub(crate) fn work(&mut self, steps: usize) -> Checked<()> {
+        if self.db.is_none() {
+            self.open()?;
+        }
+        for step in 0..steps {
+            self.step()?;
+            if step % 16 == 15 {
+                self.compare()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens the database.
+    pub(crate) fn open(&mut self) -> Checked<()> {
+        let options = self.setup.options(&self.storage);
+        let opened = self.record(Step::Open, |run| {
+            let opened = Db::open(run.setup.directory(), &options);
+            match opened {
+                // A log that a fault left torn is more than the strict modes accept.
+                Err(error) if error.is_corruption() && run.mood == Mood::Healed => {
+                    let mode = RecoveryMode::PointInTime;
+                    let options = run.setup.options_after(&run.storage, mode, true);
+                    Db::open(run.setup.directory(), &options)
+                }
+                opened => opened,
+            }
+        })?;
+        let Some(db) = opened else { return Ok(()) };
+        if self.mood == Mood::Calm && !db.left_out().is_empty() {
+            return Err(format!("opening left out {:?}", db.left_out()));
+        }
+        self.db = Some(db);
+        Ok(())
+    }
+
+    /// Does something, and takes down what came of it.
+    fn record<T>(
+        &mut self,
+        step: Step,
+        work: impl FnOnce(&mut Self) -> tailwater::Result<T>,
+    ) -> Checked<Option<T>> {
+        let start = self.storage.call_count();
+        let result = work(self);
+        let outcome = if result.is_ok() { Outcome::Done } else { Outcome::Failed };
+        let calls = start..self.storage.call_count();
+        let message = result.as_ref().err().map(|_| format!("{step:?}"));
+        self.history.entries.push(Entry { step, calls, outcome });
+        self.tolerate(result, message)
+    }
+
+    /// Lets an error pass that a fault may have brought about, if it says which file it is about.
+    fn tolerate<T>(
+        &self,
+        result: tailwater::Result<T>,
+        doing: Option<String>,
+    ) -> Checked<Option<T>> {
+        match result {
+            Ok(value) => Ok(Some(value)),
+            Err(error) if self.mood != Mood::Faulty => {
+                Err(format!("{} failed: {error}", doing.unwrap_or_default()))
+            }
+            Err(error) => {
+                let concerns_a_file = matches!(
+                    error.kind(),
+                    ErrorKind::Io | ErrorKind::NoSpace | ErrorKind::Corruption
+                );
+                if concerns_a_file && error.path().is_none() {
+                    return Err(format!("an error names no file: {error}"));
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    /// Does one step.
+    fn step(&mut self) -> Checked<()> {
+        let action = self.generator.action();
+        let Some(db) = self.db.clone() else { return Ok(()) };
+        match action {
+            Action::Write { batch, single } => self.write(&db, batch, single)?,
+            Action::Flush(name) => {
+                if let Some(family) = self.family(&db, &name)? {
+                    self.record(Step::Flush(vec![name]), |_| db.flush(&family))?;
+                }
+            }
+            Action::FlushAll => {
+                let names = db.column_families().iter().map(|it| it.name().to_owned()).collect();
+                self.record(Step::Flush(names), |_| db.flush_all())?;
+            }
+            Action::FlushLog { sync } => {
+                self.record(Step::FlushLog { sync }, |_| db.flush_wal(sync))?;
+            }
+            Action::CreateFamily(name) => self.create_family(&db, name)?,
+            Action::DropFamily(name) => {
+                if let Some(family) = self.family(&db, &name)? {
+                    self.generator.dropped(&name);
+                    self.snapshots.clear();
+                    self.record(Step::DropFamily(name), |_| db.drop_column_family(&family))?;
+                }
+            }
+            Action::TakeSnapshot => {
+                let snapshot = db.snapshot();
+                let state = self.tolerate(contents(&db, None), None)?;
+                self.snapshots.extend(state.map(|state| (snapshot, state)));
+            }
+            Action::DropSnapshot => {
+                if !self.snapshots.is_empty() {
+                    self.snapshots.remove(0);
+                }
+            }
+            Action::Read => self.read_snapshots(&db)?,
+            Action::Reopen { cleanly } => {
+                drop(db);
+                self.reopen(cleanly)?;
+            }
+            Action::Checkpoint => self.checkpoint(&db)?,
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, db: &Db, batch: Batch, single: bool) -> Checked<()> {
+        let options = WriteOptions {
+            sync: batch.durability == Durability::Synced,
+            disable_wal: batch.durability == Durability::Unlogged,
+            ..WriteOptions::default()
+        };
+        let mut families = Vec::new();
+        for part in &batch.parts {
+            let Some(family) = self.family(db, &part.family)? else { return Ok(()) };
+            families.push(family);
+        }
+        let parts = batch.parts.clone();
+        self.record(Step::Write(batch), |_| {
+            if single {
+                return write_single(db, &families[0], &parts[0].changes[0], &options);
+            }
+            let mut bytes = WriteBatch::new();
+            for (family, part) in families.iter().zip(&parts) {
+                part.changes.iter().for_each(|change| add(&mut bytes, family.id(), change));
+            }
+            db.write(&mut bytes, &options)
+        })?;
+        Ok(())
+    }
+
+    /// An open column family. After faults one may be gone of which that was not known.
+    fn family(&mut self, db: &Db, name: &str) -> Checked<Option<ColumnFamily>> {
+        match db.column_family(name) {
+            Ok(family) => Ok(Some(family)),
+            Err(error) if self.mood != Mood::Faulty => Err(error.to_string()),
+            Err(_) => {
+                self.generator.dropped(name);
+                Ok(None)
+            }
+        }
+    }
+
+    fn create_family(&mut self, db: &Db, name: String) -> Checked<()> {
+        let options = self.setup.options(&self.storage).column_family(&name).clone();
+        let created = self.record(Step::CreateFamily(name.clone()), |_| {
+            db.create_column_family(&name, &options)
+        })?;
+        if created.is_some() {
+            self.generator.created(name);
+        }
+        Ok(())
+    }
+
+    /// What snapshots show is what was there when they were taken.
+    fn read_snapshots(&mut self, db: &Db) -> Checked<()> {
+        for (snapshot, expected) in &self.snapshots {
+            let found = self.tolerate(contents(db, Some(snapshot)), None)?;
+            let Some(mut found) = found else { continue };
+            // A column family that is younger than the snapshot is empty in it.
+            found.retain(|name, table| expected.contains_key(name) || !table.is_empty());
+            if let Some(difference) = difference(expected, &found) {
+                return Err(format!("a snapshot changed: {difference}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes the database and opens it again.
+    pub(crate) fn reopen(&mut self, cleanly: bool) -> Checked<()> {
+        self.snapshots.clear();
+        let Some(db) = self.db.take() else { return Ok(()) };
+        self.record(Step::Close, |_| {
+            let closed = if cleanly { db.close() } else { Ok(()) };
+            drop(db);
+            closed
+        })?;
+        if !cleanly && self.mood == Mood::Faulty {
+            // Whether dropping it could close it was not told.
+            let closed = self.history.entries.last_mut();
+            closed.into_iter().for_each(|entry| entry.outcome = Outcome::Failed);
+        }
+        self.open()?;
+        self.compare_reopened()
+    }
+
+    fn checkpoint(&mut self, db: &Db) -> Checked<()> {
+        self.checkpoints += 1;
+        let first = self.history.entries.len();
+        let directory = PathBuf::from(format!("/checkpoint{}-{first}", self.checkpoints));
+        if let Some(state) = self.tolerate(contents(db, None), None)? {
+            let step = Step::Checkpoint(directory.clone(), state);
+            self.record(step, |_| db.checkpoint(&directory))?;
+        }
+        Ok(())
+    }
+
+    /// Holds what is read against the model.
+    pub(crate) fn compare(&mut self) -> Checked<()> {
+        if self.is_unsettled {
+            return self.compare_reopened();
+        }
+        let Some(db) = &self.db else { return Ok(()) };
+        let Some(found) = self.tolerate(contents(db, None), None)? else { return Ok(()) };
+        self.history.claims(Ending::StillOpen).judge(&found, RecoveryMode::PointInTime)?;
+        Ok(())
+    }
+
+    /// As [`Run::compare`], after the database was closed, or could not be, and was opened again.
+    fn compare_reopened(&mut self) -> Checked<()> {
+        let Some(db) = &self.db else { return Ok(()) };
+        self.is_unsettled = true;
+        let Some(found) = self.tolerate(contents(db, None), None)? else { return Ok(()) };
+        self.is_unsettled = false;
+        let ending = Ending::ProcessCrash(self.storage.call_count());
+        self.history.claims(ending).judge(&found, RecoveryMode::PointInTime)?;
+        self.history.settle(&found);
+        Ok(())
+    }
+
+    /// Takes all faults away and lets the database go on where it can, or else opens it again.
+    /// Nothing may go wrong from here on.
+    pub(crate) fn heal(&mut self) -> Checked<()> {
+        self.storage.set_faults(FaultPlan::none());
+        self.mood = Mood::Healed;
+        let Some(db) = self.db.clone() else {
+            self.open()?;
+            return self.compare_reopened();
+        };
+        // Reads went on all the time.
+        self.read_snapshots(&db)?;
+        self.compare()?;
+        if db.resume().is_ok() {
+            self.compare()?;
+            let found = contents(&db, None).map_err(|error| error.to_string())?;
+            self.history.settle(&found);
+            return Ok(());
+        }
+        drop(db);
+        self.snapshots.clear();
+        let db = self.db.take();
+        self.mood = Mood::Faulty;
+        self.record(Step::Close, |_| db.map_or(Ok(()), |db| db.close()))?;
+        self.mood = Mood::Healed;
+        self.open()?;
+        self.compare_reopened()
+    }
+}
+
+/// Everything that a database holds, forward; backward and key by key it must be the same.
+pub(crate) fn contents(db: &Db, snapshot: Option<&Snapshot>) -> tailwater::Result<State> {
+    let options = ReadOptions { snapshot: snapshot.cloned(), ..ReadOptions::default() };
+    let mut state = State::new();
+    for family in db.column_families() {
+        let table = state.entry(family.name().to_owned()).or_default();
+        let mut iterator = db.iterator(&family, &options)?;
+        iterator.seek_to_first()?;
+        while let Some((key, value)) = iterator.entry() {
+            table.insert(key.to_vec(), value.to_vec());
+            iterator.next()?;
+        }
+        for (key, value) in table.iter().step_by(7) {
+            let got = db.get(&family, key, &options)?;
+            assert_eq!(got.as_ref(), Some(value), "get and iterator differ about {key:?}");
+        }
+    }
+    Ok(state)
+}
+
+/// Adds a change to a batch.
+pub(crate) fn add(batch: &mut WriteBatch, family: u32, change: &Change) {
+    match change {
+        Change::Put { key, value } => batch.put(family, key, value),
+        Change::Delete { key } => batch.delete(family, key),
+        Change::SingleDelete { key } => batch.single_delete(family, key),
+        Change::DeleteRange { begin, end } => batch.delete_range(family, begin, end),
+        Change::Merge { key, operand } => batch.merge(family, key, operand),
+    }
+    .expect("it is short enough");
+}
+
+fn write_single(
+    db: &Db,
+    family: &ColumnFamily,
+    change: &Change,
+    options: &WriteOptions,
+) -> tailwater::Result<()> {
+    match change {
+        Change::Put { key, value } => db.put(family, key, value, options),
+        Change::Delete { key } => db.delete(family, key, options),
+        Change::SingleDelete { key } => db.single_delete(family, key, options),
+        Change::DeleteRange { begin, end } => db.delete_range(family, begin, end, options),
+        Change::Merge { key, operand } => db.merge(family, key, operand, options),
+    }
+}

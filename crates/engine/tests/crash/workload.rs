@@ -1,0 +1,225 @@
+//! Random work for a database.
+
+use fastrand::Rng;
+
+use crate::model::{Batch, Change, DEFAULT, Durability, Evidence, Part};
+
+/// How many ordinary keys a column family has. They begin with `k`, which no evidence does.
+const KEYS: u32 = 40;
+
+/// What to do next.
+#[derive(Debug, Clone)]
+pub(crate) enum Action {
+    /// A batch; `single` if it is a single operation, for which there is a method.
+    Write {
+        batch: Batch,
+        single: bool,
+    },
+    Flush(String),
+    FlushAll,
+    FlushLog {
+        sync: bool,
+    },
+    CreateFamily(String),
+    DropFamily(String),
+    TakeSnapshot,
+    DropSnapshot,
+    Read,
+    /// `cleanly` by calling `close`, or else by dropping the handle.
+    Reopen {
+        cleanly: bool,
+    },
+    Checkpoint,
+}
+
+/// What the work may ask for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// Writes that are not logged.
+    pub(crate) unlogged: bool,
+    /// Flushes of one column family by itself.
+    pub(crate) single_flushes: bool,
+    /// Synced writes, of a hundred.
+    pub(crate) synced: u8,
+    /// Closing and opening again.
+    pub(crate) reopening: bool,
+}
+
+/// Makes up work.
+#[derive(Debug)]
+pub(crate) struct Generator {
+    rng: Rng,
+    limits: Limits,
+    /// The next number of a write or column family, none of which comes twice.
+    next: u64,
+    families: Vec<String>,
+    /// Keys that single deletions may delete, by column family: each was put once.
+    singles: Vec<(String, Vec<u8>)>,
+    /// Keys whose absence can be evidence, by column family, with the evidence that they were put.
+    deletable: Vec<(String, Vec<u8>, Vec<u8>)>,
+}
+
+impl Generator {
+    /// Work for a database with these column families. What it writes differs from what others
+    /// write whose `first` number is another.
+    pub(crate) fn new(rng: Rng, limits: Limits, first: u64, families: Vec<String>) -> Self {
+        Self { rng, limits, next: first, families, singles: Vec::new(), deletable: Vec::new() }
+    }
+
+    /// A column family was created.
+    pub(crate) fn created(&mut self, family: String) {
+        self.families.push(family);
+    }
+
+    /// A column family is used no more.
+    pub(crate) fn dropped(&mut self, family: &str) {
+        self.families.retain(|name| name != family);
+        self.singles.retain(|(name, _)| name != family);
+        self.deletable.retain(|(name, _, _)| name != family);
+    }
+
+    /// What to do next.
+    pub(crate) fn action(&mut self) -> Action {
+        match self.rng.u8(..100) {
+            0..=5 if self.limits.single_flushes => Action::Flush(self.family()),
+            0..=7 => Action::FlushAll,
+            8..=12 => Action::FlushLog { sync: self.rng.bool() },
+            13..=15 if self.families.len() < 4 => {
+                let number = self.number();
+                Action::CreateFamily(format!("family{number}"))
+            }
+            16 if self.families.len() > 1 => {
+                let index = self.rng.usize(1..self.families.len());
+                Action::DropFamily(self.families[index].clone())
+            }
+            17..=19 => Action::TakeSnapshot,
+            20..=22 => Action::DropSnapshot,
+            23..=25 => Action::Read,
+            26 | 27 if self.limits.reopening => Action::Reopen { cleanly: self.rng.bool() },
+            28 => Action::Checkpoint,
+            29..=38 => {
+                let (batch, single) = self.single();
+                Action::Write { batch, single }
+            }
+            _ => Action::Write { batch: self.batch(), single: false },
+        }
+    }
+
+    /// A batch over one or more column families.
+    pub(crate) fn batch(&mut self) -> Batch {
+        let number = self.number();
+        let mut families = self.families.clone();
+        self.rng.shuffle(&mut families);
+        families.truncate(if self.rng.bool() { 1 } else { self.rng.usize(1..=3) });
+        let parts = families.into_iter().map(|family| self.part(family, number)).collect();
+        Batch { parts, durability: self.durability() }
+    }
+
+    fn part(&mut self, family: String, number: u64) -> Part {
+        let marker = marker(number);
+        let mut changes = vec![Change::Put { key: marker.clone(), value: b"here".to_vec() }];
+        for _ in 0..self.rng.u8(..5) {
+            let change = self.change(&family, &marker);
+            changes.push(change);
+        }
+        Part { family, changes, evidence: Evidence::Present(marker) }
+    }
+
+    fn change(&mut self, family: &str, marker: &[u8]) -> Change {
+        match self.rng.u8(..12) {
+            0..=4 => Change::Put { key: self.key(), value: self.value() },
+            5 | 6 => Change::Merge { key: self.key(), operand: self.value() },
+            7 => Change::Delete { key: self.key() },
+            8 => {
+                let (a, b) = (self.key(), self.key());
+                Change::DeleteRange { begin: a.clone().min(b.clone()), end: a.max(b) }
+            }
+            9 => {
+                let key = format!("s{:07}", self.number()).into_bytes();
+                self.singles.push((family.to_owned(), key.clone()));
+                Change::Put { key, value: self.value() }
+            }
+            10 => match self.singles.iter().position(|(name, _)| name == family) {
+                Some(at) => Change::SingleDelete { key: self.singles.swap_remove(at).1 },
+                None => Change::Delete { key: self.key() },
+            },
+            _ => {
+                let key = format!("~d{:07}", self.number()).into_bytes();
+                self.deletable.push((family.to_owned(), key.clone(), marker.to_vec()));
+                Change::Put { key, value: self.value() }
+            }
+        }
+    }
+
+    /// A batch of one operation, and whether there is a method for it: always.
+    fn single(&mut self) -> (Batch, bool) {
+        let number = self.number();
+        let durability = self.durability();
+        let own = format!("~m{number:07}").into_bytes();
+        let (family, change, evidence) = match (self.rng.u8(..3), self.deletable.pop()) {
+            (0, Some((family, key, base))) => {
+                let evidence = Evidence::Absent { key: key.clone(), base };
+                let change = match self.rng.u8(..3) {
+                    0 => Change::Delete { key },
+                    1 => Change::SingleDelete { key },
+                    _ => Change::DeleteRange { end: [&key[..], b"\0"].concat(), begin: key },
+                };
+                (family, change, evidence)
+            }
+            (1, _) => {
+                let change = Change::Merge { key: own.clone(), operand: self.value() };
+                (self.family(), change, Evidence::Present(own))
+            }
+            _ => {
+                let change = Change::Put { key: own.clone(), value: self.value() };
+                (self.family(), change, Evidence::Present(own))
+            }
+        };
+        (Batch { parts: vec![Part { family, changes: vec![change], evidence }], durability }, true)
+    }
+
+    fn durability(&mut self) -> Durability {
+        let of_hundred = self.rng.u8(..100);
+        if of_hundred < self.limits.synced {
+            Durability::Synced
+        } else if self.limits.unlogged && of_hundred >= 85 {
+            Durability::Unlogged
+        } else {
+            Durability::Logged
+        }
+    }
+
+    fn family(&mut self) -> String {
+        match self.rng.choice(&self.families) {
+            Some(family) => family.clone(),
+            None => DEFAULT.to_owned(),
+        }
+    }
+
+    fn key(&mut self) -> Vec<u8> {
+        format!("k{:02}", self.rng.u32(..KEYS)).into_bytes()
+    }
+
+    /// Mostly a few bytes; some are as long as several sectors, and some as several blocks of a log.
+    fn value(&mut self) -> Vec<u8> {
+        let length = match self.rng.u8(..40) {
+            0 => self.rng.usize(..40_000),
+            1..=4 => self.rng.usize(..3000),
+            _ => self.rng.usize(1..60),
+        };
+        let letter = self.rng.u8(b'a'..=b'z');
+        let is_plain = self.rng.bool();
+        let byte = |_| if is_plain { letter } else { self.rng.u8(b'a'..=b'z') };
+        (0..length).map(byte).collect()
+    }
+
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+}
+
+/// The key that shows that a batch is there.
+pub(crate) fn marker(number: u64) -> Vec<u8> {
+    format!("!{number:07}").into_bytes()
+}

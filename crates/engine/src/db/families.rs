@@ -65,6 +65,7 @@ impl Writer {
         *self.options() = all_options;
         let families = self.shared.family_set().with(family.clone());
         self.shared.families.store(Some(Arc::new(families)));
+        self.update_log_bound();
         self.info_log.info(format_args!("made column family '{name}' with id {id}"));
         self.update_options_file();
         Ok(family)
@@ -100,6 +101,7 @@ impl Writer {
             self.shared.family_set().iter().map(|family| family.name().to_owned()).collect();
         self.options().retain_column_families(&names);
         self.info_log.info(format_args!("dropped column family '{}'", family.name()));
+        self.update_log_bound();
         self.update_stall();
         self.release_logs();
         self.update_options_file();

@@ -30,6 +30,7 @@ pub(crate) use snapshot::SnapshotList;
 pub(crate) use super_version::SuperVersion;
 pub(crate) use writer::{DatabaseIdentity, Shared, Writer};
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -46,12 +47,11 @@ use crate::wal::replay::LeftOut;
 use crate::{Error, ErrorKind, Result};
 
 /// A database that is open. Clones are handles to the same one; any thread may use them.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Db {
     inner: Arc<Inner>,
 }
 
-#[derive(Debug)]
 struct Inner {
     directory: PathBuf,
     storage: Arc<dyn Storage>,
@@ -70,6 +70,18 @@ impl Drop for Closing {
     /// What was retired by then is collected, and what that retires in turn.
     fn drop(&mut self) {
         while epoch::collect() > 0 {}
+    }
+}
+
+impl fmt::Debug for Db {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let families = self.inner.shared.family_set();
+        let names: Vec<&str> = families.iter().map(ColumnFamily::name).collect();
+        f.debug_struct("Db")
+            .field("directory", &self.inner.directory)
+            .field("column_families", &names)
+            .field("latest_sequence", &self.latest_sequence())
+            .finish_non_exhaustive()
     }
 }
 

@@ -87,6 +87,10 @@ pub(crate) struct Writer {
     pub(crate) table_writers: Option<Arc<Workers>>,
     /// Set by an insert that filled a memtable; the next leader looks.
     pub(crate) has_full_memtable: AtomicBool,
+    /// Set by a group that filled a log, or all of them together; the next leader looks.
+    pub(crate) has_full_logs: AtomicBool,
+    /// How long all logs together may become, in bytes.
+    pub(crate) log_bound: AtomicU64,
     /// Whether there are writes that no log holds and no table either.
     pub(crate) has_unlogged: AtomicBool,
     /// Logs up to this number are being let go of, by flushing what they hold.
@@ -138,7 +142,9 @@ impl Writer {
             self.seal_where(leadership, |family| family.is_filled_by(&family.active()))?;
         }
         self.bound_memtables(leadership)?;
-        self.bound_logs(leadership)?;
+        if self.has_full_logs.swap(false, Ordering::Relaxed) {
+            self.bound_logs(leadership)?;
+        }
         let no_slowdown = options.no_slowdown;
         self.stall.wait(leadership, bytes as u64, no_slowdown, || self.errors.check_waiting())
     }
@@ -170,7 +176,7 @@ impl Writer {
             (logs.is_full(), logs.total_bytes(), logs.oldest_number(), logs.current_number())
         };
         let families = self.shared.family_set();
-        let bound = self.total_log_bound(&families);
+        let bound = self.log_bound.load(Ordering::Relaxed);
         // A single family's log goes with its memtable; nothing else holds it back.
         if families.iter().nth(1).is_some() && total > bound {
             let requested = self.flushing_logs_through.swap(current, Ordering::Relaxed);
@@ -185,7 +191,12 @@ impl Writer {
         if is_full { self.switch_log().map(drop) } else { Ok(()) }
     }
 
-    /// How long all logs together may become, in bytes.
+    /// Decides anew how long all logs together may become, after a change of column families.
+    pub(crate) fn update_log_bound(&self) {
+        let bound = self.total_log_bound(&self.shared.family_set());
+        self.log_bound.store(bound, Ordering::Relaxed);
+    }
+
     fn total_log_bound(&self, families: &FamilySet) -> u64 {
         if self.database.max_total_wal_size > 0 {
             return self.database.max_total_wal_size;

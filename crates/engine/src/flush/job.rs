@@ -217,9 +217,10 @@ impl Writer {
         oldest
     }
 
-    /// Step 6: lets go of the logs that hold nothing that is not in tables.
+    /// Step 6: lets go of the logs that the MANIFEST says hold nothing that is not in tables. None
+    /// that it calls needed goes: replay would take that for a loss.
     pub(crate) fn release_logs(&self) {
-        let oldest = self.oldest_needed_log(&[], None);
+        let oldest = self.versions().min_log_number();
         let unneeded = self.logs().release(oldest);
         for path in unneeded {
             if let Err(error) = self.storage.remove(&path) {

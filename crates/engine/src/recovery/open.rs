@@ -92,6 +92,7 @@ pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Opened> {
     }
     let writer = replayed.into_writer(lock, info_log)?;
     writer.create_missing_families()?;
+    writer.update_log_bound();
     writer.write_options_file()?;
     writer.update_stall();
     let writing = Writing::start(Arc::new(writer))?;
@@ -248,6 +249,8 @@ impl LogsReplayed {
             buffers: BufferPool::new(TABLE_BUFFERS * buffer_bytes.next_multiple_of(4096)),
             table_writers,
             has_full_memtable: AtomicBool::new(keeps_logs),
+            has_full_logs: AtomicBool::new(false),
+            log_bound: AtomicU64::new(0),
             has_unlogged: AtomicBool::new(false),
             flushing_logs_through: AtomicU64::new(0),
             logs: Mutex::new(logs),
@@ -419,7 +422,8 @@ fn log_options(directory: &Path, options: &OpenOptions, families: &[ColumnFamily
         bytes_per_sync: database.wal_bytes_per_sync,
         max_bytes,
         max_buffered: database.writable_file_max_buffer_size as usize,
-        tracks_predecessors: database.track_and_verify_wals,
+        // Who looks for the log that must be there refuses a database without one.
+        sync_names: database.track_and_verify_wals,
         full_sync: database.use_fsync,
     }
 }

@@ -206,7 +206,8 @@ impl Verification<'_> {
             }
             _ => format!("it says that log {log_number} came before, which is not there"),
         };
-        self.report.damage(path, message);
+        // Of logs that were not synced, a later one may come to the device before an earlier one.
+        self.report.add(Severity::TornTail, path, None, message);
     }
 
     /// A log that ends too early has lost nothing if the next goes on with the very next sequence

@@ -13,12 +13,12 @@ use std::sync::Arc;
 use tailwater_format::file_name::{self, FileKind};
 use tailwater_format::key::Sequence;
 use tailwater_format::log::{
-    Damage, Event, HEADER_LENGTH, RecoveryMode, Torn, TornReason, Verdict,
+    Damage, Event, HEADER_LENGTH, RecordReader, RecoveryMode, Torn, TornReason, Verdict,
 };
 use tailwater_format::version_edit::VersionEdit;
 use tailwater_io::{IoMode, Purpose, ReadFile, Storage};
 
-use crate::record_log;
+use crate::record_log::{self, FileSource};
 use crate::version::VersionBuilder;
 use crate::wal::replay::LeftOut;
 use crate::{Error, Result};
@@ -147,8 +147,12 @@ impl Manifest {
                     let Event::Damage(Damage { offset, dropped, .. }) = event else {
                         return Err(damage(&path, replay.manifest.records, &event));
                     };
-                    if !is_torn_inside(&*file, offset)? {
-                        return Err(damage(&path, replay.manifest.records, &event));
+                    let is_torn = is_torn_inside(&*file, offset)? && !is_followed(&mut reader)?;
+                    if !is_torn {
+                        let what = "bytes that are no edit, and edits that were synced after them";
+                        let records = replay.manifest.records;
+                        let message = format!("damage after record {records}: {what}");
+                        return Err(Error::corruption_at(&path, offset, message));
                     }
                     let reason = TornReason::Payload;
                     replay.manifest.torn = Some(Torn { offset, dropped, reason });
@@ -176,6 +180,23 @@ fn is_torn_inside(file: &dyn ReadFile, offset: u64) -> Result<bool> {
     let (first, others) = fragment.split_at(in_first_sector.min(fragment.len()));
     let mut sectors = others.chunks(SECTOR as usize).chain([first]);
     Ok(sectors.any(|sector| sector.iter().all(|&byte| byte == 0)))
+}
+
+/// Whether an edit follows that was appended later. Only those of one group are written together,
+/// so that one of them may be whole behind one that is not.
+fn is_followed(reader: &mut RecordReader<FileSource>) -> Result<bool> {
+    loop {
+        match reader.next_event()? {
+            Event::Record(record) => {
+                let edit = VersionEdit::decode(record.payload);
+                if edit.is_ok_and(|edit| edit.atomic_group_remaining.is_none()) {
+                    return Ok(true);
+                }
+            }
+            Event::End | Event::Torn(_) => return Ok(false),
+            _ => {}
+        }
+    }
 }
 
 fn damage(path: &Path, records: u64, event: &Event<'_>) -> Error {

@@ -156,6 +156,11 @@ impl VersionSet {
         &self.families
     }
 
+    /// Logs with a lower number are needed by no column family.
+    pub(crate) fn min_log_number(&self) -> u64 {
+        self.min_log_number
+    }
+
     /// The number of the MANIFEST that is written; 0 before there is one.
     pub(crate) fn manifest_number(&self) -> u64 {
         self.manifest.as_ref().map_or(0, |manifest| manifest.number)

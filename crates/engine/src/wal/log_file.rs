@@ -35,6 +35,8 @@ pub(super) struct LogFile {
     name_synced: bool,
     /// The sequence number of the last batch; 0 before the first.
     last_batch: Sequence,
+    /// Whether any batch has an operation in it.
+    holds_operations: bool,
 }
 
 /// How a log is begun.
@@ -73,8 +75,9 @@ impl LogFile {
         if recycled.is_none() && preallocate > 0 {
             match file.allocate(0, preallocate) {
                 Ok(()) => reserved = preallocate,
-                // The records themselves may still fit.
-                Err(error) if error.is_no_space() => {}
+                // The records themselves may still fit. What was reserved before it failed is given
+                // back.
+                Err(error) if error.is_no_space() => file.truncate(0)?,
                 Err(error) => return Err(error.into()),
             }
         }
@@ -102,6 +105,7 @@ impl LogFile {
             is_cut: false,
             name_synced: false,
             last_batch: 0,
+            holds_operations: false,
         };
         if sync_name {
             log.sync_name(storage)?;
@@ -115,6 +119,7 @@ impl LogFile {
             .add_record(batch.as_bytes(), &mut self.buffer)
             .map_err(|error| Error::decoding(&self.path, self.written, error))?;
         self.last_batch = batch.sequence();
+        self.holds_operations |= batch.count() > 0;
         Ok(())
     }
 
@@ -183,9 +188,9 @@ impl LogFile {
         self.buffer.len()
     }
 
-    /// Whether it holds no batch.
+    /// Whether no memtable has anything of it.
     pub(super) fn is_empty(&self) -> bool {
-        self.last_batch == 0
+        !self.holds_operations
     }
 
     /// Whether there is something that is not on the device.

@@ -1,5 +1,8 @@
 //! The logs that hold what is not in tables: one that is written, and older ones.
 //!
+//! Each log begins with how the one before it ended, so that replay does not go on behind a gap that
+//! a crash of the machine left between two that were not synced.
+//!
 //! A log is switched when a memtable is sealed, so that a memtable's log holds nothing of an older
 //! one, and when it has grown to its bound. What is synced is synced oldest first: a synced write
 //! is acknowledged only when every log before it is on the device, too, or a crash could keep it
@@ -38,8 +41,8 @@ pub(crate) struct LogOptions {
     pub(crate) max_bytes: u64,
     /// How many bytes are held back at most where nobody asks for them to be written.
     pub(crate) max_buffered: usize,
-    /// Whether each log says how the one before it ended.
-    pub(crate) tracks_predecessors: bool,
+    /// Whether a log's name is put on the device when it is begun.
+    pub(crate) sync_names: bool,
     /// Whether syncs include all metadata.
     pub(crate) full_sync: bool,
 }
@@ -61,6 +64,8 @@ pub(crate) struct LogSet {
     closed: VecDeque<LogFile>,
     /// All logs that may be needed, oldest first, the current one last.
     live: VecDeque<LiveLog>,
+    /// How long those of them are that are complete, in bytes.
+    closed_bytes: u64,
     /// Logs that nothing needs and whose files can be written over.
     recyclable: VecDeque<u64>,
     /// Logs with a lower number were not written for their files to be written over.
@@ -80,6 +85,7 @@ impl LogSet {
     ) -> Result<Self> {
         let current = begin_log(&*storage, &options, number, None, predecessor)?;
         let mut live: VecDeque<LiveLog> = older.into_iter().collect();
+        let closed_bytes = live.iter().map(|log| log.bytes).sum();
         live.push_back(LiveLog { number, bytes: 0 });
         Ok(Self {
             storage,
@@ -87,6 +93,7 @@ impl LogSet {
             current,
             closed: VecDeque::new(),
             live,
+            closed_bytes,
             recyclable: VecDeque::new(),
             first_recyclable: number,
             failure: None,
@@ -115,7 +122,7 @@ impl LogSet {
 
     /// How long all logs are that may be needed, in bytes.
     pub(crate) fn total_bytes(&self) -> u64 {
-        self.current.length() + self.live.iter().map(|log| log.bytes).sum::<u64>()
+        self.current.length() + self.closed_bytes
     }
 
     /// Appends a batch, in memory; what there is too much of there is handed to the system.
@@ -162,6 +169,7 @@ impl LogSet {
         let mut closed = std::mem::replace(&mut self.current, next);
         if let Some(last) = self.live.back_mut() {
             last.bytes = closed.length();
+            self.closed_bytes += last.bytes;
         }
         self.live.push_back(LiveLog { number, bytes: 0 });
         // Also what an older log left there: replay must not take it for the place where the logs
@@ -198,6 +206,7 @@ impl LogSet {
             && oldest.number != self.current.number
         {
             self.live.pop_front();
+            self.closed_bytes -= oldest.bytes;
             self.closed.retain(|log| log.number != oldest.number);
             let is_recyclable = oldest.number >= self.first_recyclable;
             if is_recyclable && self.recyclable.len() < self.options.recycle {
@@ -265,9 +274,8 @@ fn begin_log(
             recyclable: options.recycle > 0,
             compressed: options.compressed,
             preallocate: options.preallocate,
-            predecessor: predecessor.filter(|_| options.tracks_predecessors),
-            // Who looks for the log that must be there refuses a database without one.
-            sync_name: options.tracks_predecessors,
+            predecessor,
+            sync_name: options.sync_names,
         },
     )
 }

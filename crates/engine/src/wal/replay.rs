@@ -183,6 +183,15 @@ struct Stop {
     path: PathBuf,
     offset: u64,
     reason: String,
+    /// Whether a crash explains it.
+    torn: bool,
+}
+
+/// How a log differs from what the one after it says of it.
+struct Contradiction {
+    reason: String,
+    /// Whether something of it is missing, or all of it.
+    is_gap: bool,
 }
 
 /// Whether a log goes on.
@@ -204,11 +213,11 @@ impl Replay<'_> {
 
     fn event(&mut self, log: &Log, event: &Event<'_>) -> Result<Flow> {
         if let Event::Predecessor(recorded) = event
-            && let Some(reason) = self.contradiction(recorded)
+            && let Some(contradiction) = self.contradiction(recorded)
         {
             self.whole = false;
-            if self.heeds_predecessors() {
-                return self.contradicted(log, recorded.log_number, reason);
+            if self.heeds(&contradiction) {
+                return self.contradicted(log, recorded.log_number, contradiction);
             }
         }
         let trouble = Trouble::of(event);
@@ -239,36 +248,60 @@ impl Replay<'_> {
         }
     }
 
-    /// Whether it counts what a log says of the one before it.
-    fn heeds_predecessors(&self) -> bool {
-        let skips = self.rules.mode == RecoveryMode::SkipAnyCorruptedRecords;
-        self.rules.verifies_predecessors && !skips && self.stopped_at.is_none()
+    /// Whether it counts that a log says otherwise of the one before it.
+    ///
+    /// That the end of the log before is missing, or all of it, is what a crash of the machine can
+    /// leave where a later log came to the device first: point in time does not go on behind such a
+    /// gap, whatever the options say.
+    fn heeds(&self, contradiction: &Contradiction) -> bool {
+        let may_be_heeded = match self.rules.mode {
+            RecoveryMode::SkipAnyCorruptedRecords => false,
+            RecoveryMode::PointInTime if contradiction.is_gap => true,
+            _ => self.rules.verifies_predecessors,
+        };
+        may_be_heeded && self.stopped_at.is_none()
     }
 
     /// How the log before differs from what a log says of it.
-    fn contradiction(&self, recorded: &PredecessorWal) -> Option<String> {
+    fn contradiction(&self, recorded: &PredecessorWal) -> Option<Contradiction> {
         let PredecessorWal { log_number, size, last_sequence } = *recorded;
         match &self.log_before {
-            None if log_number >= self.rules.min_log_number => {
-                Some(format!("log {log_number} before this one is missing"))
-            }
-            Some(before) if before != recorded => Some(format!(
-                "log {log_number} was before this one, {size} bytes, its last batch at sequence \
-                 number {last_sequence}, but found is log {}, {} bytes, its last batch at {}",
-                before.log_number, before.size, before.last_sequence
-            )),
-            _ => None,
+            None if log_number < self.rules.min_log_number => None,
+            Some(before) if before == recorded => None,
+            Some(before) if before.log_number >= log_number => Some(Contradiction {
+                is_gap: before.log_number == log_number
+                    && (before.size < size || before.last_sequence < last_sequence),
+                reason: format!(
+                    "log {log_number} was before this one, {size} bytes, its last batch at \
+                     sequence number {last_sequence}, but found is log {}, {} bytes, its last \
+                     batch at {}",
+                    before.log_number, before.size, before.last_sequence
+                ),
+            }),
+            _ if log_number < self.rules.min_log_number => None,
+            _ => Some(Contradiction {
+                is_gap: true,
+                reason: format!("log {log_number} before this one is missing"),
+            }),
         }
     }
 
     /// Ends replay, or fails, before a log that says of log `before` what is not so.
-    fn contradicted(&mut self, log: &Log, before: u64, reason: String) -> Result<Flow> {
+    fn contradicted(
+        &mut self,
+        log: &Log,
+        before: u64,
+        contradiction: Contradiction,
+    ) -> Result<Flow> {
+        let Contradiction { reason, is_gap } = contradiction;
         if self.rules.mode != RecoveryMode::PointInTime {
             return Err(Error::corruption(&log.path, reason));
         }
-        let trouble =
-            Trouble { offset: 0, bytes: 0, reason, torn: false, recycled: false, drops: true };
+        let (offset, bytes) = (0, 0);
+        let trouble = Trouble { offset, bytes, reason, torn: is_gap, recycled: false, drops: true };
         let flow = self.stop(log, Some(trouble));
+        // Whatever the reason, what is left out here is whole.
+        self.is_damaged = true;
         if let Some(stop) = &mut self.stopped_at {
             // What is missing is of that log.
             stop.log_number = before;
@@ -286,8 +319,11 @@ impl Replay<'_> {
             },
             Ok(_) => {
                 let reason = "batches before this one are missing".to_owned();
+                // Whatever the reason, what is left out here is whole.
+                self.is_damaged = true;
+                let torn = self.stopped_at.as_ref().is_some_and(|stop| stop.torn);
                 let trouble =
-                    Trouble { offset, bytes: 0, reason, torn: false, recycled: false, drops: true };
+                    Trouble { offset, bytes: 0, reason, torn, recycled: false, drops: true };
                 self.leave_out(log, trouble.up_to_end_of(log));
                 return Ok(Flow::EndOfLog);
             }
@@ -357,8 +393,9 @@ impl Replay<'_> {
             Some(trouble) => (trouble.offset, trouble.reason.clone()),
             None => (log.length, "the log ends".to_owned()),
         };
+        let torn = trouble.as_ref().is_none_or(|trouble| trouble.torn);
         let path = log.path.clone();
-        self.stopped_at = Some(Stop { log_number: log.number, path, offset, reason });
+        self.stopped_at = Some(Stop { log_number: log.number, path, offset, reason, torn });
         if let Some(trouble) = trouble {
             self.leave_out(log, trouble.up_to_end_of(log));
         }

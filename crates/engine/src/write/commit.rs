@@ -139,6 +139,9 @@ impl Writer {
             }
         };
         let appended = append();
+        if logs.is_full() || logs.total_bytes() > self.log_bound.load(Ordering::Relaxed) {
+            self.has_full_logs.store(true, Ordering::Relaxed);
+        }
         drop(logs);
         appended.inspect_err(|error| self.latch_log(error))
     }

@@ -138,8 +138,19 @@ fn a_log_that_another_says_came_before_must_have() {
     assert!(db.left_out()[0].reason.contains("log 5 was before this one"), "{:?}", db.left_out());
     let strict = format!("{tracking};wal_recovery_mode=kAbsoluteConsistency");
     database(&[]).open_with(&strict).expect_err("nothing may be wrong");
-    let none = Database::new().with_manifest(&[first_edit()]).open_with(tracking);
+    let had_one = VersionEdit { log_number: Some(5), ..first_edit() };
+    let none = Database::new().with_manifest(&[had_one]).open_with(tracking);
     none.expect_err("a database that tracks its logs has one");
+    // Point in time goes on behind no gap, whatever the options say.
+    for (before, reason) in [(&before[..], None), (&[][..], Some("log 5 was before this one"))] {
+        let db = database(before).open_with("").expect("what comes before is taken");
+        let left_out = db.left_out().first();
+        assert_eq!(left_out.is_some(), reason.is_some(), "{left_out:?}");
+        assert!(left_out.is_none_or(|it| it.torn_tail && it.reason.contains(reason.unwrap_or(""))));
+    }
+    let tolerant = "wal_recovery_mode=kTolerateCorruptedTailRecords";
+    let db = database(&[]).open_with(tolerant).expect("it does not look");
+    assert_eq!(db.latest_sequence(), 102);
 }
 
 #[test]

@@ -95,3 +95,70 @@ fn a_log_that_is_kept_ends_with_a_whole_record() {
     assert_eq!(get_from(&db, &other, "a").as_deref(), Some("1"));
     assert_eq!((get(&db, "b").as_deref(), get(&db, "c")), (Some("2"), None));
 }
+
+/// A log that was not synced could be missing after a crash of the machine, or its end, and a later
+/// one be there: what the later one held was taken, though what came before it was lost.
+#[test]
+fn replay_does_not_go_on_behind_a_gap_between_logs() {
+    let disk = SimStorage::new(1);
+    let db = open(&disk, "");
+    let other = db.create_column_family("other", default_family(&db).options()).expect("a family");
+    put(&db, "zero", "0").expect("a put");
+    put(&db, "one", "1").expect("a put");
+    db.put(&other, b"a", b"1", &WriteOptions::default()).expect("a put");
+    // A flush switches the log, of which the default family still needs what it holds.
+    db.flush(&other).expect("a flush");
+    put(&db, "two", "2").expect("a put");
+    let logs = |disk: &SimStorage| {
+        let names = names(disk, Path::new(PATH)).into_iter();
+        names.filter(|name| name.ends_with(".log")).collect::<Vec<_>>()
+    };
+    let [first, second] = &logs(&disk)[..] else { panic!("{:?}", logs(&disk)) };
+    let length_of_one = |disk: &SimStorage| {
+        let path = Path::new(PATH).join(first);
+        disk.metadata(&path).expect("the log").length
+    };
+
+    let missing = disk.process_crash_image(1);
+    missing.remove(&Path::new(PATH).join(first)).expect("removing a log");
+    // The flush needed it synced; what a crash takes away here stands for a disk that lost it.
+    let error = Db::open(PATH.as_ref(), &simulated(&missing, "")).expect_err("tables are ahead");
+    assert!(error.to_string().contains("hold later writes"), "{error}");
+
+    let shorter = disk.process_crash_image(1);
+    let mut file = shorter
+        .create(&Path::new(PATH).join(first), Create::Existing, IoMode::Buffered, Purpose::Wal)
+        .expect("the log");
+    file.truncate(length_of_one(&disk) / 2).expect("a lost end");
+    drop(file);
+    let error = Db::open(PATH.as_ref(), &simulated(&shorter, "")).expect_err("tables are ahead");
+    assert!(error.to_string().contains("hold later writes"), "{error}");
+    assert!(second > first);
+}
+
+#[test]
+fn what_was_not_synced_and_follows_a_gap_is_kept_aside() {
+    let disk = SimStorage::new(1);
+    let db = open(
+        &disk,
+        "write_buffer_size=64K;max_write_buffer_number=9;\
+                          min_write_buffer_number_to_merge=8",
+    );
+    let value = "v".repeat(1000);
+    for key in 0..150 {
+        put(&db, &format!("{key:03}"), &value).expect("a put");
+    }
+    let logs: Vec<String> =
+        names(&disk, Path::new(PATH)).into_iter().filter(|name| name.ends_with(".log")).collect();
+    assert!(logs.len() >= 3, "{logs:?}");
+    let image = disk.process_crash_image(1);
+    image.remove(&Path::new(PATH).join(&logs[1])).expect("removing a log");
+    let reader = Db::open_read_only(PATH.as_ref(), &simulated(&image, "")).expect("a reader");
+    assert!(reader.left_out().iter().all(|left_out| left_out.torn_tail));
+    let db = open(&image, "");
+    let found = (0..150).take_while(|key| get(&db, &format!("{key:03}")).is_some()).count();
+    assert!(found > 10 && found < 100, "{found}");
+    assert!((found..150).all(|key| get(&db, &format!("{key:03}")).is_none()), "nothing behind it");
+    let kept = names(&image, &Path::new(PATH).join("lost"));
+    assert_eq!(kept, logs[2..]);
+}

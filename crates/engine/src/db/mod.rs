@@ -28,7 +28,7 @@ pub use read_options::ReadOptions;
 pub use snapshot::Snapshot;
 pub(crate) use snapshot::SnapshotList;
 pub(crate) use super_version::SuperVersion;
-pub(crate) use writer::{DatabaseIdentity, Shared, Writer};
+pub(crate) use writer::{DatabaseIdentity, Flush, Shared, Writer};
 
 use std::fmt;
 use std::path::{Path, PathBuf};

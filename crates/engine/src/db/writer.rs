@@ -53,6 +53,15 @@ impl Shared {
     }
 }
 
+/// When what is sealed is flushed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flush {
+    /// When there are `min_write_buffer_number_to_merge` of a column family.
+    WhenEnough,
+    /// However little it is.
+    InAnyCase,
+}
+
 /// What a database and its opening are called in the files it writes.
 #[derive(Debug, Clone)]
 pub(crate) struct DatabaseIdentity {
@@ -139,7 +148,8 @@ impl Writer {
     ) -> Result<()> {
         self.errors.check()?;
         if self.has_full_memtable.swap(false, Ordering::Relaxed) {
-            self.seal_where(leadership, |family| family.is_filled_by(&family.active()))?;
+            let is_full = |family: &ColumnFamily| family.is_filled_by(&family.active());
+            self.seal_where(leadership, is_full, Flush::WhenEnough)?;
         }
         self.bound_memtables(leadership)?;
         if self.has_full_logs.swap(false, Ordering::Relaxed) {
@@ -163,7 +173,9 @@ impl Writer {
             return Ok(());
         }
         match sizes().max_by_key(|(bytes, _)| *bytes) {
-            Some((_, largest)) if !largest.active().is_empty() => self.seal(leadership, &[largest]),
+            Some((_, largest)) if !largest.active().is_empty() => {
+                self.seal(leadership, &[largest], Flush::InAnyCase)
+            }
             _ => Ok(()),
         }
     }
@@ -181,10 +193,11 @@ impl Writer {
         if families.iter().nth(1).is_some() && total > bound {
             let requested = self.flushing_logs_through.swap(current, Ordering::Relaxed);
             if requested < oldest {
-                return self.seal_where(leadership, |family| {
+                let holds_oldest = |family: &ColumnFamily| {
                     let active = family.active();
                     !active.is_empty() && active.earliest_log_number() <= oldest
-                });
+                };
+                return self.seal_where(leadership, holds_oldest, Flush::InAnyCase);
             }
             self.flushing_logs_through.store(requested, Ordering::Relaxed);
         }
@@ -215,10 +228,11 @@ impl Writer {
         &self,
         leadership: &Leadership<'_>,
         is_due: impl Fn(&ColumnFamily) -> bool,
+        flush: Flush,
     ) -> Result<()> {
         let families = self.shared.family_set();
         let due: Vec<&ColumnFamily> = families.iter().filter(|family| is_due(family)).collect();
-        self.seal(leadership, &due)
+        self.seal(leadership, &due, flush)
     }
 
     /// Seals the memtables of column families, where they hold anything, and has them flushed.
@@ -227,6 +241,7 @@ impl Writer {
         &self,
         _leadership: &Leadership<'_>,
         families: &[&ColumnFamily],
+        flush: Flush,
     ) -> Result<()> {
         let all = self.shared.family_set();
         let holds_something = |family: &&ColumnFamily| !family.active().is_empty();
@@ -242,6 +257,11 @@ impl Writer {
         let sealing = self.sealing();
         for family in due {
             family.seal(next_log);
+            if flush == Flush::InAnyCase {
+                // Asked for when it is sealed: a flush that is under way takes what it finds and the
+                // request with it.
+                family.request_flush(true);
+            }
         }
         drop(sealing);
         self.update_stall();

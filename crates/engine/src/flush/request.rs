@@ -1,6 +1,6 @@
 //! Flushes that somebody asks and waits for.
 
-use crate::db::{ColumnFamily, SealedMemTable, Writer};
+use crate::db::{ColumnFamily, Flush, SealedMemTable, Writer};
 use crate::write::queue::Leadership;
 use crate::{Error, Result};
 
@@ -21,18 +21,13 @@ impl Writer {
         leadership: &Leadership<'_>,
         families: &[&ColumnFamily],
     ) -> Result<Vec<(ColumnFamily, Vec<SealedMemTable>)>> {
-        families.iter().for_each(|family| family.request_flush(true));
-        if self.database.atomic_flush {
-            self.shared.family_set().iter().for_each(|family| family.request_flush(true));
-        }
-        self.seal(leadership, families)?;
+        self.seal(leadership, families, Flush::InAnyCase)?;
+        // Some may have been sealed before, and not have been enough for a table.
+        families.iter().for_each(|family| family.request_flush(!family.sealed().is_empty()));
         let sealed: Vec<_> =
             families.iter().map(|&family| (family.clone(), family.sealed())).collect();
         if sealed.iter().any(|(_, memtables)| !memtables.is_empty()) {
-            // They may have been sealed before, and not been enough for a table.
             self.flush_soon();
-        } else {
-            families.iter().for_each(|family| family.request_flush(false));
         }
         Ok(sealed)
     }

@@ -49,7 +49,7 @@ fn memtables_are_merged_as_many_as_are_wanted() {
 #[test]
 fn the_logs_of_many_families_are_bounded() {
     let disk = SimStorage::new(1);
-    let db = open(&disk, "max_total_wal_size=100000");
+    let db = open(&disk, "max_total_wal_size=100000;min_write_buffer_number_to_merge=2");
     let quiet =
         db.create_column_family("quiet", default_family(&db).options()).expect("a column family");
     db.put(&quiet, b"a", b"1", &WriteOptions::default()).expect("a put");

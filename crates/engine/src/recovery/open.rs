@@ -445,9 +445,11 @@ fn set_aside(
     for number in damaged {
         let name = FileKind::Wal(*number).to_string();
         let kept = lost.join(&name);
-        if storage.metadata(&kept).is_err() {
-            directory::link_or_copy(&**storage, &log_directory.join(&name), &kept)?;
+        if storage.metadata(&kept).is_ok() {
+            // An earlier opening may have ended before it had copied all of it.
+            storage.remove(&kept)?;
         }
+        directory::link_or_copy(&**storage, &log_directory.join(&name), &kept)?;
         info_log.warn(format_args!("log {number} is damaged and is kept in {}", kept.display()));
     }
     storage.sync_directory(&lost)?;

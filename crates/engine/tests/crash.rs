@@ -25,6 +25,8 @@ mod mended;
 mod model;
 #[path = "crash/power.rs"]
 mod power;
+#[path = "crash/rare.rs"]
+mod rare;
 #[path = "crash/run.rs"]
 mod run;
 #[path = "crash/setup.rs"]

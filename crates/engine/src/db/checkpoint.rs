@@ -90,11 +90,13 @@ impl Writer {
         write_whole(storage, &identity, id, Purpose::Checkpoint)?;
         let mut edits = contents.edits.clone();
         for edit in &mut edits {
-            // It has no log, and is not to look as if one were missing.
-            edit.log_number = edit.log_number.map(|_| 0);
-            edit.min_log_number_to_keep = edit.min_log_number_to_keep.map(|_| 0);
             // All files of a checkpoint are in its own directory.
             edit.new_files.iter_mut().for_each(|file| file.path_id = 0);
+        }
+        if let Some(number) = edits.iter().filter_map(|edit| edit.log_number).max() {
+            // It needs none, but who tracks logs refuses a database without one.
+            let log = aside.join(FileKind::Wal(number).to_string());
+            write_whole(storage, &log, &[], Purpose::Checkpoint)?;
         }
         write_manifest(storage, aside, MANIFEST, &edits)?;
         set_current(storage, aside, MANIFEST, MANIFEST)

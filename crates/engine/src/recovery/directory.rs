@@ -26,8 +26,8 @@ pub(crate) fn create_directory(storage: &dyn Storage, directory: &Path) -> Resul
     for ancestor in directory.ancestors().filter(|ancestor| !ancestor.as_os_str().is_empty()) {
         if storage.metadata(ancestor).is_ok_and(|metadata| metadata.is_directory) {
             match sync_parent(storage, ancestor) {
-                // Where its directory cannot be read, this is not what made it.
-                Err(error) if error.source.kind() == io::ErrorKind::PermissionDenied => {}
+                // Where nothing can be made, this is not what made it.
+                Err(error) if is_refused(&error) => {}
                 synced => synced?,
             }
             break;
@@ -65,6 +65,12 @@ fn copy(storage: &dyn Storage, from: &Path, to: &Path) -> Result<()> {
     }
     target.sync_all(Purpose::Checkpoint)?;
     Ok(())
+}
+
+/// Whether the system does not let anybody, or this user, write there.
+fn is_refused(error: &tailwater_io::Error) -> bool {
+    let kind = error.source.kind();
+    matches!(kind, io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
 }
 
 /// Puts a name on the device. The root has none.

@@ -75,9 +75,11 @@ impl LogFile {
         if recycled.is_none() && preallocate > 0 {
             match file.allocate(0, preallocate) {
                 Ok(()) => reserved = preallocate,
-                // The records themselves may still fit. What was reserved before it failed is given
-                // back.
-                Err(error) if error.is_no_space() => file.truncate(0)?,
+                Err(error) if error.is_no_space() => {
+                    // The records themselves may still fit, once the part that was reserved is
+                    // given back; where that fails, there is just less room.
+                    let _ = file.truncate(0);
+                }
                 Err(error) => return Err(error.into()),
             }
         }

@@ -126,8 +126,9 @@ pub(crate) fn replay(
         replayed: Replayed { last_sequence, ..Replayed::default() },
     };
     let logs = list_logs(storage, directory)?;
-    // A database that never had a log needs none.
-    if rules.verifies_predecessors && logs.is_empty() && oldest_needed > 0 {
+    // One that was just made never had a log.
+    let had_logs = oldest_needed > 0 || last_sequence > 0;
+    if rules.verifies_predecessors && logs.is_empty() && had_logs {
         return Err(Error::corruption(directory, "the database has no write-ahead log"));
     }
     for number in logs {

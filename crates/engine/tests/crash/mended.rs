@@ -9,9 +9,9 @@ use tailwater_io::{Operation, Purpose};
 
 use crate::model::DEFAULT;
 
-const PATH: &str = "/above/database";
+pub(crate) const PATH: &str = "/above/database";
 
-fn options(disk: &SimStorage, text: &str) -> OpenOptions {
+pub(crate) fn options(disk: &SimStorage, text: &str) -> OpenOptions {
     let mut options = OpenOptions::new(Arc::new(disk.clone()));
     options.set_options("create_if_missing=true").expect("options");
     options.set_options(text).expect("options");
@@ -20,22 +20,22 @@ fn options(disk: &SimStorage, text: &str) -> OpenOptions {
     options
 }
 
-fn open(disk: &SimStorage, text: &str) -> Db {
+pub(crate) fn open(disk: &SimStorage, text: &str) -> Db {
     Db::open(Path::new(PATH), &options(disk, text)).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn put(db: &Db, family: &str, key: &str, sync: bool) {
+pub(crate) fn put(db: &Db, family: &str, key: &str, sync: bool) {
     let family = db.column_family(family).expect("a column family");
     let options = WriteOptions { sync, ..WriteOptions::default() };
     db.put(&family, key.as_bytes(), b"value", &options).expect("a put");
 }
 
-fn has(db: &Db, key: &str) -> bool {
+pub(crate) fn has(db: &Db, key: &str) -> bool {
     let family = db.column_family(DEFAULT).expect("a column family");
     db.get(&family, key.as_bytes(), &ReadOptions::default()).expect("a get").is_some()
 }
 
-fn create(db: &Db, family: &str) {
+pub(crate) fn create(db: &Db, family: &str) {
     let default = db.column_family(DEFAULT).expect("a column family");
     db.create_column_family(family, default.options()).expect("a column family");
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use fastrand::Rng;
 use tailwater::Db;
 use tailwater_format::log::RecoveryMode;
-use tailwater_io::Operation;
 use tailwater_io::sim::{Call, Fault, FaultPlan, FaultRule, SimStorage};
+use tailwater_io::{Operation, Purpose};
 use tailwater_testkit::seed;
 
 use crate::Checked;
@@ -32,6 +32,19 @@ const SECOND_LIFE: u64 = 1_000_000;
 /// How many cases there are at least.
 const LEAST: usize = 4000;
 
+/// What a run cannot do without: each stands for an option or a step.
+const MUST_HAVE: [(Operation, Option<Purpose>, &str); 9] = [
+    (Operation::Sync, Some(Purpose::Wal), "#.log"),
+    (Operation::Rename, None, "#.log"),
+    (Operation::Truncate, Some(Purpose::Wal), "#.log"),
+    (Operation::Allocate, Some(Purpose::Wal), "#.log"),
+    (Operation::StartWriteback, Some(Purpose::Wal), "#.log"),
+    (Operation::Sync, Some(Purpose::FlushWrite), "#.sst"),
+    (Operation::Sync, Some(Purpose::Manifest), "MANIFEST-#"),
+    (Operation::Sync, Some(Purpose::Metadata), "OPTIONS-#.dbtmp"),
+    (Operation::Link, None, "#.sst"),
+];
+
 #[test]
 fn what_was_promised_survives_crashes() {
     let mut seed = seed::rng();
@@ -44,6 +57,7 @@ fn what_was_promised_survives_crashes() {
         }
     }
     tally.finish(LEAST);
+    tally.must_have(&MUST_HAVE);
 }
 
 /// One database, worked on from the first call to the last, and then everything that crashes on the

@@ -292,13 +292,13 @@ impl Run {
 
     /// Holds what is read against the model.
     pub(crate) fn compare(&mut self) -> Checked<()> {
-        if self.is_unsettled {
-            return self.compare_reopened();
-        }
         let Some(db) = &self.db else { return Ok(()) };
         let Some(found) = self.tolerate(contents(db, None), None)? else { return Ok(()) };
-        self.history.claims(Ending::StillOpen).judge(&found, RecoveryMode::PointInTime)?;
-        Ok(())
+        let ending = match self.is_unsettled {
+            true => Ending::ProcessCrash(self.storage.call_count()),
+            false => Ending::StillOpen,
+        };
+        self.history.claims(ending).judge(&found, RecoveryMode::PointInTime)
     }
 
     /// As [`Run::compare`], after the database was closed, or could not be, and was opened again.
@@ -329,6 +329,7 @@ impl Run {
             self.compare()?;
             let found = contents(&db, None).map_err(|error| error.to_string())?;
             self.history.settle(&found);
+            self.is_unsettled = false;
             return Ok(());
         }
         drop(db);

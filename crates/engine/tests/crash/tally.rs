@@ -74,6 +74,16 @@ impl Tally {
         self.struck.contains_key(&site(call))
     }
 
+    /// # Panics
+    /// If nothing went wrong at one of these kinds of calls: then the work is not what it was made
+    /// for.
+    pub(crate) fn must_have(&self, sites: &[(Operation, Option<Purpose>, &str)]) {
+        for &(operation, purpose, class) in sites {
+            let site = (operation, purpose, class.to_owned());
+            assert!(self.struck.contains_key(&site), "nothing went wrong at {site:?}");
+        }
+    }
+
     /// How many cases there were.
     pub(crate) fn case_count(&self) -> usize {
         self.cases.values().sum()

@@ -1,7 +1,7 @@
 //! Removes each sync call of the engine, one at a time, and shows that a crash test notices.
 //!
 //! `cargo run -p tailwater-testkit --bin sync_mutations` copies the tracked files into
-//! `target/sync_mutations`, and there makes each call in `crates/engine/src` of a method whose name
+//! `target/sync_mutations`, and there makes each call in `crates/engine/src` of something whose name
 //! begins with `sync` one that an environment variable turns into a success that does nothing. So
 //! one build serves all. For each call it runs the tests of `--test crash` without it, which must
 //! fail, and prints a line; it ends with 1 if any call was not missed. With arguments it takes only
@@ -16,8 +16,8 @@ use std::time::Instant;
 
 /// Where the calls are.
 const SOURCES: &str = "crates/engine/src/";
-/// The tests of `--test crash`, the one that notices most first.
-const TESTS: [&str; 3] = ["power::", "faults::", "threads::"];
+/// The tests of `--test crash`, the quickest first.
+const TESTS: [&str; 4] = ["rare::", "power::", "faults::", "threads::"];
 /// The environment variable that names the call to leave out.
 const REMOVED: &str = "TAILWATER_REMOVED_SYNC";
 
@@ -98,18 +98,24 @@ fn prepare(root: &Path, tree: &Path) -> io::Result<Vec<Call>> {
     Ok(calls)
 }
 
-/// A source file with every call of a method whose name begins with `sync` in a condition.
+/// A source file with every call of something whose name begins with `sync` in a condition.
 fn make_removable(text: &str, file: &str, calls: &mut Vec<Call>) -> String {
     let mut changed = String::with_capacity(text.len());
     let mut copied = 0;
-    for (dot, _) in text.match_indices(".sync") {
-        let line = &text[text[..dot].rfind('\n').map_or(0, |at| at + 1)..dot];
-        let name_end = text[dot + 1..].find(|letter: char| !is_word(letter));
-        let open = dot + 1 + name_end.unwrap_or(0);
-        if line.trim_start().starts_with("//") || !text[open..].starts_with('(') {
+    for (name, _) in text.match_indices("sync") {
+        let before = &text[..name];
+        let line = &before[before.rfind('\n').map_or(0, |at| at + 1)..];
+        let is_part_of_word = before.ends_with(is_word);
+        let is_definition = before.ends_with("fn ");
+        let open = name + text[name..].find(|letter| !is_word(letter)).unwrap_or(0);
+        if is_part_of_word
+            || is_definition
+            || line.trim_start().starts_with("//")
+            || !text[open..].starts_with('(')
+        {
             continue;
         }
-        let (start, end) = (receiver_start(text, dot), matching_end(text, open));
+        let (start, end) = (receiver_start(text, name), matching_end(text, open));
         let call = &text[start..end];
         let index = calls.len();
         changed += &text[copied..start];
@@ -129,11 +135,11 @@ fn is_word(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_'
 }
 
-/// Where the expression begins whose method is called at `dot`.
-fn receiver_start(text: &str, dot: usize) -> usize {
-    let mut start = dot;
+/// Where the expression begins that ends with the name at `name`: with what its method is called on.
+fn receiver_start(text: &str, name: usize) -> usize {
+    let mut start = name;
     let mut depth = 0;
-    for (at, letter) in text[..dot].char_indices().rev() {
+    for (at, letter) in text[..name].char_indices().rev() {
         match letter {
             ')' | ']' => depth += 1,
             '(' | '[' if depth == 0 => break,
@@ -191,8 +197,8 @@ impl Cargo {
 /// What a failed test said, on one line.
 fn reason(tested: &Output) -> String {
     let said = String::from_utf8_lossy(&tested.stdout);
-    let mut lines = said.lines().skip_while(|line| !line.contains("panicked at"));
-    // The place, the seed and the options come first.
-    let told = lines.nth(3).unwrap_or_default();
+    let lines = said.lines().skip_while(|line| !line.contains("panicked at")).skip(1);
+    let is_told = |line: &&str| !line.starts_with("seed ") && !line.starts_with("options ");
+    let told = lines.into_iter().find(is_told).unwrap_or_default();
     told.chars().take(160).collect()
 }

@@ -1,0 +1,155 @@
+//! Crashes at what random work hardly does.
+
+use std::path::{Path, PathBuf};
+
+use tailwater::{Db, ErrorKind, OpenOptions, WriteBatch, WriteOptions};
+use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
+use tailwater_io::{Create, IoMode, Operation, Purpose, Storage};
+
+use crate::mended::{PATH, create, has, open, options, put};
+use crate::model::DEFAULT;
+
+/// How many images there are of each moment.
+const IMAGES: u64 = 6;
+
+/// Calls `check` with what power cuts may leave at every call since recording began.
+fn at_every_call(disk: &SimStorage, check: impl Fn(SimStorage, &str)) {
+    let calls = disk.calls();
+    let mut replay = disk.replay();
+    for call in &calls {
+        for place in [call.number, call.number + 1] {
+            replay.advance_to(place);
+            for seed in place * IMAGES..(place + 1) * IMAGES {
+                check(replay.crash_image(seed), &format!("{place}, image {seed}, at {call:?}"));
+            }
+        }
+    }
+}
+
+/// A synced write brings logs with it that were complete before, and are in no table.
+#[test]
+fn a_synced_write_syncs_the_logs_before_it() {
+    let text = "write_buffer_size=65536;arena_block_size=4096;min_write_buffer_number_to_merge=3;\
+                max_write_buffer_number=5";
+    let disk = SimStorage::new(1);
+    let db = open(&disk, text);
+    for index in 0..8 {
+        put(&db, DEFAULT, &format!("{index}{}", "k".repeat(20_000)), false);
+    }
+    put(&db, DEFAULT, "synced", true);
+    let logs = disk.list(Path::new(PATH)).expect("a list");
+    let logs = logs.iter().filter(|entry| entry.name.ends_with(".log"));
+    assert!(logs.count() > 1, "nothing was sealed");
+    for seed in 0..30 {
+        let db = open(&disk.crash_image(seed), text);
+        for index in 0..8 {
+            assert!(has(&db, &format!("{index}{}", "k".repeat(20_000))), "{index} of {seed}");
+        }
+    }
+}
+
+/// What a log that was kept through recovery holds of a batch does not go when a flush has put the
+/// rest of the batch into a table.
+#[test]
+fn a_kept_log_is_on_the_device_before_a_flush() {
+    let text = "avoid_flush_during_recovery=true;wal_dir=/logs";
+    let disk = SimStorage::new(1);
+    let db = open(&disk, text);
+    create(&db, "other");
+    let other = db.column_family("other").expect("a column family");
+    let mut batch = WriteBatch::new();
+    batch.put(0, b"key", b"value").expect("room");
+    batch.put(other.id(), b"key", b"value").expect("room");
+    db.write(&mut batch, &WriteOptions::default()).expect("a batch");
+    let disk = disk.process_crash_image(1);
+    let db = open(&disk, text);
+    db.flush(&db.column_family("other").expect("a column family")).expect("a flush");
+    for seed in 0..30 {
+        assert!(has(&open(&disk.crash_image(seed), text), "key"), "image {seed}");
+    }
+}
+
+/// What is left of a database that is being destroyed is whole, or is none.
+#[test]
+fn a_database_is_destroyed_whole() {
+    let disk = SimStorage::new(1);
+    let db = open(&disk, "");
+    create(&db, "other");
+    put(&db, DEFAULT, "flushed", false);
+    db.flush_all().expect("a flush");
+    put(&db, DEFAULT, "logged", true);
+    db.close().expect("closing");
+    drop(db);
+    disk.start_recording();
+    Db::destroy(Path::new(PATH), &options(&disk, "")).expect("destroying");
+    at_every_call(&disk, |image, moment| {
+        match Db::open(Path::new(PATH), &options(&image, "create_if_missing=false")) {
+            Ok(db) => assert!(has(&db, "flushed") && has(&db, "logged"), "{moment}"),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::NotFound, "{moment}: {error}"),
+        }
+    });
+}
+
+/// The logs in a directory, with what is in them.
+fn logs_in(disk: &SimStorage, directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let entries = disk.list(directory).unwrap_or_default();
+    let logs = entries.iter().filter(|entry| entry.name.ends_with(".log"));
+    let read = |path: PathBuf| {
+        let file = disk.open(&path, IoMode::Buffered, Purpose::Wal).expect("a log");
+        let mut bytes = vec![0; file.length().expect("a length") as usize];
+        file.read_full_at(&mut bytes, 0, Purpose::Wal).expect("its bytes");
+        (path, bytes)
+    };
+    logs.map(|entry| read(directory.join(&entry.name))).collect()
+}
+
+/// A damaged log, of which not everything came into tables, is kept whatever ends its recovery.
+#[test]
+fn a_damaged_log_is_kept() {
+    for with_links in [true, false] {
+        let disk = SimStorage::new(1);
+        let db = open(&disk, "");
+        for key in ["first", "second", "third"] {
+            put(&db, DEFAULT, &key.repeat(200), true);
+        }
+        drop(db);
+        let (path, _) = logs_in(&disk, Path::new(PATH)).pop().expect("a log");
+        let file = disk.create(&path, Create::Existing, IoMode::Buffered, Purpose::Wal);
+        let mut file = file.expect("the log");
+        file.write_all_at(b"damage", 1500, Purpose::Wal).expect("a write");
+        file.sync_data(Purpose::Wal).expect("a sync");
+        drop(file);
+        let (_, damaged) = logs_in(&disk, Path::new(PATH)).pop().expect("a log");
+        let refuse_links = |disk: &SimStorage| {
+            let rule = FaultRule::new(Fault::InputOutput).operation(Operation::Link).from(0);
+            let plan = FaultPlan::none();
+            disk.set_faults(if with_links { plan } else { plan.with(rule) });
+        };
+        refuse_links(&disk);
+        disk.start_recording();
+        let db = open(&disk, "");
+        assert!(has(&db, &"first".repeat(200)) && !has(&db, &"third".repeat(200)));
+        drop(db);
+        at_every_call(&disk, |image, moment| {
+            refuse_links(&image);
+            drop(open(&image, ""));
+            let image = image.crash_image(1);
+            let kept = logs_in(&image, &Path::new(PATH).join("lost"));
+            assert!(kept.iter().any(|(_, bytes)| *bytes == damaged), "{moment}");
+        });
+    }
+}
+
+/// A file that an OPTIONS file is loaded from is whole whenever the power is cut.
+#[test]
+fn options_can_always_be_loaded() {
+    let disk = SimStorage::new(1);
+    drop(open(&disk, ""));
+    disk.start_recording();
+    let db = open(&disk, "");
+    create(&db, "other");
+    at_every_call(&disk, |image, moment| {
+        let loaded = OpenOptions::load_from(std::sync::Arc::new(image), Path::new(PATH));
+        assert!(loaded.is_ok_and(|it| it.column_families().count() > 0), "{moment}");
+    });
+}

@@ -258,8 +258,8 @@ impl Writer {
         for family in due {
             family.seal(next_log);
             if flush == Flush::InAnyCase {
-                // Asked for when it is sealed: a flush that is under way takes what it finds and the
-                // request with it.
+                // Asked for when it is sealed: a flush that is under way takes what it finds and
+                // the request with it.
                 family.request_flush(true);
             }
         }

@@ -119,8 +119,8 @@ pub(super) fn create_database(
     set_current(storage, directory, FIRST_MANIFEST, FIRST_MANIFEST)
 }
 
-/// Writes the database's id to IDENTITY. Its name is on the device with that of CURRENT, which every
-/// opening writes after it and before anything goes by the id.
+/// Writes the database's id to IDENTITY. Its name is on the device with that of CURRENT, which
+/// every opening writes after it and before anything goes by the id.
 pub(super) fn write_identity(storage: &dyn Storage, directory: &Path, id: &str) -> Result<()> {
     let aside = directory.join(FileKind::Temporary(0).to_string());
     write_whole(storage, &aside, id.as_bytes(), Purpose::Metadata)?;

@@ -1,7 +1,7 @@
 //! The logs that hold what is not in tables: one that is written, and older ones.
 //!
-//! Each log begins with how the one before it ended, so that replay does not go on behind a gap that
-//! a crash of the machine left between two that were not synced.
+//! Each log begins with how the one before it ended, so that replay does not go on behind a gap
+//! that a crash of the machine left between two that were not synced.
 //!
 //! A log is switched when a memtable is sealed, so that a memtable's log holds nothing of an older
 //! one, and when it has grown to its bound. What is synced is synced oldest first: a synced write

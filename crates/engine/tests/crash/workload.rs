@@ -200,7 +200,8 @@ impl Generator {
         format!("k{:02}", self.rng.u32(..KEYS)).into_bytes()
     }
 
-    /// Mostly a few bytes; some are as long as several sectors, and some as several blocks of a log.
+    /// Mostly a few bytes; some are as long as several sectors, and some as several blocks of a
+    /// log.
     fn value(&mut self) -> Vec<u8> {
         let length = match self.rng.u8(..40) {
             0 => self.rng.usize(..40_000),

@@ -1,11 +1,11 @@
 //! Removes each sync call of the engine, one at a time, and shows that a crash test notices.
 //!
 //! `cargo run -p tailwater-testkit --bin sync_mutations` copies the tracked files into
-//! `target/sync_mutations`, and there makes each call in `crates/engine/src` of something whose name
-//! begins with `sync` one that an environment variable turns into a success that does nothing. So
-//! one build serves all. For each call it runs the tests of `--test crash` without it, which must
-//! fail, and prints a line; it ends with 1 if any call was not missed. With arguments it takes only
-//! the calls in files whose path contains one of them. `TAILWATER_SEED` goes on to the tests.
+//! `target/sync_mutations`, and there makes each call in `crates/engine/src` of something whose
+//! name begins with `sync` one that an environment variable turns into a success that does nothing.
+//! So one build serves all. For each call it runs the tests of `--test crash` without it, which
+//! must fail, and prints a line; it ends with 1 if any call was not missed. With arguments it takes
+//! only the calls in files whose path contains one of them. `TAILWATER_SEED` goes on to the tests.
 #![expect(clippy::disallowed_methods, reason = "works on source files, outside any storage")]
 
 use std::fs;
@@ -135,7 +135,8 @@ fn is_word(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_'
 }
 
-/// Where the expression begins that ends with the name at `name`: with what its method is called on.
+/// Where the expression begins that ends with the name at `name`: with what its method is called
+/// on.
 fn receiver_start(text: &str, name: usize) -> usize {
     let mut start = name;
     let mut depth = 0;

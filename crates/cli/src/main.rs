@@ -1,11 +1,11 @@
 //! The `tailwater` program.
 //!
 //! `tailwater db VERB DIR` looks into a database without changing it: what it holds (`get`, `scan`,
-//! `dump`), what it is (`properties`, `column-families`, `options`), how it is written (`manifest`,
-//! `wal`, `table`, `blob`) and whether it is whole (`verify`). Or it changes it: keys (`put`,
-//! `delete`, `single-delete`, `delete-range`, `merge`, `load`), column families and the database as
-//! a whole (`flush`, `checkpoint`, `destroy`). Everything it knows it has from the library; here is
-//! what people type and see.
+//! `dump`), what it is (`properties`, `stats`, `column-families`, `options`), how it is written
+//! (`manifest`, `wal`, `table`, `blob`) and whether it is whole (`verify`). Or it changes it: keys
+//! (`put`, `delete`, `single-delete`, `delete-range`, `merge`, `load`), column families and the
+//! database as a whole (`flush`, `compact`, `checkpoint`, `destroy`). Everything it knows it has
+//! from the library; here is what people type and see.
 //!
 //! Standard output has the answer and nothing else, standard error what went wrong and how far a
 //! long answer is. Who reads the answer may stop reading it: the program then ends quietly.
@@ -62,6 +62,7 @@ fn look(verb: &Reading, output: &mut Output) -> Result<Outcome> {
         Reading::Dump(arguments) => verbs::dump::run(arguments, output),
         Reading::Verify(arguments) => verbs::verify::run(arguments, output),
         Reading::Properties(arguments) => verbs::properties::run(arguments, output),
+        Reading::Stats(arguments) => verbs::stats::run(arguments, output),
         Reading::Manifest(arguments) => verbs::manifest::run(arguments, output),
         Reading::Wal(arguments) => verbs::wal::run(arguments, output),
         Reading::Table(arguments) => verbs::table::run(arguments, output),
@@ -80,6 +81,7 @@ fn change(verb: &Writing, output: &mut Output) -> Result<Outcome> {
         Writing::Merge(arguments) => verbs::merge::run(arguments, output),
         Writing::Load(arguments) => verbs::load::run(arguments, output),
         Writing::Flush(arguments) => verbs::flush::run(arguments, output),
+        Writing::Compact(arguments) => verbs::compact::run(arguments, output),
         Writing::CreateColumnFamily(arguments) => {
             verbs::create_column_family::run(arguments, output)
         }

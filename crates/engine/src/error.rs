@@ -28,6 +28,8 @@ pub enum ErrorKind {
     Io,
     /// A merge operator, comparator or filter of the user's failed.
     UserCode,
+    /// The work was given up because somebody asked for that: nothing is wrong.
+    Cancelled,
 }
 
 /// A failed operation: its kind, what happened, and the file and offset where that is known.

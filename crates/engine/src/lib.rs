@@ -6,6 +6,7 @@
 mod background;
 mod blob;
 pub mod cache;
+mod compaction;
 mod db;
 pub mod epoch;
 mod error;
@@ -27,13 +28,20 @@ mod version;
 mod wal;
 mod write;
 
-pub use db::{ColumnFamily, Db, LEVEL_PROPERTY_NAMES, PROPERTY_NAMES, ReadOptions, Snapshot};
+pub use compaction::{
+    BottommostRewrite, CompactRangeOptions, CompactionFilter, FilterDecision, FilteredValue,
+};
+pub use db::{
+    ColumnFamily, Db, LEVEL_PROPERTY_NAMES, LiveFile, MemTableStatistics, PROPERTY_NAMES,
+    ReadOptions, SizeOptions, Snapshot,
+};
 pub use error::{Error, ErrorKind, Result};
 pub use iterator::DbIterator;
 pub use merge_operator::{CustomMergeOperator, MergeOperator};
 pub use prefix_extractor::{CustomPrefixExtractor, PrefixExtractor};
 pub use read::PinnedValue;
 pub use recovery::OpenOptions;
+pub use stats::{HistogramData, Statistics};
 pub use table::BlockCache;
 pub use tailwater_format::batch::WriteBatch;
 pub use wal::replay::LeftOut;

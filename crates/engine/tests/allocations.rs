@@ -4,57 +4,15 @@
 //! the caller's, an iterator's step and an iterator's seek allocate once everything is cached. The
 //! figures are printed.
 
-#![expect(unsafe_code, reason = "an allocator that counts is an unsafe trait")]
+#[path = "common/counting.rs"]
+mod counting;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+use std::sync::Arc;
 
-use tailwater::{ColumnFamily, Db, DbIterator, OpenOptions, ReadOptions};
+use counting::allocations;
+use tailwater::{ColumnFamily, Db, DbIterator, OpenOptions, ReadOptions, Statistics};
 use tailwater_testkit::dump::Entry;
 use tailwater_testkit::golden;
-
-/// The system's allocator, with a count of what each thread asks of it.
-struct Counting;
-
-thread_local! {
-    static COUNT: Cell<u64> = const { Cell::new(0) };
-}
-
-fn count() {
-    // A thread that is ending has no count any more.
-    let _ = COUNT.try_with(|count| count.set(count.get() + 1));
-}
-
-// SAFETY: every call is handed on to the system's allocator as it came; counting neither allocates
-// nor unwinds.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: the caller keeps the promises of `GlobalAlloc::alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the pointer is from `alloc` or `realloc`, and so from the system's allocator.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count();
-        // SAFETY: as for `dealloc`; the caller keeps the promises of `GlobalAlloc::realloc`.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// How often `work` allocates.
-fn allocations(work: impl FnOnce()) -> u64 {
-    let before = COUNT.get();
-    work();
-    COUNT.get() - before
-}
 
 /// A database with everything that it reads in memory.
 struct Warm {
@@ -70,8 +28,14 @@ const PLAIN: [&str; 6] = ["basic", "fifo", "formats", "packages", "universal", "
 
 impl Warm {
     fn new(name: &'static str) -> Self {
+        Self::with(name, |_| ())
+    }
+
+    /// With options that `change` sets besides.
+    fn with(name: &'static str, change: impl FnOnce(&mut OpenOptions)) -> Self {
         let directory = golden::unpack(name);
-        let options = OpenOptions::load(directory.path()).expect("an OPTIONS file");
+        let mut options = OpenOptions::load(directory.path()).expect("an OPTIONS file");
+        change(&mut options);
         let db = Db::open_read_only(directory.path(), &options).expect("the database");
         let warm = Self { _directory: directory, db, dump: golden::dump(name), name };
         warm.get_all();
@@ -134,6 +98,19 @@ fn a_cached_get_into_a_buffer_allocates_nothing() {
         let (gets, allocated) = Warm::new(name).get_all();
         println!("{name}: {allocated} allocations in {gets} gets");
         assert_eq!(allocated, 0, "{name}: in {gets} gets");
+    }
+}
+
+#[test]
+fn counting_a_cached_get_allocates_nothing() {
+    for name in PLAIN {
+        let statistics = Arc::new(Statistics::new());
+        let counts = |options: &mut OpenOptions| options.set_statistics(Arc::clone(&statistics));
+        let warm = Warm::with(name, counts);
+        let before = statistics.ticker("rocksdb.number.keys.read").expect("a ticker");
+        let (gets, allocated) = warm.get_all();
+        let counted = statistics.ticker("rocksdb.number.keys.read").expect("a ticker") - before;
+        assert_eq!((allocated, counted), (0, gets), "{name}: in {gets} gets");
     }
 }
 

@@ -13,6 +13,8 @@
 //! which things went wrong. A failure names the seed; `TAILWATER_SEED` repeats it, and
 //! `TAILWATER_ROUNDS` does everything so many times over, with other choices.
 
+#[path = "common/change.rs"]
+mod change;
 #[path = "crash/check.rs"]
 mod check;
 #[path = "crash/faults.rs"]

@@ -14,27 +14,27 @@ mod check;
 mod copies;
 #[path = "interop_write/groups.rs"]
 mod groups;
-#[path = "interop_write/laboratory.rs"]
+#[path = "common/interop/laboratory.rs"]
 mod laboratory;
 #[path = "interop_write/locks.rs"]
 mod locks;
 #[path = "interop_write/logs.rs"]
 mod logs;
-#[path = "interop_write/model.rs"]
+#[path = "common/interop/model.rs"]
 mod model;
 #[path = "interop_write/options_file.rs"]
 mod options_file;
 #[path = "common/pairwise.rs"]
 mod pairwise;
-#[path = "interop_write/place.rs"]
+#[path = "common/interop/place.rs"]
 mod place;
 #[path = "common/random.rs"]
 mod random;
-#[path = "interop_write/shape.rs"]
+#[path = "common/interop/shape.rs"]
 mod shape;
 #[path = "interop_write/shapes.rs"]
 mod shapes;
-#[path = "interop_write/step.rs"]
+#[path = "common/interop/step.rs"]
 mod step;
 #[path = "interop_write/turns.rs"]
 mod turns;

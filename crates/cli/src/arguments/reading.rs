@@ -52,6 +52,16 @@ pub(crate) enum Reading {
         ("tailwater db properties DIR rocksdb.num-files-at-level0", "one number"),
     ]))]
     Properties(PropertiesArguments),
+    /// Print how column families are laid out over their levels, and what they take in memory
+    ///
+    /// In the layout of rocksdb.cfstats; what flushes and compactions did is zero, because nobody
+    /// writes. Behind it stand the bytes that are held in memory, and what was read to tell all
+    /// this.
+    #[command(after_help = examples(&[
+        ("tailwater db stats DIR", "every column family"),
+        ("tailwater db stats DIR --column-family users --json", "one, for a program"),
+    ]))]
+    Stats(StatsArguments),
     /// Print a MANIFEST record by record, and the state it leads to
     #[command(after_help = examples(&[
         ("tailwater db manifest DIR", "the MANIFEST that CURRENT names"),
@@ -189,6 +199,18 @@ pub(crate) struct PropertiesArguments {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct StatsArguments {
+    /// The database's directory
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+    /// Only this column family
+    #[arg(long, value_name = "NAME")]
+    pub(crate) column_family: Option<String>,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct ManifestArguments {
     /// The database's directory
     #[arg(value_name = "DIR")]
@@ -275,6 +297,7 @@ impl Reading {
             Self::Dump(arguments) => &arguments.common,
             Self::Verify(arguments) => &arguments.common,
             Self::Properties(arguments) => &arguments.common,
+            Self::Stats(arguments) => &arguments.common,
             Self::Manifest(arguments) => &arguments.common,
             Self::Wal(arguments) => &arguments.common,
             Self::Table(arguments) => &arguments.common,

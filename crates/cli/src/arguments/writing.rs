@@ -73,6 +73,15 @@ pub(crate) enum Writing {
         ("tailwater db flush DIR --column-family users", "one"),
     ]))]
     Flush(FlushArguments),
+    /// Merge tables down to the last level, without what nobody can see any more
+    ///
+    /// What is in memory and logs is written into tables before. Printed is what became of each
+    /// column family. One with a damaged table holds what it held, and the others are compacted.
+    #[command(after_help = examples(&[
+        ("tailwater db compact DIR", "every column family"),
+        ("tailwater db compact DIR --column-family users --from a --to b", "the tables of a range"),
+    ]))]
+    Compact(CompactArguments),
     /// Make a column family
     #[command(after_help = examples(&[
         ("tailwater db create-column-family DIR users", "with the default options"),
@@ -226,6 +235,26 @@ pub(crate) struct FlushArguments {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct CompactArguments {
+    /// The database's directory
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+    /// Only this column family
+    #[arg(long, value_name = "NAME")]
+    pub(crate) column_family: Option<String>,
+    /// The first key of the range, which belongs to it
+    #[arg(long, value_name = "KEY")]
+    pub(crate) from: Option<String>,
+    /// The last key of the range, which belongs to it, too
+    #[arg(long, value_name = "KEY")]
+    pub(crate) to: Option<String>,
+    #[command(flatten)]
+    pub(crate) keys: Keys,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct CreateColumnFamilyArguments {
     /// The database's directory
     #[arg(value_name = "DIR")]
@@ -281,6 +310,7 @@ impl Writing {
             Self::Merge(arguments) => &arguments.change.common,
             Self::Load(arguments) => &arguments.common,
             Self::Flush(arguments) => &arguments.common,
+            Self::Compact(arguments) => &arguments.common,
             Self::CreateColumnFamily(arguments) => &arguments.common,
             Self::DropColumnFamily(arguments) => &arguments.common,
             Self::Checkpoint(arguments) => &arguments.common,

@@ -3,6 +3,7 @@
 pub(crate) mod blob;
 pub(crate) mod checkpoint;
 pub(crate) mod column_families;
+pub(crate) mod compact;
 pub(crate) mod create_column_family;
 pub(crate) mod delete;
 pub(crate) mod delete_range;
@@ -20,6 +21,7 @@ pub(crate) mod properties;
 pub(crate) mod put;
 pub(crate) mod scan;
 pub(crate) mod single_delete;
+pub(crate) mod stats;
 pub(crate) mod table;
 pub(crate) mod verify;
 pub(crate) mod wal;

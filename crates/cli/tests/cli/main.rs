@@ -1,5 +1,6 @@
 //! The program, run as a user runs it, on databases that RocksDB wrote and on its own.
 
+mod compacting;
 mod damage;
 mod documentation;
 mod endings;
@@ -10,6 +11,7 @@ mod options;
 mod properties;
 mod reading;
 mod reverse_order;
+mod stats;
 mod support;
 mod unchanged;
 mod writing;

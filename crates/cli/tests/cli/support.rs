@@ -95,12 +95,13 @@ fn run(mut command: Command) -> Answer {
 }
 
 /// Every verb that only looks, with the arguments that it needs beside a directory.
-pub(crate) const VERBS: [(&str, &[&str]); 11] = [
+pub(crate) const VERBS: [(&str, &[&str]); 12] = [
     ("get", &["0000000000000001"]),
     ("scan", &[]),
     ("dump", &["--all"]),
     ("verify", &[]),
     ("properties", &[]),
+    ("stats", &[]),
     ("manifest", &[]),
     ("wal", &["--verbose"]),
     ("table", &["--blocks", "--entries", "--raw"]),
@@ -110,7 +111,7 @@ pub(crate) const VERBS: [(&str, &[&str]); 11] = [
 ];
 
 /// Every verb that changes a database, with the arguments that it needs beside a directory.
-pub(crate) const WRITING_VERBS: [(&str, &[&str]); 11] = [
+pub(crate) const WRITING_VERBS: [(&str, &[&str]); 12] = [
     ("put", &["key", "value"]),
     ("delete", &["key"]),
     ("single-delete", &["key"]),
@@ -118,6 +119,7 @@ pub(crate) const WRITING_VERBS: [(&str, &[&str]); 11] = [
     ("merge", &["key", "operand"]),
     ("load", &["--format", "tsv", "-"]),
     ("flush", &[]),
+    ("compact", &[]),
     ("create-column-family", &["more"]),
     ("drop-column-family", &["more"]),
     // Nothing can be made there.

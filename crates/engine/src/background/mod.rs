@@ -1,18 +1,24 @@
-//! The thread that works while users do.
+//! The threads that work while users do.
 //!
-//! It flushes. It is woken when a memtable is sealed, tries again after a while when the disk was
-//! full, and frees what readers have let go of. It ends when the database is closed, after the
-//! flush it is at.
+//! One flushes, some compact, one cleans up. The first is woken when a memtable is sealed, the
+//! second when tables came or may be let go of, the third when there is something to remove. They
+//! end when the database is closed: after the flush they are at, and in the middle of a compaction,
+//! whose outputs are left over then.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+mod threads;
+
+pub(crate) use threads::Threads;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
-/// How long the thread sleeps at most.
+/// How long the threads that flush and clean sleep at most.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// What the background thread has to do, and whether it is to end.
+/// What background threads have to do, and whether they are to end.
 #[derive(Debug, Default)]
 pub(crate) struct Background {
     state: Mutex<State>,
@@ -20,19 +26,27 @@ pub(crate) struct Background {
     wanted: Condvar,
     /// Notified when something was done.
     done: Condvar,
+    /// Whether compactions that run are to give up.
+    cancelling: Arc<AtomicBool>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     flush_wanted: bool,
+    compaction_wanted: bool,
+    cleaning_wanted: bool,
     closing: bool,
+    /// How many times compactions are paused.
+    pauses: usize,
+    /// How many compactions run, those that somebody waits for too.
+    compactions: usize,
     /// How many rounds of flushing have ended.
     rounds: u64,
     /// How the last of them failed, if it did.
     failure: Option<Error>,
 }
 
-/// What the background thread is to do next.
+/// What the flushing thread is to do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Task {
     Flush,
@@ -41,27 +55,57 @@ pub(crate) enum Task {
     End,
 }
 
+/// A compaction that runs. Dropping it says that it has ended.
+#[derive(Debug)]
+pub(crate) struct Running<'b> {
+    background: &'b Background,
+}
+
 impl Background {
     /// Has memtables flushed.
     pub(crate) fn flush_soon(&self) {
         self.lock().flush_wanted = true;
-        self.wanted.notify_one();
+        self.wanted.notify_all();
     }
 
-    /// Has the thread end.
+    /// Has somebody look for something to compact.
+    pub(crate) fn compact_soon(&self) {
+        self.lock().compaction_wanted = true;
+        self.wanted.notify_all();
+    }
+
+    /// Has somebody remove what nobody needs.
+    pub(crate) fn clean_soon(&self) {
+        self.lock().cleaning_wanted = true;
+        self.wanted.notify_all();
+    }
+
+    /// Has the threads end.
     pub(crate) fn close(&self) {
+        self.cancelling.store(true, Ordering::Release);
         self.lock().closing = true;
         self.wanted.notify_all();
         self.done.notify_all();
     }
 
-    /// Whether the thread is to end.
+    /// Waits until no compaction runs; after [`Self::close`] none begins.
+    pub(crate) fn wait_for_all_compactions(&self) {
+        let running = |state: &mut State| state.compactions > 0;
+        drop(self.done.wait_while(self.lock(), running));
+    }
+
+    /// Whether the threads are to end.
     pub(crate) fn is_closing(&self) -> bool {
         self.lock().closing
     }
 
-    /// Waits for something to do.
-    pub(crate) fn next(&self) -> Task {
+    /// Whether compactions that run are to give up.
+    pub(crate) fn cancelling(&self) -> &Arc<AtomicBool> {
+        &self.cancelling
+    }
+
+    /// Waits for something to do for the flushing thread.
+    pub(crate) fn next_flush(&self) -> Task {
         let mut state = self.lock();
         loop {
             if state.closing {
@@ -70,8 +114,8 @@ impl Background {
             if std::mem::take(&mut state.flush_wanted) {
                 return Task::Flush;
             }
-            let (next, timeout) =
-                self.wanted.wait_timeout(state, IDLE).unwrap_or_else(PoisonError::into_inner);
+            let waited = self.wanted.wait_timeout(state, IDLE);
+            let (next, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
             state = next;
             if timeout.timed_out() && !state.flush_wanted && !state.closing {
                 return Task::Idle;
@@ -79,11 +123,92 @@ impl Background {
         }
     }
 
+    /// Waits until somebody is to look for something to compact, at the latest for `period`.
+    /// `None` when the thread is to end.
+    pub(crate) fn next_compaction(&self, period: Duration) -> Option<Running<'_>> {
+        let state = self.lock();
+        let waits =
+            |state: &mut State| !state.closing && (!state.compaction_wanted || state.pauses > 0);
+        let waited = self.wanted.wait_timeout_while(state, period, waits);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        while state.pauses > 0 && !state.closing {
+            state = self.wanted.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        if state.closing {
+            return None;
+        }
+        state.compaction_wanted = false;
+        state.compactions += 1;
+        Some(Running { background: self })
+    }
+
+    /// Waits until there is something to remove, or for a while. `false` when the thread is to end.
+    pub(crate) fn next_cleaning(&self) -> bool {
+        let state = self.lock();
+        let waits = |state: &mut State| !state.closing && !state.cleaning_wanted;
+        let waited = self.wanted.wait_timeout_while(state, IDLE, waits);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        state.cleaning_wanted = false;
+        !state.closing
+    }
+
+    /// Notes a compaction that is not a background thread's.
+    ///
+    /// # Errors
+    /// Busy, while compactions are paused; invalid argument, after closing.
+    pub(crate) fn begin_compaction(&self) -> Result<Running<'_>> {
+        let mut state = self.lock();
+        if state.closing {
+            return Err(Error::invalid_argument("the database was closed"));
+        }
+        if state.pauses > 0 {
+            return Err(Error::new(ErrorKind::Busy, "compactions are paused"));
+        }
+        state.compactions += 1;
+        Ok(Running { background: self })
+    }
+
+    /// Waits until another compaction has ended, but not for long.
+    pub(crate) fn wait_for_compaction(&self) {
+        let state = self.lock();
+        let _ = self.done.wait_timeout(state, IDLE);
+    }
+
+    /// Lets no compaction begin until [`Self::continue_compactions`] was called as often as this,
+    /// and waits until none runs.
+    pub(crate) fn pause_compactions(&self) {
+        let mut state = self.lock();
+        state.pauses += 1;
+        while state.compactions > 0 && !state.closing {
+            state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Takes back one [`Self::pause_compactions`].
+    pub(crate) fn continue_compactions(&self) {
+        let mut state = self.lock();
+        state.pauses = state.pauses.saturating_sub(1);
+        state.compaction_wanted = true;
+        drop(state);
+        self.wanted.notify_all();
+    }
+
+    /// How many compactions run.
+    pub(crate) fn running_compactions(&self) -> usize {
+        self.lock().compactions
+    }
+
     /// Waits for `pause`, or until the thread is to end or a flush is asked for.
     pub(crate) fn pause(&self, pause: Duration) {
         let state = self.lock();
         let goes_on = |state: &mut State| !state.closing && !state.flush_wanted;
         let _ = self.wanted.wait_timeout_while(state, pause, goes_on);
+    }
+
+    /// Waits for `pause`, or until the threads are to end.
+    pub(crate) fn sleep(&self, pause: Duration) {
+        let state = self.lock();
+        let _ = self.wanted.wait_timeout_while(state, pause, |state| !state.closing);
     }
 
     /// Says how a round of flushing has ended.
@@ -128,5 +253,12 @@ impl Background {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.background.lock().compactions -= 1;
+        self.background.done.notify_all();
     }
 }

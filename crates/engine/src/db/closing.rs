@@ -3,7 +3,7 @@
 //! 1. Nobody writes any more: writers that wait out a stall give up, closing leads the write queue,
 //!    and later writes are refused.
 //! 2. What no log holds is flushed, unless `avoid_flush_during_shutdown` says otherwise.
-//! 3. The thread in the background ends.
+//! 3. The threads in the background end; a compaction gives up.
 //! 4. The log is written out and cut to its length.
 //! 5. The lock is given up.
 //!
@@ -12,17 +12,16 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tailwater_io::thread::{self, Thread};
-
+use crate::Result;
+use crate::background::Threads;
 use crate::db::Writer;
 use crate::epoch;
-use crate::{Error, ErrorKind, Result};
 
-/// The side that writes, and the thread that works for it. Dropping it closes the database.
+/// The side that writes, and the threads that work for it. Dropping it closes the database.
 #[derive(Debug)]
 pub(crate) struct Writing {
     pub(crate) writer: Arc<Writer>,
-    flusher: Mutex<Option<Thread>>,
+    threads: Mutex<Option<Threads>>,
 }
 
 impl std::fmt::Debug for Writer {
@@ -32,18 +31,11 @@ impl std::fmt::Debug for Writer {
 }
 
 impl Writing {
-    /// Starts the thread that flushes, unless that is done by those who ask for it.
+    /// Starts the threads that work in the background, unless that is done by those who ask for it.
     pub(crate) fn start(writer: Arc<Writer>) -> Result<Self> {
-        let flusher = if writer.options().inline_background() {
-            None
-        } else {
-            let flushing = Arc::clone(&writer);
-            let thread = thread::spawn("tailwater-flush", move || flushing.run_flushes());
-            Some(thread.map_err(|error| {
-                Error::new(ErrorKind::Io, format!("cannot start the thread that flushes: {error}"))
-            })?)
-        };
-        Ok(Self { writer, flusher: Mutex::new(flusher) })
+        let inline = writer.options().inline_background();
+        let threads = if inline { None } else { Some(Threads::start(&writer)?) };
+        Ok(Self { writer, threads: Mutex::new(threads) })
     }
 
     /// Closes the database. A second call does nothing.
@@ -56,7 +48,8 @@ impl Writing {
         writer.stall.wake();
         let flushed = writer.end_writes();
         writer.background.close();
-        drop(self.flusher.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.threads.lock().unwrap_or_else(PoisonError::into_inner).take());
+        writer.background.wait_for_all_compactions();
         let closed = writer.close_logs();
         while epoch::collect() > 0 {}
         writer.remove_obsolete_tables();

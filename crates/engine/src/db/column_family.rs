@@ -1,15 +1,17 @@
 //! A column family that is open.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tailwater_format::Comparator;
 
+use crate::compaction::pending_compaction_bytes;
 use crate::db::{Closing, FamilyReaders, SuperVersion};
 use crate::epoch::EpochCell;
 use crate::memtable::MemTable;
 use crate::merge_operator::FamilyMergeOperator;
-use crate::options::ColumnFamilyOptions;
+use crate::options::{ColumnFamilyOptions, CompactionStyle};
+use crate::stats::FamilyStatistics;
 use crate::table::builder::Format;
 use crate::version::Version;
 use crate::write::StallConditions;
@@ -31,6 +33,7 @@ struct Inner {
     readers: Arc<FamilyReaders>,
     current: EpochCell<SuperVersion>,
     memory: Mutex<Memory>,
+    statistics: FamilyStatistics,
     dropped: AtomicBool,
     /// Whether what is sealed is to be flushed however little it is.
     flush_requested: AtomicBool,
@@ -48,6 +51,10 @@ struct Memory {
     /// Memtables that get no more entries, the oldest first.
     sealed: Vec<SealedMemTable>,
     version: Arc<Version>,
+    /// The versions that somebody reads or may read still, among others.
+    versions: Vec<Weak<Version>>,
+    /// How many super versions there were.
+    super_versions: u64,
 }
 
 /// A memtable that gets no more entries.
@@ -77,7 +84,8 @@ impl ColumnFamily {
             context.prefix_extractor.clone(),
             merge_operator_name(&readers.merge_operator),
         );
-        let memory = Memory { active, sealed: Vec::new(), version };
+        let statistics = FamilyStatistics::new(version.levels().len());
+        let memory = Memory::new(active, version);
         let current = EpochCell::new(Some(Arc::new(memory.super_version(&readers))));
         Self {
             inner: Arc::new(Inner {
@@ -89,6 +97,7 @@ impl ColumnFamily {
                 readers,
                 current,
                 memory: Mutex::new(memory),
+                statistics,
                 dropped: AtomicBool::new(false),
                 flush_requested: AtomicBool::new(false),
                 closing: Closing,
@@ -130,6 +139,21 @@ impl ColumnFamily {
         files.filter_map(|(_, file)| file.table.load_arc()).map(|table| table.memory()).sum()
     }
 
+    /// What has happened to it.
+    pub(crate) fn statistics(&self) -> &FamilyStatistics {
+        &self.inner.statistics
+    }
+
+    /// The versions that somebody reads, or may read still.
+    pub(crate) fn live_versions(&self) -> Vec<Arc<Version>> {
+        self.memory().versions.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// How many super versions there were.
+    pub(crate) fn super_version_number(&self) -> u64 {
+        self.memory().super_versions
+    }
+
     /// What reads read now.
     #[inline]
     pub(crate) fn current(&self) -> &EpochCell<SuperVersion> {
@@ -147,6 +171,11 @@ impl ColumnFamily {
     /// The form of the tables that are written for it.
     pub(crate) fn table_format(&self) -> &Arc<Format> {
         &self.inner.table_format
+    }
+
+    /// What all its reads have in common.
+    pub(crate) fn readers(&self) -> &Arc<FamilyReaders> {
+        &self.inner.readers
     }
 
     /// Whether its merges can be carried out.
@@ -177,18 +206,27 @@ impl ColumnFamily {
         sealed >= enough || (sealed > 0 && requested)
     }
 
+    /// Whether it is compacted without being asked for: other than leveled compaction is not built.
+    pub(crate) fn compacts_by_itself(&self) -> bool {
+        let options = &self.inner.options;
+        !options.disable_auto_compactions && options.compaction_style == CompactionStyle::Level
+    }
+
     /// What decides whether writes are stalled for it.
     pub(crate) fn stall_conditions(&self) -> StallConditions {
         let options = &self.inner.options;
         let memory = self.memory();
         let count = |number: i32| usize::try_from(number).unwrap_or(usize::MAX);
-        let compacts = !options.disable_auto_compactions;
+        let compacts = self.compacts_by_itself();
         let level_0 = memory.version.levels().first().map_or(0, |level| level.files().len());
         StallConditions {
             family: self.inner.name.clone(),
             sealed_memtables: memory.sealed.len(),
             level_0_tables: if compacts { level_0 } else { 0 },
-            pending_compaction_bytes: 0,
+            pending_compaction_bytes: match compacts {
+                true => pending_compaction_bytes(&memory.version, options),
+                false => 0,
+            },
             max_write_buffer_number: count(options.max_write_buffer_number),
             min_write_buffer_number_to_merge: count(options.min_write_buffer_number_to_merge),
             level_0_slowdown: count(options.level0_slowdown_writes_trigger),
@@ -234,7 +272,7 @@ impl ColumnFamily {
         let mut memory = self.memory();
         let memtable = std::mem::replace(&mut memory.active, next);
         memory.sealed.push(SealedMemTable { memtable, next_log_number });
-        self.publish(&memory);
+        self.publish(&mut memory);
     }
 
     /// Begins an empty memtable over a version, when all that was in memory is in its tables.
@@ -245,24 +283,25 @@ impl ColumnFamily {
         memory.active = active;
         memory.sealed.clear();
         if let Some(version) = version {
-            memory.version = version;
+            memory.set_version(version);
         }
-        self.publish(&memory);
+        self.publish(&mut memory);
     }
 
     /// Puts a version in the place of the one before, and lets go of sealed memtables that are in
     /// its tables.
     pub(crate) fn install(&self, version: Arc<Version>, flushed: &[SealedMemTable]) {
         let mut memory = self.memory();
-        memory.version = version;
+        memory.set_version(version);
         memory.sealed.retain(|sealed| {
             !flushed.iter().any(|flushed| Arc::ptr_eq(&flushed.memtable, &sealed.memtable))
         });
-        self.publish(&memory);
+        self.publish(&mut memory);
     }
 
     /// Reads read what `memory` holds from now on.
-    fn publish(&self, memory: &Memory) {
+    fn publish(&self, memory: &mut Memory) {
+        memory.super_versions += 1;
         self.inner.current.store(Some(Arc::new(memory.super_version(&self.inner.readers))));
     }
 
@@ -272,6 +311,17 @@ impl ColumnFamily {
 }
 
 impl Memory {
+    fn new(active: Arc<MemTable>, version: Arc<Version>) -> Self {
+        let versions = vec![Arc::downgrade(&version)];
+        Self { active, sealed: Vec::new(), version, versions, super_versions: 1 }
+    }
+
+    fn set_version(&mut self, version: Arc<Version>) {
+        self.versions.retain(|version| version.strong_count() > 0);
+        self.versions.push(Arc::downgrade(&version));
+        self.version = version;
+    }
+
     fn super_version(&self, readers: &Arc<FamilyReaders>) -> SuperVersion {
         let sealed = self.sealed.iter().rev().map(|sealed| Arc::clone(&sealed.memtable));
         let memtables = std::iter::once(Arc::clone(&self.active)).chain(sealed).collect();

@@ -4,6 +4,8 @@
 //! |---|---|---|---|
 //! | log | latched | latched | no space: `resume` flushes and begins a new log; else reopening |
 //! | flush | tried again, with growing pauses | latched | `resume` |
+//! | compaction | tried again later | tried once more, then latched | `resume` |
+//! | damage in a compaction's inputs | - | the column family is not compacted any more | `resume` |
 //! | MANIFEST | latched | latched | `resume` writes a new one |
 //! | memtable | - | latched | reopening |
 //!
@@ -20,6 +22,7 @@ use crate::{Error, ErrorKind, Result};
 pub(crate) enum FailedPart {
     Log,
     Flush,
+    Compaction,
     Manifest,
     MemTable,
     /// Nothing failed: the database is closed.
@@ -31,6 +34,7 @@ impl fmt::Display for FailedPart {
         f.write_str(match self {
             Self::Log => "the write-ahead log failed",
             Self::Flush => "a flush failed",
+            Self::Compaction => "a compaction failed",
             Self::Manifest => "the MANIFEST failed",
             Self::MemTable => "a memtable failed",
             Self::Closed => "the database was closed",
@@ -44,6 +48,8 @@ pub(crate) struct ErrorState {
     /// Whether `latched` holds anything, for a look without its lock.
     is_latched: AtomicBool,
     latched: Mutex<Option<(FailedPart, Error)>>,
+    /// Why a column family is not compacted any more.
+    stopped_compaction: Mutex<Option<Error>>,
     /// Whether whoever waits is to give up, because the database is being closed.
     is_closing: AtomicBool,
 }
@@ -62,6 +68,16 @@ impl ErrorState {
             return Err(Error::invalid_argument("the database is being closed"));
         }
         self.check()
+    }
+
+    /// Why a column family is not compacted any more, if there is one.
+    pub(crate) fn stopped_compaction(&self) -> Option<Error> {
+        self.stopped_compaction.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Says why a column family is not compacted any more, or that all are.
+    pub(crate) fn set_stopped_compaction(&self, error: Option<Error>) {
+        *self.stopped_compaction.lock().unwrap_or_else(PoisonError::into_inner) = error;
     }
 
     /// Lets writers that wait give up.
@@ -106,7 +122,7 @@ impl ErrorState {
     pub(crate) fn can_resume(part: FailedPart, error: &Error) -> bool {
         match part {
             FailedPart::Log => error.kind() == ErrorKind::NoSpace,
-            FailedPart::Flush | FailedPart::Manifest => true,
+            FailedPart::Flush | FailedPart::Compaction | FailedPart::Manifest => true,
             FailedPart::MemTable | FailedPart::Closed => false,
         }
     }

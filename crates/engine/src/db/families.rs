@@ -56,6 +56,7 @@ impl Writer {
                     log_number,
                     level_count: options.num_levels as usize,
                     version: Arc::clone(&version),
+                    compactions: Default::default(),
                 },
             );
             id

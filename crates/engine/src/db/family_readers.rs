@@ -8,6 +8,7 @@ use tailwater_format::Comparator;
 use crate::blob::BlobCache;
 use crate::merge_operator::FamilyMergeOperator;
 use crate::recovery::OpenOptions;
+use crate::stats::ReaderMemory;
 use crate::table::{BlockCache, OpenTables, TableCache, TableContext};
 
 /// What all reads of a column family have in common, whatever its memtables and version.
@@ -27,6 +28,7 @@ pub(crate) struct ReaderFactory {
     block_cache: Arc<BlockCache>,
     open_tables: Arc<OpenTables>,
     max_open_files: Option<usize>,
+    memory: Arc<ReaderMemory>,
 }
 
 impl ReaderFactory {
@@ -39,6 +41,7 @@ impl ReaderFactory {
             block_cache: options.shared_block_cache(),
             open_tables: Arc::new(OpenTables::new(max_open_files)),
             max_open_files,
+            memory: Arc::default(),
         }
     }
 
@@ -57,6 +60,8 @@ impl ReaderFactory {
             verifies_unique_ids: options.database().verify_sst_unique_id_in_manifest,
             meta_blocks: options.meta_block_placement(name),
             auto_read_ahead: options.auto_read_ahead(name),
+            statistics: options.statistics().cloned(),
+            reader_memory: Arc::clone(&self.memory),
         });
         let storage = Arc::clone(options.storage());
         let directories = options.table_directories(&self.directory, name);

@@ -1,13 +1,16 @@
 //! The handle: a database that is open.
 
+mod approximate_sizes;
 mod checkpoint;
 mod closing;
 mod column_family;
 mod destroy;
+mod dump_statistics;
 pub(crate) mod errors;
 mod families;
 mod family_readers;
 mod family_set;
+mod live_files;
 mod obsolete;
 mod options_file;
 mod properties;
@@ -18,11 +21,13 @@ mod super_version;
 mod writer;
 mod writing;
 
+pub use approximate_sizes::{MemTableStatistics, SizeOptions};
 pub(crate) use closing::Writing;
 pub use column_family::ColumnFamily;
 pub(crate) use column_family::SealedMemTable;
 pub(crate) use family_readers::{FamilyReaders, ReaderFactory};
 pub(crate) use family_set::FamilySet;
+pub use live_files::LiveFile;
 pub use properties::{LEVEL_PROPERTY_NAMES, PROPERTY_NAMES};
 pub use read_options::ReadOptions;
 pub use snapshot::Snapshot;
@@ -104,8 +109,10 @@ impl Db {
     }
 
     fn from_recovered(recovered: LogsReplayed) -> Self {
+        let (statistics, activity) = (recovered.statistics(), recovered.activity());
         let LogsReplayed { directory, storage, families, last_sequence, left_out, .. } = recovered;
-        let shared = Arc::new(Shared::new(FamilySet::new(families), last_sequence));
+        let families = FamilySet::new(families);
+        let shared = Arc::new(Shared::new(families, last_sequence, activity, statistics));
         let inner = Inner { directory, storage, shared, left_out, writing: None };
         Self { inner: Arc::new(inner) }
     }
@@ -160,7 +167,8 @@ impl Db {
 
     /// The state of all column families at this moment, for reads that must see no later write.
     pub fn snapshot(&self) -> Snapshot {
-        self.snapshots().take(|| self.latest_sequence())
+        let now_s = self.inner.shared.activity.clock().wall_us() / 1_000_000;
+        self.inner.shared.take_snapshot(now_s)
     }
 
     /// A copy of a key's value, if it has one.
@@ -215,7 +223,8 @@ impl Db {
         sink: &mut S,
     ) -> Result<bool> {
         let snapshot = || self.read_sequence(options);
-        read::get(family.current(), key, snapshot, &profile(options), sink)
+        let statistics = self.inner.shared.statistics.as_deref();
+        read::get(family.current(), key, snapshot, &profile(options), sink, statistics)
     }
 
     /// The values of several keys of one column family at one moment, in the order of the keys.
@@ -226,7 +235,9 @@ impl Db {
         options: &ReadOptions,
     ) -> Vec<Result<Option<PinnedValue>>> {
         let source = family.super_version();
-        read::multi_get(&source, keys, self.read_sequence(options), &profile(options))
+        let statistics = self.inner.shared.statistics.as_deref();
+        let sequence = self.read_sequence(options);
+        read::multi_get(&source, keys, sequence, &profile(options), statistics)
     }
 
     /// An iterator over a column family. It stands on nothing until it is sought.

@@ -1,32 +1,94 @@
-//! Tables that no version has any more: they go when nobody reads them.
+//! Tables and blob files that no version has any more: they go when nobody reads them.
+//!
+//! Removing a large file takes the filesystem milliseconds, in which others wait for its journal.
+//! So a thread of its own removes one file after the other and rests in between, several times as
+//! long as a removal took.
 
-use std::sync::{Arc, PoisonError};
+use std::path::PathBuf;
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use crate::db::{ColumnFamily, Writer};
+use crate::epoch;
+use crate::table::BlockCache;
+use crate::version::FileMetadata;
+
+/// How many times as long as a removal took the next one waits.
+const REST: u32 = 4;
+/// How long it waits at most.
+const LONGEST_REST: Duration = Duration::from_millis(100);
+
+/// A table that no version has any more.
+#[derive(Debug)]
+pub(crate) struct Obsolete {
+    pub(crate) path: PathBuf,
+    pub(crate) file: Arc<FileMetadata>,
+    /// Where blocks of it may be.
+    block_cache: Option<Arc<BlockCache>>,
+}
 
 impl Writer {
+    /// What the cleaning thread does until the database is closed.
+    pub(crate) fn run_cleaning(&self) {
+        while self.background.next_cleaning() {
+            epoch::collect();
+            while let Some(table) = self.next_obsolete() {
+                let start_ns = self.clock.monotonic_ns();
+                self.remove_obsolete(&table);
+                let took = Duration::from_nanos(self.clock.monotonic_ns() - start_ns);
+                self.background.sleep((took * REST).min(LONGEST_REST));
+            }
+        }
+    }
+
+    /// Has tables go that no version has, when nobody reads them.
+    pub(crate) fn retire_files<'a>(
+        &self,
+        family: &ColumnFamily,
+        files: impl Iterator<Item = &'a Arc<FileMetadata>>,
+    ) {
+        let tables = &family.readers().tables;
+        let block_cache = &tables.context().block_cache;
+        let retired = files.map(|file| Obsolete {
+            path: tables.path(file),
+            file: Arc::clone(file),
+            block_cache: block_cache.clone(),
+        });
+        self.obsolete().extend(retired);
+        self.background.clean_soon();
+    }
+
     /// Has the tables of a dropped column family go when nobody reads them.
     pub(crate) fn retire_tables(&self, family: &ColumnFamily) {
         let source = family.super_version();
-        let tables = source.version().files().map(|(_, file)| {
-            let path = source.tables().path(file);
-            (path, Arc::clone(file))
-        });
-        let mut obsolete = self.obsolete.lock().unwrap_or_else(PoisonError::into_inner);
-        obsolete.extend(tables);
+        self.retire_files(family, source.version().files().map(|(_, file)| file));
     }
 
-    /// Removes the obsolete tables that nobody reads any more.
+    /// Removes the obsolete tables that nobody reads any more, without a rest.
     pub(crate) fn remove_obsolete_tables(&self) {
-        let mut obsolete = self.obsolete.lock().unwrap_or_else(PoisonError::into_inner);
-        obsolete.retain(|(path, file)| {
-            if Arc::strong_count(file) > 1 {
-                return true;
-            }
-            if let Err(error) = self.storage.remove(path) {
-                self.info_log.warn(format_args!("a table that is not needed stays: {error}"));
-            }
-            false
-        });
+        while let Some(table) = self.next_obsolete() {
+            self.remove_obsolete(&table);
+        }
+    }
+
+    /// Takes a table off the list that nobody reads any more.
+    fn next_obsolete(&self) -> Option<Obsolete> {
+        let mut obsolete = self.obsolete();
+        let at = obsolete.iter().position(|table| table.file.is_last())?;
+        Some(obsolete.swap_remove(at))
+    }
+
+    fn remove_obsolete(&self, table: &Obsolete) {
+        if let Some(block_cache) = &table.block_cache {
+            block_cache.blocks.erase_file(table.file.identity().cache_id);
+        }
+        if let Err(error) = self.storage.remove(&table.path) {
+            self.info_log.warn(format_args!("a table that is not needed stays: {error}"));
+        }
+    }
+
+    /// The tables that no version has any more.
+    pub(crate) fn obsolete(&self) -> MutexGuard<'_, Vec<Obsolete>> {
+        self.obsolete.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -25,6 +25,7 @@ impl Writer {
         // A flush that waits for room, and the writes that are stopped for it, need no more.
         self.background.flush_soon();
         let _leadership = self.queue.lead()?;
+        self.resume_compactions();
         let Some((part, error)) = self.errors.latched() else { return Ok(()) };
         if !ErrorState::can_resume(part, &error) {
             return Err(error.while_doing("writes can only go on after reopening the database"));
@@ -40,7 +41,26 @@ impl Writer {
         self.errors.clear();
         self.update_stall();
         self.info_log.info(format_args!("writes go on after an error"));
+        self.compact_soon();
         Ok(())
+    }
+
+    /// Lets column families be compacted again whose tables were damaged: they may have been
+    /// restored.
+    fn resume_compactions(&self) {
+        if self.errors.stopped_compaction().is_none() {
+            return;
+        }
+        let families = self.shared.family_set();
+        let mut versions = self.versions();
+        for family in families.iter() {
+            if let Some(state) = versions.compactions(family.id()) {
+                state.resume();
+            }
+        }
+        drop(versions);
+        self.errors.set_stopped_compaction(None);
+        self.compact_soon();
     }
 
     /// Steps 3 to 5 after a failure of the log. Until they are done the log refuses everything.

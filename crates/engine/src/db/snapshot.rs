@@ -1,15 +1,28 @@
 //! Snapshots: reads that see no later write.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tailwater_format::key::Sequence;
 
+use crate::db::Shared;
+
 /// The snapshots that a database's users hold, for flush and compaction to keep what they show.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct SnapshotList {
-    /// How many there are of each sequence number.
-    held: Arc<Mutex<BTreeMap<Sequence, usize>>>,
+    held: Mutex<HeldMoments>,
+    /// The oldest that was left when one was last released, or what reads saw then if none was; 0
+    /// before.
+    oldest_at_release: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct HeldMoments {
+    /// When each was taken, in seconds since 1970, by its sequence number and its own number.
+    taken_s: BTreeMap<(Sequence, u64), u64>,
+    /// How many were taken.
+    count: u64,
 }
 
 /// The state of a database at one moment. What it shows is kept for as long as a clone of it lives.
@@ -21,42 +34,63 @@ pub struct Snapshot {
 #[derive(Debug)]
 struct Held {
     sequence: Sequence,
-    list: SnapshotList,
+    /// Tells it from others at the same sequence number.
+    number: u64,
+    shared: Arc<Shared>,
+}
+
+impl Shared {
+    /// Holds what reads see now, from `now_s` on, in seconds since 1970. What they see is asked for
+    /// under the list's lock, so that whoever reads the list sees the snapshot or comes first.
+    pub(crate) fn take_snapshot(self: &Arc<Self>, now_s: u64) -> Snapshot {
+        let mut held = self.snapshots.lock();
+        let sequence = self.published.load(Ordering::Acquire);
+        held.count += 1;
+        let number = held.count;
+        held.taken_s.insert((sequence, number), now_s);
+        drop(held);
+        Snapshot { held: Arc::new(Held { sequence, number, shared: Arc::clone(self) }) }
+    }
 }
 
 impl SnapshotList {
-    /// Holds what `sequence` shows. It is asked for under the list's lock, so that whoever reads
-    /// the list sees it or comes first.
-    pub(crate) fn take(&self, sequence: impl FnOnce() -> Sequence) -> Snapshot {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let sequence = sequence();
-        *held.entry(sequence).or_default() += 1;
-        drop(held);
-        Snapshot { held: Arc::new(Held { sequence, list: self.clone() }) }
+    /// The oldest snapshot that was left when one was last released, or what reads saw then if none
+    /// was; 0 before the first release.
+    pub(crate) fn oldest_at_release(&self) -> Sequence {
+        self.oldest_at_release.load(Ordering::Relaxed)
     }
 
     /// The sequence numbers that are held, in order.
     pub(crate) fn sequences(&self) -> Vec<Sequence> {
-        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        held.keys().copied().collect()
+        let mut sequences: Vec<Sequence> =
+            self.lock().taken_s.keys().map(|&(sequence, _)| sequence).collect();
+        sequences.dedup();
+        sequences
+    }
+
+    /// When the oldest snapshot was taken, in seconds since 1970, if there is any.
+    pub(crate) fn oldest_time_s(&self) -> Option<u64> {
+        self.lock().taken_s.first_key_value().map(|(_, &taken_s)| taken_s)
     }
 
     /// How many snapshots there are.
     pub(crate) fn count(&self) -> usize {
-        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        held.values().sum()
+        self.lock().taken_s.len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HeldMoments> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        let mut held = self.list.held.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = held.get_mut(&self.sequence) {
-            *count -= 1;
-            if *count == 0 {
-                held.remove(&self.sequence);
-            }
-        }
+        let Shared { snapshots, published, .. } = &*self.shared;
+        let mut held = snapshots.lock();
+        held.taken_s.remove(&(self.sequence, self.number));
+        let oldest = held.taken_s.keys().next().map(|&(sequence, _)| sequence);
+        let oldest = oldest.unwrap_or_else(|| published.load(Ordering::Acquire));
+        snapshots.oldest_at_release.store(oldest, Ordering::Relaxed);
     }
 }
 

@@ -1,7 +1,7 @@
 //! The side of an open database that writes.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tailwater_format::key::Sequence;
@@ -13,16 +13,17 @@ use tailwater_io::{Clock, FileLock, Storage};
 
 use crate::background::Background;
 use crate::db::errors::{ErrorState, FailedPart};
+use crate::db::obsolete::Obsolete;
 use crate::db::{Closing, ColumnFamily, FamilySet, ReaderFactory, SnapshotList};
 use crate::epoch::EpochCell;
 use crate::options::DbOptions;
 use crate::recovery::OpenOptions;
-use crate::stats::InfoLog;
-use crate::version::{FileMetadata, FileNumbers, VersionSet};
+use crate::stats::{Activity, InfoLog, Statistics};
+use crate::version::{FileNumbers, VersionSet};
 use crate::wal::LogSet;
 use crate::write::queue::{Leadership, Queue};
-use crate::write::{StallController, StallState, WriteOptions};
-use crate::{Error, Result};
+use crate::write::{StallCause, StallController, StallState, WriteOptions};
+use crate::{Error, ErrorKind, Result};
 
 /// What reading and writing have in common.
 #[derive(Debug)]
@@ -32,17 +33,28 @@ pub(crate) struct Shared {
     /// The highest sequence number that reads see.
     pub(crate) published: AtomicU64,
     pub(crate) snapshots: SnapshotList,
+    /// What was done since the database was opened.
+    pub(crate) activity: Activity,
+    /// Where what the database does is counted, if it is.
+    pub(crate) statistics: Option<Arc<Statistics>>,
     #[expect(dead_code, reason = "dropped after the others")]
     closing: Closing,
 }
 
 impl Shared {
     /// Column families, and what of them reads see.
-    pub(crate) fn new(families: FamilySet, published: Sequence) -> Self {
+    pub(crate) fn new(
+        families: FamilySet,
+        published: Sequence,
+        activity: Activity,
+        statistics: Option<Arc<Statistics>>,
+    ) -> Self {
         Self {
             families: EpochCell::new(Some(Arc::new(families))),
             published: AtomicU64::new(published),
             snapshots: SnapshotList::default(),
+            activity,
+            statistics,
             closing: Closing,
         }
     }
@@ -106,13 +118,17 @@ pub(crate) struct Writer {
     pub(crate) flushing_logs_through: AtomicU64,
     pub(crate) logs: Mutex<LogSet>,
     pub(crate) versions: Mutex<VersionSet>,
+    /// How old the oldest snapshot was when compactions were last looked for on its account.
+    pub(crate) oldest_looked_at: AtomicU64,
+    /// Which column family may compact next, counted up.
+    pub(crate) next_compacted: AtomicUsize,
     /// Held by whoever flushes.
     pub(crate) flushing: Mutex<()>,
     /// Held while memtables of several column families are sealed, so that a flush has all of them
     /// or none.
     pub(crate) sealing: Mutex<()>,
     /// Tables that no version has, which go when nobody reads them.
-    pub(crate) obsolete: Mutex<Vec<(PathBuf, Arc<FileMetadata>)>>,
+    pub(crate) obsolete: Mutex<Vec<Obsolete>>,
     /// Held until the database is closed.
     pub(crate) lock: Mutex<Option<Box<dyn FileLock>>>,
 }
@@ -155,8 +171,28 @@ impl Writer {
         if self.has_full_logs.swap(false, Ordering::Relaxed) {
             self.bound_logs(leadership)?;
         }
-        let no_slowdown = options.no_slowdown;
-        self.stall.wait(leadership, bytes as u64, no_slowdown, || self.errors.check_waiting())
+        let (bytes, no_slowdown) = (bytes as u64, options.no_slowdown);
+        let wait = || {
+            let go_on = |cause| self.check_waiting(cause);
+            self.stall.wait(leadership, bytes, no_slowdown, go_on)
+        };
+        if self.stall.is_stalled() && !no_slowdown { self.count_stall(wait) } else { wait() }
+    }
+
+    /// Whether it makes sense to wait where writes are stopped because there is too much of
+    /// `cause`.
+    fn check_waiting(&self, cause: Option<StallCause>) -> Result<()> {
+        self.errors.check_waiting()?;
+        match (cause, self.errors.stopped_compaction()) {
+            (Some(StallCause::Level0 | StallCause::PendingCompaction), Some(error)) => {
+                Err(error.while_doing("writes are stopped until compaction goes on"))
+            }
+            (Some(_), _) if self.options().inline_background() => {
+                let message = "writes are stopped, and nobody else could change that";
+                Err(Error::new(ErrorKind::Busy, message))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Seals the largest memtable where all together have grown to `db_write_buffer_size`.
@@ -323,7 +359,11 @@ impl Writer {
     pub(crate) fn update_stall(&self) {
         let rate = self.database.delayed_write_rate;
         let families = self.shared.family_set();
-        let states = families.iter().map(|family| family.stall_conditions().state(rate));
+        let states = families.iter().map(|family| {
+            let state = family.stall_conditions().state(rate);
+            family.statistics().stalls.record(&state);
+            state
+        });
         if let Some(state) = self.stall.set(states) {
             match state {
                 StallState::Normal => self.info_log.info(format_args!("writes go on")),

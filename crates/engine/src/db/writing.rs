@@ -5,6 +5,7 @@ use std::path::Path;
 use tailwater_format::batch::WriteBatch;
 
 use super::{Db, destroy};
+use crate::compaction::CompactRangeOptions;
 use crate::db::{ColumnFamily, Writer};
 use crate::options::ColumnFamilyOptions;
 use crate::recovery::{self, OpenOptions};
@@ -142,6 +143,53 @@ impl Db {
     pub fn flush_all(&self) -> Result<()> {
         let families = self.column_families();
         self.writer()?.flush(&families.iter().collect::<Vec<_>>())
+    }
+
+    /// Compacts the keys from `begin` to `end`, both included, down to the last level, and waits
+    /// for it; without them, from the first and to the last. What is in memory is flushed before.
+    ///
+    /// # Errors
+    /// As [`Db::flush`]; corruption, with the file, for damaged tables, which stay as they are;
+    /// busy, while compactions are paused.
+    pub fn compact_range(
+        &self,
+        family: &ColumnFamily,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+        options: &CompactRangeOptions,
+    ) -> Result<()> {
+        self.writer()?.compact_range(family, begin, end, options)
+    }
+
+    /// Lets no compaction begin until [`Db::continue_compactions`] was called as often as this, and
+    /// waits until none runs. Writes are stalled as soon as they would be without compactions.
+    ///
+    /// # Errors
+    /// Invalid argument, for a handle that was opened for reading.
+    pub fn pause_compactions(&self) -> Result<()> {
+        self.writer()?.background.pause_compactions();
+        Ok(())
+    }
+
+    /// Takes back one [`Db::pause_compactions`].
+    ///
+    /// # Errors
+    /// Invalid argument, for a handle that was opened for reading.
+    pub fn continue_compactions(&self) -> Result<()> {
+        let writer = self.writer()?;
+        writer.background.continue_compactions();
+        writer.compact_soon();
+        Ok(())
+    }
+
+    /// How many compactions run at this moment.
+    pub fn running_compactions(&self) -> usize {
+        self.writer().map_or(0, |writer| writer.background.running_compactions())
+    }
+
+    /// Whether something should be compacted of a column family, even if it cannot be yet.
+    pub fn needs_compaction(&self, family: &ColumnFamily) -> bool {
+        self.writer().is_ok_and(|writer| writer.needs_compaction(family))
     }
 
     /// Hands what `manual_wal_flush` holds back to the system, and with `sync` makes everything

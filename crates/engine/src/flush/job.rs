@@ -1,5 +1,6 @@
 //! Which memtables are flushed when, and what follows.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -8,8 +9,8 @@ use tailwater_format::version_edit::{NewFile, VersionEdit};
 use crate::background::Task;
 use crate::db::errors::FailedPart;
 use crate::db::{ColumnFamily, FamilySet, SealedMemTable, Writer};
-use crate::epoch;
 use crate::memtable::MemTable;
+use crate::stats::Work;
 use crate::version::VersionSet;
 use crate::{Error, ErrorKind, Result};
 
@@ -35,13 +36,15 @@ impl Writer {
     /// What the flushing thread does until the database is closed.
     pub(crate) fn run_flushes(&self) {
         loop {
-            match self.background.next() {
+            match self.background.next_flush() {
                 Task::End => return,
-                Task::Idle => {}
-                Task::Flush => self.flush_round(),
+                Task::Idle => self.look_after_snapshots(),
+                Task::Flush => {
+                    self.flush_round();
+                    self.compact_soon();
+                }
             }
-            epoch::collect();
-            self.remove_obsolete_tables();
+            self.dump_statistics_if_due();
         }
     }
 
@@ -49,10 +52,18 @@ impl Writer {
     pub(crate) fn flush_soon(&self) {
         if self.options().inline_background() {
             self.flush_round();
-            epoch::collect();
-            self.remove_obsolete_tables();
+            self.compact_soon();
         } else {
             self.background.flush_soon();
+        }
+    }
+
+    /// Has compactions looked for when snapshots were released that kept what the last level could
+    /// let go of.
+    fn look_after_snapshots(&self) {
+        let oldest = self.shared.snapshots.oldest_at_release();
+        if self.oldest_looked_at.swap(oldest, Ordering::Relaxed) != oldest {
+            self.background.compact_soon();
         }
     }
 
@@ -67,7 +78,11 @@ impl Writer {
         let mut pause = interval / PAUSE_RANGE;
         let mut tries_left = self.database.max_bgerror_resume_count;
         let failure = loop {
-            match self.flush_all_sealed() {
+            let flushed = self.flush_all_sealed();
+            if flushed.is_err() {
+                self.shared.activity.background_errors.add(1);
+            }
+            match flushed {
                 Ok(()) => break None,
                 Err(error) if error.kind() == ErrorKind::NoSpace && self.is_retried() => {
                     if tries_left <= 0 || self.background.is_closing() {
@@ -142,6 +157,7 @@ impl Writer {
 
     /// Flushes memtables of column families, which take effect together.
     fn flush_together(&self, due: &[Due<'_>]) -> Result<()> {
+        let _running = self.shared.activity.running_flushes.enter();
         let flushed = self.write_tables(due).and_then(|flushed| {
             if !flushed.is_empty() {
                 self.install(&flushed)?;
@@ -156,7 +172,7 @@ impl Writer {
     fn write_tables<'a>(&self, due: &'a [Due<'a>]) -> Result<Vec<Flushed<'a>>> {
         let mut flushed: Vec<Flushed<'a>> = Vec::new();
         for &Due { family, ref memtables } in due.iter().filter(|due| !due.memtables.is_empty()) {
-            match self.write_table(family, memtables) {
+            match self.write_table(family, memtables, Work::Flush) {
                 Ok(table) => flushed.push(Flushed { family, memtables, table }),
                 Err(error) => {
                     for Flushed { family, table, .. } in flushed {
@@ -184,9 +200,12 @@ impl Writer {
             flushed.iter().filter(|flushed| !flushed.family.is_dropped()).collect();
         let edits = kept.iter().map(|flushed| edit(flushed, &versions, min_log_number)).collect();
         self.apply(&mut versions, edits)?;
-        for Flushed { family, memtables, .. } in kept {
+        for Flushed { family, memtables, table } in kept {
             match versions.families().get(&family.id()) {
-                Some(known) => family.install(known.version.clone(), memtables),
+                Some(known) => {
+                    self.open_new_tables(family, &known.version, table.as_slice());
+                    family.install(Arc::clone(&known.version), memtables);
+                }
                 None => return Err(Error::new(ErrorKind::Io, "a column family lost its version")),
             }
         }

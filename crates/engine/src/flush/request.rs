@@ -56,7 +56,7 @@ impl Writer {
     pub(crate) fn flush_wal(&self, sync: bool) -> Result<()> {
         self.errors.check()?;
         let mut logs = self.logs();
-        let flushed = if sync { logs.sync() } else { logs.write_out() };
+        let flushed = if sync { self.sync_logs(&mut logs) } else { logs.write_out() };
         drop(logs);
         flushed.inspect_err(|error| self.latch_log(error))
     }

@@ -6,15 +6,17 @@ use std::sync::Arc;
 use tailwater_format::file_name::FileKind;
 use tailwater_format::key::{ValueType, pack_trailer, put_internal_key};
 use tailwater_format::version_edit::NewFile;
+use tailwater_io::Purpose;
 use tailwater_io::pace::Priority;
-use tailwater_io::stream::{SequentialWriter, WriterOptions};
-use tailwater_io::{Create, IoMode, Purpose};
 
 use super::contents::Contents;
 use crate::db::{ColumnFamily, SealedMemTable, Writer};
 use crate::memtable::MemTable;
 use crate::options::CompactionStyle;
+use crate::stats::{Histogram, LevelFigures, Work};
+use crate::table::NewFiles;
 use crate::table::builder::{Builder, FinishedTable, Origin, TableCompression};
+use crate::version::Version;
 use crate::{Error, ErrorKind, Result};
 
 impl Writer {
@@ -24,7 +26,9 @@ impl Writer {
         &self,
         family: &ColumnFamily,
         sealed: &[SealedMemTable],
+        work: Work,
     ) -> Result<Option<NewFile>> {
+        let begun_ns = self.clock.monotonic_ns();
         let memtables: Vec<Arc<MemTable>> =
             sealed.iter().rev().map(|sealed| Arc::clone(&sealed.memtable)).collect();
         let number = self.numbers.take();
@@ -37,6 +41,7 @@ impl Writer {
                     family.name(),
                     table.size
                 ));
+                self.count_flush(family, &table, work, begun_ns);
                 Ok(Some(table.new_file(0)))
             }
             Ok(None) => Ok(None),
@@ -61,12 +66,31 @@ impl Writer {
         self.add_entries(family, memtables, &mut builder)?;
         add_range_tombstones(memtables, &mut builder)?;
         let (table, mut writer) = builder.finish()?;
+        let statistics = self.shared.statistics.as_deref();
+        let started = statistics.map(|statistics| (statistics, statistics.start()));
         writer.sync()?;
+        if let Some((statistics, started)) = started {
+            statistics.record_since(Histogram::TableSync, started);
+        }
         writer.close()?;
         if let Some(directory) = path.parent() {
             self.storage.sync_directory(directory)?;
         }
         Ok(Some(table))
+    }
+
+    fn count_flush(&self, family: &ColumnFamily, table: &FinishedTable, work: Work, begun_ns: u64) {
+        let properties = &table.properties;
+        let figures = LevelFigures {
+            micros: self.clock.monotonic_ns().saturating_sub(begun_ns) / 1000,
+            count: 1,
+            bytes_written: table.size,
+            bytes_written_uncompressed: properties.raw_key_size + properties.raw_value_size,
+            files_written: 1,
+            ..LevelFigures::default()
+        };
+        let statistics = self.shared.statistics.as_deref();
+        family.statistics().levels.record_flush(work, &figures, statistics);
     }
 
     /// Begins a table, unless the memtables hold nothing that it could hold.
@@ -87,27 +111,15 @@ impl Writer {
         if !memtables.iter().any(|memtable| has_entries(memtable) || deletes_ranges(memtable)) {
             return Ok(None);
         }
-        let mode = match self.database.use_direct_io_for_flush_and_compaction {
-            true => IoMode::Direct,
-            false => IoMode::Buffered,
+        let files = NewFiles {
+            storage: &*self.storage,
+            database: &self.database,
+            buffers: &self.buffers,
+            workers: self.table_writers.as_ref(),
+            rate_limiter: self.rate_limiter.as_ref(),
         };
-        let file = self.storage.create(path, Create::New, mode, Purpose::FlushWrite)?;
-        let preallocate_bytes = match self.database.allow_fallocate {
-            true => family.options().write_buffer_size.min(1 << 20),
-            false => 0,
-        };
-        let options = WriterOptions {
-            buffer_bytes: self.database.writable_file_max_buffer_size as usize,
-            bytes_per_sync: self.database.bytes_per_sync,
-            preallocate_bytes,
-            depth: 1,
-            ..WriterOptions::new(Purpose::FlushWrite)
-        };
-        let mut writer =
-            SequentialWriter::new(file, options, &self.buffers, self.table_writers.as_ref())?;
-        if let Some(rate_limiter) = &self.rate_limiter {
-            writer.keep_to(Arc::clone(rate_limiter), Priority::High);
-        }
+        let expected_bytes = family.options().write_buffer_size;
+        let writer = files.create(path, Purpose::FlushWrite, Priority::High, expected_bytes)?;
         let format = Arc::clone(family.table_format());
         let compression = TableCompression::for_flush(family.options());
         let origin = self.table_origin(family, memtables, number);
@@ -154,16 +166,41 @@ impl Writer {
         let is_fifo = family.options().compaction_style == CompactionStyle::Fifo;
         Origin {
             file_number: number,
+            oldest_ancestor_time_s: if is_fifo { now_s } else { oldest_key_time_s },
+            creation_time_s: now_s,
+            oldest_key_time_s,
+            newest_key_time_s: now_s,
+            ..self.origin(family)
+        }
+    }
+
+    /// What all tables that are written for a column family say of where they come from.
+    pub(crate) fn origin(&self, family: &ColumnFamily) -> Origin {
+        Origin {
             db_id: self.identity.database_id.clone(),
             session_id: self.identity.session_id.clone(),
             host_id: self.identity.host_id.clone(),
             column_family_id: Some(family.id()),
             column_family_name: family.name().to_owned(),
-            oldest_ancestor_time_s: if is_fifo { now_s } else { oldest_key_time_s },
-            creation_time_s: now_s,
-            oldest_key_time_s,
-            newest_key_time_s: now_s,
-            external: false,
+            ..Origin::default()
+        }
+    }
+
+    /// Opens the tables of a version that are new in it, so that no read has to. What cannot be
+    /// opened is told by the read that needs it.
+    pub(crate) fn open_new_tables(
+        &self,
+        family: &ColumnFamily,
+        version: &Version,
+        added: &[NewFile],
+    ) {
+        let tables = &family.readers().tables;
+        for (_, file) in version.files() {
+            if added.iter().any(|added| added.number == file.number())
+                && let Err(error) = tables.open(file, Purpose::FlushWrite)
+            {
+                self.info_log.error(format_args!("a new table cannot be opened: {error}"));
+            }
         }
     }
 }

@@ -152,7 +152,7 @@ impl FamilyState {
     }
 
     fn of(state: manifest::FamilyState) -> std::result::Result<Self, String> {
-        let manifest::FamilyState { id, name, comparator, log_number, files } = state;
+        let manifest::FamilyState { id, name, comparator, log_number, files, .. } = state;
         let Some(order) = Comparator::built_in(&comparator) else {
             let mut levels = vec![Vec::new(); LEVEL_COUNT];
             for (level, file) in files.files() {

@@ -6,6 +6,7 @@
 //! stands before its key and holds a copy of the value.
 
 mod backward;
+mod counts;
 mod forward;
 mod operands;
 
@@ -19,8 +20,10 @@ use crate::Result;
 use crate::db::{ReadOptions, SuperVersion};
 use crate::iterator::{Leaf, LevelIterator, MergingIterator};
 use crate::prefix_extractor::PrefixExtractor;
+use crate::stats::IteratorCharge;
 use crate::table::{ReadProfile, TableIterator};
 
+use counts::Counts;
 use operands::Operands;
 
 /// Behind every record of its key: the last trailer there can be.
@@ -48,6 +51,10 @@ pub struct DbIterator {
     target: Vec<u8>,
     /// The prefix that it may not leave, if it has been told so.
     prefix: Option<Vec<u8>>,
+    /// What it has done, where that is counted.
+    counts: Option<Counts>,
+    #[expect(dead_code, reason = "counted while it lives")]
+    charge: IteratorCharge,
 }
 
 /// What of a column family an iterator sees.
@@ -108,6 +115,8 @@ impl DbIterator {
             prefix_extractor: prefix_extractor.filter(|_| options.prefix_same_as_start),
             max_sequential_skip: source.max_sequential_skip(),
         };
+        let charge = IteratorCharge::new(&source.tables().context().reader_memory);
+        let counts = source.tables().context().statistics.clone().map(Counts::new);
         Ok(Self {
             merged,
             source,
@@ -119,6 +128,8 @@ impl DbIterator {
             operands: Operands::default(),
             target: Vec::new(),
             prefix: None,
+            counts,
+            charge,
         })
     }
 
@@ -159,6 +170,13 @@ impl DbIterator {
     /// # Errors
     /// Those of reading a table or blob file, here and in every other move.
     pub fn seek_to_first(&mut self) -> Result<()> {
+        let begun = self.counts.as_ref().map(|counts| counts.begin());
+        let moved = self.go_to_first();
+        self.count_seek(begun);
+        moved
+    }
+
+    fn go_to_first(&mut self) -> Result<()> {
         self.merged.ask_prefix_filters(false);
         match self.view.lower_bound.take() {
             Some(bound) => {
@@ -179,6 +197,13 @@ impl DbIterator {
     /// Goes to the last key. With an upper bound it is as a [`DbIterator::seek_for_prev`] to that
     /// bound.
     pub fn seek_to_last(&mut self) -> Result<()> {
+        let begun = self.counts.as_ref().map(|counts| counts.begin());
+        let moved = self.go_to_last();
+        self.count_seek(begun);
+        moved
+    }
+
+    fn go_to_last(&mut self) -> Result<()> {
         self.merged.ask_prefix_filters(false);
         match self.view.upper_bound.take() {
             Some(bound) => {
@@ -200,6 +225,13 @@ impl DbIterator {
     /// `total_order_seek`, only the keys with `target`'s prefix are sure to be right: behind them
     /// keys may be left out, and what newer tables overwrote or deleted may show, as in RocksDB.
     pub fn seek(&mut self, target: &[u8]) -> Result<()> {
+        let begun = self.counts.as_ref().map(|counts| counts.begin());
+        let moved = self.go_to(target);
+        self.count_seek(begun);
+        moved
+    }
+
+    fn go_to(&mut self, target: &[u8]) -> Result<()> {
         self.hold_prefix(target);
         match &self.view.lower_bound {
             Some(bound) if self.view.comparator.compare(target, bound).is_lt() => {
@@ -219,6 +251,13 @@ impl DbIterator {
 
     /// Goes to the last key that is not above `target`.
     pub fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
+        let begun = self.counts.as_ref().map(|counts| counts.begin());
+        let moved = self.go_to_or_before(target);
+        self.count_seek(begun);
+        moved
+    }
+
+    fn go_to_or_before(&mut self, target: &[u8]) -> Result<()> {
         self.hold_prefix(target);
         self.merged.ask_prefix_filters(false);
         match &self.view.upper_bound {
@@ -241,7 +280,11 @@ impl DbIterator {
             return Ok(());
         }
         let moved = self.step_forward();
-        self.settle(moved)
+        let settled = self.settle(moved);
+        if self.counts.is_some() {
+            self.count_step(Direction::Forward);
+        }
+        settled
     }
 
     /// Goes to the key before. On nothing, it stays there.
@@ -251,7 +294,11 @@ impl DbIterator {
             return Ok(());
         }
         let moved = self.step_backward();
-        self.settle(moved)
+        let settled = self.settle(moved);
+        if self.counts.is_some() {
+            self.count_step(Direction::Backward);
+        }
+        settled
     }
 
     fn seek_unbounded(&mut self, target: &[u8]) -> Result<()> {

@@ -204,7 +204,13 @@ fn check_compression(options: &ColumnFamilyOptions) -> Result<()> {
         };
         return Err(Error::refused(&compression.print(), why).within(name));
     }
-    Ok(())
+    let samples = &options.compression_opts.zstd_max_train_bytes;
+    refuse(
+        *samples > 0 && options.compression_opts.max_dict_bytes == 0,
+        "compression_opts.zstd_max_train_bytes",
+        samples,
+        "dictionaries that are trained need a max_dict_bytes above 0",
+    )
 }
 
 fn check_table(options: &ColumnFamilyOptions) -> Result<()> {

@@ -285,7 +285,7 @@ option_table! {
             Refused(IN_CODE, &["nullptr", "DefaultEnv", "PosixEnv"]);
         /// Counters of what the database does.
         statistics: ObjectName = ObjectName::default(), Unwritten,
-            NoEffect("statistics are always kept");
+            NoEffect("statistics are kept where OpenOptions::set_statistics says");
     }
     elsewhere {
         /// Where tables are put; none means the database's directory alone.

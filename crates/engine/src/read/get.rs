@@ -10,6 +10,7 @@ use crate::db::SuperVersion;
 use crate::epoch::{self, EpochCell};
 use crate::memtable::MemTable;
 use crate::read::{Lookup, Owner, Sink, Step};
+use crate::stats::{Histogram, Recorder, Started, Statistics, Ticker};
 use crate::table::{
     BlockAccess, GetCursors, Loading, ReadProfile, Resident, TableReader, TableStep,
 };
@@ -51,10 +52,15 @@ impl TableAccess for Resident<'_> {
         lookup: &mut Lookup<'_, S>,
         cursors: &mut GetCursors,
     ) -> Result<TableStep> {
-        match source.tables().opened(file, self.0) {
-            Some(table) => table.get().get(self, lookup, cursors),
-            None => Ok(TableStep::Unreachable),
+        let Some(table) = source.tables().opened(file, self.guard) else {
+            return Ok(TableStep::Unreachable);
+        };
+        let mark = self.mark();
+        let step = table.get().get(self, lookup, cursors)?;
+        if step == TableStep::Unreachable {
+            self.rewind(&mark);
         }
+        Ok(step)
     }
 }
 
@@ -81,21 +87,74 @@ pub(crate) fn get<S: Sink>(
     snapshot: impl FnOnce() -> Sequence,
     profile: &ReadProfile,
     sink: &mut S,
+    statistics: Option<&Statistics>,
 ) -> Result<bool> {
-    with_cursors(|cursors| {
+    let started = statistics.map(Statistics::start);
+    let mut outcome = Outcome::default();
+    let found = with_cursors(|cursors| {
         let guard = epoch::pin();
         let Some(held) = current.load(&guard) else { return Ok(false) };
         let mut lookup = Lookup::new(user_key, snapshot(), sink);
         let mut progress = Progress::default();
-        let resident = Resident(&guard);
+        let resident = Resident::new(&guard);
         let done = search(held.get(), &resident, &mut lookup, &mut progress, cursors)?;
+        if let Some(statistics) = statistics {
+            resident.add_to(statistics);
+        }
         if done && !lookup.needs_blob() {
+            outcome = Outcome::of(held.get(), &lookup, progress);
             return lookup.finish(held.merge_operator(), |_| Ok(Vec::new()));
         }
         let source = held.to_arc();
         drop(guard);
-        finish(&source, done, lookup, progress, profile, cursors)
-    })
+        finish(&source, done, lookup, progress, profile, cursors, &mut outcome)
+    });
+    if let (Some(statistics), Some(started)) = (statistics, started) {
+        let bytes = matches!(found, Ok(true)).then(|| sink.length() as u64);
+        outcome.count(statistics, bytes, started);
+    }
+    found
+}
+
+/// Where a get ended, for those who count.
+#[derive(Debug, Clone, Copy, Default)]
+struct Outcome {
+    /// Whether memtables decided it.
+    in_memtable: bool,
+    /// The level of the table that had the value, or what operands fold over.
+    level: Option<usize>,
+}
+
+impl Outcome {
+    #[inline]
+    fn of<S: Sink>(source: &SuperVersion, lookup: &Lookup<'_, S>, progress: Progress) -> Self {
+        let in_memtable = progress.memtables < source.memtables().len();
+        let level = (!in_memtable && lookup.found_value()).then_some(progress.level);
+        Self { in_memtable, level }
+    }
+
+    fn count_sources(self, recorder: &Recorder<'_>) {
+        let memtables = if self.in_memtable { Ticker::MemtableHit } else { Ticker::MemtableMiss };
+        recorder.add(memtables, 1);
+        match self.level {
+            None => {}
+            Some(0) => recorder.add(Ticker::GetHitL0, 1),
+            Some(1) => recorder.add(Ticker::GetHitL1, 1),
+            Some(_) => recorder.add(Ticker::GetHitL2AndUp, 1),
+        }
+    }
+
+    /// Counts a get that found a value of so many bytes, or none.
+    fn count(self, statistics: &Statistics, bytes: Option<u64>, started: Started) {
+        let recorder = statistics.recorder();
+        self.count_sources(&recorder);
+        recorder.add(Ticker::KeysRead, 1);
+        if let Some(bytes) = bytes {
+            recorder.add(Ticker::BytesRead, bytes);
+            recorder.record(Histogram::BytesPerRead, bytes);
+        }
+        statistics.record_since(Histogram::DbGet, started);
+    }
 }
 
 /// As [`get`], from sources that the caller keeps.
@@ -105,15 +164,25 @@ pub(super) fn get_in<S: Sink>(
     snapshot: Sequence,
     profile: &ReadProfile,
     sink: &mut S,
+    statistics: Option<&Statistics>,
 ) -> Result<bool> {
-    with_cursors(|cursors| {
+    let mut outcome = Outcome::default();
+    let found = with_cursors(|cursors| {
         let mut lookup = Lookup::new(user_key, snapshot, sink);
         let mut progress = Progress::default();
         let guard = epoch::pin();
-        let done = search(source, &Resident(&guard), &mut lookup, &mut progress, cursors)?;
+        let resident = Resident::new(&guard);
+        let done = search(source, &resident, &mut lookup, &mut progress, cursors)?;
+        if let Some(statistics) = statistics {
+            resident.add_to(statistics);
+        }
         drop(guard);
-        finish(source, done, lookup, progress, profile, cursors)
-    })
+        finish(source, done, lookup, progress, profile, cursors, &mut outcome)
+    });
+    if let Some(statistics) = statistics {
+        outcome.count_sources(&statistics.recorder());
+    }
+    found
 }
 
 /// Goes on from what memory had: to the files, if the lookup is not done, and to the blob or the
@@ -125,10 +194,12 @@ fn finish<S: Sink>(
     mut progress: Progress,
     profile: &ReadProfile,
     cursors: &mut GetCursors,
+    outcome: &mut Outcome,
 ) -> Result<bool> {
     if !done {
         search(source, &Loading(profile), &mut lookup, &mut progress, cursors)?;
     }
+    *outcome = Outcome::of(source, &lookup, progress);
     let user_key = lookup.user_key;
     lookup.finish(source.merge_operator(), |index| source.read_blob(user_key, index))
 }
@@ -202,4 +273,22 @@ fn search_memtable<S: Sink>(memtable: &Arc<MemTable>, lookup: &mut Lookup<'_, S>
         }
     }
     Ok(Step::Continue)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Outcome, Statistics};
+
+    #[test]
+    fn values_count_for_the_level_that_had_them() {
+        let statistics = Statistics::new();
+        for level in [0, 1, 1, 2, 3, 6] {
+            let outcome = Outcome { in_memtable: false, level: Some(level) };
+            outcome.count_sources(&statistics.recorder());
+        }
+        let hits = ["l0", "l1", "l2andup"]
+            .map(|level| statistics.ticker(&format!("rocksdb.{level}.hit")).expect("a ticker"));
+        assert_eq!(hits, [1, 2, 3]);
+        assert_eq!(statistics.ticker("rocksdb.memtable.miss"), Some(6));
+    }
 }

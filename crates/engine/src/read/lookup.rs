@@ -38,6 +38,8 @@ pub(crate) struct Lookup<'a, S> {
     pub(crate) user_key: &'a [u8],
     /// Records above this sequence number are not seen.
     pub(crate) snapshot: Sequence,
+    /// Whether the table that is searched has records of the key: set by it.
+    pub(crate) met_key: bool,
     sink: &'a mut S,
     /// The newest range tombstone that covers the key, among the sources looked at so far; 0 if
     /// there is none.
@@ -51,7 +53,7 @@ impl<'a, S: Sink> Lookup<'a, S> {
     /// A lookup that has looked nowhere yet.
     pub(crate) fn new(user_key: &'a [u8], snapshot: Sequence, sink: &'a mut S) -> Self {
         let answer = Answer::Open;
-        Self { user_key, snapshot, sink, covering: 0, operands: Vec::new(), answer }
+        Self { user_key, snapshot, met_key: false, sink, covering: 0, operands: Vec::new(), answer }
     }
 
     /// The trailer to seek with: before every record of the key that is seen.
@@ -122,6 +124,12 @@ impl<'a, S: Sink> Lookup<'a, S> {
         } else {
             self.answer = Answer::Base(value.to_vec());
         }
+    }
+
+    /// Whether the key was found to have a value, without looking for merge operands' base.
+    #[inline]
+    pub(crate) fn found_value(&self) -> bool {
+        !matches!(self.answer, Answer::Open | Answer::Deleted)
     }
 
     /// Ends the lookup: reads a blob, folds operands. Answers whether the key has a value, which

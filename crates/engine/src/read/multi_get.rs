@@ -6,7 +6,8 @@ use tailwater_format::key::Sequence;
 
 use crate::Result;
 use crate::db::SuperVersion;
-use crate::read::{PinnedValue, get};
+use crate::read::{PinnedValue, Sink, get};
+use crate::stats::{Histogram, Statistics, Ticker};
 use crate::table::ReadProfile;
 
 /// Reads the values of several keys at one sequence number, in the order of the keys.
@@ -17,15 +18,31 @@ pub(crate) fn multi_get(
     keys: &[&[u8]],
     snapshot: Sequence,
     profile: &ReadProfile,
+    statistics: Option<&Statistics>,
 ) -> Vec<Result<Option<PinnedValue>>> {
+    let started = statistics.map(Statistics::start);
+    let (mut values_found, mut bytes) = (0, 0);
     let comparator = source.tables().comparator();
     let mut order: Vec<usize> = (0..keys.len()).collect();
     order.sort_by(|&a, &b| comparator.compare(keys[a], keys[b]));
     let mut values: Vec<Result<Option<PinnedValue>>> = keys.iter().map(|_| Ok(None)).collect();
     for at in order {
         let mut value = None;
-        let found = get::get_in(source, keys[at], snapshot, profile, &mut value);
+        let found = get::get_in(source, keys[at], snapshot, profile, &mut value, statistics);
+        if matches!(found, Ok(true)) {
+            values_found += 1;
+            bytes += value.length() as u64;
+        }
         values[at] = found.map(|_| value);
+    }
+    if let (Some(statistics), Some(started)) = (statistics, started) {
+        let recorder = statistics.recorder();
+        recorder.add(Ticker::MultigetCalls, 1);
+        recorder.add(Ticker::MultigetKeysRead, keys.len() as u64);
+        recorder.add(Ticker::MultigetKeysFound, values_found);
+        recorder.add(Ticker::MultigetBytesRead, bytes);
+        recorder.record(Histogram::BytesPerMultiget, bytes);
+        statistics.record_since(Histogram::DbMultiget, started);
     }
     values
 }

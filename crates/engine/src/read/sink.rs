@@ -23,6 +23,9 @@ pub(crate) trait Sink {
 
     /// Takes a value made for this get: read from a blob file or folded from operands.
     fn put_owned(&mut self, value: Vec<u8>);
+
+    /// How long the value is that it took, in bytes.
+    fn length(&self) -> usize;
 }
 
 impl Sink for Vec<u8> {
@@ -34,6 +37,10 @@ impl Sink for Vec<u8> {
 
     fn put_owned(&mut self, value: Vec<u8>) {
         *self = value;
+    }
+
+    fn length(&self) -> usize {
+        self.len()
     }
 }
 
@@ -90,6 +97,10 @@ impl Sink for Option<PinnedValue> {
 
     fn put_owned(&mut self, value: Vec<u8>) {
         *self = Some(PinnedValue(Pin::Owned(value)));
+    }
+
+    fn length(&self) -> usize {
+        self.as_ref().map_or(0, |value| value.len())
     }
 }
 

@@ -24,9 +24,11 @@ impl ManifestRead {
         let mut left_out = manifest.left_out();
         let mut families = Vec::new();
         let mut log_numbers = Vec::new();
+        let mut cursors = Vec::new();
         let mut targets = BTreeMap::new();
-        for (id, state) in std::mem::take(&mut manifest.column_families) {
+        for (id, mut state) in std::mem::take(&mut manifest.column_families) {
             let log_number = state.log_number;
+            cursors.push(std::mem::take(&mut state.cursors));
             let family =
                 family(&options, &factory, state).map_err(|error| error.in_file(&manifest.path))?;
             targets.insert(
@@ -66,6 +68,7 @@ impl ManifestRead {
             factory,
             families,
             log_numbers,
+            cursors,
             manifest,
             logs: replayed.logs,
             last_sequence: replayed.last_sequence,

@@ -23,7 +23,9 @@ use std::sync::Arc;
 use tailwater_format::key::Sequence;
 use tailwater_io::Storage;
 
+use crate::compaction::CompactCursors;
 use crate::db::{ColumnFamily, ReaderFactory};
+use crate::stats::{Activity, Statistics};
 use crate::version::manifest::Manifest;
 use crate::wal::replay::{LeftOut, ReplayedLog};
 use crate::{Error, ErrorKind, Result};
@@ -59,12 +61,26 @@ pub(crate) struct LogsReplayed {
     pub(crate) families: Vec<ColumnFamily>,
     /// The log number of each, in the same order.
     log_numbers: Vec<u64>,
+    /// Where compactions of each go on, in the same order.
+    cursors: Vec<CompactCursors>,
     /// What the MANIFEST said, but for the column families.
     manifest: Manifest,
     /// The logs that were read, in order.
     logs: Vec<ReplayedLog>,
     pub(crate) last_sequence: Sequence,
     pub(crate) left_out: Vec<LeftOut>,
+}
+
+impl LogsReplayed {
+    /// Where what the database does is counted, if it is.
+    pub(crate) fn statistics(&self) -> Option<Arc<Statistics>> {
+        self.options.statistics().cloned()
+    }
+
+    /// What is kept of what the database does.
+    pub(crate) fn activity(&self) -> Activity {
+        Activity::new(Arc::clone(self.options.clock()))
+    }
 }
 
 /// Recovers a database for reading, as it is at one moment: what is written to it elsewhere

@@ -18,7 +18,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex};
 
 use tailwater_format::file_name::FileKind;
@@ -31,12 +31,13 @@ use tailwater_io::{Create, FileLock, IoMode, Purpose, Storage};
 use super::directory::{self, Needed};
 use super::{LogsReplayed, OpenOptions, Unrecovered};
 use crate::background::Background;
+use crate::compaction::{CompactCursors, CompactionState};
 use crate::db::errors::ErrorState;
 use crate::db::{
     ColumnFamily, DatabaseIdentity, FamilySet, SealedMemTable, Shared, Writer, Writing,
 };
 use crate::options::{CompressionType, DbOptions, check_column_family, check_database};
-use crate::stats::InfoLog;
+use crate::stats::{Activity, InfoLog, Work};
 use crate::version::{
     FamilyVersion, FileNumbers, ManifestLimits, VersionSet, VersionSetBeginning, manifest,
 };
@@ -100,6 +101,8 @@ pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Opened> {
         "the database was opened at sequence number {}",
         writing.writer.published()
     ));
+    writing.writer.warn_of_styles();
+    writing.writer.compact_soon();
     Ok(Opened { writing, left_out })
 }
 
@@ -190,7 +193,7 @@ impl LogsReplayed {
             max_column_family: manifest.max_column_family,
             last_sequence: self.last_sequence.max(manifest.last_sequence),
             min_log_number: manifest.min_log_number_to_keep,
-            families: family_versions(&families, &self.log_numbers),
+            families: family_versions(&families, &self.log_numbers, self.cursors),
             limits: ManifestLimits {
                 max_bytes: database.max_manifest_file_size,
                 max_growth_percent: u64::try_from(database.max_manifest_space_amp_pct).unwrap_or(0),
@@ -226,14 +229,20 @@ impl LogsReplayed {
         let table_writers = if options.inline_background() {
             None
         } else {
-            let workers = Workers::new("tailwater-write", 1).map_err(|error| {
+            let jobs = usize::try_from(database.max_background_jobs).unwrap_or(1);
+            let workers = Workers::new("tailwater-write", jobs).map_err(|error| {
                 Error::new(ErrorKind::Io, format!("cannot start the thread that writes: {error}"))
             })?;
             Some(Arc::new(workers))
         };
         let buffer_bytes = (database.writable_file_max_buffer_size as usize).max(8192);
         let writer = Writer {
-            shared: Arc::new(Shared::new(FamilySet::new(families), self.last_sequence)),
+            shared: Arc::new(Shared::new(
+                FamilySet::new(families),
+                self.last_sequence,
+                Activity::new(Arc::clone(options.clock())),
+                options.statistics().cloned(),
+            )),
             storage,
             directory,
             readers: factory,
@@ -255,6 +264,8 @@ impl LogsReplayed {
             flushing_logs_through: AtomicU64::new(0),
             logs: Mutex::new(logs),
             versions: Mutex::new(versions),
+            oldest_looked_at: AtomicU64::new(0),
+            next_compacted: AtomicUsize::new(0),
             flushing: Mutex::new(()),
             sealing: Mutex::new(()),
             obsolete: Mutex::default(),
@@ -289,7 +300,7 @@ impl Writer {
         for family in families.iter() {
             let memtable = family.active();
             let sealed = [SealedMemTable { memtable, next_log_number: number }];
-            let table = self.write_table(family, &sealed)?;
+            let table = self.write_table(family, &sealed, Work::Recovery)?;
             tables += usize::from(table.is_some());
             edits.push(self.recovered_edit(family, table, number));
         }
@@ -355,6 +366,19 @@ impl Writer {
         Ok(())
     }
 
+    /// Says of which column families nothing is compacted unless somebody asks for it.
+    fn warn_of_styles(&self) {
+        for family in self.shared.family_set().iter() {
+            let options = family.options();
+            if !options.disable_auto_compactions && !family.compacts_by_itself() {
+                self.info_log.warn(format_args!(
+                    "'{}' is compacted only when asked for: its compaction_style is not leveled",
+                    family.name()
+                ));
+            }
+        }
+    }
+
     /// Step 7.
     fn create_missing_families(&self) -> Result<()> {
         let options = self.options().clone();
@@ -395,14 +419,20 @@ fn identity(
     Ok(DatabaseIdentity { database_id, session_id, host_id })
 }
 
-fn family_versions(families: &[ColumnFamily], log_numbers: &[u64]) -> BTreeMap<u32, FamilyVersion> {
-    let versions = families.iter().zip(log_numbers).map(|(family, &log_number)| {
+fn family_versions(
+    families: &[ColumnFamily],
+    log_numbers: &[u64],
+    cursors: Vec<CompactCursors>,
+) -> BTreeMap<u32, FamilyVersion> {
+    let parts = families.iter().zip(log_numbers).zip(cursors);
+    let versions = parts.map(|((family, &log_number), cursors)| {
         let version = FamilyVersion {
             name: family.name().to_owned(),
             comparator: family.comparator().clone(),
             log_number,
             level_count: family.options().num_levels as usize,
             version: Arc::clone(family.super_version().version()),
+            compactions: CompactionState::new(cursors),
         };
         (family.id(), version)
     });

@@ -1,5 +1,6 @@
 //! What a database is opened with.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,12 +12,14 @@ use tailwater_io::pace::RateLimiter;
 use tailwater_io::posix::PosixStorage;
 use tailwater_io::{Clock, IoMode, Purpose, Storage};
 
+use crate::compaction::CompactionFilter;
 use crate::merge_operator::{FamilyMergeOperator, MergeOperator};
 use crate::options::{
     self, CacheCapacity, ColumnFamilyOptions, DbOptions, FilterPolicy, Options, PinningTier,
     UnknownOptions, sanitize_column_family, sanitize_database,
 };
 use crate::prefix_extractor::PrefixExtractor;
+use crate::stats::Statistics;
 use crate::table::{AutoReadAhead, BlockCache, Kept, MetaBlockPlacement};
 use crate::{Error, ErrorKind, Result};
 
@@ -29,7 +32,7 @@ const DEFAULT_COMPARATOR: &str = "leveldb.BytewiseComparator";
 /// name.
 ///
 /// Column families that are not named here are opened with RocksDB's defaults.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct OpenOptions {
     storage: Arc<dyn Storage>,
     database: DbOptions,
@@ -39,10 +42,23 @@ pub struct OpenOptions {
     comparators: Vec<Comparator>,
     merge_operators: Vec<MergeOperator>,
     prefix_extractors: Vec<PrefixExtractor>,
+    compaction_filters: Vec<Arc<dyn CompactionFilter>>,
     block_cache: Option<Arc<BlockCache>>,
     clock: Arc<dyn Clock>,
     rate_limiter: Option<Arc<RateLimiter>>,
+    statistics: Option<Arc<Statistics>>,
     inline_background: bool,
+}
+
+impl fmt::Debug for OpenOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenOptions")
+            .field("storage", &self.storage)
+            .field("database", &self.database)
+            .field("families", &self.families)
+            .field("other_families", &self.other_families)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Default for OpenOptions {
@@ -62,9 +78,11 @@ impl OpenOptions {
             comparators: Vec::new(),
             merge_operators: Vec::new(),
             prefix_extractors: Vec::new(),
+            compaction_filters: Vec::new(),
             block_cache: None,
             clock: Arc::new(SystemClock),
             rate_limiter: None,
+            statistics: None,
             inline_background: false,
         }
     }
@@ -163,10 +181,27 @@ impl OpenOptions {
         &self.database
     }
 
+    /// Makes a compaction filter of the user's known by its name, for column families whose option
+    /// `compaction_filter` names it.
+    pub fn add_compaction_filter(&mut self, filter: Arc<dyn CompactionFilter>) {
+        self.compaction_filters.push(filter);
+    }
+
     /// Makes flushes, and what else runs in the background, keep to a rate that they may share with
     /// other databases. It takes the place of `rate_limiter_bytes_per_sec`.
     pub fn set_rate_limiter(&mut self, rate_limiter: Arc<RateLimiter>) {
         self.rate_limiter = Some(rate_limiter);
+    }
+
+    /// Counts what the database does here, which databases may share. By default nothing is
+    /// counted.
+    pub fn set_statistics(&mut self, statistics: Arc<Statistics>) {
+        self.statistics = Some(statistics);
+    }
+
+    /// Where what the database does is counted, if it is.
+    pub fn statistics(&self) -> Option<&Arc<Statistics>> {
+        self.statistics.as_ref()
     }
 
     /// Takes the time from this clock; by default from the system's.
@@ -188,6 +223,12 @@ impl OpenOptions {
     /// The clock.
     pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
         &self.clock
+    }
+
+    /// What compactions of a column family ask about what they read.
+    pub(crate) fn compaction_filter(&self, family: &str) -> Option<Arc<dyn CompactionFilter>> {
+        let name = self.column_family(family).compaction_filter.id()?.to_owned();
+        self.compaction_filters.iter().find(|filter| filter.name() == name).cloned()
     }
 
     /// The rate that background work keeps to, if there is one.

@@ -1,5 +1,29 @@
 //! What an operator can know of a database.
+//!
+//! - [`Statistics`]: tickers and histograms, kept only where somebody asked for them.
+//! - `activity`, `families`, `levels`: what every database keeps of its writes, stalls, flushes and
+//!   compactions; `report` puts it into words.
+//! - `memory`: what readers hold.
+//! - The `LOG` file.
 
+mod activity;
+mod families;
+mod histograms;
 mod info_log;
+mod levels;
+mod memory;
+pub(crate) mod report;
+mod statistics;
+mod thread_slot;
+mod tickers;
 
+pub(crate) use activity::Activity;
+pub(crate) use families::FamilyStatistics;
+pub(crate) use histograms::Histogram;
+pub use histograms::HistogramData;
 pub(crate) use info_log::InfoLog;
+pub(crate) use levels::{LevelFigures, Work};
+pub(crate) use memory::{IteratorCharge, ReadAheadCharge, ReaderMemory};
+pub use statistics::Statistics;
+pub(crate) use statistics::{Recorder, Started};
+pub(crate) use tickers::Ticker;

@@ -41,7 +41,7 @@ impl TableIterator {
     /// An iterator that stands nowhere yet. `read_ahead` is how much is read at once, in bytes; 0
     /// lets it grow by itself as blocks are read one after the other.
     pub(crate) fn new(table: Arc<TableReader>, profile: ReadProfile, read_ahead: usize) -> Self {
-        let read_ahead = ReadAhead::new(read_ahead, table.auto_read_ahead());
+        let read_ahead = ReadAhead::new(read_ahead, &table);
         Self {
             table,
             profile,
@@ -56,10 +56,23 @@ impl TableIterator {
         }
     }
 
+    /// Where in the file the data block begins that holds the first record not below an internal
+    /// key, as the index has it; `None` behind the last.
+    pub(crate) fn data_offset(
+        table: &TableReader,
+        profile: &ReadProfile,
+        internal_key: &[u8],
+    ) -> Result<Option<u64>> {
+        let (user_key, trailer) = key::split(internal_key).unwrap_or((internal_key, 0));
+        let mut index = IndexIterator::default();
+        index.seek(table, profile, user_key, trailer)?;
+        Ok(index.valid().then(|| index.handle().offset))
+    }
+
     /// Goes over to another table, in which it stands nowhere yet, and keeps only its buffers.
     pub(crate) fn move_to(&mut self, table: Arc<TableReader>, read_ahead: usize) {
         self.leave();
-        self.read_ahead.restart(read_ahead, table.auto_read_ahead());
+        self.read_ahead.restart(read_ahead, &table);
         self.table = table;
     }
 

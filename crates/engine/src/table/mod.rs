@@ -7,6 +7,7 @@ mod block;
 mod block_cache;
 pub mod builder;
 mod iterator;
+mod new_files;
 mod reader;
 mod table_cache;
 
@@ -14,6 +15,7 @@ pub(crate) use block::{Block, BlockKind, BlockRef};
 pub use block_cache::BlockCache;
 pub use builder::Builder;
 pub(crate) use iterator::TableIterator;
+pub(crate) use new_files::NewFiles;
 pub(crate) use reader::{
     AutoReadAhead, BlockAccess, GetCursors, Kept, Loading, MetaBlockPlacement, ReadProfile,
     Resident, TableContext, TableIdentity, TableReader, TableStep,

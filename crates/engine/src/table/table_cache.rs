@@ -16,8 +16,9 @@ use tailwater_io::{IoMode, Purpose, Storage};
 
 use crate::Result;
 use crate::epoch::{self, Guard, Held};
-use crate::table::{TableContext, TableReader};
-use crate::version::FileMetadata;
+use crate::stats::{Histogram, Ticker};
+use crate::table::{MetaBlockPlacement, TableContext, TableReader};
+use crate::version::{FileMetadata, FileStatistics};
 
 /// The open tables of a column family.
 #[derive(Debug)]
@@ -27,6 +28,10 @@ pub(crate) struct TableCache {
     directories: Vec<PathBuf>,
     context: Arc<TableContext>,
     open: Arc<OpenTables>,
+    /// How files are opened.
+    mode: IoMode,
+    /// Whether whoever opens a table gets a reader of its own.
+    is_ephemeral: bool,
 }
 
 /// Which tables are open, of all column families of a database.
@@ -46,7 +51,33 @@ impl TableCache {
         context: Arc<TableContext>,
         open: Arc<OpenTables>,
     ) -> Self {
-        Self { storage, directories, context, open }
+        let mode = IoMode::Buffered;
+        Self { storage, directories, context, open, mode, is_ephemeral: false }
+    }
+
+    /// The same tables for somebody who reads them once, from front to back, by files opened in
+    /// `mode`: every table opened is a reader of its own, which goes when it is let go of, asks no
+    /// filter, and neither takes blocks from the block cache nor puts any there.
+    pub(crate) fn ephemeral(&self, mode: IoMode) -> Self {
+        let context = TableContext {
+            comparator: self.context.comparator.clone(),
+            prefix_extractor: self.context.prefix_extractor.clone(),
+            block_cache: None,
+            uses_filters: false,
+            meta_blocks: MetaBlockPlacement::WITH_TABLE,
+            verifies_unique_ids: self.context.verifies_unique_ids,
+            auto_read_ahead: self.context.auto_read_ahead,
+            statistics: self.context.statistics.clone(),
+            reader_memory: Arc::clone(&self.context.reader_memory),
+        };
+        Self {
+            storage: Arc::clone(&self.storage),
+            directories: self.directories.clone(),
+            context: Arc::new(context),
+            open: Arc::clone(&self.open),
+            mode,
+            is_ephemeral: true,
+        }
     }
 
     /// The order of user keys.
@@ -79,6 +110,9 @@ impl TableCache {
         file: &Arc<FileMetadata>,
         purpose: Purpose,
     ) -> Result<Arc<TableReader>> {
+        if self.is_ephemeral {
+            return self.open_uncached(file, purpose).map(Arc::new);
+        }
         if let Some(table) = file.table.load_arc() {
             file.touched.store(true, Ordering::Relaxed);
             return Ok(table);
@@ -97,17 +131,32 @@ impl TableCache {
         file: &FileMetadata,
         purpose: Purpose,
     ) -> Result<TableReader> {
+        let Some(statistics) = &self.context.statistics else {
+            return self.open_file(file, purpose);
+        };
+        let started = statistics.start();
+        let opened = self.open_file(file, purpose);
+        statistics.record_since(Histogram::TableOpenIo, started);
+        let ticker = if opened.is_ok() { Ticker::FileOpens } else { Ticker::FileErrors };
+        statistics.add(ticker, 1);
+        opened
+    }
+
+    fn open_file(&self, file: &FileMetadata, purpose: Purpose) -> Result<TableReader> {
         let path = self.path(file);
-        let opened = match self.storage.open(&path, IoMode::Buffered, purpose) {
+        let opened = match self.storage.open(&path, self.mode, purpose) {
             Err(error) if error.is_not_found() => {
                 // A table that was written under LevelDB's name.
                 let old_name =
                     path.with_file_name(FileKind::LevelDbTable(file.number()).to_string());
-                self.storage.open(&old_name, IoMode::Buffered, purpose).map_err(|_| error)?
+                self.storage.open(&old_name, self.mode, purpose).map_err(|_| error)?
             }
             opened => opened?,
         };
-        TableReader::open(opened, Arc::clone(&self.context), &file.identity(), purpose)
+        let table =
+            TableReader::open(opened, Arc::clone(&self.context), &file.identity(), purpose)?;
+        file.set_statistics(FileStatistics::of(table.properties()));
+        Ok(table)
     }
 
     /// Where a table is.

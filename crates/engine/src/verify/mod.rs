@@ -199,7 +199,7 @@ impl Verification<'_> {
         states: impl Iterator<Item = FamilyState>,
     ) -> Vec<Family> {
         let mut families = Vec::new();
-        for FamilyState { id, name, comparator, log_number, files } in states {
+        for FamilyState { id, name, comparator, log_number, files, .. } in states {
             let comparator = match self.options.comparator(&name, &comparator) {
                 Ok(comparator) => comparator,
                 Err(error) => {

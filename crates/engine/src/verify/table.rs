@@ -51,6 +51,8 @@ impl Verification<'_> {
             verifies_unique_ids: true,
             meta_blocks: MetaBlockPlacement::WITH_TABLE,
             auto_read_ahead: AutoReadAhead::NONE,
+            statistics: None,
+            reader_memory: Arc::default(),
         });
         let directories = self.options.table_directories(self.directory, &family.name);
         let storage = Arc::clone(&self.storage);
@@ -88,6 +90,8 @@ impl Verification<'_> {
             verifies_unique_ids: true,
             meta_blocks: MetaBlockPlacement::WITH_TABLE,
             auto_read_ahead: AutoReadAhead::NONE,
+            statistics: None,
+            reader_memory: Arc::default(),
         });
         let identity = TableIdentity::unknown();
         let blobs = self.blob_cache(self.directory.to_owned());

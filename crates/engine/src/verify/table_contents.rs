@@ -293,7 +293,7 @@ impl<'a> Contents<'a> {
     fn ask_filter(&mut self, user_key: &[u8]) -> Result<()> {
         let access = Loading(&PROFILE);
         let cursor = &mut self.filter_cursor;
-        let whole = self.table.may_contain(&access, user_key, cursor)?;
+        let (whole, _) = self.table.may_contain(&access, user_key, cursor)?;
         let prefix = self.table.may_contain_prefix(&access, user_key, cursor)?;
         if (whole == Some(false) || prefix == Some(false)) && !self.filter_denied {
             self.filter_denied = true;

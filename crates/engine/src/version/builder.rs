@@ -22,6 +22,8 @@ const MAX_LEVELS: u32 = 64;
 pub(crate) struct VersionBuilder {
     levels: Vec<BTreeMap<u64, Arc<FileMetadata>>>,
     blob_files: BTreeMap<u64, BlobFileMetadata>,
+    /// Tables that were taken out of a level: those that come into another stay open.
+    taken_out: BTreeMap<u64, Arc<FileMetadata>>,
 }
 
 impl VersionBuilder {
@@ -32,7 +34,7 @@ impl VersionBuilder {
             let files = level.files().iter();
             levels.push(files.map(|file| (file.number(), Arc::clone(file))).collect());
         }
-        Self { levels, blob_files: version.blob_files.clone() }
+        Self { levels, blob_files: version.blob_files.clone(), taken_out: BTreeMap::new() }
     }
 
     /// Every table with its level, by number within a level: what there is, whatever its order.
@@ -50,10 +52,11 @@ impl VersionBuilder {
     pub(crate) fn apply(&mut self, edit: &VersionEdit) -> Result<(), String> {
         for deleted in &edit.deleted_files {
             let level = self.levels.get_mut(deleted.level as usize);
-            if level.and_then(|level| level.remove(&deleted.number)).is_none() {
+            let Some(file) = level.and_then(|level| level.remove(&deleted.number)) else {
                 let (number, level) = (deleted.number, deleted.level);
                 return Err(format!("deletes table {number} from level {level}, where it is not"));
-            }
+            };
+            self.taken_out.insert(deleted.number, file);
         }
         for added in &edit.new_files {
             if added.level >= MAX_LEVELS {
@@ -66,8 +69,11 @@ impl VersionBuilder {
             if self.levels.len() <= level {
                 self.levels.resize_with(level + 1, BTreeMap::new);
             }
-            let file = Arc::new(FileMetadata::new(added.clone()));
-            self.levels[level].insert(added.number, file);
+            let file = match self.taken_out.remove(&added.number) {
+                Some(file) => FileMetadata::moved(&file, added.clone()),
+                None => FileMetadata::new(added.clone()),
+            };
+            self.levels[level].insert(added.number, Arc::new(file));
         }
         edit.blob_file_additions.iter().try_for_each(|added| self.add_blob_file(added))?;
         edit.blob_file_garbage.iter().try_for_each(|garbage| self.add_garbage(garbage))

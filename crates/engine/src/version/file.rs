@@ -1,8 +1,10 @@
 //! A table, as the MANIFEST knows it, and its reader while it is open.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use tailwater_format::key::{self, Sequence};
+use tailwater_format::table::Properties;
 use tailwater_format::version_edit::NewFile;
 
 use crate::epoch::EpochCell;
@@ -21,6 +23,52 @@ pub(crate) struct FileMetadata {
     pub(crate) table: EpochCell<TableReader>,
     /// Whether it was read since the table cache last looked.
     pub(crate) touched: AtomicBool,
+    /// Whether a compaction takes it in. Set and read by whoever holds the lock under which
+    /// compactions are picked.
+    being_compacted: AtomicBool,
+    /// What it holds, since it was written or first opened.
+    statistics: OnceLock<FileStatistics>,
+    /// Shared by what stands for the same file in other levels, which older versions still have.
+    bytes: Arc<FileBytes>,
+}
+
+/// The bytes of a table's file, which are needed as long as any [`FileMetadata`] shares this.
+#[derive(Debug)]
+struct FileBytes;
+
+/// What a table holds, as its properties say.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct FileStatistics {
+    /// How many records, range tombstones included.
+    pub(crate) entries: u64,
+    /// How many of them delete something, range tombstones included.
+    pub(crate) deletions: u64,
+    /// How many of them are range tombstones.
+    pub(crate) range_deletions: u64,
+    /// How many bytes the internal keys take, uncompressed.
+    pub(crate) raw_key_bytes: u64,
+    /// How many bytes the values take, uncompressed.
+    pub(crate) raw_value_bytes: u64,
+    /// When the oldest of the data was written, in seconds since 1970; 0 if unknown.
+    pub(crate) oldest_ancestor_time_s: u64,
+    /// When the table was made, in seconds since 1970; 0 if unknown.
+    pub(crate) creation_time_s: u64,
+}
+
+impl FileStatistics {
+    /// What `properties` say. Old tables do not count range tombstones among the rest.
+    pub(crate) fn of(properties: &Properties) -> Self {
+        let deletions = properties.num_deletions.max(properties.num_range_deletions);
+        Self {
+            entries: properties.num_entries.max(deletions),
+            deletions,
+            range_deletions: properties.num_range_deletions,
+            raw_key_bytes: properties.raw_key_size,
+            raw_value_bytes: properties.raw_value_size,
+            oldest_ancestor_time_s: properties.creation_time,
+            creation_time_s: properties.file_creation_time,
+        }
+    }
 }
 
 impl FileMetadata {
@@ -31,6 +79,59 @@ impl FileMetadata {
             cache_id: NEXT_CACHE_ID.fetch_add(1, Ordering::Relaxed),
             table: EpochCell::new(None),
             touched: AtomicBool::new(false),
+            being_compacted: AtomicBool::new(false),
+            statistics: OnceLock::new(),
+            bytes: Arc::new(FileBytes),
+        }
+    }
+
+    /// A table that was in another level: its blocks stay in the block cache.
+    pub(crate) fn moved(from: &Self, added: NewFile) -> Self {
+        let statistics = from.statistics.clone();
+        let bytes = Arc::clone(&from.bytes);
+        Self { cache_id: from.cache_id, statistics, bytes, ..Self::new(added) }
+    }
+
+    /// Whether only the caller needs the table's file: no version has it, in whatever level. `self`
+    /// must be in no version that can still be taken up.
+    pub(crate) fn is_last(self: &Arc<Self>) -> bool {
+        Arc::strong_count(self) == 1 && Arc::strong_count(&self.bytes) == 1
+    }
+
+    /// Whether a compaction takes it in.
+    pub(crate) fn is_being_compacted(&self) -> bool {
+        self.being_compacted.load(Ordering::Relaxed)
+    }
+
+    /// Says whether a compaction takes it in.
+    pub(crate) fn set_being_compacted(&self, being_compacted: bool) {
+        self.being_compacted.store(being_compacted, Ordering::Relaxed);
+    }
+
+    /// What it holds, if that is known yet.
+    pub(crate) fn statistics(&self) -> Option<&FileStatistics> {
+        self.statistics.get()
+    }
+
+    /// Says what it holds. What was said first stays.
+    pub(crate) fn set_statistics(&self, statistics: FileStatistics) {
+        let _ = self.statistics.set(statistics);
+    }
+
+    /// When the oldest of its data was written, in seconds since 1970; 0 if unknown.
+    pub(crate) fn oldest_ancestor_time_s(&self) -> u64 {
+        let by_table = |table: &FileStatistics| table.oldest_ancestor_time_s;
+        match self.added.oldest_ancestor_time_s {
+            0 => self.statistics().map_or(0, by_table),
+            time_s => time_s,
+        }
+    }
+
+    /// When it was made, in seconds since 1970; 0 if unknown.
+    pub(crate) fn creation_time_s(&self) -> u64 {
+        match self.added.creation_time_s {
+            0 => self.statistics().map_or(0, |table| table.creation_time_s),
+            time_s => time_s,
         }
     }
 
@@ -89,5 +190,42 @@ impl FileMetadata {
             tail_length: self.added.tail_size,
             level_0: self.added.level == 0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_tables_do_not_count_range_tombstones_among_the_rest() {
+        let properties = Properties {
+            num_entries: 3,
+            num_deletions: 1,
+            num_range_deletions: 5,
+            ..Properties::default()
+        };
+        let statistics = FileStatistics::of(&properties);
+        assert_eq!((statistics.entries, statistics.deletions), (5, 5));
+    }
+
+    #[test]
+    fn the_manifest_says_how_old_a_table_is_before_the_table_does() {
+        let file = |oldest_ancestor_time_s, creation_time_s| {
+            let added = NewFile { oldest_ancestor_time_s, creation_time_s, ..NewFile::default() };
+            FileMetadata::new(added)
+        };
+        let told = FileStatistics {
+            oldest_ancestor_time_s: 7,
+            creation_time_s: 8,
+            ..FileStatistics::default()
+        };
+        let unknown = file(0, 0);
+        assert_eq!((unknown.oldest_ancestor_time_s(), unknown.creation_time_s()), (0, 0));
+        unknown.set_statistics(told);
+        assert_eq!((unknown.oldest_ancestor_time_s(), unknown.creation_time_s()), (7, 8));
+        let known = file(1, 2);
+        known.set_statistics(told);
+        assert_eq!((known.oldest_ancestor_time_s(), known.creation_time_s()), (1, 2));
     }
 }

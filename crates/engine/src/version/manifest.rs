@@ -18,6 +18,7 @@ use tailwater_format::log::{
 use tailwater_format::version_edit::VersionEdit;
 use tailwater_io::{IoMode, Purpose, ReadFile, Storage};
 
+use crate::compaction::CompactCursors;
 use crate::record_log::{self, FileSource};
 use crate::version::VersionBuilder;
 use crate::wal::replay::LeftOut;
@@ -72,6 +73,8 @@ pub(crate) struct FamilyState {
     pub(crate) log_number: u64,
     /// Its files.
     pub(crate) files: VersionBuilder,
+    /// Where compactions of its levels go on.
+    pub(crate) cursors: CompactCursors,
 }
 
 /// The number of the MANIFEST that CURRENT names.
@@ -363,7 +366,8 @@ impl Replay {
 impl FamilyState {
     fn new(id: u32, name: String) -> Self {
         let comparator = String::new();
-        Self { id, name, comparator, log_number: 0, files: VersionBuilder::default() }
+        let (files, cursors) = (VersionBuilder::default(), CompactCursors::default());
+        Self { id, name, comparator, log_number: 0, files, cursors }
     }
 
     fn apply(&mut self, edit: &VersionEdit) -> std::result::Result<(), String> {
@@ -379,6 +383,7 @@ impl FamilyState {
         if let Some(number) = edit.log_number {
             self.log_number = self.log_number.max(number);
         }
+        edit.compact_cursors.iter().for_each(|cursor| self.cursors.set(cursor));
         self.files.apply(edit)
     }
 }

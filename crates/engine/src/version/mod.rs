@@ -13,7 +13,7 @@ mod set;
 
 pub(crate) use blob_file::BlobFileMetadata;
 pub(crate) use builder::VersionBuilder;
-pub(crate) use file::FileMetadata;
+pub(crate) use file::{FileMetadata, FileStatistics};
 pub(crate) use level::Level;
 pub(crate) use set::{
     FamilyVersion, FileNumbers, ManifestLimits, VersionSet, VersionSetBeginning, set_current,

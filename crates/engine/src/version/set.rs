@@ -28,6 +28,7 @@ use tailwater_format::log::Writer;
 use tailwater_format::version_edit::{BlobFileGarbage, VersionEdit};
 use tailwater_io::{Create, IoMode, Purpose, Storage, WriteFile};
 
+use crate::compaction::CompactionState;
 use crate::version::{Version, VersionBuilder};
 use crate::{Error, ErrorKind, Result};
 
@@ -61,6 +62,7 @@ pub(crate) struct FamilyVersion {
     pub(crate) log_number: u64,
     pub(crate) level_count: usize,
     pub(crate) version: Arc<Version>,
+    pub(crate) compactions: CompactionState,
 }
 
 impl FamilyVersion {
@@ -154,6 +156,11 @@ impl VersionSet {
     /// The column families, by id.
     pub(crate) fn families(&self) -> &BTreeMap<u32, FamilyVersion> {
         &self.families
+    }
+
+    /// What the compactions of a column family have in common.
+    pub(crate) fn compactions(&mut self, id: u32) -> Option<&mut CompactionState> {
+        self.families.get_mut(&id).map(|family| &mut family.compactions)
     }
 
     /// Logs with a lower number are needed by no column family.
@@ -337,6 +344,7 @@ fn family_files(id: u32, family: &FamilyVersion) -> VersionEdit {
     let mut edit = VersionEdit {
         column_family: id,
         log_number: Some(family.log_number),
+        compact_cursors: family.compactions.cursors().iter().collect(),
         ..VersionEdit::default()
     };
     for (level, file) in family.version.files() {

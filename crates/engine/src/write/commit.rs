@@ -11,6 +11,7 @@ use crate::db::errors::FailedPart;
 use crate::db::{ColumnFamily, FamilySet, Writer};
 use crate::epoch;
 use crate::memtable::MemTable;
+use crate::stats::Histogram;
 use crate::write::WriteOptions;
 use crate::write::queue::{Durability, Group, Inserting, Leadership, Request, Turn};
 use crate::{Error, ErrorKind, Result};
@@ -25,6 +26,16 @@ const OWN_INSERT_OPERATIONS: u32 = 64;
 impl Writer {
     /// Writes a batch, all or nothing. It comes back with its sequence number in it.
     pub(crate) fn write(&self, batch: &mut WriteBatch, options: &WriteOptions) -> Result<()> {
+        let Some(statistics) = &self.shared.statistics else {
+            return self.write_in_turn(batch, options);
+        };
+        let started = statistics.start();
+        let written = self.write_in_turn(batch, options);
+        statistics.record_since(Histogram::DbWrite, started);
+        written
+    }
+
+    fn write_in_turn(&self, batch: &mut WriteBatch, options: &WriteOptions) -> Result<()> {
         let durability = match (options.disable_wal, options.sync) {
             (true, true) => {
                 let message = "a write that is not logged cannot be synced: sync with disable_wal";
@@ -91,6 +102,7 @@ impl Writer {
 
     /// Steps 3 to 5 for a group.
     fn commit(&self, batch: &mut WriteBatch, group: &Group, durability: Durability) -> Result<()> {
+        let first = self.published() + 1;
         let last = self.number(batch, group)?;
         if durability != Durability::Unlogged {
             self.log(batch, group, durability)?;
@@ -104,6 +116,7 @@ impl Writer {
             self.has_unlogged.store(true, Ordering::Relaxed);
         }
         self.shared.published.store(last, Ordering::Release);
+        self.count_group(batch, group, last + 1 - first, durability);
         Ok(())
     }
 
@@ -133,7 +146,7 @@ impl Writer {
                 logs.append(&member.batch())?;
             }
             match durability {
-                Durability::Synced => logs.sync(),
+                Durability::Synced => self.sync_logs(&mut logs),
                 _ if self.database.manual_wal_flush => Ok(()),
                 _ => logs.write_out(),
             }

@@ -29,6 +29,7 @@
 //! was synced, of the machine.
 
 mod commit;
+mod counts;
 mod options;
 pub(crate) mod queue;
 mod stall;

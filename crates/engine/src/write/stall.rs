@@ -39,6 +39,16 @@ pub enum StallState {
     },
 }
 
+impl StallState {
+    /// What there is too much of where writes are stopped.
+    fn stopped_by(&self) -> Option<StallCause> {
+        match self {
+            Self::Stopped { cause, .. } => Some(*cause),
+            _ => None,
+        }
+    }
+}
+
 /// What there is too much of where writes are stalled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StallCause {
@@ -134,6 +144,12 @@ impl StallController {
         self.lock().clone()
     }
 
+    /// Whether anything is the matter.
+    #[inline]
+    pub(crate) fn is_stalled(&self) -> bool {
+        self.is_stalled.load(Ordering::Acquire)
+    }
+
     /// Makes the strictest of `states` count. Answers it if that changed anything.
     ///
     /// They are asked for under the lock, so that no older answer takes the place of a newer one.
@@ -159,21 +175,21 @@ impl StallController {
     }
 
     /// Waits for as long as writes are stopped, or for as long as `bytes` take where they are
-    /// slowed down. `go_on` is asked in between whether waiting still makes sense. Others that wait
-    /// for this leader, but not for a stall, are refused meanwhile.
+    /// slowed down. `go_on` is asked in between whether waiting still makes sense, and told for
+    /// what writes are stopped. Others that wait for this leader, but not for a stall, are refused
+    /// meanwhile.
     ///
     /// # Errors
-    /// Busy, where the writer does not want to wait, and where waiting would not help because
-    /// nothing compacts; that of `go_on`.
+    /// Busy, where the writer does not want to wait; that of `go_on`.
     #[inline]
     pub(crate) fn wait(
         &self,
         leadership: &Leadership<'_>,
         bytes: u64,
         no_slowdown: bool,
-        go_on: impl FnMut() -> Result<()>,
+        go_on: impl FnMut(Option<StallCause>) -> Result<()>,
     ) -> Result<()> {
-        if self.is_stalled.load(Ordering::Acquire) {
+        if self.is_stalled() {
             return self.wait_out(leadership, bytes, no_slowdown, go_on);
         }
         Ok(())
@@ -185,12 +201,12 @@ impl StallController {
         leadership: &Leadership<'_>,
         bytes: u64,
         no_slowdown: bool,
-        mut go_on: impl FnMut() -> Result<()>,
+        mut go_on: impl FnMut(Option<StallCause>) -> Result<()>,
     ) -> Result<()> {
         let mut state = self.lock();
         let mut refusing = None;
         loop {
-            go_on()?;
+            go_on(state.stopped_by())?;
             if let StallState::Delayed { reason, .. } | StallState::Stopped { reason, .. } = &*state
             {
                 let error = || Error::new(ErrorKind::Busy, format!("writes are stalled: {reason}"));
@@ -209,16 +225,9 @@ impl StallController {
                     drop(waited.unwrap_or_else(PoisonError::into_inner));
                     return Ok(());
                 }
-                StallState::Stopped { cause: StallCause::MemTables, .. } => {
+                StallState::Stopped { .. } => {
                     let waited = self.changed.wait_timeout(state, LOOK_AGAIN);
                     state = waited.unwrap_or_else(PoisonError::into_inner).0;
-                }
-                StallState::Stopped { reason, .. } => {
-                    let message = format!(
-                        "writes are stopped: {reason}, and nothing compacts by itself; \
-                         disable_auto_compactions=true lets them go on"
-                    );
-                    return Err(Error::new(ErrorKind::Busy, message));
                 }
             }
         }

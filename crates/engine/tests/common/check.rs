@@ -1,11 +1,21 @@
 //! Holds what a database answers against what it was said to hold.
 
-use tailwater::{ColumnFamily, Db, Error, ReadOptions};
+use tailwater::{ColumnFamily, Db, Error, ReadOptions, Snapshot};
 use tailwater_testkit::dump::Entry;
 use tailwater_testkit::model::Family;
 
 /// Asserts that a database holds a dump, and nothing else, read forward, backward and key by key.
 pub(crate) fn holds(db: &Db, dump: &[Entry], context: &str) {
+    holds_at(db, None, dump, context);
+}
+
+/// As [`holds`], at a snapshot if there is one.
+pub(crate) fn holds_at(db: &Db, snapshot: Option<&Snapshot>, dump: &[Entry], context: &str) {
+    let options = ReadOptions {
+        snapshot: snapshot.cloned(),
+        total_order_seek: true,
+        ..ReadOptions::default()
+    };
     let known = |entry: &Entry| db.column_family(&entry.family).is_ok();
     if let Some(entry) = dump.iter().find(|entry| !known(entry)) {
         panic!("{context}: there is no column family '{}'", entry.family);
@@ -13,15 +23,15 @@ pub(crate) fn holds(db: &Db, dump: &[Entry], context: &str) {
     for family in &db.column_families() {
         let model = Family::new(family.name(), family.comparator().clone(), dump);
         let context = format!("{context}, family '{}'", family.name());
-        forward(db, family, &model, &context);
-        backward(db, family, &model, &context);
-        gets(db, family, &model, &context);
+        forward(db, family, &options, &model, &context);
+        backward(db, family, &options, &model, &context);
+        gets(db, family, &options, &model, &context);
     }
 }
 
-fn forward(db: &Db, family: &ColumnFamily, model: &Family, context: &str) {
+fn forward(db: &Db, family: &ColumnFamily, options: &ReadOptions, model: &Family, context: &str) {
     let fail = |error: Error| -> ! { panic!("{context}, forward: {error}") };
-    let mut iterator = db.iterator(family, &total_order()).unwrap_or_else(|error| fail(error));
+    let mut iterator = db.iterator(family, options).unwrap_or_else(|error| fail(error));
     iterator.seek_to_first().unwrap_or_else(|error| fail(error));
     for (at, (key, value)) in model.entries.iter().enumerate() {
         let found = iterator.entry();
@@ -35,9 +45,9 @@ fn forward(db: &Db, family: &ColumnFamily, model: &Family, context: &str) {
     assert!(!iterator.valid(), "{context}, forward: more than was written");
 }
 
-fn backward(db: &Db, family: &ColumnFamily, model: &Family, context: &str) {
+fn backward(db: &Db, family: &ColumnFamily, options: &ReadOptions, model: &Family, context: &str) {
     let fail = |error: Error| -> ! { panic!("{context}, backward: {error}") };
-    let mut iterator = db.iterator(family, &total_order()).unwrap_or_else(|error| fail(error));
+    let mut iterator = db.iterator(family, options).unwrap_or_else(|error| fail(error));
     iterator.seek_to_last().unwrap_or_else(|error| fail(error));
     for (at, (key, value)) in model.entries.iter().enumerate().rev() {
         let found = iterator.entry();
@@ -51,8 +61,7 @@ fn backward(db: &Db, family: &ColumnFamily, model: &Family, context: &str) {
     assert!(!iterator.valid(), "{context}, backward: more than was written");
 }
 
-fn gets(db: &Db, family: &ColumnFamily, model: &Family, context: &str) {
-    let options = ReadOptions::default();
+fn gets(db: &Db, family: &ColumnFamily, options: &ReadOptions, model: &Family, context: &str) {
     let mut value = Vec::new();
     for (key, expected) in &model.entries {
         // Its neighbours in the bytewise order are mostly absent.
@@ -63,7 +72,7 @@ fn gets(db: &Db, family: &ColumnFamily, model: &Family, context: &str) {
         for (key, expected) in
             [(key.as_slice(), Some(expected.as_slice()))].iter().chain(&neighbours)
         {
-            let found = db.get_into(family, key, &options, &mut value);
+            let found = db.get_into(family, key, options, &mut value);
             let found = found.unwrap_or_else(|error| panic!("{context}, get: {error}"));
             assert!(
                 found.then_some(value.as_slice()) == *expected,
@@ -74,10 +83,6 @@ fn gets(db: &Db, family: &ColumnFamily, model: &Family, context: &str) {
             );
         }
     }
-}
-
-fn total_order() -> ReadOptions {
-    ReadOptions { total_order_seek: true, ..ReadOptions::default() }
 }
 
 fn difference(at: usize, key: &[u8], value: &[u8], found: Option<(&[u8], &[u8])>) -> String {

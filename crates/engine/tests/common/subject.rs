@@ -11,7 +11,7 @@ mod walk;
 use std::ops::Deref;
 
 use fastrand::Rng;
-use tailwater::{ColumnFamily, Db, OpenOptions, PrefixExtractor, ReadOptions, options};
+use tailwater::{ColumnFamily, Db, OpenOptions, PrefixExtractor, ReadOptions, Snapshot, options};
 use tailwater_testkit::dump::Entry;
 use tailwater_testkit::model::Family;
 
@@ -30,6 +30,8 @@ pub(crate) struct Effort {
 pub(crate) struct Subject<'a> {
     db: &'a Db,
     family: &'a ColumnFamily,
+    /// What it is asked at; the present if there is none.
+    snapshot: Option<&'a Snapshot>,
     model: Family,
     extractor: Option<PrefixExtractor>,
     context: String,
@@ -44,10 +46,24 @@ pub(crate) fn ask(
     rng: &mut Rng,
     context: &str,
 ) {
+    ask_at(db, None, options, dump, effort, rng, context);
+}
+
+/// As [`ask`], at a snapshot if there is one.
+pub(crate) fn ask_at(
+    db: &Db,
+    snapshot: Option<&Snapshot>,
+    options: &OpenOptions,
+    dump: &[Entry],
+    effort: Effort,
+    rng: &mut Rng,
+    context: &str,
+) {
     for family in &db.column_families() {
         let subject = Subject {
             db,
             family,
+            snapshot,
             model: Family::new(family.name(), family.comparator().clone(), dump),
             extractor: extractor(options, family.name()),
             context: format!("{context}, family '{}'", family.name()),
@@ -90,8 +106,11 @@ impl Subject<'_> {
         key
     }
 
-    fn random_read_options(rng: &mut Rng) -> ReadOptions {
+    /// The present may also be seen through a snapshot that is taken of it.
+    fn random_read_options(&self, rng: &mut Rng) -> ReadOptions {
+        let snapshot = self.snapshot.cloned();
         ReadOptions {
+            snapshot: snapshot.or_else(|| rng.bool().then(|| self.db.snapshot())),
             verify_checksums: rng.bool(),
             fill_cache: rng.bool(),
             ..ReadOptions::default()
@@ -103,10 +122,7 @@ impl Subject<'_> {
         for _ in 0..count {
             let key = self.random_key(rng);
             let expected = self.model.get(&key);
-            let mut options = Self::random_read_options(rng);
-            if rng.bool() {
-                options.snapshot = Some(self.db.snapshot());
-            }
+            let options = self.random_read_options(rng);
             let copied = self.db.get(self.family, &key, &options);
             let pinned = self.db.get_pinned(self.family, &key, &options);
             let reused = self.db.get_into(self.family, &key, &options, &mut buffer);
@@ -125,7 +141,7 @@ impl Subject<'_> {
         for _ in 0..count {
             let keys: Vec<Vec<u8>> = (0..rng.usize(..60)).map(|_| self.random_key(rng)).collect();
             let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
-            let options = Self::random_read_options(rng);
+            let options = self.random_read_options(rng);
             let values = self.db.multi_get(self.family, &keys, &options);
             assert_eq!(values.len(), keys.len(), "{}", self.context);
             for (key, value) in keys.iter().zip(&values) {

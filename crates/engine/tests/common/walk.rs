@@ -59,13 +59,12 @@ fn random_options(subject: &Subject<'_>, rng: &mut Rng) -> (ReadOptions, PrefixM
         (Some(_), false, false) => PrefixMode::Free,
     };
     let options = ReadOptions {
-        snapshot: rng.bool().then(|| subject.db.snapshot()),
         iterate_lower_bound,
         iterate_upper_bound,
         readahead_size: [0, 0, 1, 5_000, 1 << 20][rng.usize(..5)],
         total_order_seek,
         prefix_same_as_start,
-        ..Subject::random_read_options(rng)
+        ..subject.random_read_options(rng)
     };
     (options, mode)
 }

@@ -95,6 +95,7 @@ fn writers_that_are_slowed_down_write_all_the_same() {
         level0_slowdown_writes_trigger=2;level0_stop_writes_trigger=1000;\
         delayed_write_rate=4000000";
     let db = place.open(more);
+    db.pause_compactions().expect("a pause");
     let default = db.column_family("default").expect("the default family");
     for key in [b"a", b"b"] {
         db.put(&default, key, b"", &WriteOptions::default()).expect("a put");

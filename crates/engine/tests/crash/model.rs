@@ -6,69 +6,15 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The keys and values of one column family.
-pub(crate) type Table = BTreeMap<Vec<u8>, Vec<u8>>;
+use tailwater_format::Comparator;
+
+pub(crate) use crate::change::{Change, Table};
+
 /// What a database holds, by the names of its column families.
 pub(crate) type State = BTreeMap<String, Table>;
 
 /// The column family that every database has.
 pub(crate) const DEFAULT: &str = "default";
-
-/// One operation of a batch.
-#[derive(Clone)]
-pub(crate) enum Change {
-    Put { key: Vec<u8>, value: Vec<u8> },
-    Delete { key: Vec<u8> },
-    SingleDelete { key: Vec<u8> },
-    DeleteRange { begin: Vec<u8>, end: Vec<u8> },
-    Merge { key: Vec<u8>, operand: Vec<u8> },
-}
-
-impl fmt::Debug for Change {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Put { key, value } => write!(f, "+{}={}", key.escape_ascii(), value.len()),
-            Self::Delete { key } => write!(f, "-{}", key.escape_ascii()),
-            Self::SingleDelete { key } => write!(f, "-1 {}", key.escape_ascii()),
-            Self::DeleteRange { begin, end } => {
-                write!(f, "-{}..{}", begin.escape_ascii(), end.escape_ascii())
-            }
-            Self::Merge { key, operand } => {
-                write!(f, "&{}={}", key.escape_ascii(), operand.len())
-            }
-        }
-    }
-}
-
-impl Change {
-    /// Does it to a table. Merging is appending, with a comma in between.
-    pub(crate) fn apply(&self, table: &mut Table) {
-        match self {
-            Self::Put { key, value } => {
-                table.insert(key.clone(), value.clone());
-            }
-            Self::Delete { key } | Self::SingleDelete { key } => {
-                table.remove(key);
-            }
-            Self::DeleteRange { begin, end } => {
-                if begin < end {
-                    let covered: Vec<Vec<u8>> = table
-                        .range(begin.clone()..end.clone())
-                        .map(|(key, _)| key.clone())
-                        .collect();
-                    covered.iter().for_each(|key| _ = table.remove(key));
-                }
-            }
-            Self::Merge { key, operand } => match table.get_mut(key) {
-                Some(value) => {
-                    value.push(b',');
-                    value.extend_from_slice(operand);
-                }
-                None => _ = table.insert(key.clone(), operand.clone()),
-            },
-        }
-    }
-}
 
 /// How a database that has a part differs from one that does not.
 #[derive(Debug, Clone)]
@@ -130,7 +76,7 @@ impl Batch {
     pub(crate) fn apply(&self, state: &mut State, chosen: impl Fn(&Part) -> bool) {
         for part in self.parts.iter().filter(|part| chosen(part)) {
             if let Some(table) = state.get_mut(&part.family) {
-                part.changes.iter().for_each(|change| change.apply(table));
+                part.changes.iter().for_each(|change| change.apply(table, &Comparator::Bytewise));
             }
         }
     }

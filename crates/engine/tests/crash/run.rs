@@ -3,13 +3,16 @@
 use std::path::PathBuf;
 
 use fastrand::Rng;
-use tailwater::{ColumnFamily, Db, ErrorKind, ReadOptions, Snapshot, WriteBatch, WriteOptions};
+use tailwater::{
+    BottommostRewrite, ColumnFamily, CompactRangeOptions, Db, ErrorKind, ReadOptions, Snapshot,
+    WriteBatch, WriteOptions,
+};
 use tailwater_format::log::RecoveryMode;
 use tailwater_io::sim::{FaultPlan, SimStorage};
 
 use crate::Checked;
 use crate::history::{Ending, Entry, History, Outcome, Step};
-use crate::model::{Batch, Change, DEFAULT, Durability, State, difference};
+use crate::model::{Batch, DEFAULT, Durability, State, difference};
 use crate::setup::Setup;
 use crate::workload::{Action, Generator};
 
@@ -164,6 +167,16 @@ impl Run {
                     self.record(Step::Flush(vec![name]), |_| db.flush(&family))?;
                 }
             }
+            Action::Compact(name) => {
+                if let Some(family) = self.family(&db, &name)? {
+                    let options = CompactRangeOptions {
+                        bottommost_level_compaction: BottommostRewrite::Force,
+                    };
+                    self.record(Step::Flush(vec![name]), |_| {
+                        db.compact_range(&family, None, None, &options)
+                    })?;
+                }
+            }
             Action::FlushAll => {
                 let names = db.column_families().iter().map(|it| it.name().to_owned()).collect();
                 self.record(Step::Flush(names), |_| db.flush_all())?;
@@ -213,11 +226,11 @@ impl Run {
         let parts = batch.parts.clone();
         self.record(Step::Write(batch), |_| {
             if single {
-                return write_single(db, &families[0], &parts[0].changes[0], &options);
+                return parts[0].changes[0].write(db, &families[0], &options);
             }
             let mut bytes = WriteBatch::new();
             for (family, part) in families.iter().zip(&parts) {
-                part.changes.iter().for_each(|change| add(&mut bytes, family.id(), change));
+                part.changes.iter().for_each(|change| change.add_to(&mut bytes, family.id()));
             }
             db.write(&mut bytes, &options)
         })?;
@@ -361,31 +374,4 @@ pub(crate) fn contents(db: &Db, snapshot: Option<&Snapshot>) -> tailwater::Resul
         }
     }
     Ok(state)
-}
-
-/// Adds a change to a batch.
-pub(crate) fn add(batch: &mut WriteBatch, family: u32, change: &Change) {
-    match change {
-        Change::Put { key, value } => batch.put(family, key, value),
-        Change::Delete { key } => batch.delete(family, key),
-        Change::SingleDelete { key } => batch.single_delete(family, key),
-        Change::DeleteRange { begin, end } => batch.delete_range(family, begin, end),
-        Change::Merge { key, operand } => batch.merge(family, key, operand),
-    }
-    .expect("it is short enough");
-}
-
-fn write_single(
-    db: &Db,
-    family: &ColumnFamily,
-    change: &Change,
-    options: &WriteOptions,
-) -> tailwater::Result<()> {
-    match change {
-        Change::Put { key, value } => db.put(family, key, value, options),
-        Change::Delete { key } => db.delete(family, key, options),
-        Change::SingleDelete { key } => db.single_delete(family, key, options),
-        Change::DeleteRange { begin, end } => db.delete_range(family, begin, end, options),
-        Change::Merge { key, operand } => db.merge(family, key, operand, options),
-    }
 }

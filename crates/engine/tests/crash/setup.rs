@@ -18,7 +18,16 @@ const LOGS: &str = "/logs";
 /// Where its tables are, if that is elsewhere.
 const TABLES: &str = "/tables";
 
-/// What all have in common. Nothing compacts, so writes must not wait for it.
+/// Which tables of a level compactions take first.
+const PRIORITIES: [&str; 5] = [
+    "kByCompensatedSize",
+    "kOldestLargestSeqFirst",
+    "kOldestSmallestSeqFirst",
+    "kMinOverlappingRatio",
+    "kRoundRobin",
+];
+/// What all have in common. Where nothing else is said nothing compacts, and writes do not wait for
+/// it.
 const COMMON: &str = "create_if_missing=true;write_buffer_size=65536;arena_block_size=8192;\
     level0_file_num_compaction_trigger=1000000;level0_slowdown_writes_trigger=1000000;\
     level0_stop_writes_trigger=1000000;merge_operator=StringAppendOperator;\
@@ -95,6 +104,13 @@ impl Setup {
         }
         if rng.u8(..3) == 0 {
             setup.add("max_total_wal_size", rng.u16(4000..60000));
+        }
+        if rng.bool() {
+            setup.add("level0_file_num_compaction_trigger", rng.u8(1..4));
+            setup.add("target_file_size_base", rng.u16(500..5000));
+            setup.add("max_bytes_for_level_base", rng.u16(1000..20_000));
+            setup.add("level_compaction_dynamic_level_bytes", rng.bool());
+            setup.add("compaction_pri", rng.choice(PRIORITIES).expect("there are some"));
         }
         for name in ["bytes_per_sync", "wal_bytes_per_sync"] {
             if rng.u8(..3) == 0 {

@@ -14,7 +14,6 @@ use crate::Checked;
 use crate::check::Wreck;
 use crate::history::{Ending, Entry, History, Outcome, Step};
 use crate::model::{Batch, DEFAULT, Durability};
-use crate::run::add;
 use crate::setup::Setup;
 use crate::tally::{Tally, is_sync};
 use crate::workload::Generator;
@@ -115,7 +114,7 @@ fn write_batch(db: &Db, storage: &SimStorage, batch: Batch) -> Checked<Written> 
     let mut bytes = WriteBatch::new();
     for part in &batch.parts {
         let family = db.column_family(&part.family).map_err(|error| error.to_string())?;
-        part.changes.iter().for_each(|change| add(&mut bytes, family.id(), change));
+        part.changes.iter().for_each(|change| change.add_to(&mut bytes, family.id()));
     }
     let options = WriteOptions {
         sync: batch.durability == Durability::Synced,

@@ -16,6 +16,8 @@ pub(crate) enum Action {
         single: bool,
     },
     Flush(String),
+    /// A compaction of all of a column family, which flushes it before.
+    Compact(String),
     FlushAll,
     FlushLog {
         sync: bool,
@@ -81,7 +83,8 @@ impl Generator {
     /// What to do next.
     pub(crate) fn action(&mut self) -> Action {
         match self.rng.u8(..100) {
-            0..=5 if self.limits.single_flushes => Action::Flush(self.family()),
+            0..=3 if self.limits.single_flushes => Action::Flush(self.family()),
+            4 | 5 if self.limits.single_flushes => Action::Compact(self.family()),
             0..=7 => Action::FlushAll,
             8..=12 => Action::FlushLog { sync: self.rng.bool() },
             13..=15 if self.families.len() < 4 => {

@@ -201,7 +201,7 @@ fn left_by_a_killed_process(
             }
             Err(error) => panic!("{context}: RocksDB says {error}"),
             Ok(found) => {
-                laboratory::assert_same(&found, model, &format!("{context}: RocksDB"));
+                laboratory::assert_same(&found, &model.dump(), &format!("{context}: RocksDB"));
                 let options = shape.open_options(&place, model, &more);
                 laboratory::ours_finds(&options, &place, model, &context);
                 let db = laboratory::open_ours(shape, &place, model, &more, &context);

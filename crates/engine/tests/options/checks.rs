@@ -145,6 +145,7 @@ fn values_that_contradict_each_other_are_refused() {
             "compaction_options_universal.max_read_amp",
         ),
         ("compression=kDisableCompressionOption", "compression"),
+        ("compression_opts={zstd_max_train_bytes=65536}", "compression_opts.zstd_max_train_bytes"),
         ("block_based_table_factory={format_version=1}", "table_factory.format_version"),
         ("block_based_table_factory={format_version=8}", "table_factory.format_version"),
         ("block_based_table_factory={index_type=kHashSearch}", "table_factory.index_type"),

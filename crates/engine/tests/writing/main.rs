@@ -4,12 +4,15 @@
 
 mod basics;
 mod checkpoints;
+mod compactions;
 mod errors;
 mod families;
 mod flushes;
 mod full_disk;
 mod logs;
 mod opening;
+mod places;
 mod recoveries;
+mod removals;
 mod stalls;
 mod support;

@@ -62,6 +62,7 @@ impl DbIterator {
                 Ordering::Greater => return Err(self.out_of_order(record.user_key)),
             }
             if passed > self.view.max_sequential_skip {
+                self.count_reseek();
                 return self.fold_key_from_newest();
             }
             let (sequence, value_type) = (record.sequence, record.value_type);

@@ -47,6 +47,7 @@ impl DbIterator {
                 passed += 1;
                 if passed > self.view.max_sequential_skip {
                     passed = 0;
+                    self.count_reseek();
                     self.leap(same_key)?;
                 } else {
                     self.merged.next()?;

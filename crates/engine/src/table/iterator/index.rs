@@ -200,3 +200,22 @@ impl IndexIterator {
         Ok(())
     }
 }
+
+impl TableReader {
+    /// Calls `block` with a user key that each data block ends with, or just behind, and with the
+    /// block's handle.
+    pub(crate) fn for_each_data_block(
+        &self,
+        profile: &ReadProfile,
+        mut block: impl FnMut(&[u8], BlockHandle),
+    ) -> Result<()> {
+        let mut index = IndexIterator::default();
+        index.seek_to_first(self, profile)?;
+        while index.valid() {
+            let cursor = &index.leaf().cursor;
+            block(self.index_user_key(cursor.key()), cursor.handle());
+            index.next(self, profile)?;
+        }
+        Ok(())
+    }
+}

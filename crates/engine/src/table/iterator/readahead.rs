@@ -11,12 +11,13 @@ use tailwater_format::table::{BLOCK_TRAILER_LENGTH, BlockHandle};
 
 use crate::Result;
 use crate::cache::Cached;
-use crate::table::{AutoReadAhead, Block, BlockKind, ReadProfile, TableReader};
+use crate::stats::{ReadAheadCharge, Ticker};
+use crate::table::{Block, BlockKind, ReadProfile, TableReader};
 
 /// What was read of a table ahead of its iterator.
-#[derive(Default)]
 pub(super) struct ReadAhead {
     buffer: Vec<u8>,
+    charge: ReadAheadCharge,
     /// Where in the file `buffer` begins.
     start: u64,
     /// Where the next block begins if blocks go on one after the other.
@@ -30,17 +31,27 @@ pub(super) struct ReadAhead {
 
 impl ReadAhead {
     /// Reads `length` bytes at once, or, for 0, as many as the iterator's course suggests.
-    pub(super) fn new(length: usize, auto: AutoReadAhead) -> Self {
+    pub(super) fn new(length: usize, table: &TableReader) -> Self {
+        let auto = table.auto_read_ahead();
         let fixed = length > 0;
-        let length = if fixed { length } else { auto.initial_bytes.min(auto.max_bytes) };
-        Self { length, fixed, ..Self::default() }
+        Self {
+            buffer: Vec::new(),
+            charge: ReadAheadCharge::new(table.reader_memory()),
+            start: 0,
+            expected: 0,
+            sequential: 0,
+            length: if fixed { length } else { auto.initial_bytes.min(auto.max_bytes) },
+            fixed,
+        }
     }
 
-    /// Begins anew, as [`ReadAhead::new`], for another file.
-    pub(super) fn restart(&mut self, length: usize, auto: AutoReadAhead) {
-        let mut buffer = std::mem::take(&mut self.buffer);
-        buffer.clear();
-        *self = Self { buffer, ..Self::new(length, auto) };
+    /// Begins anew, as [`ReadAhead::new`], for another table.
+    pub(super) fn restart(&mut self, length: usize, table: &TableReader) {
+        let next = Self::new(length, table);
+        let last = std::mem::replace(self, next);
+        self.buffer = last.buffer;
+        self.buffer.clear();
+        self.charge = last.charge;
     }
 
     /// The data block at `handle`: from the cache, from what was read ahead, or from the file.
@@ -53,12 +64,12 @@ impl ReadAhead {
         let in_sequence = handle.offset == self.expected && handle.offset > 0;
         self.expected = handle.offset + handle.size + BLOCK_TRAILER_LENGTH as u64;
         self.sequential = if in_sequence { self.sequential + 1 } else { 0 };
-        if let Some(block) = table.resident(handle) {
+        if let Some(block) = table.resident(handle, BlockKind::Data) {
             return Ok(block);
         }
         let auto = table.auto_read_ahead();
         if !self.fixed && (self.sequential < auto.after_reads || self.length == 0) {
-            return table.load(handle, BlockKind::Data, profile);
+            return table.load_absent(handle, BlockKind::Data, profile);
         }
         self.read_ahead(table, handle, profile)
     }
@@ -73,10 +84,13 @@ impl ReadAhead {
         let needed = file.length_with_trailer(handle)?;
         if self.span(handle.offset, needed).is_none() {
             self.fill(table, handle.offset, needed, profile)?;
+            table.count(Ticker::PrefetchBytes, self.buffer.len() as u64);
+        } else {
+            table.count(Ticker::PrefetchHits, 1);
         }
         let Some(raw) = self.span(handle.offset, needed) else {
             // The file ends inside the block: let the plain path say so.
-            return table.load(handle, BlockKind::Data, profile);
+            return table.load_absent(handle, BlockKind::Data, profile);
         };
         let dictionary = table.dictionary_for(BlockKind::Data);
         let bytes = file.unpack_read_ahead(raw, handle, dictionary, profile.verify_checksums)?;
@@ -102,6 +116,7 @@ impl ReadAhead {
             self.length = (self.length * 2).min(table.auto_read_ahead().max_bytes);
         }
         self.buffer.resize(length, 0);
+        self.charge.set(self.buffer.capacity() as u64);
         self.start = offset;
         let read = table.file().read_raw(&mut self.buffer, offset, profile.purpose);
         self.buffer.truncate(*read.as_ref().unwrap_or(&0));

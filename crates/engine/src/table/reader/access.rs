@@ -1,13 +1,15 @@
 //! How a read may get at a table's blocks: only those in memory, or from the file too.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use tailwater_format::table::BlockHandle;
 use tailwater_io::Purpose;
 
 use crate::Result;
-use crate::cache::{Cached, Key, Priority};
+use crate::cache::{Cached, Inserted, Key, Priority};
 use crate::epoch::{self, Guard};
+use crate::stats::{Histogram, Statistics, Ticker};
 use crate::table::reader::TableReader;
 use crate::table::{Block, BlockKind, BlockRef};
 
@@ -31,10 +33,113 @@ pub(crate) trait BlockAccess {
         handle: BlockHandle,
         kind: BlockKind,
     ) -> Result<Option<BlockRef<'a>>>;
+
+    /// Counts what a get came by in `table`.
+    fn count(&self, table: &TableReader, probe: Probe);
+}
+
+/// What a get comes by in tables, as far as it is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Probe {
+    /// A data block in the cache.
+    DataHit,
+    /// An index block in the cache.
+    IndexHit,
+    /// A filter block in the cache.
+    FilterHit,
+    /// A filter of whole keys that does not have the key.
+    KeyAbsent,
+    /// A filter of whole keys that may have it.
+    KeyPossible,
+    /// A table that has the key, as its filter of whole keys said.
+    KeyPresent,
+    /// A filter of prefixes that does not have the key's.
+    PrefixAbsent,
+    /// A filter of prefixes that may have it.
+    PrefixPossible,
+    /// A table that has the key, as its filter of prefixes let through.
+    PrefixPresent,
+}
+
+impl Probe {
+    const COUNT: usize = Self::PrefixPresent as usize + 1;
+
+    /// The tickers that it counts for, and how often each.
+    const TICKERS: [(Ticker, Option<Ticker>); Self::COUNT] = [
+        (Ticker::BlockCacheDataHit, Some(Ticker::BlockCacheHit)),
+        (Ticker::BlockCacheIndexHit, Some(Ticker::BlockCacheHit)),
+        (Ticker::BlockCacheFilterHit, Some(Ticker::BlockCacheHit)),
+        (Ticker::BloomFilterUseful, None),
+        (Ticker::BloomFilterFullPositive, None),
+        (Ticker::BloomFilterFullTruePositive, None),
+        (Ticker::BloomFilterPrefixUseful, Some(Ticker::BloomFilterPrefixChecked)),
+        (Ticker::BloomFilterPrefixChecked, None),
+        (Ticker::BloomFilterPrefixTruePositive, None),
+    ];
+
+    /// A hit of a block of this kind.
+    fn hit(kind: BlockKind) -> Self {
+        match kind {
+            BlockKind::Data => Self::DataHit,
+            BlockKind::Index => Self::IndexHit,
+            BlockKind::Filter => Self::FilterHit,
+        }
+    }
+
+    /// Counts it `by` times.
+    fn add_to(self, statistics: &Statistics, by: u64) {
+        let (ticker, also) = Self::TICKERS[self as usize];
+        let recorder = statistics.recorder();
+        recorder.add(ticker, by);
+        if let Some(also) = also {
+            recorder.add(also, by);
+        }
+    }
 }
 
 /// Blocks in memory only: takes no lock, touches no reference count, allocates nothing.
-pub(crate) struct Resident<'g>(pub(crate) &'g Guard);
+///
+/// What it comes by is held back, because a table that it cannot be done with is searched again
+/// from its start, with [`Loading`], and counts then.
+pub(crate) struct Resident<'g> {
+    /// What keeps the blocks in memory.
+    pub(crate) guard: &'g Guard,
+    /// By [`Probe`].
+    counts: [Cell<u32>; Probe::COUNT],
+}
+
+impl<'g> Resident<'g> {
+    /// One that has come by nothing yet.
+    #[inline]
+    pub(crate) fn new(guard: &'g Guard) -> Self {
+        Self { guard, counts: Default::default() }
+    }
+
+    /// What it has come by so far: a place to [`Resident::rewind`] to.
+    #[inline]
+    pub(crate) fn mark(&self) -> [Cell<u32>; Probe::COUNT] {
+        self.counts.clone()
+    }
+
+    /// Forgets what it came by since `mark`.
+    pub(crate) fn rewind(&self, mark: &[Cell<u32>; Probe::COUNT]) {
+        self.counts.iter().zip(mark).for_each(|(count, mark)| count.set(mark.get()));
+    }
+
+    /// Counts what it has come by.
+    pub(crate) fn add_to(&self, statistics: &Statistics) {
+        let recorder = statistics.recorder();
+        for (count, (ticker, also)) in self.counts.iter().zip(Probe::TICKERS) {
+            let count = u64::from(count.get());
+            if count > 0 {
+                recorder.add(ticker, count);
+                if let Some(also) = also {
+                    recorder.add(also, count);
+                }
+            }
+        }
+    }
+}
 
 impl BlockAccess for Resident<'_> {
     #[inline]
@@ -42,10 +147,20 @@ impl BlockAccess for Resident<'_> {
         &'a self,
         table: &'a TableReader,
         handle: BlockHandle,
-        _kind: BlockKind,
+        kind: BlockKind,
     ) -> Result<Option<BlockRef<'a>>> {
         let Some(cache) = &table.context.block_cache else { return Ok(None) };
-        Ok(cache.blocks.lookup(table.cache_key(handle), self.0).map(BlockRef::Borrowed))
+        let block = cache.blocks.lookup(table.cache_key(handle), self.guard);
+        if block.is_some() {
+            self.count(table, Probe::hit(kind));
+        }
+        Ok(block.map(BlockRef::Borrowed))
+    }
+
+    #[inline]
+    fn count(&self, _table: &TableReader, probe: Probe) {
+        let count = &self.counts[probe as usize];
+        count.set(count.get().wrapping_add(1));
     }
 }
 
@@ -60,6 +175,12 @@ impl BlockAccess for Loading<'_> {
         kind: BlockKind,
     ) -> Result<Option<BlockRef<'a>>> {
         table.load(handle, kind, self.0).map(|block| Some(BlockRef::Owned(block)))
+    }
+
+    fn count(&self, table: &TableReader, probe: Probe) {
+        if let Some(statistics) = &table.context.statistics {
+            probe.add_to(statistics, 1);
+        }
     }
 }
 
@@ -77,26 +198,57 @@ impl TableReader {
         kind: BlockKind,
         profile: &ReadProfile,
     ) -> Result<Arc<Cached<Block>>> {
-        match self.resident(handle) {
+        match self.resident(handle, kind) {
             Some(block) => Ok(block),
-            None => {
-                let dictionary = self.dictionary_for(kind);
-                let bytes = self.file.read(
-                    handle,
-                    dictionary,
-                    profile.verify_checksums,
-                    profile.purpose,
-                )?;
-                self.keep(handle, kind, bytes, profile)
-            }
+            None => self.load_absent(handle, kind, profile),
         }
     }
 
+    /// The block at `handle`, which the cache does not have, from the file.
+    pub(crate) fn load_absent(
+        &self,
+        handle: BlockHandle,
+        kind: BlockKind,
+        profile: &ReadProfile,
+    ) -> Result<Arc<Cached<Block>>> {
+        let statistics = self.context.statistics.as_deref();
+        let started = statistics.map(Statistics::start);
+        let dictionary = self.dictionary_for(kind);
+        let verify = profile.verify_checksums;
+        let bytes = self.file.read(handle, dictionary, verify, profile.purpose)?;
+        let block = self.keep(handle, kind, bytes, profile)?;
+        if let (Some(statistics), Some(started)) = (statistics, started) {
+            let histogram = match profile.purpose {
+                Purpose::CompactionRead => Histogram::ReadBlockCompaction,
+                _ => Histogram::ReadBlockGet,
+            };
+            statistics.record_since(histogram, started);
+        }
+        Ok(block)
+    }
+
     /// The block at `handle`, if the cache has it.
-    pub(crate) fn resident(&self, handle: BlockHandle) -> Option<Arc<Cached<Block>>> {
+    pub(crate) fn resident(
+        &self,
+        handle: BlockHandle,
+        kind: BlockKind,
+    ) -> Option<Arc<Cached<Block>>> {
         let cache = self.context.block_cache.as_ref()?;
-        let guard = epoch::pin();
-        cache.blocks.lookup(self.cache_key(handle), &guard).map(Arc::clone)
+        let block = {
+            let guard = epoch::pin();
+            cache.blocks.lookup(self.cache_key(handle), &guard).map(Arc::clone)
+        };
+        if let Some(statistics) = &self.context.statistics {
+            match block {
+                Some(_) => Probe::hit(kind).add_to(statistics, 1),
+                None => {
+                    let recorder = statistics.recorder();
+                    recorder.add(Ticker::BlockCacheMiss, 1);
+                    recorder.add(CacheTickers::of(kind).miss, 1);
+                }
+            }
+        }
+        block
     }
 
     /// Makes a block of uncompressed bytes that came from `handle`, and puts it into the cache
@@ -112,13 +264,68 @@ impl TableReader {
         Ok(match &self.context.block_cache {
             Some(cache) if profile.fill_cache => {
                 let charge = block.memory();
-                cache
-                    .blocks
-                    .insert(self.cache_key(handle), block, charge, self.context.priority(kind))
-                    .into_cached()
+                let priority = self.context.priority(kind);
+                let inserted = cache.blocks.insert(self.cache_key(handle), block, charge, priority);
+                if let Some(statistics) = &self.context.statistics {
+                    count_insert(statistics, kind, &inserted);
+                }
+                inserted.into_cached()
             }
             _ => Arc::new(Cached::standalone(block)),
         })
+    }
+}
+
+/// The tickers of one kind of blocks in the cache.
+struct CacheTickers {
+    miss: Ticker,
+    add: Ticker,
+    bytes: Ticker,
+    redundant: Ticker,
+}
+
+impl CacheTickers {
+    const fn of(kind: BlockKind) -> Self {
+        match kind {
+            BlockKind::Data => Self {
+                miss: Ticker::BlockCacheDataMiss,
+                add: Ticker::BlockCacheDataAdd,
+                bytes: Ticker::BlockCacheDataBytesInsert,
+                redundant: Ticker::BlockCacheDataAddRedundant,
+            },
+            BlockKind::Index => Self {
+                miss: Ticker::BlockCacheIndexMiss,
+                add: Ticker::BlockCacheIndexAdd,
+                bytes: Ticker::BlockCacheIndexBytesInsert,
+                redundant: Ticker::BlockCacheIndexAddRedundant,
+            },
+            BlockKind::Filter => Self {
+                miss: Ticker::BlockCacheFilterMiss,
+                add: Ticker::BlockCacheFilterAdd,
+                bytes: Ticker::BlockCacheFilterBytesInsert,
+                redundant: Ticker::BlockCacheFilterAddRedundant,
+            },
+        }
+    }
+}
+
+/// Counts what became of a block that was put into the cache.
+fn count_insert(statistics: &Statistics, kind: BlockKind, inserted: &Inserted<Block>) {
+    let recorder = statistics.recorder();
+    let tickers = CacheTickers::of(kind);
+    let (cached, is_redundant) = match inserted {
+        Inserted::Admitted(cached) => (cached, false),
+        Inserted::Present(cached) => (cached, true),
+        Inserted::Standalone(_) => return recorder.add(Ticker::BlockCacheAddFailures, 1),
+    };
+    let charge = cached.charge() as u64;
+    recorder.add(Ticker::BlockCacheAdd, 1);
+    recorder.add(tickers.add, 1);
+    recorder.add(Ticker::BlockCacheBytesWrite, charge);
+    recorder.add(tickers.bytes, charge);
+    if is_redundant {
+        recorder.add(Ticker::BlockCacheAddRedundant, 1);
+        recorder.add(tickers.redundant, 1);
     }
 }
 
@@ -133,3 +340,6 @@ impl super::TableContext {
         }
     }
 }
+
+#[cfg(all(not(loom), test))]
+mod tests;

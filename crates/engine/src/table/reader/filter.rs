@@ -7,28 +7,39 @@ use tailwater_format::table::BlockHandle;
 
 use crate::Result;
 use crate::table::BlockKind;
-use crate::table::reader::{BlockAccess, FilterKind, Loading, ReadProfile, TableReader};
+use crate::table::reader::{BlockAccess, FilterKind, Loading, Probe, ReadProfile, TableReader};
 
 impl TableReader {
-    /// Whether the table may have the user key; `None` if a block that says so cannot be had.
+    /// Whether the table may have the user key; `None` if a block that says so cannot be had. The
+    /// second part of the answer is what the table's having it is to be counted as.
     #[inline]
     pub(crate) fn may_contain<A: BlockAccess>(
         &self,
         access: &A,
         user_key: &[u8],
         cursor: &mut IndexCursor,
-    ) -> Result<Option<bool>> {
+    ) -> Result<(Option<bool>, Option<Probe>)> {
         if matches!(self.filter.kind, FilterKind::None) {
-            return Ok(Some(true));
+            return Ok((Some(true), None));
         }
-        if self.filter.whole_keys {
-            return self.filter_has(access, FilterKey::new(user_key), user_key, cursor);
+        let (key, absent, possible, present) = if self.filter.whole_keys {
+            (user_key, Probe::KeyAbsent, Probe::KeyPossible, Probe::KeyPresent)
+        } else {
+            let prefixes = self.filter.prefixes.as_ref();
+            match prefixes.and_then(|prefixes| prefixes.prefix(user_key)) {
+                Some(prefix) => {
+                    (prefix, Probe::PrefixAbsent, Probe::PrefixPossible, Probe::PrefixPresent)
+                }
+                None => return Ok((Some(true), None)),
+            }
+        };
+        let has = self.filter_has(access, FilterKey::new(key), user_key, cursor)?;
+        match has {
+            Some(true) => access.count(self, possible),
+            Some(false) => access.count(self, absent),
+            None => {}
         }
-        let prefix = self.filter.prefixes.as_ref().and_then(|prefixes| prefixes.prefix(user_key));
-        match prefix {
-            Some(prefix) => self.filter_has(access, FilterKey::new(prefix), user_key, cursor),
-            None => Ok(Some(true)),
-        }
+        Ok((has, Some(present)))
     }
 
     /// Whether the table may have a key with the prefix that `user_key` has, for an iterator that

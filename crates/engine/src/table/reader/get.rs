@@ -50,7 +50,9 @@ impl TableReader {
         lookup: &mut Lookup<'_, S>,
         cursors: &mut GetCursors,
     ) -> Result<TableStep> {
-        match self.may_contain(access, lookup.user_key, &mut cursors.root)? {
+        let (may_contain, present) =
+            self.may_contain(access, lookup.user_key, &mut cursors.root)?;
+        match may_contain {
             None => return Ok(TableStep::Unreachable),
             Some(may_contain) => {
                 // Tombstones are in no filter.
@@ -64,6 +66,7 @@ impl TableReader {
             }
         }
         let mark = lookup.mark();
+        lookup.met_key = false;
         let step = if self.index.partitioned {
             self.get_partitioned(access, lookup, cursors)?
         } else {
@@ -72,6 +75,9 @@ impl TableReader {
             let GetCursors { root: index, data, .. } = cursors;
             self.get_through_index(access, &root, handle, lookup, index, data)?
         };
+        if let (Some(present), Some(_), true) = (present, step, lookup.met_key) {
+            access.count(self, present);
+        }
         Ok(match step {
             None => {
                 lookup.rewind(mark);
@@ -168,6 +174,7 @@ impl TableReader {
             if comparator.compare(record.user_key, user_key).is_ne() {
                 return Ok(BlockStep::Passed);
             }
+            lookup.met_key = true;
             let sequence = self.global_sequence.unwrap_or(record.sequence);
             if sequence <= snapshot {
                 let value = cursor.value(bytes);

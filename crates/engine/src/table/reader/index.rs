@@ -49,6 +49,11 @@ impl TableReader {
         }
     }
 
+    /// The user key of a key of the index.
+    pub(crate) fn index_user_key<'a>(&self, entry: &'a [u8]) -> &'a [u8] {
+        if self.index.user_keys { entry } else { key::user_key(entry) }
+    }
+
     /// Holds a key of the index against an internal key: where they are user keys, by user key
     /// alone.
     pub(crate) fn compare_index_key(&self, entry: &[u8], internal_key: &[u8]) -> Ordering {

@@ -23,9 +23,10 @@ use crate::Error;
 use crate::cache::Cached;
 use crate::prefix_extractor::PrefixExtractor;
 use crate::range_tombstone::FragmentedRangeTombstones;
+use crate::stats::{ReaderMemory, Statistics, Ticker};
 use crate::table::{Block, BlockCache, BlockKind};
 
-pub(crate) use access::{BlockAccess, Loading, ReadProfile, Resident};
+pub(crate) use access::{BlockAccess, Loading, Probe, ReadProfile, Resident};
 pub(crate) use fetch::BlockFile;
 pub(crate) use get::{GetCursors, TableStep};
 pub(crate) use index::compare_to;
@@ -48,6 +49,10 @@ pub(crate) struct TableContext {
     pub(crate) meta_blocks: MetaBlockPlacement,
     /// How iterators read ahead that were not told how.
     pub(crate) auto_read_ahead: AutoReadAhead,
+    /// Where reads are counted, if they are.
+    pub(crate) statistics: Option<Arc<Statistics>>,
+    /// What readers hold outside the block cache, of the whole database.
+    pub(crate) reader_memory: Arc<ReaderMemory>,
 }
 
 /// Where the index and filter blocks of tables live: in the block cache, or with the open table.
@@ -179,6 +184,18 @@ impl TableReader {
     /// How its iterators read ahead that were not told how.
     pub(crate) fn auto_read_ahead(&self) -> AutoReadAhead {
         self.context.auto_read_ahead
+    }
+
+    /// What all readers of the database hold.
+    pub(crate) fn reader_memory(&self) -> &Arc<ReaderMemory> {
+        &self.context.reader_memory
+    }
+
+    /// Counts `by` more of something, where it is counted.
+    pub(crate) fn count(&self, ticker: Ticker, by: u64) {
+        if let Some(statistics) = &self.context.statistics {
+            statistics.add(ticker, by);
+        }
     }
 
     /// The sequence number of every record, where it stands outside the records.

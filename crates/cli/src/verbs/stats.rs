@@ -1,0 +1,93 @@
+//! `stats`: how a database is laid out over its levels, what opening it took and what it holds in
+//! memory.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use tailwater::{ColumnFamily, LiveFile};
+
+use crate::arguments::StatsArguments;
+use crate::database::Database;
+use crate::outcome::{Outcome, Result};
+use crate::output::Output;
+
+/// The properties that are numbers, with their names in JSON.
+const NUMBERS: [(&str, &str); 6] = [
+    ("estimated_keys", "rocksdb.estimate-num-keys"),
+    ("live_data_bytes", "rocksdb.estimate-live-data-size"),
+    ("memtable_bytes", "rocksdb.size-all-mem-tables"),
+    ("open_table_bytes", "rocksdb.estimate-table-readers-mem"),
+    ("pending_compaction_bytes", "rocksdb.estimate-pending-compaction-bytes"),
+    ("block_cache_bytes", "rocksdb.block-cache-usage"),
+];
+
+pub(crate) fn run(arguments: &StatsArguments, output: &mut Output) -> Result<Outcome> {
+    let database = Database::open(&arguments.directory, arguments.common.options.as_deref())?;
+    let families = match &arguments.column_family {
+        Some(name) => vec![database.column_family(name)?],
+        None => database.db.column_families(),
+    };
+    if output.is_json() {
+        let files = database.db.live_files_with_counts()?;
+        let families = families.iter().map(|family| family_json(&database, family, &files));
+        let families = families.collect::<Result<Vec<Value>>>()?;
+        output.json_document(&json!({ "column_families": families }))?;
+        return Ok(database.outcome);
+    }
+    for family in &families {
+        // Counting the keys opens the tables, so that what is held tells of them.
+        property(&database, family, "rocksdb.estimate-num-keys")?;
+        let text = property(&database, family, "rocksdb.cfstats")?;
+        output.line(text.trim_matches('\n'))?;
+        output.line("\n** Memory [bytes] **")?;
+        output.line(property(&database, family, "tailwater.memory")?.trim_end())?;
+        output.line("")?;
+    }
+    if let Some(family) = families.first() {
+        output.line("** Input and output, by purpose **")?;
+        output.line(property(&database, family, "tailwater.io-stats")?.trim_end())?;
+    }
+    Ok(database.outcome)
+}
+
+fn property(database: &Database, family: &ColumnFamily, name: &str) -> Result<String> {
+    Ok(database.db.property(family, name)?.unwrap_or_default())
+}
+
+/// What tables of one level come to.
+#[derive(Default)]
+struct Level {
+    tables: u64,
+    bytes: u64,
+    entries: u64,
+    deletions: u64,
+}
+
+fn family_json(database: &Database, family: &ColumnFamily, files: &[LiveFile]) -> Result<Value> {
+    let mut levels: BTreeMap<usize, Level> = BTreeMap::new();
+    for file in files.iter().filter(|file| file.column_family == family.name()) {
+        let level = levels.entry(file.level).or_default();
+        level.tables += 1;
+        level.bytes += file.size;
+        level.entries += file.entries.unwrap_or(0);
+        level.deletions += file.deletions.unwrap_or(0);
+    }
+    let levels: Vec<Value> = levels
+        .into_iter()
+        .map(|(number, Level { tables, bytes, entries, deletions })| {
+            json!({
+                "level": number,
+                "tables": tables,
+                "bytes": bytes,
+                "entries": entries,
+                "deletions": deletions,
+            })
+        })
+        .collect();
+    let mut object = json!({ "column_family": family.name(), "levels": levels });
+    for (field, name) in NUMBERS {
+        let number: Option<u64> = property(database, family, name)?.parse().ok();
+        object[field] = json!(number);
+    }
+    Ok(object)
+}

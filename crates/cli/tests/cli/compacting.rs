@@ -1,0 +1,130 @@
+//! `compact`: what it prints, and what is left where a table is damaged.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use tailwater_testkit::{directory, golden};
+
+use crate::support::{change, db, file, hex_dump, hex_lines};
+
+/// The tables of a directory, with their bytes.
+fn tables(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let files = directory::snapshot(path).into_iter();
+    files
+        .filter(|(path, _)| path.extension().is_some_and(|extension| extension == "sst"))
+        .map(|(path, file)| (path, file.contents))
+        .collect()
+}
+
+#[test]
+fn databases_that_rocksdb_wrote_are_compacted() {
+    // The options of the others ask for what is read and not written.
+    for name in ["basic", "records", "packages", "universal", "wal"] {
+        let database = golden::unpack(name);
+        let path = database.path();
+        let dump = golden::dump(name);
+        let before = tables(path);
+        let output = db("compact", path, []).well().output;
+        let families = db("column-families", path, []).well().output;
+        let printed: Vec<&str> =
+            output.lines().filter_map(|line| line.split_once(": ")).map(|(name, _)| name).collect();
+        assert_eq!(printed, families.lines().collect::<Vec<_>>(), "{name}: {output}");
+        assert!(hex_dump(path) == hex_lines(&dump), "{name}");
+        assert_eq!(db("verify", path, []).code, 0, "{name}");
+        let after = tables(path);
+        assert!(
+            after.keys().all(|table| !before.contains_key(table)),
+            "{name}: {:?}",
+            after.keys()
+        );
+    }
+}
+
+#[test]
+fn what_became_of_a_column_family_is_said() {
+    let database = golden::unpack("records");
+    let path = database.path();
+    let state = |family: usize| {
+        let state = db("properties", path, ["--json"]).well().json();
+        let family = &state["column_families"][family];
+        (family["table_count"].clone(), family["table_bytes"].clone())
+    };
+    db("flush", path, []).well();
+    let (count, bytes) = state(1);
+    let arguments = ["--column-family", "counters", "--json"];
+    let document = db("compact", path, arguments).well().json();
+    let families = document["column_families"].as_array().expect("column families");
+    assert_eq!(families.len(), 1);
+    assert_eq!(families[0]["column_family"], "counters");
+    assert_eq!((&families[0]["tables_before"], &families[0]["bytes_before"]), (&count, &bytes));
+    let (count, bytes) = state(1);
+    assert_eq!(count, 1);
+    assert_eq!((&families[0]["tables_after"], &families[0]["bytes_after"]), (&count, &bytes));
+    assert!(state(2).0.as_u64() > Some(1), "another one was compacted, too");
+    let text = db("compact", path, ["--column-family", "counters"]).well().output;
+    let expected = format!("counters: 1 table of {bytes} bytes became 1 table of ");
+    assert!(text.starts_with(&expected), "{text}");
+    db("compact", path, ["--column-family", "nope"]).ended(1, "no column family 'nope'");
+}
+
+#[test]
+fn both_ends_belong_to_the_range() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let path = scratch.path();
+    let mut known = BTreeMap::new();
+    for key in ["a", "m", "z"] {
+        db("put", path, [key, "value"]);
+        db("compact", path, ["--from", key, "--to", key]).well();
+        // The tables of other keys are left alone.
+        let tables = tables(path);
+        assert_eq!(tables.len(), known.len() + 1);
+        assert!(known.keys().all(|table| tables.contains_key(table)), "{key}");
+        known = tables;
+    }
+    let rewritten = |arguments: [&str; 4]| {
+        let before = tables(path);
+        db("compact", path, arguments).well();
+        before.len() - tables(path).keys().filter(|table| before.contains_key(*table)).count()
+    };
+    assert_eq!(rewritten(["--from", "b", "--to", "l"]), 0);
+    assert_eq!(rewritten(["--from", "z", "--to", "zz"]), 1);
+    assert_eq!(rewritten(["--key-hex", "--from", "6d", "--to=7a"]), 2);
+    db("compact", path, ["--key-hex", "--from", "6"]).ended(2, "key '6'");
+    assert_eq!(hex_dump(path).lines().count(), 3);
+}
+
+#[test]
+fn a_column_family_with_a_damaged_table_holds_what_it_held() {
+    let database = golden::unpack("records");
+    let path = database.path();
+    db("flush", path, []).well();
+    // The table of the counters that was written first.
+    let damaged = file(path, "000009.sst");
+    change(&damaged, |bytes| bytes[100] ^= 1);
+    let before = tables(path);
+    let answer = db("compact", path, [])
+        .ended(1, "column family 'counters' is not compacted, and holds what it held")
+        .ended(1, "000009.sst");
+    let printed: Vec<&str> =
+        answer.output.lines().filter_map(|line| line.split(':').next()).collect();
+    assert_eq!(printed, ["default", "ranges", "singles"]);
+    // Two families have one table each, the default one has none, and those of the counters are as
+    // they were.
+    let after = tables(path);
+    let (stayed, new): (Vec<_>, Vec<_>) =
+        after.iter().partition(|(path, _)| before.contains_key(*path));
+    assert_eq!(new.len(), 2);
+    assert!(stayed.len() > 1 && stayed.iter().any(|(path, _)| **path == damaged), "{stayed:?}");
+    assert!(stayed.iter().all(|(path, bytes)| before[*path] == **bytes));
+
+    // Alone it changes no table at all.
+    let before = tables(path);
+    db("compact", path, ["--column-family", "counters"]).ended(1, "000009.sst");
+    assert!(tables(path) == before);
+    change(&damaged, |bytes| bytes[100] ^= 1);
+    assert!(hex_dump(path) == hex_lines(&golden::dump("records")));
+    db("verify", path, []).well();
+    db("compact", path, []).well();
+    assert!(hex_dump(path) == hex_lines(&golden::dump("records")));
+    assert_eq!(tables(path).len(), 3);
+}

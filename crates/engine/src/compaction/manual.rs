@@ -1,0 +1,106 @@
+//! Compactions that somebody asks and waits for.
+
+use super::picker::{self, BottommostRewrite, ManualPick, ManualRange, ManualStep};
+use super::schedule::Picked;
+use crate::db::{ColumnFamily, Writer};
+use crate::{Error, ErrorKind, Result};
+
+/// How a range is compacted. The names and defaults are RocksDB's, of its `CompactRangeOptions`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CompactRangeOptions {
+    /// Whether the tables of the last level are rewritten.
+    pub bottommost_level_compaction: BottommostRewrite,
+}
+
+impl Writer {
+    /// Flushes a column family and compacts a range of its keys, both ends included, level by level
+    /// down to the last. It runs on the caller's thread, beside compactions in the background.
+    pub(crate) fn compact_range(
+        &self,
+        family: &ColumnFamily,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+        options: &CompactRangeOptions,
+    ) -> Result<()> {
+        self.flush(&[family])?;
+        let rewrite = options.bottommost_level_compaction;
+        // What this request writes itself is not rewritten once more.
+        let spared = (rewrite != BottommostRewrite::Force).then(|| self.numbers.next());
+        let first = self
+            .with_context(&self.versions(), family, |it| {
+                picker::first_step(it, begin, end, rewrite)
+            })
+            .ok_or_else(|| self.why_not_compacted(family))?;
+        let mut next = first;
+        while let Some(step) = next {
+            self.carry_out_step(family, step, begin, end, spared)?;
+            next = self
+                .with_context(&self.versions(), family, |it| picker::next_step(it, step, rewrite))
+                .ok_or_else(|| self.why_not_compacted(family))?;
+        }
+        // There may be something to do elsewhere now.
+        self.compact_soon();
+        Ok(())
+    }
+
+    /// Compacts a range from one level to another, in as many compactions as it takes.
+    fn carry_out_step(
+        &self,
+        family: &ColumnFamily,
+        step: ManualStep,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+        spared: Option<u64>,
+    ) -> Result<()> {
+        let ManualStep { input_level, output_level } = step;
+        let older_than = spared.filter(|_| input_level == output_level);
+        let mut begin = begin.map(<[u8]>::to_vec);
+        loop {
+            let running = self.background.begin_compaction()?;
+            let begin_here = begin.as_deref();
+            let range =
+                ManualRange { input_level, output_level, begin: begin_here, end, older_than };
+            let mut versions = self.versions();
+            let picked = self.with_context(&versions, family, |context| {
+                match picker::pick_range(context, range) {
+                    ManualPick::Nothing => Step::Done,
+                    ManualPick::Conflict => Step::Wait,
+                    ManualPick::Compact { compaction, next_begin } => {
+                        Step::Compact(Picked::new(context, compaction), next_begin)
+                    }
+                }
+            });
+            match picked.ok_or_else(|| self.why_not_compacted(family))? {
+                Step::Done => return Ok(()),
+                Step::Wait => {
+                    drop((versions, running));
+                    self.background.wait_for_compaction();
+                }
+                Step::Compact(picked, next_begin) => {
+                    let claim = self.claim(&mut versions, family, picked);
+                    drop(versions);
+                    self.compact(&claim.ok_or_else(|| self.why_not_compacted(family))?)?;
+                    match next_begin {
+                        Some(next) => begin = Some(next),
+                        None => return Ok(()),
+                    }
+                }
+            }
+        }
+    }
+
+    fn why_not_compacted(&self, family: &ColumnFamily) -> Error {
+        let name = family.name();
+        match self.errors.stopped_compaction() {
+            Some(error) => error.while_doing("compactions stopped after an error"),
+            None => Error::new(ErrorKind::NotFound, format!("column family '{name}' was dropped")),
+        }
+    }
+}
+
+/// What is to be done next for a range.
+enum Step {
+    Done,
+    Wait,
+    Compact(Picked, Option<Vec<u8>>),
+}

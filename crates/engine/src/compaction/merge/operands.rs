@@ -1,0 +1,117 @@
+//! Merge operands on their way to being folded.
+
+use tailwater_format::key::Sequence;
+use tailwater_format::wide_column::{self, DEFAULT_COLUMN, WideColumn};
+
+use crate::merge_operator::MergeOperator;
+use crate::{Error, ErrorKind, Result};
+
+/// The operands of one key within one stripe, and what they fold into. The buffers are kept from
+/// key to key.
+#[derive(Debug, Default)]
+pub(super) struct Operands {
+    /// The operands, one after the other, the newest first.
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+    sequences: Vec<Sequence>,
+    folded: Vec<u8>,
+}
+
+impl Operands {
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+        self.sequences.clear();
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Takes the next older operand.
+    pub(super) fn push(&mut self, sequence: Sequence, operand: &[u8]) {
+        self.bytes.extend_from_slice(operand);
+        self.ends.push(self.bytes.len());
+        self.sequences.push(sequence);
+    }
+
+    /// The sequence number of the operand at an index; 0 is the newest.
+    pub(super) fn sequence(&self, at: usize) -> Sequence {
+        self.sequences.get(at).copied().unwrap_or(0)
+    }
+
+    /// The operand at an index.
+    pub(super) fn get(&self, at: usize) -> &[u8] {
+        let start =
+            at.checked_sub(1).and_then(|before| self.ends.get(before)).map_or(0, |end| *end);
+        let end = self.ends.get(at).copied().unwrap_or(start);
+        self.bytes.get(start..end).unwrap_or_default()
+    }
+
+    /// What they folded into.
+    pub(super) fn folded(&self) -> &[u8] {
+        &self.folded
+    }
+
+    /// Folds them over a base value.
+    ///
+    /// # Errors
+    /// User code, where the operator fails.
+    pub(super) fn fold_over(
+        &mut self,
+        operator: &MergeOperator,
+        user_key: &[u8],
+        base: Option<&[u8]>,
+    ) -> Result<()> {
+        let mut folded = std::mem::take(&mut self.folded);
+        let operands = (0..self.len()).rev().map(|at| self.get(at));
+        let is_done = operator.full_merge_into(user_key, base, operands, &mut folded);
+        self.folded = folded;
+        if is_done { Ok(()) } else { Err(failed(operator, user_key)) }
+    }
+
+    /// Folds them over the default column of an entity; its other columns stay. Source:
+    /// `MergeOperator::FullMergeV3` in `db/merge_operator.cc`.
+    ///
+    /// # Errors
+    /// As [`Operands::fold_over`]; corruption, for an entity that does not decode; not supported,
+    /// for one with columns in blob files.
+    pub(super) fn fold_over_entity(
+        &mut self,
+        operator: &MergeOperator,
+        user_key: &[u8],
+        entity: &[u8],
+    ) -> Result<()> {
+        let damaged = |error: tailwater_format::Error| {
+            let message = format!("key '{}': {error}", user_key.escape_ascii());
+            Error::new(ErrorKind::Corruption, message)
+        };
+        let mut columns = wide_column::decode(entity).map_err(damaged)?;
+        if columns.iter().any(|column| column.is_blob_index) {
+            return Err(Error::not_supported("entities with columns in blob files"));
+        }
+        let default = columns.first().filter(|column| column.name == DEFAULT_COLUMN);
+        let (base, has_default) =
+            (default.map_or(&[][..], |column| column.value), default.is_some());
+        self.fold_over(operator, user_key, Some(base))?;
+        let value = std::mem::take(&mut self.folded);
+        let folded = WideColumn::new(DEFAULT_COLUMN, &value);
+        columns.splice(..usize::from(has_default), [folded]);
+        wide_column::encode(&columns, &mut self.folded).map_err(damaged)
+    }
+
+    /// Folds them into one operand. Answers whether the operator did it.
+    pub(super) fn fold_together(&mut self, operator: &MergeOperator, user_key: &[u8]) -> bool {
+        let mut folded = std::mem::take(&mut self.folded);
+        let operands = (0..self.len()).rev().map(|at| self.get(at));
+        let is_done = operator.partial_merge_into(user_key, operands, &mut folded);
+        self.folded = folded;
+        is_done
+    }
+}
+
+#[cold]
+fn failed(operator: &MergeOperator, user_key: &[u8]) -> Error {
+    let (name, key) = (operator.name(), user_key.escape_ascii());
+    Error::new(ErrorKind::UserCode, format!("merge operator '{name}' failed on key '{key}'"))
+}

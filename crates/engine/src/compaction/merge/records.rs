@@ -1,0 +1,281 @@
+//! What becomes of each record, by its type.
+
+use std::sync::Arc;
+
+use tailwater_format::key::{self, Sequence, ValueType, pack_trailer};
+
+use super::snapshots::Stripe;
+use super::user_code::Filtered;
+use super::{Merge, Taken, Value, unpack};
+use crate::merge_operator::FamilyMergeOperator;
+use crate::{Error, ErrorKind, Result};
+
+impl Merge {
+    /// Takes the record that the source stands on.
+    pub(super) fn take(&mut self) -> Result<Taken> {
+        (self.sequence, self.value_type) = self.source.version()?;
+        self.value = Value::Source;
+        let is_first = !self.has_key || !self.is_same_key();
+        if is_first {
+            self.key.clear();
+            self.key.extend_from_slice(self.source.key());
+            self.has_key = true;
+            self.newer_stripe = None;
+            self.has_zeroed = false;
+        }
+        if is_first && self.rules.filter.is_some() && self.filter_record()? == Filtered::Skipped {
+            return Ok(Taken::Passed);
+        }
+        let stripe = self.rules.snapshots.stripe(self.sequence);
+        let newer_stripe = self.newer_stripe.replace(stripe.newest);
+        match self.value_type {
+            ValueType::SingleDeletion => self.take_single_deletion(stripe),
+            _ if newer_stripe.is_some_and(|newer| newer <= stripe.newest) => {
+                self.dropped.hidden += 1;
+                Ok(Taken::Dropped)
+            }
+            ValueType::Deletion => self.take_deletion(stripe),
+            ValueType::ValuePreferredSequence => self.take_timed_value(stripe),
+            ValueType::Merge => self.take_operands(stripe),
+            _ => Ok(self.take_visible(stripe)),
+        }
+    }
+
+    /// A record that nothing newer hides.
+    fn take_visible(&mut self, stripe: Stripe) -> Taken {
+        if self.is_covered(self.sequence, self.value_type, stripe) {
+            self.dropped.covered += 1;
+            return Taken::Dropped;
+        }
+        Taken::Kept
+    }
+
+    /// Whether a range tombstone covers a version of the key that it looks at.
+    #[inline]
+    fn is_covered(&mut self, sequence: Sequence, value_type: ValueType, stripe: Stripe) -> bool {
+        let user_key = key::user_key(&self.key);
+        self.cover.covers(user_key, pack_trailer(sequence, value_type as u8), stripe.newest)
+    }
+
+    /// Whether deeper levels have no version of the key for sure.
+    fn is_oldest(&mut self) -> bool {
+        let user_key = key::user_key(&self.key);
+        self.rules.is_bottommost || self.deeper.lack(user_key)
+    }
+
+    fn take_deletion(&mut self, stripe: Stripe) -> Result<Taken> {
+        if self.everyone_sees() && self.is_oldest() {
+            self.dropped.obsolete += 1;
+            return Ok(Taken::Dropped);
+        }
+        if !self.rules.is_bottommost {
+            return Ok(self.take_visible(stripe));
+        }
+        // A snapshot does not see it, so it stays if that snapshot sees a version of the key.
+        self.source.next()?;
+        while self.is_same_key() && self.is_in(stripe)? {
+            self.dropped.hidden += 1;
+            self.source.next()?;
+        }
+        self.value = Value::Empty;
+        if self.is_same_key() {
+            return Ok(Taken::KeptBehind);
+        }
+        self.dropped.obsolete += 1;
+        Ok(Taken::Passed)
+    }
+
+    /// Whether the source's record is in a stripe, or newer.
+    #[inline]
+    fn is_in(&self, stripe: Stripe) -> Result<bool> {
+        let (sequence, _) = self.source.version()?;
+        Ok(stripe.below.is_none_or(|below| sequence > below))
+    }
+
+    /// A single deletion goes together with the write that it deletes, and the two are dropped as
+    /// soon as they meet in one stripe. Until then it stays, even where a newer version of the key
+    /// hides it: were it dropped, its write would come to light.
+    fn take_single_deletion(&mut self, stripe: Stripe) -> Result<Taken> {
+        self.value = Value::Empty;
+        self.source.next()?;
+        if !self.is_same_key() {
+            self.has_key = false;
+            if self.has_zeroed || (self.everyone_sees() && self.is_oldest()) {
+                self.dropped.obsolete += 1;
+                return Ok(Taken::Passed);
+            }
+            return Ok(Taken::KeptBehind);
+        }
+        self.pass_starts();
+        let (_, below) = self.source.version()?;
+        if self.has_zeroed {
+            // Everyone sees a newer version, and so neither this nor what is below.
+            return self.drop_pair();
+        }
+        if !self.is_in(stripe)? {
+            return Ok(Taken::KeptBehind);
+        }
+        match below {
+            ValueType::SingleDeletion => {}
+            ValueType::Deletion if self.rules.enforces_single_deletions => {
+                return Err(self.contract_broken());
+            }
+            ValueType::Deletion => {}
+            _ => return self.drop_pair(),
+        }
+        // The next deletion does for both.
+        self.dropped.obsolete += 1;
+        Ok(Taken::Passed)
+    }
+
+    fn drop_pair(&mut self) -> Result<Taken> {
+        self.dropped.obsolete += 1;
+        self.dropped.hidden += 1;
+        self.source.next()?;
+        Ok(Taken::Passed)
+    }
+
+    #[cold]
+    fn contract_broken(&self) -> Error {
+        let key = self.user_key().escape_ascii();
+        let message = format!(
+            "key '{key}' was deleted and then deleted by a single deletion, which is for keys that \
+             were put once; enforce_single_del_contracts=false lets compactions go on"
+        );
+        let error = Error::new(ErrorKind::Corruption, message);
+        match self.source.path() {
+            Some(path) => error.in_file(path),
+            None => error,
+        }
+    }
+
+    /// A timed value takes the sequence number that it prefers, once nothing that is older could
+    /// come before it then.
+    fn take_timed_value(&mut self, stripe: Stripe) -> Result<Taken> {
+        if !self.everyone_sees() || !self.is_oldest() {
+            return Ok(self.take_visible(stripe));
+        }
+        let Some((_, preferred)) = unpack(self.source.value()) else {
+            let key = self.user_key().escape_ascii();
+            let message = format!("key '{key}' has a timed value of less than 8 bytes");
+            return Err(Error::new(ErrorKind::Corruption, message));
+        };
+        if self.is_covered(self.sequence, self.value_type, stripe) {
+            self.dropped.covered += 1;
+            return Ok(Taken::Dropped);
+        }
+        let preferred = preferred.min(self.sequence);
+        let preferred_stripe = self.rules.snapshots.stripe(preferred);
+        let would_be_covered = self.is_covered(preferred, ValueType::Value, preferred_stripe);
+        // That was asked out of order.
+        self.cover.restart();
+        if !would_be_covered {
+            self.sequence = preferred;
+            self.value_type = ValueType::Value;
+            self.value = Value::SourceUnpacked;
+        }
+        Ok(Taken::Kept)
+    }
+
+    /// The operands of a stripe.
+    fn take_operands(&mut self, stripe: Stripe) -> Result<Taken> {
+        if matches!(*self.operator, FamilyMergeOperator::None) {
+            let key = self.user_key().escape_ascii();
+            return Err(Error::invalid_argument(format!(
+                "key '{key}' has merge operands, but its column family was opened without a merge \
+                 operator"
+            )));
+        }
+        self.operands.clear();
+        let mut is_at_oldest = true;
+        while self.is_same_key() {
+            let (sequence, value_type) = self.source.version()?;
+            if !self.is_in(stripe)? {
+                is_at_oldest = false;
+                break;
+            }
+            if value_type != ValueType::Merge {
+                self.pass_starts();
+                return self.take_base(sequence, value_type, stripe);
+            }
+            if self.filter_operand(sequence)? == Filtered::Skipped {
+                self.has_key = false;
+                return Ok(Taken::Passed);
+            }
+            self.check_cancelled()?;
+            self.source.next()?;
+        }
+        self.pass_starts();
+        self.fold_operands(is_at_oldest)
+    }
+
+    /// Takes an operand, unless a range tombstone covers it. A `changed` one is the filter's.
+    pub(super) fn push_operand(&mut self, sequence: Sequence, is_changed: bool) {
+        let stripe = self.rules.snapshots.stripe(sequence);
+        if self.is_covered(sequence, ValueType::Merge, stripe) {
+            self.dropped.covered += 1;
+            return;
+        }
+        let operand = if is_changed { &self.changed[..] } else { self.source.value() };
+        self.operands.push(sequence, operand);
+    }
+
+    /// What the operands stand on.
+    fn take_base(
+        &mut self,
+        sequence: Sequence,
+        value_type: ValueType,
+        stripe: Stripe,
+    ) -> Result<Taken> {
+        if self.operands.len() == 0 {
+            // Nothing is left that would hide it.
+            self.has_key = false;
+            return Ok(Taken::Passed);
+        }
+        let operator = Arc::clone(&self.operator);
+        let FamilyMergeOperator::Known(operator) = &*operator else {
+            return Ok(self.leave_unfolded());
+        };
+        let is_covered = self.is_covered(sequence, value_type, stripe);
+        let value_type = if is_covered { ValueType::RangeDeletion } else { value_type };
+        self.fold_over_base(operator, value_type)?;
+        self.dropped.folded += self.operands.len() as u64;
+        self.sequence = self.operands.sequence(0);
+        self.value = Value::Folded;
+        self.source.next()?;
+        Ok(Taken::KeptBehind)
+    }
+
+    /// The operands of a stripe that has no base value.
+    fn fold_operands(&mut self, is_at_oldest: bool) -> Result<Taken> {
+        if self.operands.len() == 0 {
+            self.has_key = false;
+            return Ok(Taken::Passed);
+        }
+        let operator = Arc::clone(&self.operator);
+        let FamilyMergeOperator::Known(operator) = &*operator else {
+            return Ok(self.leave_unfolded());
+        };
+        let user_key = key::user_key(&self.key);
+        if is_at_oldest && self.rules.is_bottommost {
+            self.operands.fold_over(operator, user_key, None)?;
+            self.value_type = ValueType::Value;
+        } else if self.operands.len() > 1 && self.operands.fold_together(operator, user_key) {
+            // Whatever is below is still to be seen.
+            self.has_key = false;
+            self.value_type = ValueType::Merge;
+        } else {
+            return Ok(self.leave_unfolded());
+        }
+        self.dropped.folded += self.operands.len() as u64 - 1;
+        self.sequence = self.operands.sequence(0);
+        self.value = Value::Folded;
+        Ok(Taken::KeptBehind)
+    }
+
+    /// The operands stay as they are, and with them what they stand on.
+    fn leave_unfolded(&mut self) -> Taken {
+        self.has_key = false;
+        Taken::Operands
+    }
+}

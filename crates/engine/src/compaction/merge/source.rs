@@ -1,0 +1,159 @@
+//! The records of a compaction's inputs, counted as they come.
+
+use std::path::Path;
+
+use tailwater_format::Comparator;
+use tailwater_format::key::{self, MAX_SEQUENCE, ParsedKey, Sequence, ValueType, pack_trailer};
+
+use super::blob_garbage::BlobGarbage;
+use crate::iterator::MergingIterator;
+use crate::{Error, Result};
+
+/// The records of all inputs, or of the part between two user keys, in internal key order.
+pub(crate) struct Source {
+    comparator: Comparator,
+    merged: MergingIterator,
+    /// The user key that the part ends before.
+    end: Option<Vec<u8>>,
+    is_valid: bool,
+    records: u64,
+    /// Whether records were passed over unseen.
+    has_skipped: bool,
+    /// Kept account of where inputs refer to blob files.
+    garbage: Option<BlobGarbage>,
+}
+
+impl Source {
+    /// Goes to the first record at or behind the user key `begin`; the part ends before `end`.
+    pub(crate) fn begin(
+        comparator: Comparator,
+        merged: MergingIterator,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+        garbage: Option<BlobGarbage>,
+    ) -> Result<Self> {
+        let end = end.map(<[u8]>::to_vec);
+        let mut source = Self {
+            comparator,
+            merged,
+            end,
+            is_valid: false,
+            records: 0,
+            has_skipped: false,
+            garbage,
+        };
+        match begin {
+            Some(begin) => source.merged.seek(&before(begin))?,
+            None => source.merged.seek_to_first()?,
+        }
+        source.arrive()?;
+        Ok(source)
+    }
+
+    /// Whether it stands on a record.
+    #[inline]
+    pub(super) fn valid(&self) -> bool {
+        self.is_valid
+    }
+
+    #[inline]
+    pub(super) fn key(&self) -> &[u8] {
+        self.merged.key()
+    }
+
+    #[inline]
+    pub(super) fn user_key(&self) -> &[u8] {
+        key::user_key(self.merged.key())
+    }
+
+    #[inline]
+    pub(super) fn value(&self) -> &[u8] {
+        self.merged.value()
+    }
+
+    /// The sequence number and type of the record it stands on.
+    #[inline]
+    pub(super) fn version(&self) -> Result<(Sequence, ValueType)> {
+        let parsed = ParsedKey::parse(self.merged.key());
+        match parsed {
+            Ok(key) => Ok((key.sequence, key.value_type)),
+            Err(error) => Err(self.damaged(error)),
+        }
+    }
+
+    #[inline]
+    pub(super) fn next(&mut self) -> Result<()> {
+        self.merged.next()?;
+        self.arrive()
+    }
+
+    /// Goes to the first record of a user key or of one behind it.
+    pub(super) fn skip_until(&mut self, user_key: &[u8]) -> Result<()> {
+        if self.garbage.is_none() {
+            self.has_skipped = true;
+            self.merged.seek(&before(user_key))?;
+            return self.arrive();
+        }
+        // What is passed over may refer to blobs.
+        while self.is_valid && self.comparator.compare(self.user_key(), user_key).is_lt() {
+            self.next()?;
+        }
+        Ok(())
+    }
+
+    fn arrive(&mut self) -> Result<()> {
+        self.is_valid = self.merged.valid()
+            && self.end.as_ref().is_none_or(|end| {
+                self.comparator.compare(key::user_key(self.merged.key()), end).is_lt()
+            });
+        if self.is_valid {
+            self.records += 1;
+            if let Some(garbage) = &mut self.garbage {
+                garbage.flow_in(self.merged.key(), self.merged.value())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes note that the record it stands on goes out, under this internal key.
+    #[inline]
+    pub(super) fn note_output(&mut self, internal_key: &[u8]) -> Result<()> {
+        match &mut self.garbage {
+            Some(garbage) => garbage.flow_out(internal_key, self.merged.value()),
+            None => Ok(()),
+        }
+    }
+
+    /// How many records there were.
+    pub(crate) fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// Whether there were more, which were passed over unseen.
+    pub(crate) fn has_skipped(&self) -> bool {
+        self.has_skipped
+    }
+
+    /// What of blob files nothing refers to any more.
+    pub(crate) fn garbage(&self) -> Option<&BlobGarbage> {
+        self.garbage.as_ref()
+    }
+
+    /// The table that the record it stands on comes from.
+    pub(super) fn path(&self) -> Option<&Path> {
+        self.merged.path()
+    }
+
+    #[cold]
+    fn damaged(&self, error: tailwater_format::Error) -> Error {
+        Error::decoding(self.path().unwrap_or(Path::new("")), 0, error)
+    }
+}
+
+/// Before every version of a user key, as an internal key.
+fn before(user_key: &[u8]) -> Vec<u8> {
+    let mut target = Vec::new();
+    let trailer = pack_trailer(MAX_SEQUENCE, ValueType::FOR_SEEK);
+    key::put_internal_key(&mut target, user_key, trailer);
+    target
+}

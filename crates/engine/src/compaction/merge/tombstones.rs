@@ -1,0 +1,225 @@
+//! The range tombstones of a compaction's inputs.
+//!
+//! Each input table's tombstones hold between the table's bounds. They are needed three times: to
+//! drop the records that they cover, to begin outputs where they begin, and to be written to the
+//! outputs. Source: `db/range_del_aggregator.cc`, `table/compaction_merging_iterator.cc`.
+
+use std::sync::Arc;
+
+use tailwater_format::Comparator;
+use tailwater_format::key::{self, Sequence};
+
+use crate::range_tombstone::{
+    Boundary, Cursor, FragmentedRangeTombstones, RangeTombstone, Truncation, View,
+};
+use crate::table::TableReader;
+use crate::version::FileMetadata;
+use crate::{Error, Result};
+
+/// The range tombstones of all inputs.
+#[derive(Debug, Default)]
+pub(crate) struct InputTombstones {
+    /// Those of each table of level 0, and those of each other level, its tables in order.
+    runs: Vec<Vec<TableTombstones>>,
+}
+
+/// The range tombstones of one table, within its bounds.
+#[derive(Debug)]
+struct TableTombstones {
+    fragments: Arc<FragmentedRangeTombstones>,
+    truncation: Truncation,
+}
+
+impl TableTombstones {
+    fn view(&self) -> View<'_> {
+        self.fragments.truncated(&self.truncation)
+    }
+}
+
+impl InputTombstones {
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.runs.iter().all(Vec::is_empty)
+    }
+
+    /// Lets the next tables be of another run.
+    pub(crate) fn begin_run(&mut self) {
+        self.runs.push(Vec::new());
+    }
+
+    /// Takes those of a table, the next one of its run.
+    pub(crate) fn add(&mut self, file: &FileMetadata, table: &TableReader) -> Result<()> {
+        let fragments = table.range_tombstones();
+        if fragments.is_empty() {
+            return Ok(());
+        }
+        let truncation = Truncation::new(file.smallest(), file.largest())
+            .map_err(|error| Error::decoding(table.file().path(), 0, error))?;
+        let tombstones = TableTombstones { fragments: Arc::clone(fragments), truncation };
+        match self.runs.last_mut() {
+            Some(run) => run.push(tombstones),
+            None => self.runs.push(vec![tombstones]),
+        }
+        Ok(())
+    }
+
+    /// Where fragments begin, as internal keys in order: those at or behind the user key `begin`
+    /// and before `end`.
+    pub(crate) fn starts(
+        &self,
+        comparator: &Comparator,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+    ) -> Vec<Vec<u8>> {
+        let mut starts = Vec::new();
+        for tombstones in self.runs.iter().flatten() {
+            let view = tombstones.view();
+            let mut cursor = everything();
+            cursor.seek_to_first(view);
+            while cursor.valid() {
+                let start = cursor.start(view);
+                let is_within = begin
+                    .is_none_or(|begin| comparator.compare(begin, start.user_key).is_le())
+                    && end.is_none_or(|end| comparator.compare(start.user_key, end).is_lt());
+                if is_within {
+                    let mut internal_key = Vec::new();
+                    key::put_internal_key(&mut internal_key, start.user_key, start.trailer);
+                    starts.push(internal_key);
+                }
+                cursor.next(view);
+            }
+        }
+        starts.sort_by(|a, b| key::compare_internal(comparator, a, b));
+        starts.dedup();
+        starts
+    }
+
+    /// What reaches into the space between two places, fragmented; the upper one is included.
+    /// Fragments are not cut at the two.
+    pub(crate) fn between(
+        &self,
+        comparator: &Comparator,
+        lower: Option<Boundary<'_>>,
+        upper: Option<Boundary<'_>>,
+    ) -> FragmentedRangeTombstones {
+        let mut found = Vec::new();
+        for tombstones in self.runs.iter().flatten() {
+            let view = tombstones.view();
+            let mut cursor = everything();
+            match lower {
+                Some(lower) => cursor.seek(view, lower.user_key),
+                None => cursor.seek_to_first(view),
+            }
+            while cursor.valid() {
+                let (start, end) = (cursor.start(view), cursor.end(view));
+                if upper.is_some_and(|upper| upper.is_before(comparator, start)) {
+                    break;
+                }
+                if lower.is_none_or(|lower| lower.is_before(comparator, end)) {
+                    let (start, end) = (start.user_key, end.user_key);
+                    let of = |&sequence| RangeTombstone { start, end, sequence };
+                    found.extend(cursor.sequences(view).iter().map(of));
+                }
+                cursor.next(view);
+            }
+        }
+        FragmentedRangeTombstones::build(comparator, found)
+    }
+}
+
+fn everything() -> Cursor {
+    Cursor::new(key::MAX_SEQUENCE)
+}
+
+/// Answers whether tombstones cover records, which are asked about in order.
+#[derive(Debug)]
+pub(crate) struct CoverCursor {
+    comparator: Comparator,
+    tombstones: Arc<InputTombstones>,
+    /// A place in each run.
+    places: Vec<Place>,
+}
+
+#[derive(Debug)]
+struct Place {
+    table: usize,
+    cursor: Cursor,
+    /// Whether the cursor was moved to where it stands.
+    is_placed: bool,
+}
+
+impl Place {
+    fn at_first() -> Self {
+        Self { table: 0, cursor: everything(), is_placed: false }
+    }
+}
+
+impl CoverCursor {
+    /// Before the first record.
+    pub(crate) fn new(comparator: Comparator, tombstones: Arc<InputTombstones>) -> Self {
+        let runs = if tombstones.is_empty() { 0 } else { tombstones.runs.len() };
+        let places = (0..runs).map(|_| Place::at_first()).collect();
+        Self { comparator, tombstones, places }
+    }
+
+    /// Whether a tombstone that is newer than the record of these parts, but not above `newest`,
+    /// covers it. Records are asked about in order, until [`CoverCursor::restart`].
+    #[inline]
+    pub(crate) fn covers(&mut self, user_key: &[u8], trailer: u64, newest: Sequence) -> bool {
+        !self.places.is_empty() && self.search(Boundary { user_key, trailer }, newest)
+    }
+
+    /// Lets any record come next.
+    pub(crate) fn restart(&mut self) {
+        self.places.iter_mut().for_each(|place| *place = Place::at_first());
+    }
+
+    fn search(&mut self, record: Boundary<'_>, newest: Sequence) -> bool {
+        let comparator = &self.comparator;
+        // Every place is moved along, whatever the others answer.
+        let mut is_covered = false;
+        for (run, place) in self.tombstones.runs.iter().zip(&mut self.places) {
+            let Some(view) = place.go_to(comparator, run, record) else { continue };
+            if record.is_before(comparator, place.cursor.start(view)) {
+                continue;
+            }
+            let sequences = place.cursor.sequences(view);
+            let shown = sequences.partition_point(|&sequence| sequence > newest);
+            is_covered |=
+                sequences.get(shown).is_some_and(|&sequence| sequence > record.trailer >> 8);
+        }
+        is_covered
+    }
+}
+
+impl Place {
+    /// Goes to the first fragment of a run that ends behind a record. Answers the view it is in, if
+    /// there is one.
+    fn go_to<'a>(
+        &mut self,
+        comparator: &Comparator,
+        run: &'a [TableTombstones],
+        record: Boundary<'_>,
+    ) -> Option<View<'a>> {
+        while let Some(tombstones) = run.get(self.table) {
+            let view = tombstones.view();
+            let is_behind =
+                |cursor: &Cursor| cursor.valid() && !record.is_before(comparator, cursor.end(view));
+            if !self.is_placed {
+                self.cursor.seek_boundary(view, record);
+                self.is_placed = true;
+            } else if is_behind(&self.cursor) {
+                self.cursor.next(view);
+                if is_behind(&self.cursor) {
+                    self.cursor.seek_boundary(view, record);
+                }
+            }
+            if self.cursor.valid() {
+                return Some(view);
+            }
+            self.table += 1;
+            self.is_placed = false;
+        }
+        None
+    }
+}

@@ -1,0 +1,132 @@
+//! Where a merge asks the user's code: the filter and the merge operator.
+
+use tailwater_format::key::{Sequence, ValueType};
+use tailwater_io::Purpose;
+
+use super::{Merge, Value, unpack};
+use crate::compaction::{FilterDecision, FilteredValue};
+use crate::merge_operator::MergeOperator;
+use crate::{Error, ErrorKind, Result};
+
+/// What a filter left of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Filtered {
+    /// Something to go on with.
+    Left,
+    /// Nothing: the source has gone on to another key.
+    Skipped,
+}
+
+impl Merge {
+    /// Asks the filter about the newest version of a key, which it looks at.
+    pub(super) fn filter_record(&mut self) -> Result<Filtered> {
+        let Some(filter) = &self.rules.filter else { return Ok(Filtered::Left) };
+        let (level, user_key) = (self.rules.level, self.source.user_key());
+        let decision = match self.value_type {
+            ValueType::Value => {
+                filter.filter(level, user_key, FilteredValue::Plain, self.source.value())
+            }
+            ValueType::WideColumnEntity => {
+                filter.filter(level, user_key, FilteredValue::WideColumns, self.source.value())
+            }
+            ValueType::BlobIndex => {
+                let value = self.read_blob()?;
+                filter.filter(level, user_key, FilteredValue::Plain, &value)
+            }
+            _ => return Ok(Filtered::Left),
+        };
+        match decision {
+            FilterDecision::Keep => {}
+            FilterDecision::Remove => {
+                self.dropped.filtered += 1;
+                self.value_type = ValueType::Deletion;
+                self.value = Value::Empty;
+            }
+            FilterDecision::ChangeValue(value) => {
+                self.value_type = ValueType::Value;
+                self.changed = value;
+                self.value = Value::Changed;
+            }
+            FilterDecision::RemoveAndSkipUntil(until) => return self.skip_until(&until),
+        }
+        Ok(Filtered::Left)
+    }
+
+    /// Asks the filter about the operand that the source stands on, and takes what it leaves.
+    pub(super) fn filter_operand(&mut self, sequence: Sequence) -> Result<Filtered> {
+        let mut is_changed = false;
+        // What a snapshot shows is not the filter's.
+        let filter = self.rules.filter.as_ref();
+        if let Some(filter) = filter.filter(|_| sequence > self.rules.snapshots.latest()) {
+            let (level, user_key) = (self.rules.level, self.source.user_key());
+            let kind = FilteredValue::MergeOperand;
+            match filter.filter(level, user_key, kind, self.source.value()) {
+                FilterDecision::Keep => {}
+                FilterDecision::Remove => {
+                    self.dropped.filtered += 1;
+                    return Ok(Filtered::Left);
+                }
+                FilterDecision::ChangeValue(value) => {
+                    self.changed = value;
+                    is_changed = true;
+                }
+                FilterDecision::RemoveAndSkipUntil(until) => {
+                    if self.skip_until(&until)? == Filtered::Skipped {
+                        return Ok(Filtered::Skipped);
+                    }
+                }
+            }
+        }
+        self.push_operand(sequence, is_changed);
+        Ok(Filtered::Left)
+    }
+
+    /// Goes to the first record of a user key or behind it, if that is ahead.
+    fn skip_until(&mut self, until: &[u8]) -> Result<Filtered> {
+        if self.rules.comparator.compare(until, self.user_key()).is_le() {
+            return Ok(Filtered::Left);
+        }
+        self.dropped.filtered += 1;
+        self.source.skip_until(until)?;
+        Ok(Filtered::Skipped)
+    }
+
+    /// Folds the operands over the record that the source stands on, as one of `value_type`: what
+    /// is no value is none to fold over.
+    pub(super) fn fold_over_base(
+        &mut self,
+        operator: &MergeOperator,
+        value_type: ValueType,
+    ) -> Result<()> {
+        let blob = match value_type {
+            ValueType::BlobIndex => self.read_blob()?,
+            _ => Vec::new(),
+        };
+        let (user_key, value) = (self.source.user_key(), self.source.value());
+        let base = match value_type {
+            ValueType::Value => Some(value),
+            ValueType::BlobIndex => Some(&blob[..]),
+            ValueType::ValuePreferredSequence => {
+                let (value, _) = unpack(value).ok_or_else(|| {
+                    let key = user_key.escape_ascii();
+                    let message = format!("key '{key}' has a timed value of less than 8 bytes");
+                    Error::new(ErrorKind::Corruption, message)
+                })?;
+                Some(value)
+            }
+            ValueType::WideColumnEntity => {
+                self.value_type = ValueType::WideColumnEntity;
+                return self.operands.fold_over_entity(operator, user_key, value);
+            }
+            _ => None,
+        };
+        self.value_type = ValueType::Value;
+        self.operands.fold_over(operator, user_key, base)
+    }
+
+    /// The value that the blob index of the source's record stands for.
+    fn read_blob(&self) -> Result<Vec<u8>> {
+        let blobs = &self.rules.readers.blobs;
+        blobs.read(self.source.user_key(), self.source.value(), Purpose::CompactionBlobRead)
+    }
+}

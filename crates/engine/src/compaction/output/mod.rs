@@ -1,0 +1,148 @@
+//! The tables that a compaction, or one part of it, writes.
+//!
+//! # Invariants
+//! - Outputs of a deeper level do not overlap, and all versions of a user key are in one.
+//! - Where one output ends, the part of the key space begins that the next has: range tombstones
+//!   are cut there, and none is lost between the two.
+//! - No output is empty.
+//!
+//! # Order
+//! A table is begun with its first record, completed when the next one is begun or there are no
+//! more, and synced before the next is begun. Its directory is synced by the job, once.
+//!
+//! # A crash
+//! No MANIFEST names the tables yet, and the next open removes them.
+//!
+//! Source: `db/compaction/compaction_outputs.cc`, `db/compaction/compaction_job.cc`.
+
+mod cuts;
+mod old_files;
+mod table;
+mod tombstones;
+
+use std::sync::Arc;
+
+use tailwater_format::key;
+
+use crate::Result;
+use crate::compaction::job::{Part, Shared};
+use crate::compaction::merge::{DeeperLevels, Stop};
+
+use cuts::Cuts;
+pub(crate) use cuts::target_bytes;
+pub(crate) use table::WrittenTable;
+use table::{OutputTable, WrittenEntries};
+use tombstones::{Bounds, OutputTombstone, Rules, exclusive_bound, output_tombstones};
+
+/// The tables that a part of a compaction writes.
+pub(crate) struct Outputs<'a> {
+    shared: &'a Arc<Shared>,
+    part: &'a Part,
+    cuts: Cuts,
+    deeper: DeeperLevels,
+    current: Option<OutputTable>,
+    /// Where the current output's part of the key space begins, as an internal key; `None` for
+    /// where this part of the compaction begins.
+    lower: Option<Vec<u8>>,
+    /// The user key that came last.
+    last_key: Option<Vec<u8>>,
+    written: Vec<WrittenTable>,
+    /// How many range tombstones were dropped.
+    dropped_tombstones: u64,
+}
+
+impl<'a> Outputs<'a> {
+    /// None yet.
+    pub(crate) fn new(shared: &'a Arc<Shared>, part: &'a Part) -> Self {
+        let comparator = shared.comparator().clone();
+        let cuts = Cuts::new(&shared.compaction, comparator, &shared.needs.options, shared.now_s);
+        Self {
+            shared,
+            part,
+            cuts,
+            deeper: shared.deeper_levels(),
+            current: None,
+            lower: None,
+            last_key: None,
+            written: Vec::new(),
+            dropped_tombstones: 0,
+        }
+    }
+
+    /// Takes what comes next: a record, or the place where a range tombstone begins, where an
+    /// output may end too. Internal keys ascend.
+    pub(crate) fn add(&mut self, stop: Stop, key: &[u8], value: &[u8]) -> Result<()> {
+        let passed = self.cuts.pass(key);
+        let bytes = self.current.as_ref().map(|table| table.size(&self.shared.needs.options));
+        let may_end = !self.is_last_key(key);
+        if bytes.is_some_and(|bytes| may_end && self.cuts.ends_output(passed, bytes)) {
+            self.complete(Some(key))?;
+            self.cuts.restart(key);
+            self.lower = Some(key.to_vec());
+        }
+        let last_key = self.last_key.get_or_insert_default();
+        last_key.clear();
+        last_key.extend_from_slice(key::user_key(key));
+        let table = match &mut self.current {
+            Some(table) => table,
+            none => none.insert(OutputTable::begin(self.shared, self.part)?),
+        };
+        if stop == Stop::Record { table.add(key, value) } else { Ok(()) }
+    }
+
+    fn is_last_key(&self, key: &[u8]) -> bool {
+        let comparator = self.shared.comparator();
+        let last = self.last_key.as_ref();
+        last.is_some_and(|last| comparator.compare(last, key::user_key(key)).is_eq())
+    }
+
+    /// Completes the last table. Answers all of them, and how many range tombstones went.
+    pub(crate) fn finish(mut self) -> Result<(Vec<WrittenTable>, u64)> {
+        self.complete(None)?;
+        Ok((self.written, self.dropped_tombstones))
+    }
+
+    /// Completes the current table, before one that begins with the internal key `next`; there may
+    /// be one of range tombstones alone to be begun.
+    fn complete(&mut self, next: Option<&[u8]>) -> Result<()> {
+        let tombstones = self.take_tombstones(next);
+        let mut table = match self.current.take() {
+            Some(table) => table,
+            None if tombstones.is_empty() => return Ok(()),
+            None => OutputTable::begin(self.shared, self.part)?,
+        };
+        for OutputTombstone { start, end, smallest, largest } in &tombstones {
+            table.add_range_tombstone(start, end, smallest, largest)?;
+        }
+        self.written.extend(table.finish(self.shared)?);
+        Ok(())
+    }
+
+    /// The range tombstones of the current output, which ends before the internal key `next`.
+    fn take_tombstones(&mut self, next: Option<&[u8]>) -> Vec<OutputTombstone> {
+        let inputs = self.shared.inputs.tombstones();
+        if inputs.is_empty() {
+            return Vec::new();
+        }
+        let lower = match &self.lower {
+            Some(lower) => Some(lower.clone()),
+            None => self.part.begin.as_deref().map(exclusive_bound),
+        };
+        let end = next.map(key::user_key).or(self.part.end.as_deref());
+        let upper = end.map(exclusive_bound);
+        let rules = Rules {
+            comparator: self.shared.comparator(),
+            snapshots: &self.shared.snapshots,
+            is_bottommost: self.shared.compaction.is_bottommost,
+        };
+        let bounds = Bounds { lower: lower.as_deref(), upper: upper.as_deref() };
+        let (kept, dropped) = output_tombstones(inputs, bounds, &rules, &mut self.deeper);
+        self.dropped_tombstones += dropped;
+        kept
+    }
+}
+
+/// Reads tables back that were written, and compares.
+pub(crate) fn verify(shared: &Shared, written: &[WrittenTable]) -> Result<()> {
+    written.iter().try_for_each(|table| WrittenEntries::read_back(shared, table))
+}

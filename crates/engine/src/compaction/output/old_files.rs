@@ -1,0 +1,79 @@
+//! Tables of the output level whose data is old.
+//!
+//! What comes from such a table is kept in outputs of its own, so that it reaches the last level,
+//! and with it the end of `ttl`, without taking younger data along. Source:
+//! `CompactionOutputs::FillFilesToCutForTtl` in `db/compaction/compaction_outputs.cc`.
+
+use tailwater_format::{Comparator, key};
+
+use crate::compaction::Compaction;
+use crate::options::{ColumnFamilyOptions, CompactionPriority, CompactionStyle};
+
+/// The bounds of input tables of the output level whose data is older than half of `ttl`, in order.
+#[derive(Debug, Default)]
+pub(super) struct OldFiles {
+    bounds: Vec<Bounds>,
+    /// The first one that does not end before the last key.
+    next: usize,
+    /// Whether the last key lies in it.
+    is_inside: bool,
+}
+
+#[derive(Debug)]
+struct Bounds {
+    smallest: Vec<u8>,
+    largest: Vec<u8>,
+}
+
+impl OldFiles {
+    /// Those of a compaction at `now_s`, in seconds since 1970.
+    pub(super) fn of(compaction: &Compaction, options: &ColumnFamilyOptions, now_s: u64) -> Self {
+        let applies = options.compaction_style == CompactionStyle::Level
+            && options.compaction_pri == CompactionPriority::MinOverlappingRatio
+            && options.ttl > 0
+            && now_s >= options.ttl
+            && compaction.output_level > 0
+            && compaction.inputs.len() > 1
+            && !compaction.is_bottommost;
+        let Some(last) = compaction.inputs.last().filter(|_| applies) else {
+            return Self::default();
+        };
+        let before_s = now_s - options.ttl / 2;
+        // Small ones are not worth a table each.
+        let is_old = |added: &tailwater_format::version_edit::NewFile| {
+            added.oldest_ancestor_time_s < before_s
+                && added.size > options.target_file_size_base / 2
+        };
+        let old = last.files.iter().map(|file| file.added()).filter(|added| is_old(added));
+        let bounds = old.map(|added| Bounds {
+            smallest: added.smallest.clone(),
+            largest: added.largest.clone(),
+        });
+        Self { bounds: bounds.collect(), next: 0, is_inside: false }
+    }
+
+    /// Follows to the next internal key. Answers whether it has come into one of them, or out of
+    /// one.
+    pub(super) fn pass(&mut self, comparator: &Comparator, key: &[u8]) -> bool {
+        let compare = |bound: &[u8]| key::compare_internal(comparator, key, bound);
+        while let Some(bounds) = self.bounds.get(self.next) {
+            let is_behind = compare(&bounds.largest).is_gt();
+            if self.is_inside {
+                if is_behind {
+                    self.is_inside = false;
+                    self.next += 1;
+                }
+                return is_behind;
+            }
+            if compare(&bounds.smallest).is_lt() {
+                return false;
+            }
+            if !is_behind {
+                self.is_inside = true;
+                return true;
+            }
+            self.next += 1;
+        }
+        false
+    }
+}

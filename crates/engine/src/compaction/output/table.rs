@@ -1,0 +1,174 @@
+//! One output: a table on its way to the device.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tailwater_format::checksum::crc32c_extend;
+use tailwater_format::key;
+use tailwater_format::version_edit::NewFile;
+use tailwater_io::Purpose;
+use tailwater_io::pace::Priority;
+
+use crate::compaction::job::{Part, Shared};
+use crate::options::ColumnFamilyOptions;
+use crate::table::Builder;
+use crate::table::builder::Origin;
+use crate::version::FileMetadata;
+use crate::{Error, Result};
+
+/// A table that is being written.
+pub(super) struct OutputTable {
+    builder: Builder,
+    path: PathBuf,
+    /// Kept account of where it will be read back.
+    entries: Option<WrittenEntries>,
+}
+
+/// A table that is complete and synced.
+#[derive(Debug)]
+pub(crate) struct WrittenTable {
+    pub(crate) file: NewFile,
+    /// How many records it holds, range tombstones included.
+    pub(crate) records: u64,
+    entries: Option<WrittenEntries>,
+}
+
+/// What records come to, whoever has them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct WrittenEntries {
+    count: u64,
+    checksum: u32,
+}
+
+impl OutputTable {
+    /// Creates the file of the next output of a part.
+    pub(super) fn begin(shared: &Arc<Shared>, part: &Part) -> Result<Self> {
+        let (number, path) = shared.take_output();
+        let needs = &shared.needs;
+        let expected_bytes = shared.compaction.max_output_file_bytes;
+        let writer = shared.new_files().create(
+            &path,
+            Purpose::CompactionWrite,
+            Priority::Low,
+            expected_bytes,
+        )?;
+        let origin = origin(shared, part, number);
+        let format = Arc::clone(&needs.format);
+        let mut builder = Builder::new(format, &needs.compression, origin, &path, writer)?;
+        if shared.compaction.is_bottommost && needs.options.optimize_filters_for_hits {
+            builder = builder.without_filter();
+        }
+        let entries = needs.options.paranoid_file_checks.then(WrittenEntries::default);
+        Ok(Self { builder, path, entries })
+    }
+
+    /// How long it is so far, as far as its target goes, in bytes.
+    pub(super) fn size(&self, options: &ColumnFamilyOptions) -> u64 {
+        match options.target_file_size_is_upper_bound {
+            true => self.builder.size_estimate(),
+            false => self.builder.size(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn add(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
+        if let Some(entries) = &mut self.entries {
+            entries.add(internal_key, value);
+        }
+        self.builder.add(internal_key, value)
+    }
+
+    pub(super) fn add_range_tombstone(
+        &mut self,
+        start: &[u8],
+        end: &[u8],
+        smallest: &[u8],
+        largest: &[u8],
+    ) -> Result<()> {
+        self.builder.add_range_tombstone_within(start, end, smallest, largest)
+    }
+
+    /// Completes and syncs it; `None` if it is empty, which leaves no file.
+    pub(super) fn finish(self, shared: &Shared) -> Result<Option<WrittenTable>> {
+        if self.builder.is_empty() {
+            self.builder.abandon();
+            shared.needs.storage.remove(&self.path)?;
+            return Ok(None);
+        }
+        let (table, mut writer) = self.builder.finish()?;
+        writer.sync()?;
+        writer.close()?;
+        let file = table.new_file(shared.compaction.output_level as u32);
+        let oldest_ancestor_time_s = shared
+            .oldest_ancestor_time_s(Some(&file.smallest), Some(&file.largest))
+            .unwrap_or(file.oldest_ancestor_time_s);
+        let file = NewFile {
+            path_id: shared.needs.path_id,
+            epoch_number: shared.epoch_number(),
+            oldest_ancestor_time_s,
+            ..file
+        };
+        let records = table.properties.num_entries;
+        Ok(Some(WrittenTable { file, records, entries: self.entries }))
+    }
+}
+
+/// Where an output comes from. What its properties say of times goes by all inputs of the part;
+/// the MANIFEST is told more exactly, by the inputs that overlap the output.
+fn origin(shared: &Shared, part: &Part, number: u64) -> Origin {
+    let bound = |user_key: &Vec<u8>| super::exclusive_bound(user_key);
+    let (begin, end) = (part.begin.as_ref().map(bound), part.end.as_ref().map(bound));
+    let (begin, end) = (begin.as_deref(), end.as_deref());
+    Origin {
+        file_number: number,
+        oldest_ancestor_time_s: shared.oldest_ancestor_time_s(begin, end).unwrap_or(shared.now_s),
+        creation_time_s: shared.now_s,
+        oldest_key_time_s: 0,
+        newest_key_time_s: shared.newest_key_time_s(begin, end),
+        external: false,
+        ..shared.needs.origin.clone()
+    }
+}
+
+impl WrittenEntries {
+    fn add(&mut self, internal_key: &[u8], value: &[u8]) {
+        self.count += 1;
+        for part in [&(internal_key.len() as u64).to_le_bytes(), internal_key, value] {
+            self.checksum = crc32c_extend(self.checksum, part);
+        }
+    }
+
+    /// Reads a table back.
+    ///
+    /// # Errors
+    /// Corruption, where it does not hold what was written.
+    pub(super) fn read_back(shared: &Shared, written: &WrittenTable) -> Result<()> {
+        let Some(expected) = &written.entries else { return Ok(()) };
+        let file = Arc::new(FileMetadata::new(written.file.clone()));
+        let mut iterator = shared.inputs.reread(&file)?;
+        let mut found = Self::default();
+        iterator.seek_to_first()?;
+        let mut last = Vec::new();
+        while iterator.valid() {
+            let is_first = found.count == 0;
+            let order = key::compare_internal(shared.comparator(), &last, iterator.key());
+            if !is_first && order.is_ge() {
+                let key = key::user_key(iterator.key()).escape_ascii();
+                let message = format!("read back out of order at key '{key}'");
+                return Err(Error::corruption(iterator.table().file().path(), message));
+            }
+            last.clear();
+            last.extend_from_slice(iterator.key());
+            found.add(iterator.key(), iterator.value());
+            iterator.next()?;
+        }
+        if found == *expected {
+            return Ok(());
+        }
+        let message = format!(
+            "{} records of checksum {:#010x} were written, {} of {:#010x} read back",
+            expected.count, expected.checksum, found.count, found.checksum
+        );
+        Err(Error::corruption(iterator.table().file().path(), message))
+    }
+}

@@ -1,0 +1,255 @@
+//! Which tables belong together: overlaps, clean cuts, and how inputs are widened.
+//!
+//! Below level 0 the records of one user key may fill the end of a table and go on in the next.
+//! Were only one of them compacted, newer records could end up below older ones. A *clean cut* is
+//! between two tables that share no user key; inputs reach from one to the next.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use tailwater_format::key::user_key;
+
+use crate::compaction::picker::key_range::{Bounds, KeyRange, compare_bounds};
+use crate::compaction::picker::level_targets::multiply;
+use crate::compaction::picker::tree::{Files, Tree, total_size};
+use crate::version::FileMetadata;
+
+/// A table that is needed is being compacted already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Busy;
+
+/// Tables of one level; never none.
+#[derive(Clone)]
+pub(super) struct Inputs<'a> {
+    pub(super) level: usize,
+    /// In the level's order.
+    pub(super) files: Files<'a>,
+}
+
+impl Inputs<'_> {
+    /// Fails if a compaction has one of them already.
+    pub(super) fn check_free(&self) -> Result<(), Busy> {
+        match self.files.iter().any(|file| file.is_being_compacted()) {
+            true => Err(Busy),
+            false => Ok(()),
+        }
+    }
+
+    /// How many bytes they take.
+    pub(super) fn size(&self) -> u64 {
+        total_size(self.files.iter().copied())
+    }
+}
+
+impl<'a> Tree<'a> {
+    /// From the smallest to the largest key of tables.
+    pub(super) fn range(&self, inputs: &Inputs<'a>) -> KeyRange<'a> {
+        let ranges = inputs
+            .files
+            .iter()
+            .map(|file| KeyRange { smallest: file.smallest(), largest: file.largest() });
+        let union = ranges.reduce(|a, b| a.union(b, self.context.comparator));
+        union.unwrap_or(KeyRange { smallest: &[], largest: &[] })
+    }
+
+    /// From the smallest to the largest key of tables of several levels.
+    pub(super) fn range_of_all(&self, inputs: &[&Inputs<'a>]) -> KeyRange<'a> {
+        let ranges = inputs.iter().map(|inputs| self.range(inputs));
+        let union = ranges.reduce(|a, b| a.union(b, self.context.comparator));
+        union.unwrap_or(KeyRange { smallest: &[], largest: &[] })
+    }
+
+    /// The tables of a level that overlap a range, in the level's order; in level 0 also those that
+    /// overlap one of these, and so on.
+    pub(super) fn overlapping(&self, level: usize, bounds: Bounds<'_>) -> Files<'a> {
+        let files = self.files(level);
+        match level {
+            0 => self.overlapping_in_level_0(bounds),
+            _ => files[self.overlap(files, bounds)].iter().collect(),
+        }
+    }
+
+    fn overlapping_in_level_0(&self, bounds: Bounds<'_>) -> Files<'a> {
+        let files = self.files(0);
+        let compare = |a: &[u8], b: &[u8]| self.context.comparator.compare(a, b);
+        let mut begin = bounds.begin.map(user_key);
+        let mut end = bounds.end.map(user_key);
+        let mut is_taken = vec![false; files.len()];
+        loop {
+            let mut grew = false;
+            for (file, is_taken) in files.iter().zip(&mut is_taken) {
+                let (smallest, largest) = (file.smallest_user_key(), file.largest_user_key());
+                let is_outside = begin.is_some_and(|begin| compare(largest, begin).is_lt())
+                    || end.is_some_and(|end| compare(smallest, end).is_gt());
+                if *is_taken || is_outside {
+                    continue;
+                }
+                *is_taken = true;
+                grew = true;
+                begin = begin
+                    .map(|begin| if compare(smallest, begin).is_lt() { smallest } else { begin });
+                end = end.map(|end| if compare(largest, end).is_gt() { largest } else { end });
+            }
+            if !grew {
+                let taken = files.iter().zip(is_taken).filter(|(_, is_taken)| *is_taken);
+                return taken.map(|(file, _)| file).collect();
+            }
+        }
+    }
+
+    /// Where in a sorted run the tables are that overlap a range.
+    fn overlap(&self, files: &[Arc<FileMetadata>], bounds: Bounds<'_>) -> Range<usize> {
+        let compare = |a: &[u8], b: &[u8]| compare_bounds(self.context.comparator, a, b);
+        let from = bounds.begin.map_or(0, |begin| {
+            files.partition_point(|file| compare(file.largest(), begin).is_lt())
+        });
+        let to = bounds.end.map_or(files.len(), |end| {
+            files.partition_point(|file| compare(file.smallest(), end).is_le())
+        });
+        from..to.max(from)
+    }
+
+    /// The most tables of a sorted run that are within a range as a whole, between clean cuts.
+    fn clean_within(&self, level: usize, range: KeyRange<'_>) -> Files<'a> {
+        let files = self.files(level);
+        let compare = |a: &[u8], b: &[u8]| compare_bounds(self.context.comparator, a, b);
+        let joins = |left: usize| match (files.get(left), files.get(left + 1)) {
+            (Some(left), Some(right)) => compare(left.largest(), right.smallest()).is_eq(),
+            _ => false,
+        };
+        let mut from =
+            files.partition_point(|file| compare(file.smallest(), range.smallest).is_lt());
+        while from > 0 && joins(from - 1) {
+            from += 1;
+        }
+        let mut to = files.partition_point(|file| compare(file.largest(), range.largest).is_le());
+        while to > from && joins(to - 1) {
+            to -= 1;
+        }
+        files.get(from..to).unwrap_or_default().iter().collect()
+    }
+
+    /// Widens inputs until they are between clean cuts, and checks that they are free but in level
+    /// 0, which only one compaction takes from.
+    pub(super) fn widen_to_clean_cut(&self, inputs: &mut Inputs<'a>) -> Result<(), Busy> {
+        // In level 0 a search takes everything that overlaps as it is.
+        if inputs.level == 0 {
+            return Ok(());
+        }
+        loop {
+            let count = inputs.files.len();
+            inputs.files = self.overlapping(inputs.level, self.range(inputs).bounds());
+            if inputs.files.len() <= count {
+                return inputs.check_free();
+            }
+        }
+    }
+
+    /// The table behind the last of the inputs, in a level of tables that do not overlap.
+    pub(super) fn file_behind(&self, inputs: &Inputs<'a>) -> Option<&'a Arc<FileMetadata>> {
+        let last = inputs.files.last()?;
+        let files = self.files(inputs.level);
+        let at = files.iter().position(|file| Arc::ptr_eq(file, last))?;
+        files.get(at + 1)
+    }
+
+    /// Answers what the inputs overlap in the output level, if anything, and adds to the inputs
+    /// what enlarges that by nothing: only towards larger keys if `only_right` says so, but for
+    /// what is within the range of all inputs anyway.
+    pub(super) fn join_output_level(
+        &self,
+        inputs: &mut Inputs<'a>,
+        output_level: usize,
+        only_right: bool,
+    ) -> Result<Option<Inputs<'a>>, Busy> {
+        if inputs.level == output_level {
+            return Ok(None);
+        }
+        let range = self.range(inputs);
+        let Some(outputs) = self.output_inputs(output_level, range)? else {
+            return Ok(None);
+        };
+        let everything = range.union(self.range(&outputs), self.context.comparator);
+        let begin = if only_right { range.smallest } else { everything.smallest };
+        let wide = KeyRange { smallest: begin, largest: everything.largest };
+        let widened = self
+            .widened(inputs, wide, &outputs)
+            .or_else(|| self.widened_within(inputs, everything, &outputs));
+        if let Some(widened) = widened {
+            *inputs = widened;
+        }
+        Ok(Some(outputs))
+    }
+
+    /// The tables of the output level that overlap a range, if any, between clean cuts.
+    pub(super) fn output_inputs(
+        &self,
+        output_level: usize,
+        range: KeyRange<'_>,
+    ) -> Result<Option<Inputs<'a>>, Busy> {
+        let files = self.overlapping(output_level, range.bounds());
+        if files.is_empty() {
+            return Ok(None);
+        }
+        let mut outputs = Inputs { level: output_level, files };
+        self.widen_to_clean_cut(&mut outputs)?;
+        Ok(Some(outputs))
+    }
+
+    /// More inputs of the same level, if they overlap no more tables of the output level.
+    fn widened(
+        &self,
+        inputs: &Inputs<'a>,
+        range: KeyRange<'_>,
+        outputs: &Inputs<'a>,
+    ) -> Option<Inputs<'a>> {
+        let files = self.overlapping(inputs.level, range.bounds());
+        let size = total_size(files.iter().copied());
+        let mut widened = Inputs { level: inputs.level, files };
+        self.widen_to_clean_cut(&mut widened).ok()?;
+        widened.check_free().ok()?;
+        if !self.is_worth_widening(inputs, &widened, size, outputs) {
+            return None;
+        }
+        let outputs_then = self.output_inputs(outputs.level, self.range(&widened)).ok()??;
+        (outputs_then.files.len() == outputs.files.len()).then_some(widened)
+    }
+
+    /// More inputs of the same level, if they are within the range of all inputs anyway.
+    fn widened_within(
+        &self,
+        inputs: &Inputs<'a>,
+        range: KeyRange<'_>,
+        outputs: &Inputs<'a>,
+    ) -> Option<Inputs<'a>> {
+        if inputs.level == 0 {
+            return None;
+        }
+        let files = self.clean_within(inputs.level, range);
+        let widened = Inputs { level: inputs.level, files };
+        let is_worth = self.is_worth_widening(inputs, &widened, widened.size(), outputs);
+        (is_worth && widened.check_free().is_ok()).then_some(widened)
+    }
+
+    /// Whether there are more inputs, but not too many: twice `max_compaction_bytes`, since they
+    /// save a compaction of their own.
+    fn is_worth_widening(
+        &self,
+        inputs: &Inputs<'a>,
+        widened: &Inputs<'a>,
+        widened_size: u64,
+        outputs: &Inputs<'a>,
+    ) -> bool {
+        let limit = multiply(self.options().max_compaction_bytes, 2.0);
+        widened.files.len() > inputs.files.len()
+            && outputs.size().saturating_add(widened_size) < limit
+    }
+
+    /// The tables of the first level below the output's that overlaps a range at all.
+    pub(super) fn grandparents(&self, output_level: usize, range: KeyRange<'_>) -> Files<'a> {
+        (output_level + 1..self.level_count())
+            .map(|level| self.overlapping(level, range.bounds()))
+            .find(|files| !files.is_empty())
+            .unwrap_or_default()
+    }
+}

@@ -1,0 +1,79 @@
+//! Ranges of keys, as tables are bounded.
+
+use std::cmp::Ordering;
+
+use tailwater_format::Comparator;
+use tailwater_format::key::{self, MAX_SEQUENCE, ValueType, pack_trailer};
+
+/// The trailer of a largest key that is the end of a range tombstone: the key itself is not in the
+/// table.
+const EXCLUSIVE_END: u64 = pack_trailer(MAX_SEQUENCE, ValueType::RangeDeletion as u8);
+
+/// From the smallest to the largest internal key of some tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct KeyRange<'k> {
+    pub(super) smallest: &'k [u8],
+    pub(super) largest: &'k [u8],
+}
+
+impl<'k> KeyRange<'k> {
+    /// What reaches over both.
+    pub(super) fn union(self, other: Self, comparator: &Comparator) -> Self {
+        let is_less = |a: &[u8], b: &[u8]| key::compare_internal(comparator, a, b).is_lt();
+        let smallest = match is_less(other.smallest, self.smallest) {
+            true => other.smallest,
+            false => self.smallest,
+        };
+        let largest = match is_less(self.largest, other.largest) {
+            true => other.largest,
+            false => self.largest,
+        };
+        Self { smallest, largest }
+    }
+
+    /// Its bounds, as a search takes them.
+    pub(super) fn bounds(self) -> Bounds<'k> {
+        Bounds { begin: Some(self.smallest), end: Some(self.largest) }
+    }
+}
+
+/// Two internal keys between which tables are searched for; `None` is no bound.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Bounds<'k> {
+    pub(super) begin: Option<&'k [u8]>,
+    pub(super) end: Option<&'k [u8]>,
+}
+
+/// Compares bounds of tables: by user key, all records of a key being one, but an exclusive end
+/// comes before its key.
+pub(super) fn compare_bounds(comparator: &Comparator, a: &[u8], b: &[u8]) -> Ordering {
+    let (a_key, a_trailer) = key::split(a).unwrap_or((a, 0));
+    let (b_key, b_trailer) = key::split(b).unwrap_or((b, 0));
+    let order = comparator.compare(a_key, b_key);
+    order.then((b_trailer == EXCLUSIVE_END).cmp(&(a_trailer == EXCLUSIVE_END)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn internal_key(user_key: &str, trailer: u64) -> Vec<u8> {
+        let mut internal_key = Vec::new();
+        key::put_internal_key(&mut internal_key, user_key.as_bytes(), trailer);
+        internal_key
+    }
+
+    #[test]
+    fn an_exclusive_end_comes_before_its_key() {
+        let record = internal_key("k", pack_trailer(7, ValueType::Value as u8));
+        let newer = internal_key("k", pack_trailer(9, ValueType::Value as u8));
+        let end = internal_key("k", EXCLUSIVE_END);
+        let before = internal_key("j", 0);
+        let compare = |a: &[u8], b: &[u8]| compare_bounds(&Comparator::Bytewise, a, b);
+        assert_eq!(compare(&record, &newer), Ordering::Equal);
+        assert_eq!(compare(&end, &newer), Ordering::Less);
+        assert_eq!(compare(&newer, &end), Ordering::Greater);
+        assert_eq!(compare(&end, &end), Ordering::Equal);
+        assert_eq!(compare(&end, &before), Ordering::Greater);
+    }
+}

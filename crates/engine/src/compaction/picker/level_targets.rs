@@ -1,0 +1,116 @@
+//! How large levels should be, and to which one level 0 is compacted.
+//!
+//! By default sizes follow from the largest level: each level above is smaller by
+//! `max_bytes_for_level_multiplier`, until one would be within `max_bytes_for_level_base`: that is
+//! the base level, and level 0 goes there past empty levels. Levels that are too many for their
+//! data drain. With `level_compaction_dynamic_level_bytes` off, sizes follow from level 1.
+//!
+//! Source: `CalculateBaseBytes` in `db/version_set.cc`.
+
+use crate::compaction::picker::tree::{files_of, non_empty_levels, total_size};
+use crate::options::{ColumnFamilyOptions, CompactionStyle};
+use crate::version::Version;
+
+/// How large levels should be, and to which one level 0 is compacted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LevelTargets {
+    /// The level that level 0 is compacted to.
+    pub(crate) base_level: usize,
+    /// How many bytes each level may have; that of level 0 says nothing.
+    pub(crate) max_bytes: Vec<u64>,
+    /// The deepest level that should drain, as the levels above it should.
+    pub(crate) lowest_unnecessary_level: Option<usize>,
+}
+
+impl LevelTargets {
+    /// Those of a version.
+    pub(crate) fn new(version: &Version, options: &ColumnFamilyOptions) -> Self {
+        let wanted = usize::try_from(options.num_levels).unwrap_or(1).max(1);
+        let count = wanted.max(non_empty_levels(version));
+        let is_level = options.compaction_style == CompactionStyle::Level;
+        match options.level_compaction_dynamic_level_bytes && is_level && count > 1 {
+            true => Self::by_largest_level(version, options, count),
+            false => Self::by_level_1(options, count),
+        }
+    }
+
+    /// How many bytes a level may have; any number in one that there is not.
+    pub(crate) fn max_bytes(&self, level: usize) -> u64 {
+        self.max_bytes.get(level).copied().unwrap_or(u64::MAX)
+    }
+
+    /// Whether a level should drain.
+    pub(crate) fn is_unnecessary(&self, level: usize) -> bool {
+        self.lowest_unnecessary_level.is_some_and(|lowest| level <= lowest)
+    }
+
+    fn by_level_1(options: &ColumnFamilyOptions, count: usize) -> Self {
+        let mut max_bytes = Vec::with_capacity(count);
+        let mut level_bytes = options.max_bytes_for_level_base;
+        for level in 0..count {
+            if level > 1 {
+                let further = &options.max_bytes_for_level_multiplier_additional;
+                let further = further.get(level - 1).copied().unwrap_or(1);
+                level_bytes = multiply(level_bytes, options.max_bytes_for_level_multiplier);
+                level_bytes = multiply(level_bytes, f64::from(further));
+            }
+            max_bytes.push(level_bytes);
+        }
+        Self { base_level: 1.min(count - 1), max_bytes, lowest_unnecessary_level: None }
+    }
+
+    fn by_largest_level(version: &Version, options: &ColumnFamilyOptions, count: usize) -> Self {
+        let sizes: Vec<u64> = (0..count).map(|n| total_size(files_of(version, n))).collect();
+        let deeper = sizes.get(1..).unwrap_or_default();
+        let first_non_empty = deeper.iter().position(|&size| size > 0).map(|at| at + 1);
+        let mut targets = Self {
+            base_level: count - 1,
+            max_bytes: vec![u64::MAX; count],
+            lowest_unnecessary_level: None,
+        };
+        // Without any data below, level 0 goes right to the last level, and nothing else goes.
+        let Some(first_non_empty) = first_non_empty else { return targets };
+
+        let multiplier = options.max_bytes_for_level_multiplier;
+        let base_max = options.max_bytes_for_level_base;
+        let base_min = divide(base_max, multiplier);
+        let mut level_bytes = deeper.iter().copied().max().unwrap_or(0);
+        for level in (first_non_empty..count - 1).rev() {
+            level_bytes = divide(level_bytes, multiplier);
+            if targets.lowest_unnecessary_level.is_none() && level_bytes <= base_min {
+                targets.lowest_unnecessary_level = Some(level);
+            }
+        }
+        targets.base_level = first_non_empty;
+        if level_bytes <= base_min {
+            level_bytes = base_min.saturating_add(1);
+        } else {
+            while targets.base_level > 1 && level_bytes > base_max {
+                targets.base_level -= 1;
+                level_bytes = divide(level_bytes, multiplier);
+            }
+            level_bytes = level_bytes.clamp(1, base_max.max(1));
+        }
+        for level in targets.base_level..count {
+            if level > targets.base_level {
+                level_bytes = multiply(level_bytes, multiplier);
+            }
+            // Were a level below smaller than level 0 may become, it would always come first.
+            targets.max_bytes[level] = level_bytes.max(base_max);
+        }
+        targets
+    }
+}
+
+/// A product, or `value` itself where that is more than there are numbers for.
+pub(super) fn multiply(value: u64, factor: f64) -> u64 {
+    if value == 0 || factor <= 0.0 {
+        return 0;
+    }
+    let product = value as f64 * factor;
+    if product < u64::MAX as f64 { product as u64 } else { value }
+}
+
+fn divide(value: u64, divisor: f64) -> u64 {
+    (value as f64 / divisor) as u64
+}

@@ -1,0 +1,100 @@
+//! Tables that are to be compacted for another reason than the size of their level.
+//!
+//! Source: `ComputeFilesMarkedForCompaction`, `ComputeBottommostFilesMarkedForCompaction`,
+//! `ComputeExpiredTtlFiles` and `ComputeFilesMarkedForPeriodicCompaction` in `db/version_set.cc`.
+
+use std::sync::Arc;
+
+use crate::compaction::picker::tree::Tree;
+use crate::version::FileMetadata;
+
+/// A table and its level.
+pub(super) type Marked<'a> = (usize, &'a Arc<FileMetadata>);
+
+impl<'a> Tree<'a> {
+    /// The tables of the first `level_count` levels that no compaction has.
+    fn free_files(&self, level_count: usize) -> impl Iterator<Item = Marked<'a>> {
+        let files = (0..level_count)
+            .flat_map(|level| self.files(level).iter().map(move |file| (level, file)));
+        files.filter(|(_, file)| !file.is_being_compacted())
+    }
+
+    /// Those that ask for it themselves, but for the last level that has any.
+    pub(super) fn marked_by_themselves(&self) -> Vec<Marked<'a>> {
+        let levels = self.non_empty_levels.saturating_sub(1).max(1);
+        let marked = self.free_files(levels);
+        marked.filter(|(_, file)| file.added().marked_for_compaction).collect()
+    }
+
+    /// Those below which there is nothing of their range, and whose data no snapshot needs apart:
+    /// a rewrite drops tombstones and hidden versions, and sequence numbers with them.
+    pub(super) fn marked_at_the_bottom(&self) -> Vec<Marked<'a>> {
+        let delay_s = u64::from(self.options().bottommost_file_compaction_delay);
+        // Made later than this, a table is left alone yet.
+        let youngest_s = match delay_s {
+            0 => Some(u64::MAX),
+            _ => self.context.now_s.checked_sub(delay_s).filter(|&time_s| time_s > 0),
+        };
+        let Some(youngest_s) = youngest_s else { return Vec::new() };
+        let marked = self.free_files(self.non_empty_levels).filter(|(level, file)| {
+            let newest = file.largest_sequence();
+            newest != 0
+                && newest < self.context.oldest_snapshot
+                && file.creation_time_s() <= youngest_s
+                && self.is_bottommost_file(*level, file)
+        });
+        marked.collect()
+    }
+
+    /// Those of all levels but the last whose data is older than `ttl`.
+    pub(super) fn marked_by_ttl(&self) -> Vec<Marked<'a>> {
+        let ttl = self.options().ttl;
+        let Some(oldest_s) = self.context.now_s.checked_sub(ttl).filter(|_| ttl != 0) else {
+            return Vec::new();
+        };
+        let files = self.free_files(self.level_count().saturating_sub(1));
+        let marked = files.filter(|(_, file)| {
+            let time_s = file.oldest_ancestor_time_s();
+            time_s != 0 && time_s < oldest_s
+        });
+        marked.collect()
+    }
+
+    /// Those that were made longer ago than `periodic_compaction_seconds`.
+    pub(super) fn marked_by_period(&self) -> Vec<Marked<'a>> {
+        let period_s = self.options().periodic_compaction_seconds;
+        let oldest_s = self.context.now_s.checked_sub(period_s).filter(|_| period_s != 0);
+        let Some(oldest_s) = oldest_s else { return Vec::new() };
+        let marked = self.free_files(self.level_count()).filter(|(_, file)| {
+            let time_s = match file.creation_time_s() {
+                0 => file.oldest_ancestor_time_s(),
+                time_s => time_s,
+            };
+            time_s != 0 && time_s < oldest_s
+        });
+        marked.collect()
+    }
+
+    fn is_bottommost_file(&self, level: usize, file: &Arc<FileMetadata>) -> bool {
+        let is_oldest = level != 0 || self.files(0).last().is_some_and(|l| Arc::ptr_eq(l, file));
+        let (smallest, largest) = (file.smallest_user_key(), file.largest_user_key());
+        is_oldest && !self.is_range_below(level, smallest, largest)
+    }
+
+    /// Whether a level below has a table that overlaps a range of user keys; of what comes from
+    /// level 0, whether it has any.
+    pub(super) fn is_range_below(&self, level: usize, smallest: &[u8], largest: &[u8]) -> bool {
+        let compare = |a: &[u8], b: &[u8]| self.context.comparator.compare(a, b);
+        (level + 1..self.level_count()).any(|below| {
+            let files = self.files(below);
+            let at =
+                files.partition_point(|file| compare(file.largest_user_key(), smallest).is_lt());
+            let overlaps =
+                |file: &Arc<FileMetadata>| compare(file.smallest_user_key(), largest).is_le();
+            match level {
+                0 => !files.is_empty(),
+                _ => files.get(at).is_some_and(overlaps),
+            }
+        })
+    }
+}

@@ -1,0 +1,124 @@
+//! Taking the tables of a level in turn: `kRoundRobin`.
+//!
+//! A cursor says where in a level the last compaction ended. The next begins with the table there,
+//! and takes as many of those behind it as the level has too many bytes. The cursor then goes to
+//! the first table that stays, and round at the end. The MANIFEST keeps it.
+//!
+//! Source: `SortFileByRoundRobin` and `GetNextCompactCursor` in `db/version_set.{h,cc}`,
+//! `SetupOtherFilesWithRoundRobinExpansion` in `db/compaction/compaction_picker_level.cc`.
+
+use std::sync::Arc;
+
+use tailwater_format::key;
+use tailwater_format::version_edit::CompactCursor;
+
+use crate::compaction::picker::PickContext;
+use crate::compaction::picker::inputs::Inputs;
+use crate::compaction::picker::tree::{Tree, total_size};
+use crate::compaction::{Compaction, Reason};
+use crate::options::CompactionPriority;
+use crate::version::FileMetadata;
+
+/// Where round robin goes on in each level.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct CompactCursors {
+    /// An internal key by level; empty for none.
+    keys: Vec<Vec<u8>>,
+}
+
+impl CompactCursors {
+    /// Moves a level's cursor.
+    pub(crate) fn set(&mut self, cursor: &CompactCursor) {
+        let level = cursor.level as usize;
+        if self.keys.len() <= level {
+            self.keys.resize_with(level + 1, Vec::new);
+        }
+        self.keys[level].clone_from(&cursor.key);
+    }
+
+    /// The cursors of all levels that have one.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = CompactCursor> {
+        let keys = (0..).zip(&self.keys).filter(|(_, key)| !key.is_empty());
+        keys.map(|(level, key)| CompactCursor { level, key: key.clone() })
+    }
+
+    /// A level's cursor, an internal key.
+    pub(crate) fn get(&self, level: usize) -> Option<&[u8]> {
+        self.keys.get(level).map(Vec::as_slice).filter(|key| !key.is_empty())
+    }
+}
+
+/// Where the cursor of a compaction's level goes when it is done, if it moves. `context` is the one
+/// that the compaction was picked with.
+pub(crate) fn next_cursor(
+    context: &PickContext<'_>,
+    compaction: &Compaction,
+) -> Option<CompactCursor> {
+    let moves = matches!(compaction.reason, Reason::LevelMaxLevelSize | Reason::RoundRobinTtl);
+    let input = compaction.inputs.first().filter(|input| moves && input.level > 0)?;
+    if context.options.compaction_pri != CompactionPriority::RoundRobin {
+        return None;
+    }
+    let tree = Tree::new(context);
+    let places = tree.by_priority(input.level);
+    let place = places.get(input.files.len()).or(places.first())?;
+    let file = tree.files(input.level).get(*place)?;
+    Some(CompactCursor { level: u32::try_from(input.level).ok()?, key: file.smallest().to_vec() })
+}
+
+impl<'a> Tree<'a> {
+    /// The place of the table that a level's cursor is at.
+    pub(super) fn cursor_place(&self, level: usize) -> usize {
+        let files = self.files(level);
+        let Some(cursor) = self.context.cursors.get(level) else { return 0 };
+        let place = files.partition_point(|file| {
+            key::compare_internal(self.context.comparator, file.smallest(), cursor).is_lt()
+        });
+        if place < files.len() { place } else { 0 }
+    }
+
+    /// Adds the tables behind the first inputs, until the level is small enough without them or
+    /// the compaction too large.
+    pub(super) fn widen_round_robin(&self, inputs: &mut Inputs<'a>, output_level: usize) {
+        let (level, files) = (inputs.level, self.files(inputs.level));
+        let free = files.iter().filter(|file| !file.is_being_compacted());
+        let excess = total_size(free).saturating_sub(self.targets.max_bytes(level));
+        let start = self.by_priority(level).first().copied().unwrap_or(0);
+        let overlapped = self.overlapping(output_level, self.range(inputs).bounds());
+        if overlapped.is_empty() && self.extend_move(inputs, output_level, start, true) {
+            return;
+        }
+        if inputs.files.first().is_none_or(|first| first.size() >= excess) {
+            return;
+        }
+        let is_last = |file: &Arc<FileMetadata>| {
+            inputs.files.last().is_some_and(|last| Arc::ptr_eq(last, file))
+        };
+        let last = files.iter().position(is_last).unwrap_or(start);
+        for file in &files[last + 1..] {
+            let mut wider = inputs.clone();
+            wider.files.push(file);
+            let Some(total) = self.round_robin_size(&mut wider, output_level) else { return };
+            if total > self.options().max_compaction_bytes {
+                return;
+            }
+            let is_enough = wider.size() > excess;
+            *inputs = wider;
+            if is_enough {
+                return;
+            }
+        }
+    }
+
+    /// How many bytes a compaction of these inputs would read, once they are between clean cuts;
+    /// `None` if it cannot be.
+    fn round_robin_size(&self, inputs: &mut Inputs<'a>, output_level: usize) -> Option<u64> {
+        self.widen_to_clean_cut(inputs).ok()?;
+        if self.collides(&[inputs], output_level) {
+            return None;
+        }
+        let outputs = self.output_inputs(output_level, self.range(inputs)).ok()?;
+        let output_bytes = outputs.map_or(0, |outputs| outputs.size());
+        Some(inputs.size().saturating_add(output_bytes))
+    }
+}

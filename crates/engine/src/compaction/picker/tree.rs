@@ -1,0 +1,100 @@
+//! A version as the picker sees it: with the figures that all of its parts go by.
+
+use std::sync::Arc;
+
+use crate::compaction::picker::{LevelTargets, PickContext};
+use crate::options::ColumnFamilyOptions;
+use crate::version::{FileMetadata, FileStatistics, Version};
+
+/// How many bytes a deletion counts for, in values of the average size.
+const DELETION_WEIGHT: u64 = 2;
+
+/// Tables of a version.
+pub(super) type Files<'a> = Vec<&'a Arc<FileMetadata>>;
+
+/// A version as the picker sees it.
+pub(super) struct Tree<'a> {
+    pub(super) context: PickContext<'a>,
+    pub(super) targets: LevelTargets,
+    /// One more than the deepest level that has a table.
+    pub(super) non_empty_levels: usize,
+    /// The average size of a value, in bytes on the disk; 0 if unknown.
+    average_value_bytes: u64,
+}
+
+impl<'a> Tree<'a> {
+    /// The tree of that context.
+    pub(super) fn new(context: &PickContext<'a>) -> Self {
+        Self {
+            context: *context,
+            targets: LevelTargets::new(context.version, context.options),
+            non_empty_levels: non_empty_levels(context.version),
+            average_value_bytes: average_value_bytes(context.version),
+        }
+    }
+
+    /// The options of the column family.
+    pub(super) fn options(&self) -> &'a ColumnFamilyOptions {
+        self.context.options
+    }
+
+    /// How many levels there are.
+    pub(super) fn level_count(&self) -> usize {
+        self.targets.max_bytes.len()
+    }
+
+    /// The tables of a level, in its order.
+    pub(super) fn files(&self, level: usize) -> &'a [Arc<FileMetadata>] {
+        files_of(self.context.version, level)
+    }
+
+    /// A table's size, increased by what its tombstones would free: a table that has more
+    /// deletions than anything else counts for more.
+    pub(super) fn compensated_size(&self, file: &FileMetadata) -> u64 {
+        let statistics = file.statistics().copied().unwrap_or_default();
+        let deletions = statistics.deletions.saturating_sub(statistics.range_deletions);
+        let surplus = deletions.saturating_mul(2).saturating_sub(statistics.entries);
+        let freed =
+            surplus.saturating_mul(self.average_value_bytes).saturating_mul(DELETION_WEIGHT);
+        let by_ranges = file.added().compensated_range_deletion_size;
+        file.size().saturating_add(freed).saturating_add(by_ranges)
+    }
+}
+
+/// The tables of a level, in its order; none of a level that there is not.
+pub(super) fn files_of(version: &Version, level: usize) -> &[Arc<FileMetadata>] {
+    version.levels().get(level).map_or(&[], |level| level.files())
+}
+
+/// One more than the deepest level that has a table.
+pub(super) fn non_empty_levels(version: &Version) -> usize {
+    let deepest = version.levels().iter().rposition(|level| !level.files().is_empty());
+    deepest.map_or(0, |deepest| deepest + 1)
+}
+
+/// How many bytes tables take.
+pub(super) fn total_size<'f>(files: impl IntoIterator<Item = &'f Arc<FileMetadata>>) -> u64 {
+    files.into_iter().fold(0, |total, file| total.saturating_add(file.size()))
+}
+
+/// The average size of a value in the tables whose statistics are known, as compressed as they are
+/// on the whole.
+fn average_value_bytes(version: &Version) -> u64 {
+    let mut file_bytes = 0_u128;
+    let mut sum = FileStatistics::default();
+    for (_, file) in version.files() {
+        let Some(statistics) = file.statistics() else { continue };
+        file_bytes += u128::from(file.size());
+        sum.entries = sum.entries.saturating_add(statistics.entries);
+        sum.deletions = sum.deletions.saturating_add(statistics.deletions);
+        sum.raw_key_bytes = sum.raw_key_bytes.saturating_add(statistics.raw_key_bytes);
+        sum.raw_value_bytes = sum.raw_value_bytes.saturating_add(statistics.raw_value_bytes);
+    }
+    let values = sum.entries.saturating_sub(sum.deletions);
+    let raw_bytes = u128::from(sum.raw_key_bytes) + u128::from(sum.raw_value_bytes);
+    if values == 0 || raw_bytes == 0 {
+        return 0;
+    }
+    let average = u128::from(sum.raw_value_bytes / values) * file_bytes / raw_bytes;
+    u64::try_from(average).unwrap_or(u64::MAX)
+}

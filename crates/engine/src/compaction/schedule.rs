@@ -1,0 +1,420 @@
+//! Which compaction runs when, and what follows.
+//!
+//! Inputs are claimed under the lock of the versions, by the same hand that looked at them, so that
+//! no two compactions take one table or write to one place. A claim ends when its compaction is
+//! installed or given up.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tailwater_format::version_edit::{
+    BlobFileGarbage, CompactCursor, DeletedFile, NewFile, VersionEdit,
+};
+
+use tailwater_io::buffer::{ALIGNMENT, BufferPool};
+
+use super::Compaction;
+use super::job::{Job, LevelFiles, Needs, Outcome, Statistics};
+use super::picker::{self, CompactCursors, LevelTargets, PickContext};
+use crate::background::Running;
+use crate::db::errors::FailedPart;
+use crate::db::{ColumnFamily, Writer};
+use crate::epoch;
+use crate::stats::LevelFigures;
+use crate::table::builder::TableCompression;
+use crate::version::{FileMetadata, Version, VersionSet};
+use crate::{Error, ErrorKind, Result};
+
+/// How often a compaction whose outputs could not be written is tried, on new files each time.
+const TRIES: usize = 2;
+
+/// How many buffers a part of a compaction writes with: one that is filled and one on its way, and
+/// room for those that a table gives back a moment late.
+const BUFFERS_OF_A_PART: usize = 4;
+
+/// What the compactions of a column family have in common. It stands beside its version, under the
+/// same lock.
+#[derive(Debug, Default)]
+pub(crate) struct CompactionState {
+    /// Those that are under way.
+    running: Vec<Arc<Compaction>>,
+    /// Where round robin goes on.
+    cursors: CompactCursors,
+    /// Why nothing is compacted any more, if that is so.
+    stopped: Option<Error>,
+}
+
+/// A compaction that was picked, and what round robin makes of it.
+pub(super) struct Picked {
+    compaction: Compaction,
+    cursor: Option<CompactCursor>,
+}
+
+/// A compaction whose inputs no other takes. Dropping it gives them back.
+pub(super) struct Claim<'w> {
+    writer: &'w Writer,
+    pub(super) family: ColumnFamily,
+    pub(super) compaction: Arc<Compaction>,
+    /// What it was picked from.
+    version: Arc<Version>,
+    /// Where round robin goes on when it is done.
+    cursor: Option<CompactCursor>,
+}
+
+impl CompactionState {
+    /// Compactions that go on where the MANIFEST says.
+    pub(crate) fn new(cursors: CompactCursors) -> Self {
+        Self { cursors, ..Self::default() }
+    }
+
+    /// Where round robin goes on.
+    pub(crate) fn cursors(&self) -> &CompactCursors {
+        &self.cursors
+    }
+
+    /// Lets compactions begin again after an error.
+    pub(crate) fn resume(&mut self) {
+        self.stopped = None;
+    }
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        let mut versions = self.writer.versions();
+        self.compaction.mark_inputs(false);
+        if let Some(state) = versions.compactions(self.family.id()) {
+            state.running.retain(|running| !Arc::ptr_eq(running, &self.compaction));
+        }
+    }
+}
+
+impl Writer {
+    /// What a compacting thread does until the database is closed.
+    pub(crate) fn run_compactions(&self) {
+        let period = Duration::from_secs(self.database.max_compaction_trigger_wakeup_seconds);
+        while let Some(running) = self.background.next_compaction(period) {
+            self.compaction_round(&running);
+        }
+    }
+
+    /// Has what is due compacted: by the threads for it, or here and now where there are none.
+    pub(crate) fn compact_soon(&self) {
+        if !self.options().inline_background() {
+            self.background.compact_soon();
+            return;
+        }
+        while let Ok(running) = self.background.begin_compaction() {
+            if !self.compaction_round(&running) {
+                break;
+            }
+        }
+        epoch::collect();
+        self.remove_obsolete_tables();
+    }
+
+    /// Compacts once, if anything is due. Answers whether there may be more to do.
+    fn compaction_round(&self, _running: &Running<'_>) -> bool {
+        if self.errors.failure().is_some() {
+            return false;
+        }
+        let Some(claim) = self.claim_next() else { return false };
+        // There may be something for another thread, too.
+        self.background.compact_soon();
+        let compacted = self.compact(&claim);
+        let family = claim.family.clone();
+        drop(claim);
+        let goes_on = match compacted {
+            Ok(()) => true,
+            Err(error) => self.compaction_failed(&family, error),
+        };
+        if goes_on {
+            self.background.compact_soon();
+        }
+        goes_on
+    }
+
+    /// Whether something should be compacted of a column family, even if it cannot be yet.
+    pub(crate) fn needs_compaction(&self, family: &ColumnFamily) -> bool {
+        let versions = self.versions();
+        self.with_context(&versions, family, picker::needs_compaction).unwrap_or(false)
+    }
+
+    /// Claims the next compaction that is due: the column families take turns.
+    fn claim_next(&self) -> Option<Claim<'_>> {
+        let families = self.shared.family_set();
+        let count = families.iter().count();
+        let first = self.next_compacted.fetch_add(1, Ordering::Relaxed);
+        let mut versions = self.versions();
+        for turn in 0..count {
+            let Some(family) = families.iter().nth((first + turn) % count.max(1)) else { continue };
+            if !family.compacts_by_itself() {
+                continue;
+            }
+            let picked = self.with_context(&versions, family, |context| {
+                picker::pick(context).map(|compaction| Picked::new(context, compaction))
+            });
+            if let Some(picked) = picked.flatten() {
+                return self.claim(&mut versions, family, picked);
+            }
+        }
+        None
+    }
+
+    /// Claims a compaction that was picked while the versions were locked.
+    pub(super) fn claim(
+        &self,
+        versions: &mut VersionSet,
+        family: &ColumnFamily,
+        picked: Picked,
+    ) -> Option<Claim<'_>> {
+        let Picked { compaction, cursor } = picked;
+        let version = Arc::clone(&versions.families().get(&family.id())?.version);
+        let compaction = Arc::new(compaction);
+        compaction.mark_inputs(true);
+        let state = versions.compactions(family.id())?;
+        state.running.push(Arc::clone(&compaction));
+        Some(Claim { writer: self, family: family.clone(), compaction, version, cursor })
+    }
+
+    /// Calls `call` with what a picker looks at. `None` for a column family that was dropped, and
+    /// one that is not compacted any more after an error.
+    pub(super) fn with_context<T>(
+        &self,
+        versions: &VersionSet,
+        family: &ColumnFamily,
+        call: impl FnOnce(&PickContext<'_>) -> T,
+    ) -> Option<T> {
+        let known = versions.families().get(&family.id())?;
+        if known.compactions.stopped.is_some() {
+            return None;
+        }
+        Some(call(&PickContext {
+            version: &known.version,
+            options: family.options(),
+            database: &self.database,
+            comparator: family.comparator(),
+            now_s: self.clock.wall_us() / 1_000_000,
+            oldest_snapshot: self.shared.snapshots.oldest_at_release(),
+            cursors: &known.compactions.cursors,
+            running: &known.compactions.running,
+        }))
+    }
+
+    /// Carries out a compaction and installs what came of it.
+    pub(super) fn compact(&self, claim: &Claim<'_>) -> Result<()> {
+        if claim.compaction.is_move {
+            let outputs = moved(&claim.compaction);
+            let bytes = outputs.iter().map(|output| output.size).sum();
+            self.install_compaction(claim, edit(claim, outputs, Vec::new()))?;
+            let levels = &claim.family.statistics().levels;
+            levels.record_move(claim.compaction.output_level, bytes);
+            return Ok(());
+        }
+        let begun_ns = self.clock.monotonic_ns();
+        let mut tries_left = TRIES;
+        let outcome = loop {
+            tries_left -= 1;
+            match self.run_job(claim) {
+                Err(error) if error.kind() == ErrorKind::Io && tries_left > 0 => {
+                    self.info_log.warn(format_args!("a compaction is tried again: {error}"));
+                }
+                ended => break ended?,
+            }
+        };
+        let Outcome { outputs, blob_garbage, statistics } = outcome;
+        self.install_compaction(claim, edit(claim, outputs, blob_garbage))?;
+        let micros = (self.clock.monotonic_ns() - begun_ns) / 1000;
+        self.count_compaction(claim, &statistics, micros);
+        Ok(())
+    }
+
+    fn count_compaction(&self, claim: &Claim<'_>, done: &Statistics, micros: u64) {
+        let output_level = claim.compaction.output_level;
+        let (within, above): (Vec<_>, Vec<_>) =
+            done.read.iter().partition(|read| read.level == output_level);
+        let bytes = |of: &[&LevelFiles]| of.iter().map(|files| files.bytes).sum();
+        let figures = LevelFigures {
+            micros,
+            count: 1,
+            bytes_read_above: bytes(&above),
+            bytes_read_in_level: bytes(&within),
+            bytes_written: done.written.bytes,
+            files_read: done.read.iter().map(|files| files.files).sum(),
+            files_written: done.written.files,
+            records_read: done.records_in,
+            records_dropped: done.records_in.saturating_sub(done.records_out),
+            ..LevelFigures::default()
+        };
+        let statistics = self.shared.statistics.as_deref();
+        claim.family.statistics().levels.record_compaction(output_level, &figures, statistics);
+    }
+
+    fn run_job(&self, claim: &Claim<'_>) -> Result<Outcome> {
+        let family = &claim.family;
+        let options = family.options();
+        let output_level = claim.compaction.output_level;
+        let directories = self.options().table_directories(&self.directory, family.name());
+        let path_id = picker::output_path(options, output_level);
+        let directory = directories.get(usize::from(path_id)).unwrap_or(&self.directory).clone();
+        let is_bottommost = claim.compaction.is_bottommost;
+        let needs = Needs {
+            storage: Arc::clone(&self.storage),
+            directory,
+            path_id,
+            numbers: self.numbers.clone(),
+            readers: Arc::clone(family.readers()),
+            options: options.clone(),
+            database: self.database.clone(),
+            format: Arc::clone(family.table_format()),
+            compression: TableCompression::for_level(
+                options,
+                output_level,
+                LevelTargets::new(&claim.version, options).base_level,
+                is_bottommost,
+            ),
+            origin: self.origin(family),
+            snapshots: self.shared.snapshots.sequences(),
+            filter: self.options().compaction_filter(family.name()),
+            clock: Arc::clone(&self.clock),
+            rate_limiter: self.rate_limiter.clone(),
+            buffers: self.compaction_buffers(claim.compaction.max_subcompactions),
+            workers: self.table_writers.clone(),
+            cancelled: Arc::clone(self.background.cancelling()),
+        };
+        let compaction = Compaction::clone(&claim.compaction);
+        Job { compaction, version: Arc::clone(&claim.version), needs }.run()
+    }
+
+    /// The buffers of a compaction that runs in so many parts.
+    fn compaction_buffers(&self, parts: usize) -> BufferPool {
+        let bytes = (self.database.writable_file_max_buffer_size as usize).max(2 * ALIGNMENT);
+        BufferPool::new(parts.max(1) * BUFFERS_OF_A_PART * bytes.next_multiple_of(ALIGNMENT))
+    }
+
+    /// Puts the outputs in the place of the inputs.
+    fn install_compaction(&self, claim: &Claim<'_>, edit: VersionEdit) -> Result<()> {
+        let Claim { family, compaction, .. } = claim;
+        let outputs = edit.new_files.clone();
+        let mut versions = self.versions();
+        if family.is_dropped() || self.background.is_closing() {
+            drop(versions);
+            self.remove_outputs(claim, &outputs);
+            let message = "the column family or the database is gone";
+            return Err(Error::new(ErrorKind::Cancelled, message));
+        }
+        self.apply(&mut versions, vec![edit])?;
+        if let (Some(state), Some(cursor)) = (versions.compactions(family.id()), &claim.cursor) {
+            state.cursors.set(cursor);
+        }
+        let Some(known) = versions.families().get(&family.id()) else {
+            return Err(Error::new(ErrorKind::Io, "a column family lost its version"));
+        };
+        self.open_new_tables(family, &known.version, &outputs);
+        family.install(Arc::clone(&known.version), &[]);
+        drop(versions);
+        if !compaction.is_move {
+            self.retire_files(family, compaction.files());
+        }
+        self.log_compaction(claim, &outputs);
+        self.update_stall();
+        Ok(())
+    }
+
+    /// Removes outputs that no version will have.
+    fn remove_outputs(&self, claim: &Claim<'_>, outputs: &[NewFile]) {
+        if claim.compaction.is_move {
+            return;
+        }
+        let tables = &claim.family.readers().tables;
+        for output in outputs {
+            // What stays is removed by the next open.
+            let _ = self.storage.remove(&tables.path(&FileMetadata::new(output.clone())));
+        }
+    }
+
+    /// What a failed compaction leads to, by its error. Answers whether there may be more to do.
+    fn compaction_failed(&self, family: &ColumnFamily, error: Error) -> bool {
+        let name = family.name();
+        match error.kind() {
+            _ if self.background.is_closing() || self.errors.failure().is_some() => false,
+            ErrorKind::Cancelled => true,
+            ErrorKind::NoSpace => {
+                self.info_log.warn(format_args!(
+                    "a compaction of '{name}' found no space and is tried again later: {error}"
+                ));
+                let pause = Duration::from_micros(self.database.bgerror_resume_retry_interval);
+                self.background.sleep(pause);
+                !self.options().inline_background()
+            }
+            ErrorKind::Corruption | ErrorKind::UserCode | ErrorKind::NotSupported => {
+                self.info_log.error(format_args!(
+                    "'{name}' is not compacted any more; nothing of it was changed: {error}"
+                ));
+                self.errors.set_stopped_compaction(Some(error.clone()));
+                if let Some(state) = self.versions().compactions(family.id()) {
+                    state.stopped = Some(error);
+                }
+                self.stall.wake();
+                true
+            }
+            _ => {
+                self.latch(FailedPart::Compaction, &error);
+                false
+            }
+        }
+    }
+
+    fn log_compaction(&self, claim: &Claim<'_>, outputs: &[NewFile]) {
+        let Claim { family, compaction, .. } = claim;
+        let inputs: Vec<String> = compaction
+            .inputs
+            .iter()
+            .map(|input| format!("{} of level {}", input.files.len(), input.level))
+            .collect();
+        let bytes: u64 = outputs.iter().map(|output| output.size).sum();
+        self.info_log.info(format_args!(
+            "{} tables of '{}' ({:?}): {} became {} of level {}, {bytes} bytes",
+            if compaction.is_move { "moved" } else { "compacted" },
+            family.name(),
+            compaction.reason,
+            inputs.join(" and "),
+            outputs.len(),
+            compaction.output_level,
+        ));
+    }
+}
+
+impl Picked {
+    /// A compaction that was picked with this context.
+    pub(super) fn new(context: &PickContext<'_>, compaction: Compaction) -> Self {
+        let cursor = picker::next_cursor(context, &compaction);
+        Self { compaction, cursor }
+    }
+}
+
+/// What the MANIFEST is told of a compaction.
+fn edit(
+    claim: &Claim<'_>,
+    outputs: Vec<NewFile>,
+    blob_file_garbage: Vec<BlobFileGarbage>,
+) -> VersionEdit {
+    let deleted = claim.compaction.inputs.iter().flat_map(|input| {
+        let level = input.level as u32;
+        input.files.iter().map(move |file| DeletedFile { level, number: file.number() })
+    });
+    VersionEdit {
+        column_family: claim.family.id(),
+        deleted_files: deleted.collect(),
+        new_files: outputs,
+        blob_file_garbage,
+        compact_cursors: claim.cursor.clone().into_iter().collect(),
+        ..VersionEdit::default()
+    }
+}
+
+/// The tables of a move, in the output level.
+fn moved(compaction: &Compaction) -> Vec<NewFile> {
+    let level = compaction.output_level as u32;
+    compaction.files().map(|file| NewFile { level, ..file.added().clone() }).collect()
+}

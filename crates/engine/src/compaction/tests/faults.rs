@@ -1,0 +1,125 @@
+//! Compactions that come to nothing, and what they leave.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tailwater_format::key::ValueType;
+use tailwater_io::sim::{Fault, FaultPlan, SimStorage};
+
+use super::scene::{Record, Scene};
+use crate::ErrorKind;
+use crate::merge_operator::{CustomMergeOperator, FamilyMergeOperator, MergeOperator};
+
+/// Two overlapping tables of so many records.
+fn filled(options: &str, count: u64) -> Scene {
+    fill(Scene::new(options), count)
+}
+
+fn fill(mut scene: Scene, count: u64) -> Scene {
+    for table in 0..2 {
+        let record = |at| Record::put(&format!("key{at:05}"), 1 + at + table * count, "some value");
+        let records: Vec<Record> = (0..count).map(record).collect();
+        scene.add_table(0, &records, None);
+    }
+    scene.max_output_file_bytes = 4096;
+    scene
+}
+
+#[test]
+fn a_cancelled_compaction_leaves_no_file() {
+    let mut scene = filled("compression=kNoCompression", 2000);
+    scene.cancelled.store(true, Ordering::Relaxed);
+    let compaction = scene.levels(&[0, 6]);
+    let error = scene.compact(compaction).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Cancelled);
+    assert_eq!(scene.file_count(), 2);
+    scene.cancelled.store(false, Ordering::Relaxed);
+    let compaction = scene.levels(&[0, 6]);
+    assert!(scene.compact(compaction).unwrap().outputs.len() > 1);
+}
+
+#[test]
+fn a_merge_operator_that_fails_is_named_with_the_key() {
+    struct Fails;
+    impl CustomMergeOperator for Fails {
+        fn name(&self) -> &str {
+            "Fails"
+        }
+
+        fn full_merge(&self, _: &[u8], _: Option<&[u8]>, _: &[&[u8]]) -> Option<Vec<u8>> {
+            None
+        }
+    }
+    let mut scene = filled("", 1000);
+    scene.add_table(0, &[Record::new("key00900", 9000, ValueType::Merge, "x")], None);
+    let readers = Arc::get_mut(&mut scene.readers).unwrap();
+    readers.merge_operator = FamilyMergeOperator::Known(MergeOperator::Custom(Arc::new(Fails)));
+    let compaction = scene.levels(&[0, 6]);
+    let error = scene.compact(compaction).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::UserCode);
+    assert!(error.to_string().contains("'Fails' failed on key 'key00900'"), "{error}");
+    assert_eq!(scene.file_count(), 3);
+}
+
+#[test]
+fn a_damaged_input_is_named_and_leaves_no_file() {
+    let mut scene = filled("compression=kNoCompression", 2000);
+    let number = scene.files(0)[1].number();
+    let path = scene.directory.join(format!("{number:06}.sst"));
+    change(&path, |bytes| bytes[20_000] ^= 1);
+    let compaction = scene.levels(&[0, 6]);
+    let error = scene.compact(compaction).unwrap_err();
+    assert!(error.is_corruption(), "{error}");
+    assert_eq!(error.path(), Some(&*path));
+    assert_eq!(scene.file_count(), 2);
+}
+
+#[test]
+fn whatever_call_fails_no_file_is_left() {
+    let storage = SimStorage::new(1);
+    let scene = fill(Scene::simulated("", &storage), 300);
+    let mut failures = 0;
+    for call in 0.. {
+        storage.set_faults(FaultPlan::at(call, Fault::InputOutput));
+        match scene.job(scene.levels(&[0, 6])).run() {
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+                assert_eq!(scene.file_count(), 2, "call {call}: {error}");
+                failures += 1;
+            }
+            // The fault struck nothing that the job needs, or came after its last call.
+            Ok(_) => break,
+        }
+    }
+    assert!(failures > 10, "{failures}");
+}
+
+#[test]
+fn tables_that_hold_other_numbers_of_records_than_they_say_are_named() {
+    let unchecked = "block_based_table_factory={checksum=kNoChecksum;format_version=5}";
+    let mut scene = filled(unchecked, 100);
+    let number = scene.files(0)[0].number();
+    change(&scene.directory.join(format!("{number:06}.sst")), |bytes| {
+        // What stands of "rocksdb.num.entries" behind what it shares with the name before.
+        let name = b"entries";
+        let at = bytes.windows(name.len()).position(|window| window == name).unwrap();
+        assert_eq!(bytes[at + name.len()], 100);
+        bytes[at + name.len()] = 99;
+    });
+    let compaction = scene.levels(&[0, 6]);
+    let error = scene.compact(compaction).unwrap_err();
+    assert!(error.is_corruption(), "{error}");
+    let expected = "tables 1001, 1000 have 199 records by their properties, and 200 were read";
+    assert!(error.to_string().contains(expected), "{error}");
+    assert_eq!(scene.file_count(), 2);
+    scene.database.compaction_verify_record_count = false;
+    let compaction = scene.levels(&[0, 6]);
+    assert!(scene.compact(compaction).is_ok());
+}
+
+#[expect(clippy::disallowed_methods, reason = "changes a file from outside the engine")]
+fn change(path: &std::path::Path, change: impl FnOnce(&mut Vec<u8>)) {
+    let mut bytes = std::fs::read(path).unwrap();
+    change(&mut bytes);
+    std::fs::write(path, bytes).unwrap();
+}

@@ -1,0 +1,108 @@
+//! What compaction filters are asked, and what becomes of their answers.
+
+use std::sync::{Arc, Mutex};
+
+use tailwater_format::key::{Sequence, ValueType};
+
+use super::scene::{Record, Scene, text};
+use crate::compaction::{CompactionFilter, FilterDecision, FilteredValue};
+
+/// Does what the first letter of a value says, and remembers what it was asked.
+#[derive(Default)]
+struct Told {
+    asked: Mutex<Vec<String>>,
+}
+
+impl CompactionFilter for Told {
+    fn name(&self) -> &str {
+        "Told"
+    }
+
+    fn filter(
+        &self,
+        level: usize,
+        key: &[u8],
+        kind: FilteredValue,
+        value: &[u8],
+    ) -> FilterDecision {
+        let (key, shown) = (key.escape_ascii(), value.escape_ascii());
+        self.asked.lock().unwrap().push(format!("{level} {key} {kind:?} {shown}"));
+        match value.first() {
+            Some(b'R') => FilterDecision::Remove,
+            Some(b'C') => FilterDecision::ChangeValue(b"changed".to_vec()),
+            Some(b'S') => FilterDecision::RemoveAndSkipUntil(value[1..].to_vec()),
+            _ => FilterDecision::Keep,
+        }
+    }
+}
+
+/// What is left of records, and what the filter was asked.
+fn filtered(
+    snapshots: &[Sequence],
+    records: &[Record],
+    deeper: &[Record],
+) -> (String, Vec<String>) {
+    let mut scene = Scene::new("merge_operator=stringappend");
+    let told = Arc::new(Told::default());
+    scene.filter = Some(Arc::clone(&told) as Arc<dyn CompactionFilter>);
+    scene.snapshots = snapshots.to_vec();
+    if !deeper.is_empty() {
+        scene.add_table(6, deeper, None);
+    }
+    scene.add_table(0, records, None);
+    let compaction = scene.levels(&[0, 5]);
+    scene.compact(compaction).unwrap();
+    let asked = told.asked.lock().unwrap().clone();
+    (text(&scene.level_contents(5)), asked)
+}
+
+#[test]
+fn it_is_asked_about_the_newest_value_of_each_key() {
+    let records = [
+        Record::put("a", 9, "keep"),
+        Record::put("a", 5, "R"),
+        Record::delete("b", 8),
+        Record::put("b", 7, "R"),
+        Record::put("c", 6, "C"),
+        Record::put("d", 4, "R"),
+        Record::put("d", 3, "old"),
+    ];
+    let (left, asked) = filtered(&[], &records, &[]);
+    assert_eq!(left, "a@0keep c@0changed");
+    assert_eq!(asked, ["0 a Plain keep", "0 c Plain C", "0 d Plain R"]);
+    // A snapshot does not keep a value from it; what is removed is a deletion to older versions.
+    let (left, _) = filtered(&[5], &records, &[]);
+    assert_eq!(left, "a@9keep a@0R c@6changed");
+    let (left, _) = filtered(&[], &records[5..], &[Record::put("d", 1, "deep")]);
+    assert_eq!(left, "d@4-");
+}
+
+#[test]
+fn it_is_asked_about_operands_that_no_snapshot_shows() {
+    let merge = |sequence, operand| Record::new("a", sequence, ValueType::Merge, operand);
+    let records = [merge(9, "C"), merge(8, "R"), merge(7, "x"), Record::put("a", 2, "base")];
+    let (left, asked) = filtered(&[], &records, &[]);
+    assert_eq!(left, "a@0base,x,changed");
+    assert_eq!(asked.len(), 3);
+    assert_eq!(asked[1], "0 a MergeOperand R");
+    let (left, asked) = filtered(&[8], &records, &[]);
+    assert_eq!(left, "a@9+changed a@0base,x,R");
+    assert_eq!(asked.len(), 1);
+}
+
+#[test]
+fn it_may_skip_to_another_key() {
+    let records = [
+        Record::put("a", 1, "keep"),
+        Record::put("b", 2, "Sd"),
+        Record::put("bb", 3, "gone"),
+        Record::put("c", 4, "R"),
+        Record::put("d", 5, "keep"),
+        // Nobody can go back, nor stay.
+        Record::put("e", 6, "Sa"),
+        Record::put("f", 7, "Sf"),
+    ];
+    let (left, asked) = filtered(&[], &records, &[]);
+    assert_eq!(left, "a@0keep d@0keep e@0Sa f@0Sf");
+    assert_eq!(asked.len(), 5);
+}

@@ -1,0 +1,228 @@
+//! The same tables compacted by RocksDB and by us.
+//!
+//! RocksDB writes a database and compacts it while snapshots are held; we compact a copy that was
+//! made before. What the two make of it must be the same, record for record, and table for table
+//! where RocksDB does not cut within a user key, which we never do.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fastrand::Rng;
+use tailwater_format::key::{self, Sequence, ValueType};
+use tailwater_testkit::oracle::{Oracle, Script};
+use tailwater_testkit::seed;
+
+use super::history::History;
+use super::scene::{Record, Scene, text};
+use crate::version::FileMetadata;
+use crate::{Db, MergeOperator, OpenOptions};
+
+/// How many databases there are of each kind.
+const DATABASES: usize = 15;
+/// How many bytes a table should have, where tables are compared.
+const TABLE_BYTES: u64 = 600;
+
+/// A database of RocksDB's.
+struct Subject {
+    path: PathBuf,
+    script: Script,
+    snapshots: Vec<Sequence>,
+    table_bytes: u64,
+    written: usize,
+}
+
+impl Subject {
+    fn new(path: PathBuf, rng: &mut Rng, operator: &str, more: &str) -> Self {
+        let has_snapshots = rng.bool();
+        let table_bytes = if has_snapshots { 1 << 20 } else { TABLE_BYTES };
+        let options = format!(
+            "merge_operator={operator};compression=kNoCompression;disable_auto_compactions=true;\
+             target_file_size_base={table_bytes};{more};\
+             block_based_table_factory={{block_size={}}}",
+            rng.u32(1..400)
+        );
+        let script = Script::open(&path, "", &[("default", &options)]);
+        let snapshots = Vec::new();
+        Self { path, script, snapshots, table_bytes, written: 0 }
+    }
+
+    /// Writes records, and flushes them all. Snapshots are taken between them where there are to be
+    /// any.
+    fn write(&mut self, rng: &mut Rng, records: &[Record]) {
+        for record in records {
+            let Record { key, value, kind, .. } = record;
+            match kind {
+                ValueType::Value => self.script.put("default", key, value),
+                ValueType::Merge => self.script.merge("default", key, value),
+                ValueType::Deletion => self.script.delete("default", key),
+                ValueType::SingleDeletion => self.script.single_delete("default", key),
+                _ => self.script.delete_range("default", key, value),
+            }
+            self.written += 1;
+            if self.table_bytes > TABLE_BYTES && rng.u8(..30) == 0 {
+                self.script.line(&[&"snapshot"]);
+                self.snapshots.push(self.written as u64);
+            }
+        }
+        self.script.flush("default");
+    }
+
+    /// Has everything carried out that was written down.
+    fn run(&mut self, oracle: &mut Oracle, context: &str) -> String {
+        let script = std::mem::take(&mut self.script);
+        oracle.run(&script).unwrap_or_else(|error| panic!("{context}: {error}"))
+    }
+
+    /// A copy of the database as it stands, opened by us.
+    fn copy(&self, name: &str) -> Scene {
+        let copy = self.path.with_extension(name);
+        copy_directory(&self.path, &copy);
+        let mut scene = open(&copy);
+        scene.snapshots = self.snapshots.clone();
+        scene.max_output_file_bytes = self.table_bytes;
+        scene.max_overlap_bytes = 25 * self.table_bytes;
+        scene
+    }
+}
+
+fn open(path: &Path) -> Scene {
+    let options = OpenOptions::load(path).unwrap();
+    let db = Db::open_read_only(path, &options).unwrap();
+    let version = Arc::clone(db.column_family("default").unwrap().super_version().version());
+    Scene::of(path.to_owned(), &options, version)
+}
+
+#[expect(clippy::disallowed_methods, reason = "copies a directory from outside the engine")]
+fn copy_directory(from: &Path, to: &Path) {
+    std::fs::create_dir(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        std::fs::copy(&path, to.join(path.file_name().unwrap())).unwrap();
+    }
+}
+
+/// Calls `test` with databases in a directory of their own.
+fn with_databases(part: &str, mut test: impl FnMut(&mut Oracle, PathBuf, &mut Rng, &str)) {
+    let Some(mut oracle) = Oracle::start(part) else { return };
+    let mut seed = seed::rng();
+    let directory = tempfile::tempdir().unwrap();
+    for number in 0..DATABASES * seed::rounds() {
+        let context = format!("{part}, seed {}, database {number}", seed.value());
+        let path = directory.path().join(number.to_string());
+        test(&mut oracle, path, &mut seed.rng, &context);
+    }
+}
+
+/// The pieces of a random history that are flushed one by one.
+fn pieces(rng: &mut Rng, count: usize) -> (Vec<Vec<Record>>, &'static str) {
+    let operator = ["stringappend", "uint64add", "stringappendtest", "max", "put"];
+    let operator = operator[rng.usize(..operator.len())];
+    let known = MergeOperator::built_in(operator).unwrap();
+    // Many tables of keys that were written once or twice, or few of keys that were written often.
+    let (keys, length) = if rng.bool() { (24, 200) } else { (400, 3000) };
+    let length = rng.usize(4 * count..length);
+    let mut history = History::plain(rng, length, keys, known);
+    let mut pieces = Vec::new();
+    for left in (1..=count).rev() {
+        let rest = history.records.split_off(history.records.len() / left);
+        pieces.push(std::mem::replace(&mut history.records, rest));
+    }
+    (pieces, operator)
+}
+
+/// Whether two tables of a level have versions of one user key.
+fn cuts_within_key(files: &[Arc<FileMetadata>]) -> bool {
+    files.windows(2).any(|pair| {
+        let is_exclusive = key::split(pair[0].largest()).unwrap().1 == u64::MAX << 8 | 0xF;
+        !is_exclusive && pair[0].largest_user_key() == pair[1].smallest_user_key()
+    })
+}
+
+/// Holds a level of ours against one of RocksDB's.
+fn compare(ours: &Scene, theirs: &Scene, level: usize, context: &str) {
+    let (mut our_contents, mut contents) =
+        (ours.level_contents(level), theirs.level_contents(level));
+    if cuts_within_key(&theirs.files(level)) {
+        our_contents.tombstones.clear();
+        contents.tombstones.clear();
+    }
+    assert_eq!(text(&our_contents), text(&contents), "{context}");
+    if cuts_within_key(&theirs.files(level)) {
+        return;
+    }
+    let bounds = |scene: &Scene| -> Vec<String> {
+        let files = scene.files(level);
+        let show = |bound: &[u8]| bound.escape_ascii().to_string();
+        let show = |file: &Arc<FileMetadata>| {
+            let added = file.added();
+            format!(
+                "{} {} {} {} {} {}",
+                show(file.smallest()),
+                show(file.largest()),
+                added.smallest_sequence,
+                added.largest_sequence,
+                added.epoch_number,
+                text(&scene.contents(file)),
+            )
+        };
+        files.iter().map(show).collect()
+    };
+    assert_eq!(bounds(ours), bounds(theirs), "{context}");
+}
+
+#[test]
+fn the_last_level_comes_out_as_rocksdb_makes_it() {
+    with_databases("compacting into the last level", |oracle, path, rng, context| {
+        let count = rng.usize(2..5);
+        let (pieces, operator) = pieces(rng, count);
+        let mut subject = Subject::new(path, rng, operator, "num_levels=7");
+        pieces.iter().for_each(|piece| subject.write(rng, piece));
+        subject.run(oracle, context);
+        let mut ours = subject.copy("copy");
+        subject.script.compact("default");
+        subject.script.line(&[&"close"]);
+        subject.run(oracle, context);
+        let theirs = open(&subject.path);
+        let compaction = ours.levels(&[0, 6]);
+        ours.compact(compaction).unwrap_or_else(|error| panic!("{context}: {error}"));
+        compare(&ours, &theirs, 6, context);
+    });
+}
+
+#[test]
+fn a_level_above_others_comes_out_as_rocksdb_makes_it() {
+    with_databases("compacting above other levels", |oracle, path, rng, context| {
+        let count = rng.usize(3..6);
+        let (pieces, operator) = pieces(rng, count);
+        let more = format!(
+            "level_compaction_dynamic_level_bytes=false;level0_file_num_compaction_trigger={}",
+            count - 1
+        );
+        let mut subject = Subject::new(path, rng, operator, &more);
+        subject.write(rng, &pieces[0]);
+        subject.script.line(&[&"compact-to", &"default", &2]);
+        pieces[1..].iter().for_each(|piece| subject.write(rng, piece));
+        subject.run(oracle, context);
+        let mut ours = subject.copy("copy");
+        if ours.files(0).len() < count - 1 {
+            // A piece came to nothing, and RocksDB would wait for more.
+            subject.script.line(&[&"close"]);
+            subject.run(oracle, context);
+            return;
+        }
+        subject.script.line(&[&"change", &"default", &"disable_auto_compactions=false"]);
+        while subject.run(oracle, context).trim() != "0" {
+            subject.script.line(&[&"property", &"default", &"rocksdb.num-files-at-level0"]);
+        }
+        subject.script.line(&[&"close"]);
+        subject.run(oracle, context);
+        let theirs = open(&subject.path);
+        // Above others a table may become twice as long, to be cut where theirs are.
+        let mut compaction = ours.levels(&[0, 1]);
+        if !compaction.is_bottommost && !compaction.grandparents.is_empty() {
+            compaction.max_output_file_bytes *= 2;
+        }
+        ours.compact(compaction).unwrap_or_else(|error| panic!("{context}: {error}"));
+        compare(&ours, &theirs, 1, context);
+    });
+}

@@ -1,0 +1,142 @@
+//! Random writes, and what reads of them must find.
+
+use fastrand::Rng;
+use tailwater_format::key::{Sequence, ValueType};
+use tailwater_format::wide_column::{self, WideColumn};
+
+use super::scene::Record;
+use crate::MergeOperator;
+
+/// Writes in the order of their sequence numbers, which begin at 1.
+pub(super) struct History {
+    pub(super) records: Vec<Record>,
+    operator: MergeOperator,
+    /// Whether there are entities and timed values.
+    has_rare: bool,
+    /// Of the keys that only single deletions delete, which have a value.
+    put_once: Vec<bool>,
+}
+
+impl History {
+    /// So many random writes to a few keys.
+    pub(super) fn random(rng: &mut Rng, count: usize, operator: MergeOperator) -> Self {
+        Self::of(rng, count, 24, operator, true)
+    }
+
+    /// So many random writes to so many keys, none of them of an entity or a timed value.
+    pub(super) fn plain(rng: &mut Rng, count: usize, keys: usize, operator: MergeOperator) -> Self {
+        Self::of(rng, count, keys, operator, false)
+    }
+
+    fn of(
+        rng: &mut Rng,
+        count: usize,
+        keys: usize,
+        operator: MergeOperator,
+        has_rare: bool,
+    ) -> Self {
+        let put_once = vec![false; keys];
+        let mut history = Self { records: Vec::new(), operator, has_rare, put_once };
+        for _ in 0..count {
+            let record = history.next(rng);
+            history.records.push(record);
+        }
+        history
+    }
+
+    fn next(&mut self, rng: &mut Rng) -> Record {
+        let sequence = self.records.len() as u64 + 1;
+        let keys = self.put_once.len();
+        let number = rng.usize(..keys);
+        let (key, value) = (key(number), random_value(rng));
+        let record = |kind, value| Record { key: key.clone(), sequence, kind, value };
+        if rng.u8(..100) < 7 {
+            let end = number + rng.usize(1..=8);
+            self.put_once[number..end.min(keys)].fill(false);
+            return record(ValueType::RangeDeletion, self::key(end));
+        }
+        if number.is_multiple_of(4) {
+            // Put at most once, until it is deleted.
+            let has_value = &mut self.put_once[number];
+            let kind = if *has_value { ValueType::SingleDeletion } else { ValueType::Value };
+            *has_value = !*has_value;
+            let value = if *has_value { value } else { Vec::new() };
+            return record(kind, value);
+        }
+        match rng.u8(..100) {
+            0..20 => record(ValueType::Deletion, Vec::new()),
+            20..50 => record(ValueType::Merge, value),
+            50..56 if self.has_rare => {
+                let mut entity = Vec::new();
+                let columns = [WideColumn::new(b"", &value), WideColumn::new(b"column", b"other")];
+                wide_column::encode(&columns[rng.usize(..2)..], &mut entity).unwrap();
+                record(ValueType::WideColumnEntity, entity)
+            }
+            56..62 if self.has_rare => {
+                let mut packed = value;
+                packed.extend_from_slice(&rng.u64(..sequence).to_le_bytes());
+                record(ValueType::ValuePreferredSequence, packed)
+            }
+            _ => record(ValueType::Value, value),
+        }
+    }
+
+    /// The keys that there may be, in order.
+    pub(super) fn keys(&self) -> Vec<Vec<u8>> {
+        (0..self.put_once.len()).map(key).collect()
+    }
+
+    /// What a read at a sequence number finds.
+    pub(super) fn get(&self, key: &[u8], at: Sequence) -> Option<Vec<u8>> {
+        let mut operands: Vec<&[u8]> = Vec::new();
+        let mut base = None;
+        let visible = self.records.iter().rev().filter(|record| record.sequence <= at);
+        for record in visible {
+            if record.kind == ValueType::RangeDeletion {
+                if record.key[..] <= *key && *key < record.value[..] {
+                    break;
+                }
+                continue;
+            }
+            if record.key != key {
+                continue;
+            }
+            match record.kind {
+                ValueType::Merge => {
+                    operands.push(&record.value);
+                    continue;
+                }
+                ValueType::Value => base = Some(record.value.clone()),
+                ValueType::ValuePreferredSequence => {
+                    base = Some(record.value[..record.value.len() - 8].to_vec());
+                }
+                ValueType::WideColumnEntity => {
+                    let column = wide_column::default_column(&record.value).unwrap();
+                    base = Some(column.map_or(Vec::new(), |column| column.value.to_vec()));
+                }
+                _ => {}
+            }
+            break;
+        }
+        if operands.is_empty() {
+            return base;
+        }
+        operands.reverse();
+        self.operator.full_merge(key, base.as_deref(), &operands)
+    }
+
+    /// All that a read at a sequence number finds.
+    pub(super) fn all(&self, at: Sequence) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let found = |key: Vec<u8>| self.get(&key, at).map(|value| (key, value));
+        self.keys().into_iter().filter_map(found).collect()
+    }
+}
+
+fn key(number: usize) -> Vec<u8> {
+    format!("key{number:03}").into_bytes()
+}
+
+fn random_value(rng: &mut Rng) -> Vec<u8> {
+    let length = if rng.bool() { 8 } else { rng.usize(..40) };
+    (0..length).map(|_| rng.u8(b'a'..=b'z')).collect()
+}

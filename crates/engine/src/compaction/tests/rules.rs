@@ -1,0 +1,243 @@
+//! One rule at a time: what goes, what stays, and under which sequence number.
+
+use tailwater_format::blob::{BlobIndex, BlobLocation};
+use tailwater_format::compress::Compression;
+use tailwater_format::key::{MAX_SEQUENCE, Sequence, ValueType};
+use tailwater_format::version_edit::BlobFileGarbage;
+use tailwater_format::wide_column::{self, WideColumn};
+
+use super::scene::{Record, Scene, text};
+use crate::ErrorKind;
+
+/// What becomes of records in one table of level 0, compacted into the last level or, with
+/// something below it in the range, into the one above. The table below is left out.
+fn compacted(
+    options: &str,
+    snapshots: &[Sequence],
+    records: &[Record],
+    deeper: &[Record],
+) -> Result<String, crate::Error> {
+    let mut scene = Scene::new(options);
+    scene.snapshots = snapshots.to_vec();
+    if !deeper.is_empty() {
+        scene.add_table(6, deeper, None);
+    }
+    scene.add_table(0, records, None);
+    let compaction = scene.levels(&[0, 5]);
+    scene.compact(compaction)?;
+    Ok(text(&scene.level_contents(5)))
+}
+
+fn put(key: &str, sequence: Sequence) -> Record {
+    Record::put(key, sequence, &format!("={sequence}"))
+}
+
+fn merge(key: &str, sequence: Sequence, operand: &str) -> Record {
+    Record::new(key, sequence, ValueType::Merge, operand)
+}
+
+fn single(key: &str, sequence: Sequence) -> Record {
+    Record::new(key, sequence, ValueType::SingleDeletion, "")
+}
+
+fn range(key: &str, sequence: Sequence, end: &str) -> Record {
+    Record::new(key, sequence, ValueType::RangeDeletion, end)
+}
+
+#[test]
+fn versions_go_that_no_snapshot_tells_from_a_newer_one() {
+    let records = [put("a", 9), put("a", 6), put("a", 5), put("a", 2), put("a", 1)];
+    let last = |snapshots| compacted("", snapshots, &records, &[]).unwrap();
+    assert_eq!(last(&[]), "a@0=9");
+    assert_eq!(last(&[5]), "a@9=9 a@0=5");
+    assert_eq!(last(&[3, 6, 7]), "a@9=9 a@6=6 a@0=2");
+}
+
+#[test]
+fn deletions_go_where_nothing_deeper_has_the_key() {
+    let records = [Record::delete("a", 9), put("a", 3), Record::delete("c", 8), put("d", 4)];
+    assert_eq!(compacted("", &[], &records, &[]).unwrap(), "d@0=4");
+    let deeper = [put("b", 1), put("c", 2)];
+    assert_eq!(compacted("", &[], &records, &deeper).unwrap(), "c@8- d@4=4");
+    // A snapshot that sees the value keeps the deletion, one that sees nothing does not.
+    assert_eq!(compacted("", &[3], &records, &[]).unwrap(), "a@9- a@0=3 d@4=4");
+    assert_eq!(compacted("", &[2], &records, &[]).unwrap(), "d@4=4");
+}
+
+#[test]
+fn a_single_deletion_goes_with_its_write_and_not_before() {
+    let records = [single("a", 9), put("a", 3), single("c", 8)];
+    assert_eq!(compacted("", &[], &records, &[]).unwrap(), "");
+    let deeper = [put("b", 1), put("c", 2)];
+    assert_eq!(compacted("", &[], &records, &deeper).unwrap(), "c@8--");
+    assert_eq!(compacted("", &[5], &records, &[]).unwrap(), "a@9-- a@0=3 c@8--");
+    let pairs = [single("a", 9), put("a", 8), single("a", 7), put("a", 6)];
+    assert_eq!(compacted("", &[], &pairs, &[]).unwrap(), "");
+    assert_eq!(compacted("", &[6], &pairs, &[]).unwrap(), "a@7-- a@0=6");
+}
+
+#[test]
+fn a_deletion_below_a_single_deletion_breaks_the_contract() {
+    let records = [single("a", 9), Record::delete("a", 5), put("a", 3)];
+    let error = compacted("", &[], &records, &[]).unwrap_err();
+    assert!(error.is_corruption() && error.to_string().contains("key 'a'"), "{error}");
+    let lenient = "enforce_single_del_contracts=false";
+    assert_eq!(compacted(lenient, &[], &records, &[]).unwrap(), "");
+}
+
+#[test]
+fn operands_fold_within_their_stripe() {
+    let append = "merge_operator=stringappend";
+    let records = [merge("a", 9, "z"), merge("a", 8, "y"), merge("a", 5, "x"), put("a", 3)];
+    assert_eq!(compacted(append, &[], &records, &[]).unwrap(), "a@0=3,x,y,z");
+    assert_eq!(compacted(append, &[5], &records, &[]).unwrap(), "a@9+y,z a@0=3,x");
+    let deeper = [put("a", 1)];
+    assert_eq!(compacted(append, &[], &records[..3], &deeper).unwrap(), "a@9+x,y,z");
+    assert_eq!(compacted(append, &[], &records[..1], &deeper).unwrap(), "a@9+z");
+    assert_eq!(compacted(append, &[], &records[..1], &[]).unwrap(), "a@0z");
+    let gone = [merge("a", 9, "z"), Record::delete("a", 5), put("a", 3)];
+    assert_eq!(compacted(append, &[], &gone, &deeper).unwrap(), "a@9z");
+    let tested = "merge_operator=stringappendtest";
+    assert_eq!(compacted(tested, &[], &records[..2], &deeper).unwrap(), "a@9+z a@8+y");
+}
+
+#[test]
+fn operands_fold_over_the_default_column_of_an_entity() {
+    let entity = |columns: &[(&str, &str)]| {
+        let columns: Vec<_> = columns
+            .iter()
+            .map(|(name, value)| WideColumn::new(name.as_bytes(), value.as_bytes()))
+            .collect();
+        let mut entity = Vec::new();
+        wide_column::encode(&columns, &mut entity).unwrap();
+        entity
+    };
+    for (base, folded) in [
+        (&[("", "v"), ("x", "w")][..], &[("", "v,z"), ("x", "w")][..]),
+        (&[("x", "w")][..], &[("", ",z"), ("x", "w")][..]),
+    ] {
+        let mut scene = Scene::new("merge_operator=stringappend");
+        let base =
+            Record { value: entity(base), ..Record::new("a", 3, ValueType::WideColumnEntity, "") };
+        scene.add_table(0, &[merge("a", 9, "z"), base], None);
+        let compaction = scene.levels(&[0, 6]);
+        scene.compact(compaction).unwrap();
+        let records = scene.level_contents(6).records;
+        assert_eq!(records.len(), 1);
+        assert_eq!(records[0].0, [b"a", &[0x16, 0, 0, 0, 0, 0, 0, 0][..]].concat());
+        assert_eq!(records[0].1, entity(folded));
+    }
+}
+
+#[test]
+fn operands_of_an_unknown_operator_pass_through() {
+    let unknown = "merge_operator=somebodys";
+    let records = [merge("a", 9, "z"), merge("a", 8, "y"), put("a", 3), put("a", 2), put("b", 1)];
+    let kept = compacted(unknown, &[], &records, &[]).unwrap();
+    assert_eq!(kept, "a@9+z a@8+y a@0=3 b@0=1");
+}
+
+#[test]
+fn operands_without_an_operator_are_refused() {
+    let error = compacted("", &[], &[merge("a", 9, "z")], &[]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+}
+
+#[test]
+fn range_tombstones_drop_what_their_stripe_covers_and_then_go() {
+    let records = [put("a", 1), put("b", 2), put("c", 9), put("d", 3), range("b", 5, "d")];
+    assert_eq!(compacted("", &[], &records, &[]).unwrap(), "a@0=1 c@0=9 d@0=3");
+    assert_eq!(compacted("", &[2], &records, &[]).unwrap(), "a@0=1 b@0=2 c@9=9 d@3=3 b@5..d");
+    let deeper = [put("b", 1)];
+    assert_eq!(compacted("", &[], &records[1..], &deeper).unwrap(), "c@9=9 d@3=3 b@5..d");
+}
+
+#[test]
+fn range_tombstones_alone_make_a_table_or_none() {
+    let records = [range("b", 5, "d"), range("c", 7, "e")];
+    assert_eq!(compacted("", &[], &records, &[]).unwrap(), "");
+    let deeper = [put("c", 1)];
+    assert_eq!(compacted("", &[], &records, &deeper).unwrap(), "c@7..d");
+}
+
+#[test]
+fn a_timed_value_takes_the_sequence_number_that_it_prefers() {
+    let timed = |sequence, preferred: u8| {
+        let value = format!("v{}\0\0\0\0\0\0\0", char::from(preferred));
+        Record::new("a", sequence, ValueType::ValuePreferredSequence, &value)
+    };
+    assert_eq!(compacted("", &[], &[timed(9, 4)], &[]).unwrap(), "a@0v");
+    let deeper = [put("0", 1), put("z", 1)];
+    let as_it_was = compacted("", &[], &[timed(9, 4)], &deeper).unwrap();
+    assert!(as_it_was.starts_with("a@9timedv"), "{as_it_was}");
+    // A tombstone that is older than the value, but newer than the number it prefers.
+    let records = [timed(9, 4), range("a", 6, "b")];
+    assert!(compacted("", &[], &records, &[]).unwrap().starts_with("a@0timedv"));
+}
+
+#[test]
+fn blobs_that_nothing_refers_to_any_more_are_counted() {
+    let blob = |key: &str, sequence, size| {
+        let location = BlobLocation {
+            file_number: 7,
+            offset: 100,
+            size,
+            compression: Compression::None,
+            expiration: None,
+        };
+        let mut index = Vec::new();
+        BlobIndex::Blob(location).encode(&mut index);
+        Record { value: index, ..Record::new(key, sequence, ValueType::BlobIndex, "") }
+    };
+    let mut scene = Scene::new("");
+    scene.add_table(0, &[blob("a", 1, 10), blob("bb", 2, 20), blob("c", 3, 30)], None);
+    scene.add_table(0, &[put("a", 4), Record::delete("bb", 5)], None);
+    let compaction = scene.levels(&[0, 6]);
+    let outcome = scene.compact(compaction).unwrap();
+    // A blob's record is its header of 32 bytes, the key and the value.
+    let garbage = BlobFileGarbage { number: 7, blob_count: 2, blob_bytes: 43 + 54 };
+    assert_eq!(outcome.blob_garbage, [garbage]);
+    assert_eq!(outcome.outputs[0].oldest_blob_file_number, Some(7));
+}
+
+#[test]
+fn outputs_are_told_of_as_their_inputs_say() {
+    let mut scene = Scene::new("optimize_filters_for_hits=true");
+    let older = scene.add_table(6, &[put("a", 1), put("m", 2)], None);
+    let newer = scene.add_table(0, &[put("a", 7), put("z", 6), range("b", 5, "d")], None);
+    let compaction = scene.levels(&[0, 6]);
+    let outcome = scene.compact(compaction).unwrap();
+    let [output] = &outcome.outputs[..] else { panic!("{:?}", outcome.outputs) };
+    assert_eq!((output.level, output.epoch_number), (6, older));
+    assert_eq!(output.oldest_ancestor_time_s, 1000 + older);
+    let file = &scene.files(6)[0];
+    let table = scene.readers.tables.open_uncached(file, tailwater_io::Purpose::UserRead).unwrap();
+    assert_eq!(table.properties().newest_key_time, 3000 + newer);
+    assert_eq!(table.properties().num_entries, 3);
+    let statistics = outcome.statistics;
+    assert_eq!((statistics.records_in, statistics.records_out), (4, 3));
+    assert_eq!((statistics.dropped.hidden, statistics.dropped.obsolete), (1, 1));
+    assert_eq!(statistics.read.iter().map(|level| level.files).collect::<Vec<_>>(), [1, 1]);
+    assert_eq!(statistics.written.bytes, output.size);
+    assert_eq!(scene.get(b"a", MAX_SEQUENCE - 1), Some(b"=7".to_vec()));
+}
+
+#[test]
+fn parts_together_make_what_one_would() {
+    let records: Vec<Record> = (0..2000u64).map(|at| put(&format!("key{at:04}"), at + 1)).collect();
+    let mut contents = Vec::new();
+    for parts in [1, 4] {
+        let mut scene = Scene::new("block_based_table_factory={block_size=200}");
+        scene.parts = parts;
+        scene.max_output_file_bytes = 5000;
+        scene.add_table(0, &records, None);
+        scene.add_table(0, &[range("key0100", 5000, "key1900"), put("key1000", 6000)], None);
+        let compaction = scene.levels(&[0, 6]);
+        let outcome = scene.compact(compaction).unwrap();
+        assert_eq!(outcome.statistics.parts, parts);
+        assert_eq!(outcome.statistics.records_in, 2001);
+        contents.push(scene.level_contents(6));
+    }
+    assert_eq!(contents[0].records.len(), 201);
+    assert_eq!(contents[0], contents[1]);
+}

@@ -1,0 +1,270 @@
+//! How much ranges of keys take, roughly: RocksDB's `GetApproximateSizes` and
+//! `GetApproximateMemTableStats`.
+//!
+//! Of a table that a range begins or ends in, what counts is where the index says that the data
+//! blocks of its bounds begin, as a share of the whole file; no data block is read. Tables that lie
+//! in the range count whole.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use tailwater_format::key::{self, MAX_SEQUENCE, ValueType};
+use tailwater_io::Purpose;
+
+use crate::db::{ColumnFamily, Db, SuperVersion};
+use crate::memtable::{Cursor, MemTable};
+use crate::table::{ReadProfile, TableIterator};
+use crate::version::{FileMetadata, Level};
+use crate::{Error, Result};
+
+/// How the indexes are read.
+const PROFILE: ReadProfile =
+    ReadProfile { purpose: Purpose::UserRead, verify_checksums: true, fill_cache: true };
+
+/// What an entry of a memtable takes besides key and value, in bytes: its trailer and two lengths.
+const ENTRY_BYTES: u64 = 10;
+
+/// What is to count in [`Db::approximate_sizes`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SizeOptions {
+    /// Tables. By default they count.
+    pub include_files: bool,
+    /// What is in memory and in no table.
+    pub include_memtables: bool,
+    /// Blob files, as large a share of all as the range has of the tables.
+    pub include_blob_files: bool,
+    /// Where the tables that a range only begins or ends in are together no more than this share of
+    /// those that lie in it, half of their sizes is taken and their indexes are not asked. By
+    /// default 0: they are asked.
+    pub files_size_error_margin: f64,
+}
+
+impl Default for SizeOptions {
+    fn default() -> Self {
+        Self {
+            include_files: true,
+            include_memtables: false,
+            include_blob_files: false,
+            files_size_error_margin: 0.0,
+        }
+    }
+}
+
+/// What memtables hold of a range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MemTableStatistics {
+    /// How many entries, all versions of a key, and not counting range tombstones.
+    pub entries: u64,
+    /// What they take in bytes, estimated by the mean of the memtable's entries.
+    pub bytes: u64,
+}
+
+impl Db {
+    /// How many bytes each of some ranges of keys takes, roughly. A range begins with its first key
+    /// and ends before its second.
+    ///
+    /// # Errors
+    /// Invalid argument, where nothing is to count and for a range that ends before it begins;
+    /// those of opening tables and reading their indexes.
+    pub fn approximate_sizes(
+        &self,
+        family: &ColumnFamily,
+        ranges: &[(&[u8], &[u8])],
+        options: &SizeOptions,
+    ) -> Result<Vec<u64>> {
+        let SizeOptions { include_files, include_memtables, include_blob_files, .. } = *options;
+        if !include_files && !include_memtables && !include_blob_files {
+            return Err(Error::invalid_argument("neither tables nor memtables nor blobs count"));
+        }
+        let source = family.super_version();
+        ranges
+            .iter()
+            .map(|&(begin, end)| {
+                let range = Range::new(family, begin, end)?;
+                let mut bytes = 0;
+                if include_files || include_blob_files {
+                    let in_tables = range.table_bytes(&source, options)?;
+                    let blob_share = blob_bytes_per_table_byte(&source);
+                    bytes += if include_files { in_tables } else { 0 };
+                    if include_blob_files {
+                        bytes += (in_tables as f64 * blob_share) as u64;
+                    }
+                }
+                if include_memtables {
+                    bytes += range.memtables(&source).bytes;
+                }
+                Ok(bytes)
+            })
+            .collect()
+    }
+
+    /// What of a range of keys is in memory and in no table. Every entry in the range is passed by.
+    ///
+    /// # Errors
+    /// Invalid argument, for a range that ends before it begins.
+    pub fn approximate_memtable_stats(
+        &self,
+        family: &ColumnFamily,
+        begin: &[u8],
+        end: &[u8],
+    ) -> Result<MemTableStatistics> {
+        Ok(Range::new(family, begin, end)?.memtables(&family.super_version()))
+    }
+}
+
+/// How many bytes blob files have for every byte of tables.
+fn blob_bytes_per_table_byte(source: &SuperVersion) -> f64 {
+    let version = source.version();
+    let tables: u64 = version.files().map(|(_, file)| file.size()).fold(0, u64::saturating_add);
+    let blobs = version.blob_files().values().map(|file| file.file_bytes());
+    if tables == 0 { 0.0 } else { blobs.fold(0, u64::saturating_add) as f64 / tables as f64 }
+}
+
+/// A range of keys, by the internal keys that stand before every record of its bounds.
+struct Range {
+    begin: Vec<u8>,
+    end: Vec<u8>,
+}
+
+impl Range {
+    fn new(family: &ColumnFamily, begin: &[u8], end: &[u8]) -> Result<Self> {
+        if family.comparator().compare(begin, end).is_gt() {
+            return Err(Error::invalid_argument("a range ends before it begins"));
+        }
+        let before = |user_key: &[u8]| {
+            let mut internal_key = Vec::with_capacity(user_key.len() + key::TRAILER_LENGTH);
+            let trailer = key::pack_trailer(MAX_SEQUENCE, ValueType::FOR_SEEK);
+            key::put_internal_key(&mut internal_key, user_key, trailer);
+            internal_key
+        };
+        Ok(Self { begin: before(begin), end: before(end) })
+    }
+
+    /// The bytes of tables.
+    fn table_bytes(&self, source: &SuperVersion, options: &SizeOptions) -> Result<u64> {
+        let mut whole = 0u64;
+        let mut partial: Vec<&Arc<FileMetadata>> = Vec::new();
+        for (number, level) in source.version().levels().iter().enumerate() {
+            if number == 0 {
+                partial.extend(level.files());
+            } else {
+                whole = whole.saturating_add(self.whole_bytes(source, level, &mut partial));
+            }
+        }
+        let sum = partial.iter().map(|file| file.size()).fold(0, u64::saturating_add);
+        let margin = options.files_size_error_margin;
+        if margin > 0.0 && sum < (whole as f64 * margin) as u64 {
+            return Ok(whole.saturating_add(sum / 2));
+        }
+        for file in partial {
+            whole = whole.saturating_add(self.bytes_of(source, file)?);
+        }
+        Ok(whole)
+    }
+
+    /// Of a level of tables that do not overlap, the bytes of those between the two that the bounds
+    /// lead to; these two are added to `partial`.
+    fn whole_bytes<'a>(
+        &self,
+        source: &SuperVersion,
+        level: &'a Level,
+        partial: &mut Vec<&'a Arc<FileMetadata>>,
+    ) -> u64 {
+        let files = level.files();
+        let Some(last) = files.len().checked_sub(1) else { return 0 };
+        let comparator = source.tables().comparator();
+        let place = |internal_key: &[u8]| {
+            let at = files.partition_point(|file| {
+                key::compare_internal(comparator, file.largest(), internal_key).is_lt()
+            });
+            at.min(last)
+        };
+        let (begin, end) = (place(&self.begin), place(&self.end));
+        partial.push(&files[begin]);
+        if end > begin {
+            partial.push(&files[end]);
+        }
+        let between = files.get(begin + 1..end).unwrap_or_default();
+        between.iter().map(|file| file.size()).fold(0, u64::saturating_add)
+    }
+
+    /// The bytes of one table.
+    fn bytes_of(&self, source: &SuperVersion, file: &Arc<FileMetadata>) -> Result<u64> {
+        let comparator = source.tables().comparator();
+        let compare = |a: &[u8], b: &[u8]| key::compare_internal(comparator, a, b);
+        let (smallest, largest) = (file.smallest(), file.largest());
+        if compare(largest, &self.begin).is_le() || compare(smallest, &self.end).is_gt() {
+            return Ok(0);
+        }
+        if compare(smallest, &self.begin).is_ge() {
+            return bytes_before(source, file, &self.end);
+        }
+        if compare(largest, &self.end).is_lt() {
+            return Ok(file.size().saturating_sub(bytes_before(source, file, &self.begin)?));
+        }
+        let table = source.tables().open(file, PROFILE.purpose)?;
+        let data = table.properties().data_size;
+        if data == 0 {
+            return Ok(file.size());
+        }
+        let begin = TableIterator::data_offset(&table, &PROFILE, &self.begin)?.unwrap_or(data);
+        let end = TableIterator::data_offset(&table, &PROFILE, &self.end)?.unwrap_or(data);
+        Ok(share(end.saturating_sub(begin), data, file.size()))
+    }
+
+    /// What memtables hold.
+    fn memtables(&self, source: &SuperVersion) -> MemTableStatistics {
+        let mut sum = MemTableStatistics::default();
+        for memtable in source.memtables() {
+            let entries = self.entries_in(memtable);
+            let counters = memtable.counters();
+            let around = ENTRY_BYTES * counters.entries;
+            let bytes = counters.key_bytes + counters.value_bytes + around;
+            sum.entries += entries;
+            sum.bytes += entries * bytes.checked_div(counters.entries).unwrap_or(0);
+        }
+        sum
+    }
+
+    fn entries_in(&self, memtable: &MemTable) -> u64 {
+        let mut cursor = Cursor::default();
+        cursor.seek(memtable, &self.begin);
+        let mut entries = 0;
+        while cursor.valid() {
+            let found = cursor.key(memtable);
+            if key::compare_internal(memtable.comparator(), found, &self.end) != Ordering::Less {
+                break;
+            }
+            entries += 1;
+            cursor.next(memtable);
+        }
+        entries
+    }
+}
+
+/// How much of a table stands before an internal key, its index and filter in proportion.
+fn bytes_before(
+    source: &SuperVersion,
+    file: &Arc<FileMetadata>,
+    internal_key: &[u8],
+) -> Result<u64> {
+    let comparator = source.tables().comparator();
+    if key::compare_internal(comparator, file.largest(), internal_key).is_le() {
+        return Ok(file.size());
+    }
+    if key::compare_internal(comparator, file.smallest(), internal_key).is_ge() {
+        return Ok(0);
+    }
+    let table = source.tables().open(file, PROFILE.purpose)?;
+    let data = table.properties().data_size;
+    if data == 0 {
+        return Ok(file.size() / 2);
+    }
+    let offset = TableIterator::data_offset(&table, &PROFILE, internal_key)?.unwrap_or(data);
+    Ok(share(offset, data, file.size()))
+}
+
+/// The part of a file that so many bytes of its data blocks stand for.
+fn share(bytes: u64, data: u64, file: u64) -> u64 {
+    (bytes as f64 / data as f64 * file as f64) as u64
+}

@@ -1,0 +1,98 @@
+//! Which tables a database consists of.
+
+use std::path::PathBuf;
+
+use tailwater_format::key::{self, Sequence};
+
+use crate::Result;
+use crate::db::{ColumnFamily, Db};
+
+/// A table that a database consists of at some moment. Times are in seconds since 1970, 0 where
+/// nobody knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LiveFile {
+    /// The column family that it belongs to.
+    pub column_family: String,
+    /// The level.
+    pub level: usize,
+    /// The number in its name.
+    pub number: u64,
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its length in bytes.
+    pub size: u64,
+    /// Its smallest user key.
+    pub smallest_key: Vec<u8>,
+    /// Its largest user key; with the end of a range tombstone, the first key behind.
+    pub largest_key: Vec<u8>,
+    /// The lowest sequence number in it.
+    pub smallest_sequence: Sequence,
+    /// The highest sequence number in it.
+    pub largest_sequence: Sequence,
+    /// How many entries it has, deletions included; `None` while it is not open.
+    pub entries: Option<u64>,
+    /// How many of them delete; `None` while it is not open.
+    pub deletions: Option<u64>,
+    /// The order in which tables of level 0 came to be.
+    pub epoch_number: u64,
+    /// Whether a compaction reads it.
+    pub being_compacted: bool,
+    /// When the oldest of what it holds was written, or earlier.
+    pub oldest_ancestor_time_s: u64,
+    /// When the file was made.
+    pub creation_time_s: u64,
+    /// The lowest number of a blob file that it refers to.
+    pub oldest_blob_file_number: Option<u64>,
+}
+
+impl Db {
+    /// The tables of all column families at this moment, by column family and level. They need not
+    /// be there any more when this returns; a checkpoint keeps them.
+    pub fn live_files(&self) -> Vec<LiveFile> {
+        self.column_families().iter().flat_map(live_files_of).collect()
+    }
+
+    /// As [`Db::live_files`], with the counts of all tables: those that are not open are opened.
+    ///
+    /// # Errors
+    /// Those of opening tables.
+    pub fn live_files_with_counts(&self) -> Result<Vec<LiveFile>> {
+        for family in self.column_families() {
+            let source = family.super_version();
+            for (_, file) in source.version().files() {
+                source.tables().open(file, tailwater_io::Purpose::UserRead)?;
+            }
+        }
+        Ok(self.live_files())
+    }
+}
+
+fn live_files_of(family: &ColumnFamily) -> Vec<LiveFile> {
+    let source = family.super_version();
+    let files = source.version().files().map(|(level, file)| {
+        let added = file.added();
+        let table = file.table.load_arc();
+        let properties = table.as_ref().map(|table| table.properties());
+        LiveFile {
+            column_family: family.name().to_owned(),
+            level,
+            number: added.number,
+            path: source.tables().path(file),
+            size: added.size,
+            smallest_key: key::user_key(&added.smallest).to_vec(),
+            largest_key: key::user_key(&added.largest).to_vec(),
+            smallest_sequence: added.smallest_sequence,
+            largest_sequence: added.largest_sequence,
+            entries: properties.map(|properties| properties.num_entries),
+            deletions: properties.map(|properties| properties.num_deletions),
+            epoch_number: added.epoch_number,
+            // Nothing compacts by itself.
+            being_compacted: file.is_being_compacted(),
+            oldest_ancestor_time_s: added.oldest_ancestor_time_s,
+            creation_time_s: added.creation_time_s,
+            oldest_blob_file_number: added.oldest_blob_file_number,
+        }
+    });
+    files.collect()
+}

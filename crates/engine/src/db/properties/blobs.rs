@@ -1,0 +1,67 @@
+//! Properties about blob files.
+
+use super::{hex, saturating_sum};
+use crate::version::{BlobFileMetadata, Version};
+
+/// A property about blob files that is one number.
+pub(super) fn number(version: &Version, name: &str) -> Option<u64> {
+    Some(match name {
+        "num-blob-files" => version.blob_files().len() as u64,
+        "total-blob-file-size" | "live-blob-file-size" => blob_file_bytes(version),
+        "live-blob-file-garbage-size" => blob_garbage_bytes(version),
+        _ => return None,
+    })
+}
+
+/// A blob file, as `rocksdb.sstables` shows it.
+pub(super) fn blob_file_text(version: &Version, file: &BlobFileMetadata) -> String {
+    let added = &file.added;
+    let mut linked: Vec<u64> = version
+        .files()
+        .filter(|(_, table)| table.added().oldest_blob_file_number == Some(added.number))
+        .map(|(_, table)| table.number())
+        .collect();
+    linked.sort_unstable();
+    let linked: String = linked.iter().map(|number| format!(" {number}")).collect();
+    format!(
+        "blob_file_number: {} total_blob_count: {} total_blob_bytes: {} checksum_method: {} \
+         checksum_value: {} linked_ssts: {{{linked} }} garbage_blob_count: {} \
+         garbage_blob_bytes: {}",
+        added.number,
+        added.blob_count,
+        added.blob_bytes,
+        added.checksum_function,
+        hex(&added.checksum),
+        file.garbage_count,
+        file.garbage_bytes
+    )
+}
+
+pub(super) fn blob_stats(version: &Version) -> String {
+    let (total, garbage) = (blob_file_bytes(version), blob_garbage_bytes(version));
+    let amplification = if total > garbage { total as f64 / (total - garbage) as f64 } else { 0.0 };
+    format!(
+        "Number of blob files: {}\nTotal size of blob files: {total}\n\
+         Total size of garbage in blob files: {garbage}\nBlob file space amplification: {}\n",
+        version.blob_files().len(),
+        six_digits(amplification)
+    )
+}
+
+/// A number of at least 1, or 0, with six significant digits at most.
+fn six_digits(number: f64) -> String {
+    let whole_digits = (number.max(1.0).log10() as usize) + 1;
+    let text = format!("{number:.*}", 6usize.saturating_sub(whole_digits));
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
+pub(super) fn blob_file_bytes(version: &Version) -> u64 {
+    saturating_sum(version.blob_files().values().map(BlobFileMetadata::file_bytes))
+}
+
+pub(super) fn blob_garbage_bytes(version: &Version) -> u64 {
+    saturating_sum(version.blob_files().values().map(|file| file.garbage_bytes))
+}

@@ -1,0 +1,56 @@
+//! Properties about memory: memtables, the block cache, open tables and what readers hold.
+
+use std::fmt::Write as _;
+
+use super::saturating_sum;
+use super::tables::open_table_bytes;
+use crate::db::SuperVersion;
+use crate::memtable::Counters;
+
+/// A property about memtables or the block cache.
+pub(super) fn number(source: &SuperVersion, name: &str) -> Option<u64> {
+    let (active, immutable) = source.memtables().split_first()?;
+    let sum = |what: fn(&Counters) -> u64| {
+        saturating_sum(immutable.iter().map(|memtable| what(&memtable.counters())))
+    };
+    let cache = || source.tables().context().block_cache.as_deref();
+    Some(match name {
+        "num-immutable-mem-table" => immutable.len() as u64,
+        // Memtables go when they are in tables.
+        "num-immutable-mem-table-flushed" => 0,
+        "cur-size-active-mem-table" => active.memory_usage() as u64,
+        "cur-size-all-mem-tables" | "size-all-mem-tables" => memtable_bytes(source),
+        "num-entries-active-mem-table" => active.counters().entries,
+        "num-entries-imm-mem-tables" => sum(|counters| counters.entries),
+        "num-deletes-active-mem-table" => active.counters().deletions,
+        "num-deletes-imm-mem-tables" => sum(|counters| counters.deletions),
+        "estimate-table-readers-mem" => open_table_bytes(source.version()),
+        "block-cache-capacity" => cache().map_or(0, |cache| cache.capacity() as u64),
+        "block-cache-usage" => cache().map_or(0, |cache| cache.usage() as u64),
+        "block-cache-pinned-usage" => cache().map_or(0, |cache| cache.pinned_usage() as u64),
+        _ => return None,
+    })
+}
+
+/// Everything that memory is charged to, a line each, in bytes where nothing else is said.
+pub(super) fn text(source: &SuperVersion) -> String {
+    let context = source.tables().context();
+    let cache = context.block_cache.as_deref();
+    let rows = [
+        ("memtables", memtable_bytes(source)),
+        ("block cache", cache.map_or(0, |cache| cache.usage() as u64)),
+        ("block cache, held by readers", cache.map_or(0, |cache| cache.pinned_usage() as u64)),
+        ("open tables, with their indexes and filters", open_table_bytes(source.version())),
+        ("what iterators read ahead", context.reader_memory.read_ahead_bytes()),
+        ("iterators, their number", context.reader_memory.iterators()),
+    ];
+    rows.iter().fold(String::new(), |mut text, (what, bytes)| {
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{what:<44} {bytes:>16}");
+        text
+    })
+}
+
+fn memtable_bytes(source: &SuperVersion) -> u64 {
+    saturating_sum(source.memtables().iter().map(|memtable| memtable.memory_usage() as u64))
+}

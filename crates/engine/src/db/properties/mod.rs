@@ -1,0 +1,176 @@
+//! Properties: what a handle can tell of a column family, by RocksDB's names.
+//!
+//! Names, units and the form of the texts are those of RocksDB (`db/internal_stats.cc`), so that
+//! what reads them there reads them here. A name that RocksDB does not have, and one about work
+//! that a handle for reading never does, has no value. Names of our own begin with `tailwater.`.
+
+mod aggregated;
+mod blobs;
+mod input_output;
+mod memory;
+mod report;
+mod tables;
+mod writing;
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use crate::Result;
+use crate::db::{ColumnFamily, Db};
+use crate::version::{Level, Version};
+
+/// What RocksDB's names begin with.
+const PREFIX: &str = "rocksdb.";
+
+/// The properties without a level in their names, as they are listed for people.
+pub const PROPERTY_NAMES: [&str; 54] = [
+    "rocksdb.stats",
+    "rocksdb.cfstats",
+    "rocksdb.cfstats-no-file-histogram",
+    "rocksdb.cf-write-stall-stats",
+    "rocksdb.dbstats",
+    "rocksdb.db-write-stall-stats",
+    "rocksdb.levelstats",
+    "rocksdb.sstables",
+    "rocksdb.aggregated-table-properties",
+    "rocksdb.blob-stats",
+    "rocksdb.options-statistics",
+    "rocksdb.num-immutable-mem-table",
+    "rocksdb.num-immutable-mem-table-flushed",
+    "rocksdb.mem-table-flush-pending",
+    "rocksdb.compaction-pending",
+    "rocksdb.background-errors",
+    "rocksdb.is-write-stopped",
+    "rocksdb.actual-delayed-write-rate",
+    "rocksdb.num-snapshots",
+    "rocksdb.oldest-snapshot-sequence",
+    "rocksdb.oldest-snapshot-time",
+    "rocksdb.cur-size-active-mem-table",
+    "rocksdb.cur-size-all-mem-tables",
+    "rocksdb.size-all-mem-tables",
+    "rocksdb.num-entries-active-mem-table",
+    "rocksdb.num-entries-imm-mem-tables",
+    "rocksdb.num-deletes-active-mem-table",
+    "rocksdb.num-deletes-imm-mem-tables",
+    "rocksdb.estimate-num-keys",
+    "rocksdb.estimate-table-readers-mem",
+    "rocksdb.estimate-live-data-size",
+    "rocksdb.estimate-oldest-key-time",
+    "rocksdb.estimate-pending-compaction-bytes",
+    "rocksdb.is-file-deletions-enabled",
+    "rocksdb.num-live-versions",
+    "rocksdb.current-super-version-number",
+    "rocksdb.min-log-number-to-keep",
+    "rocksdb.base-level",
+    "rocksdb.total-sst-files-size",
+    "rocksdb.live-sst-files-size",
+    "rocksdb.obsolete-sst-files-size",
+    "rocksdb.num-running-compactions",
+    "rocksdb.num-running-flushes",
+    "rocksdb.block-cache-capacity",
+    "rocksdb.block-cache-usage",
+    "rocksdb.block-cache-pinned-usage",
+    "rocksdb.num-blob-files",
+    "rocksdb.total-blob-file-size",
+    "rocksdb.live-blob-file-size",
+    "rocksdb.live-blob-file-garbage-size",
+    "tailwater.io-stats",
+    "tailwater.memory",
+    "tailwater.num-iterators",
+    "tailwater.iterator-read-ahead-memory",
+];
+
+/// The properties whose names end in the number of a level.
+pub const LEVEL_PROPERTY_NAMES: [&str; 3] = [
+    "rocksdb.num-files-at-level",
+    "rocksdb.compression-ratio-at-level",
+    "rocksdb.aggregated-table-properties-at-level",
+];
+
+impl Db {
+    /// A property of a column family by RocksDB's name, such as `rocksdb.levelstats` or
+    /// `rocksdb.num-files-at-level0`; `None` for a name that is not known, for a level that the
+    /// column family does not have, and where nobody can tell.
+    ///
+    /// Sizes are in bytes unless the property's text says otherwise.
+    ///
+    /// # Errors
+    /// Those of opening tables, for properties that are made of the tables' own.
+    pub fn property(&self, family: &ColumnFamily, name: &str) -> Result<Option<String>> {
+        let Some(name) = name.strip_prefix(PREFIX) else {
+            return Ok(self.own_property(family, name));
+        };
+        if let Some(text) = self.text_property(family, name)? {
+            return Ok(Some(text));
+        }
+        let source = family.super_version();
+        let number = self
+            .writing_number(family, name)
+            .or_else(|| memory::number(&source, name))
+            .or_else(|| tables::number(&source, family, name))
+            .or_else(|| blobs::number(source.version(), name));
+        let number = match (number, name) {
+            (None, "estimate-num-keys") => Some(tables::estimated_keys(&source)?),
+            (None, "estimate-oldest-key-time") => {
+                tables::estimated_oldest_key_time_s(&source, family)?
+            }
+            (number, _) => number,
+        };
+        Ok(number.map(|number| number.to_string()))
+    }
+
+    /// A property that is a text.
+    fn text_property(&self, family: &ColumnFamily, name: &str) -> Result<Option<String>> {
+        let source = family.super_version();
+        let version = source.version();
+        if let Some((_, level)) = level_of(version, name, "num-files-at-level") {
+            return Ok(Some(level.files().len().to_string()));
+        }
+        if let Some((_, level)) = level_of(version, name, "compression-ratio-at-level") {
+            return Ok(Some(format!("{:.6}", tables::compression_ratio(&source, level)?)));
+        }
+        if let Some((number, _)) = level_of(version, name, "aggregated-table-properties-at-level") {
+            return aggregated::text(&source, Some(number)).map(Some);
+        }
+        Ok(Some(match name {
+            "aggregated-table-properties" => aggregated::text(&source, None)?,
+            "levelstats" => tables::level_stats(version),
+            "sstables" => tables::sstables(version),
+            "blob-stats" => blobs::blob_stats(version),
+            _ => return Ok(self.report(family, name)),
+        }))
+    }
+
+    /// A property that RocksDB does not have.
+    fn own_property(&self, family: &ColumnFamily, name: &str) -> Option<String> {
+        let source = family.super_version();
+        let readers = &source.tables().context().reader_memory;
+        Some(match name {
+            "tailwater.io-stats" => input_output::text(self.storage().statistics()),
+            "tailwater.memory" => memory::text(&source),
+            "tailwater.num-iterators" => readers.iterators().to_string(),
+            "tailwater.iterator-read-ahead-memory" => readers.read_ahead_bytes().to_string(),
+            _ => return None,
+        })
+    }
+}
+
+/// The level whose number follows `prefix` in `name`, and the number.
+fn level_of<'a>(version: &'a Version, name: &str, prefix: &str) -> Option<(usize, &'a Level)> {
+    let digits = name.strip_prefix(prefix)?;
+    let only_digits = digits.bytes().all(|byte| byte.is_ascii_digit());
+    let number: usize = digits.parse().ok().filter(|_| only_digits)?;
+    Some((number, version.levels().get(number).map(Arc::as_ref)?))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02X}");
+        text
+    })
+}
+
+/// A sum of sizes that a MANIFEST says, which may be anything.
+fn saturating_sum(sizes: impl Iterator<Item = u64>) -> u64 {
+    sizes.fold(0, u64::saturating_add)
+}

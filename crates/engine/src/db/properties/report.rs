@@ -1,0 +1,55 @@
+//! Properties that report what was done since the database was opened.
+
+use super::blobs::{blob_file_bytes, blob_garbage_bytes};
+use super::saturating_sum;
+use crate::db::{ColumnFamily, Db};
+use crate::stats::Statistics;
+use crate::stats::report::{FamilyState, LevelState, database_text, family_text, stall_text};
+
+impl Db {
+    /// A property that reports what was done.
+    pub(super) fn report(&self, family: &ColumnFamily, name: &str) -> Option<String> {
+        let shared = &self.inner.shared;
+        let database =
+            || database_text(&shared.activity.done(), &shared.activity.done_at_last_dump());
+        let levels = || {
+            let state = family.report_state(shared.activity.seconds());
+            family_text(&state, family.statistics())
+        };
+        Some(match name {
+            "stats" => levels() + &database(),
+            "cfstats" | "cfstats-no-file-histogram" => levels(),
+            "cf-write-stall-stats" => stall_text(&family.statistics().stalls, None),
+            "dbstats" => database(),
+            "db-write-stall-stats" => {
+                database().lines().last().map(|line| format!("{line}\n")).unwrap_or_default()
+            }
+            "options-statistics" => {
+                shared.statistics.as_deref().map(Statistics::text).unwrap_or_default()
+            }
+            _ => return None,
+        })
+    }
+}
+
+impl ColumnFamily {
+    /// What it consists of, `seconds` after the database was opened.
+    pub(crate) fn report_state(&self, seconds: f64) -> FamilyState {
+        let source = self.super_version();
+        let version = source.version();
+        let levels = version.levels().iter().map(|level| LevelState {
+            files: level.files().len(),
+            bytes: saturating_sum(level.files().iter().map(|file| file.size())),
+            ..LevelState::default()
+        });
+        FamilyState {
+            name: self.name().to_owned(),
+            levels: levels.collect(),
+            blob_files: version.blob_files().len(),
+            blob_bytes: blob_file_bytes(version),
+            blob_garbage_bytes: blob_garbage_bytes(version),
+            pending_compaction_bytes: self.stall_conditions().pending_compaction_bytes,
+            seconds,
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Properties about writes, flushes, logs and snapshots.
+
+use super::saturating_sum;
+use crate::compaction::LevelTargets;
+use crate::db::{ColumnFamily, Db};
+use crate::write::StallState;
+
+impl Db {
+    /// A property about writes, flushes, logs or snapshots.
+    pub(super) fn writing_number(&self, family: &ColumnFamily, name: &str) -> Option<u64> {
+        let activity = &self.inner.shared.activity;
+        let stall = || self.stall_state();
+        Some(match name {
+            "background-errors" => activity.background_errors.get(),
+            "is-write-stopped" => u64::from(matches!(stall(), StallState::Stopped { .. })),
+            "actual-delayed-write-rate" => match stall() {
+                StallState::Delayed { bytes_per_second, .. } => bytes_per_second,
+                _ => 0,
+            },
+            "num-running-flushes" => activity.running_flushes.get(),
+            "mem-table-flush-pending" => u64::from(family.wants_flush()),
+            "estimate-pending-compaction-bytes" => {
+                family.stall_conditions().pending_compaction_bytes
+            }
+            "num-running-compactions" => self.running_compactions() as u64,
+            "compaction-pending" => u64::from(self.needs_compaction(family)),
+            "base-level" => {
+                let source = family.super_version();
+                LevelTargets::new(source.version(), family.options()).base_level as u64
+            }
+            "num-snapshots" => self.snapshots().count() as u64,
+            "oldest-snapshot-sequence" => {
+                self.snapshots().sequences().first().copied().unwrap_or(0)
+            }
+            "oldest-snapshot-time" => self.snapshots().oldest_time_s().unwrap_or(0),
+            "is-file-deletions-enabled" => 1,
+            "min-log-number-to-keep" => {
+                self.inner.writing.as_ref()?.writer.versions().min_log_number()
+            }
+            "obsolete-sst-files-size" => self.obsolete_table_bytes(),
+            _ => return None,
+        })
+    }
+
+    /// The size of the tables that no version has and that are there still.
+    fn obsolete_table_bytes(&self) -> u64 {
+        let Some(writing) = &self.inner.writing else { return 0 };
+        saturating_sum(writing.writer.obsolete().iter().map(|table| table.file.size()))
+    }
+}

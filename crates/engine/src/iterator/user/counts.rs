@@ -1,0 +1,78 @@
+//! What an iterator has done, for those who count.
+//!
+//! Steps are counted here and added up when the iterator goes, so that a step costs no more than a
+//! few additions; seeks are counted at once.
+
+use std::sync::Arc;
+
+use super::{DbIterator, Direction};
+use crate::stats::{Histogram, Started, Statistics, Ticker};
+
+/// What an iterator has done.
+pub(super) struct Counts {
+    statistics: Arc<Statistics>,
+    next: u64,
+    next_found: u64,
+    previous: u64,
+    previous_found: u64,
+    bytes: u64,
+}
+
+impl Counts {
+    /// Those of an iterator that was just made.
+    pub(super) fn new(statistics: Arc<Statistics>) -> Self {
+        statistics.add(Ticker::IteratorsCreated, 1);
+        Self { statistics, next: 0, next_found: 0, previous: 0, previous_found: 0, bytes: 0 }
+    }
+
+    /// Begins to measure a seek.
+    pub(super) fn begin(&self) -> Started {
+        self.statistics.start()
+    }
+}
+
+impl Drop for Counts {
+    fn drop(&mut self) {
+        let recorder = self.statistics.recorder();
+        recorder.add(Ticker::DbNext, self.next);
+        recorder.add(Ticker::DbNextFound, self.next_found);
+        recorder.add(Ticker::DbPrev, self.previous);
+        recorder.add(Ticker::DbPrevFound, self.previous_found);
+        recorder.add(Ticker::IterBytesRead, self.bytes);
+        recorder.add(Ticker::IteratorsDeleted, 1);
+    }
+}
+
+impl DbIterator {
+    /// Counts a seek that began then.
+    pub(super) fn count_seek(&self, begun: Option<Started>) {
+        let (Some(counts), Some(begun)) = (&self.counts, begun) else { return };
+        counts.statistics.record_since(Histogram::DbSeek, begun);
+        let recorder = counts.statistics.recorder();
+        recorder.add(Ticker::DbSeek, 1);
+        if let Some((key, value)) = self.entry() {
+            recorder.add(Ticker::DbSeekFound, 1);
+            recorder.add(Ticker::IterBytesRead, (key.len() + value.len()) as u64);
+        }
+    }
+
+    /// Counts a step.
+    pub(super) fn count_step(&mut self, direction: Direction) {
+        let bytes = self.entry().map(|(key, value)| (key.len() + value.len()) as u64);
+        let Some(counts) = &mut self.counts else { return };
+        let (steps, found) = match direction {
+            Direction::Forward => (&mut counts.next, &mut counts.next_found),
+            Direction::Backward => (&mut counts.previous, &mut counts.previous_found),
+        };
+        *steps += 1;
+        *found += u64::from(bytes.is_some());
+        counts.bytes += bytes.unwrap_or(0);
+    }
+
+    /// Counts a seek past many records of one key.
+    pub(super) fn count_reseek(&self) {
+        if let Some(counts) = &self.counts {
+            counts.statistics.add(Ticker::Reseeks, 1);
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! What a database has done since it was opened, kept for every database: some additions for each
+//! group of writes, and none for reads.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tailwater_io::Clock;
+
+/// A count that goes on for as long as the database is open. Any thread may add to it.
+#[derive(Debug, Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    /// Counts `by` more.
+    #[inline]
+    pub(crate) fn add(&self, by: u64) {
+        self.0.fetch_add(by, Relaxed);
+    }
+
+    /// What was counted.
+    #[inline]
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+
+    /// Counts one for as long as the answer lives.
+    pub(crate) fn enter(&self) -> Entered<'_> {
+        self.0.fetch_add(1, Relaxed);
+        Entered(self)
+    }
+}
+
+/// One that is counted while it lives.
+#[derive(Debug)]
+pub(crate) struct Entered<'c>(&'c Counter);
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Relaxed);
+    }
+}
+
+/// What a database has done since it was opened.
+#[derive(Debug)]
+pub(crate) struct Activity {
+    clock: Arc<dyn Clock>,
+    opened_ns: u64,
+    /// The bytes of batches that were logged.
+    pub(crate) wal_bytes: Counter,
+    /// Syncs of logs that somebody asked for.
+    pub(crate) wal_syncs: Counter,
+    /// The bytes of batches that were written.
+    pub(crate) bytes_written: Counter,
+    /// Operations that were written.
+    pub(crate) keys_written: Counter,
+    /// Batches that another writer took along.
+    pub(crate) writes_by_other: Counter,
+    /// Batches whose writer led their group.
+    pub(crate) writes_by_self: Counter,
+    /// Batches that were logged.
+    pub(crate) writes_with_wal: Counter,
+    /// How long writers waited because writes were slowed down or stopped, in microseconds.
+    pub(crate) stall_micros: Counter,
+    /// Flushes that failed, tries included.
+    pub(crate) background_errors: Counter,
+    /// Flushes that run now.
+    pub(crate) running_flushes: Counter,
+    dumps: Mutex<Dumps>,
+}
+
+/// When statistics were last written to the LOG, and what they were then.
+#[derive(Debug, Default)]
+struct Dumps {
+    last_ns: u64,
+    at_last: Done,
+}
+
+/// What a database had done up to some moment.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Done {
+    /// The time since the database was opened, in seconds.
+    pub(crate) seconds: f64,
+    pub(crate) wal_bytes: u64,
+    pub(crate) wal_syncs: u64,
+    pub(crate) bytes_written: u64,
+    pub(crate) keys_written: u64,
+    pub(crate) writes_by_other: u64,
+    pub(crate) writes_by_self: u64,
+    pub(crate) writes_with_wal: u64,
+    pub(crate) stall_micros: u64,
+}
+
+impl Activity {
+    /// Of a database that was opened a moment ago.
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
+        let opened_ns = clock.monotonic_ns();
+        Self {
+            clock,
+            opened_ns,
+            wal_bytes: Counter::default(),
+            wal_syncs: Counter::default(),
+            bytes_written: Counter::default(),
+            keys_written: Counter::default(),
+            writes_by_other: Counter::default(),
+            writes_by_self: Counter::default(),
+            writes_with_wal: Counter::default(),
+            stall_micros: Counter::default(),
+            background_errors: Counter::default(),
+            running_flushes: Counter::default(),
+            dumps: Mutex::new(Dumps { last_ns: opened_ns, at_last: Done::default() }),
+        }
+    }
+
+    /// The clock that the database goes by.
+    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
+    /// The time since the database was opened, in seconds.
+    pub(crate) fn seconds(&self) -> f64 {
+        self.clock.monotonic_ns().saturating_sub(self.opened_ns) as f64 / 1e9
+    }
+
+    /// What was done so far.
+    pub(crate) fn done(&self) -> Done {
+        Done {
+            seconds: self.seconds(),
+            wal_bytes: self.wal_bytes.get(),
+            wal_syncs: self.wal_syncs.get(),
+            bytes_written: self.bytes_written.get(),
+            keys_written: self.keys_written.get(),
+            writes_by_other: self.writes_by_other.get(),
+            writes_by_self: self.writes_by_self.get(),
+            writes_with_wal: self.writes_with_wal.get(),
+            stall_micros: self.stall_micros.get(),
+        }
+    }
+
+    /// What had been done when statistics were last written to the LOG.
+    pub(crate) fn done_at_last_dump(&self) -> Done {
+        self.dumps.lock().unwrap_or_else(PoisonError::into_inner).at_last
+    }
+
+    /// Whether statistics are to be written to the LOG now, which happens every `period_s` seconds;
+    /// never for 0. Who is told so is expected to do it.
+    pub(crate) fn is_dump_due(&self, period_s: u64) -> bool {
+        let now_ns = self.clock.monotonic_ns();
+        let mut dumps = self.dumps.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = period_s > 0
+            && now_ns.saturating_sub(dumps.last_ns) >= period_s.saturating_mul(1_000_000_000);
+        if is_due {
+            dumps.last_ns = now_ns;
+        }
+        is_due
+    }
+
+    /// Says that statistics were written to the LOG.
+    pub(crate) fn dumped(&self, done: Done) {
+        self.dumps.lock().unwrap_or_else(PoisonError::into_inner).at_last = done;
+    }
+}

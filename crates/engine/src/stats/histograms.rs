@@ -1,0 +1,252 @@
+//! What is measured, by RocksDB's names, and how measurements are distributed.
+//!
+//! The bounds of the buckets are RocksDB's (`monitoring/histogram.cc`): each is half as large again
+//! as the one before, cut to two significant digits; a percentile lies within its bucket in
+//! proportion to its rank. So figures can be compared with RocksDB's.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::tickers::figures;
+
+figures! {
+    /// What is measured. Durations are in microseconds.
+    Histogram {
+        DbGet = "rocksdb.db.get.micros",
+        DbWrite = "rocksdb.db.write.micros",
+        CompactionTime = "rocksdb.compaction.times.micros",
+        /// Syncs of tables that were flushed.
+        TableSync = "rocksdb.table.sync.micros",
+        WalFileSync = "rocksdb.wal.file.sync.micros",
+        TableOpenIo = "rocksdb.table.open.io.micros",
+        DbMultiget = "rocksdb.db.multiget.micros",
+        /// Reading a block that is not in memory for a compaction: read, checked, decompressed.
+        ReadBlockCompaction = "rocksdb.read.block.compaction.micros",
+        /// The same for anybody else.
+        ReadBlockGet = "rocksdb.read.block.get.micros",
+        /// The tables that a compaction read.
+        FilesInCompaction = "rocksdb.numfiles.in.singlecompaction",
+        DbSeek = "rocksdb.db.seek.micros",
+        /// Waiting because writes were slowed down or stopped.
+        WriteStall = "rocksdb.db.write.stall",
+        /// The size of a value that a get found, in bytes.
+        BytesPerRead = "rocksdb.bytes.per.read",
+        /// The size of the batches of a group, in bytes.
+        BytesPerWrite = "rocksdb.bytes.per.write",
+        /// The size of the values that a get of several keys found, in bytes.
+        BytesPerMultiget = "rocksdb.bytes.per.multiget",
+        FlushTime = "rocksdb.db.flush.micros",
+    }
+}
+
+const BUCKETS: usize = 109;
+/// The highest value that each bucket counts; the last counts what is above, too.
+static BOUNDS: [u64; BUCKETS] = bounds();
+
+const fn bounds() -> [u64; BUCKETS] {
+    let mut bounds = [1; BUCKETS];
+    bounds[1] = 2;
+    let mut exact = 2.0_f64;
+    let mut at = 2;
+    while at < BUCKETS {
+        exact *= 1.5;
+        let mut digits = exact as u64;
+        let mut power_of_ten = 1;
+        while digits / 10 > 10 {
+            digits /= 10;
+            power_of_ten *= 10;
+        }
+        bounds[at] = digits * power_of_ten;
+        at += 1;
+    }
+    bounds
+}
+
+fn bucket_of(value: u64) -> usize {
+    BOUNDS.partition_point(|&bound| bound < value).min(BUCKETS - 1)
+}
+
+/// Measurements that are counted by one thread, or by any where it is shared.
+#[derive(Debug)]
+pub(super) struct Buckets {
+    counts: [AtomicU64; BUCKETS],
+    sum: AtomicU64,
+    min: AtomicU64,
+    max: AtomicU64,
+}
+
+impl Default for Buckets {
+    fn default() -> Self {
+        Self {
+            counts: [const { AtomicU64::new(0) }; BUCKETS],
+            sum: AtomicU64::new(0),
+            min: AtomicU64::new(u64::MAX),
+            max: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Buckets {
+    /// Counts a measurement, adding with `add`.
+    #[inline]
+    pub(super) fn record(&self, value: u64, add: impl Fn(&AtomicU64, u64)) {
+        add(&self.counts[bucket_of(value)], 1);
+        add(&self.sum, value);
+        if value < self.min.load(Relaxed) {
+            self.min.fetch_min(value, Relaxed);
+        }
+        if value > self.max.load(Relaxed) {
+            self.max.fetch_max(value, Relaxed);
+        }
+    }
+
+    /// Forgets the extremes; the counts are subtracted by whoever reads them.
+    pub(super) fn forget_extremes(&self) {
+        self.min.store(u64::MAX, Relaxed);
+        self.max.store(0, Relaxed);
+    }
+
+    /// Adds what was counted here to `sum`.
+    pub(super) fn add_to(&self, sum: &mut Distribution) {
+        for (sum, count) in sum.counts.iter_mut().zip(&self.counts) {
+            *sum += count.load(Relaxed);
+        }
+        sum.sum = sum.sum.wrapping_add(self.sum.load(Relaxed));
+        sum.min = sum.min.min(self.min.load(Relaxed));
+        sum.max = sum.max.max(self.max.load(Relaxed));
+    }
+}
+
+/// How measurements are distributed: a copy of what had been counted.
+#[derive(Debug, Clone)]
+pub(super) struct Distribution {
+    counts: [u64; BUCKETS],
+    sum: u64,
+    /// `u64::MAX` where nothing was measured.
+    min: u64,
+    max: u64,
+}
+
+impl Default for Distribution {
+    fn default() -> Self {
+        Self { counts: [0; BUCKETS], sum: 0, min: u64::MAX, max: 0 }
+    }
+}
+
+impl Distribution {
+    /// Takes away the counts of an earlier copy.
+    pub(super) fn subtract(&mut self, earlier: &Self) {
+        for (count, earlier) in self.counts.iter_mut().zip(&earlier.counts) {
+            *count = count.saturating_sub(*earlier);
+        }
+        self.sum = self.sum.wrapping_sub(earlier.sum);
+    }
+
+    fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// The value that `percent` of the measurements do not exceed, within its bucket in proportion.
+    fn percentile(&self, percent: f64) -> f64 {
+        let rank = self.count() as f64 * (percent / 100.0);
+        let mut below = 0;
+        for (at, &count) in self.counts.iter().enumerate() {
+            if (below + count) as f64 >= rank {
+                let left = at.checked_sub(1).map_or(0, |before| BOUNDS[before]) as f64;
+                let right = BOUNDS[at] as f64;
+                let part = if count > 0 { (rank - below as f64) / count as f64 } else { 0.0 };
+                let value = left + (right - left) * part;
+                return value.max(self.min as f64).min(self.max as f64);
+            }
+            below += count;
+        }
+        self.max as f64
+    }
+
+    /// The figures that people look at.
+    pub(super) fn summary(&self) -> HistogramData {
+        let count = self.count();
+        if count == 0 {
+            return HistogramData::default();
+        }
+        HistogramData {
+            count,
+            sum: self.sum,
+            average: self.sum as f64 / count as f64,
+            median: self.percentile(50.0),
+            percentile_95: self.percentile(95.0),
+            percentile_99: self.percentile(99.0),
+            min: self.min.min(self.max),
+            max: self.max,
+        }
+    }
+}
+
+/// What measurements come to, in the unit of the histogram; all zero where nothing was measured.
+///
+/// Percentiles are estimated within their bucket, whose bounds are half as large again as each
+/// other.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct HistogramData {
+    /// How many measurements.
+    pub count: u64,
+    /// Their sum.
+    pub sum: u64,
+    /// Their mean.
+    pub average: f64,
+    /// What half of them do not exceed.
+    pub median: f64,
+    /// What 95 percent of them do not exceed.
+    pub percentile_95: f64,
+    /// What 99 percent of them do not exceed.
+    pub percentile_99: f64,
+    /// The lowest.
+    pub min: u64,
+    /// The highest.
+    pub max: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn summary(values: impl IntoIterator<Item = u64>) -> HistogramData {
+        let buckets = Buckets::default();
+        for value in values {
+            buckets.record(value, |counter, by| {
+                counter.fetch_add(by, Relaxed);
+            });
+        }
+        let mut distribution = Distribution::default();
+        buckets.add_to(&mut distribution);
+        distribution.summary()
+    }
+
+    /// The bounds that RocksDB prints in its histograms.
+    #[test]
+    fn buckets_have_rocksdb_s_bounds() {
+        let first = [
+            1, 2, 3, 4, 6, 10, 15, 22, 34, 51, 76, 110, 170, 250, 380, 580, 870, 1300, 1900, 2900,
+            4400, 6600, 9900, 14000, 22000, 33000, 50000, 75000, 110_000, 170_000, 250_000,
+        ];
+        assert_eq!(BOUNDS[..first.len()], first);
+        assert!(BOUNDS.is_sorted_by(|a, b| a < b), "{BOUNDS:?}");
+        assert!(BOUNDS[BUCKETS - 1] as f64 * 1.5 > u64::MAX as f64 * 0.9, "{BOUNDS:?}");
+        for (value, bucket) in [(0, 0), (1, 0), (2, 1), (5, 4), (6, 4), (7, 5), (u64::MAX, 108)] {
+            assert_eq!(bucket_of(value), bucket, "{value}");
+        }
+    }
+
+    #[test]
+    fn percentiles_lie_within_their_bucket_in_proportion() {
+        let evenly = summary(1..=100);
+        assert_eq!((evenly.count, evenly.sum, evenly.average), (100, 5050, 50.5));
+        assert_eq!((evenly.min, evenly.max), (1, 100));
+        // 34 values up to 34, 17 in (34, 51]: the 50th is 16/17 of the way.
+        assert!((evenly.median - 50.0).abs() < 1e-9, "{evenly:?}");
+        // 76 up to 76, 24 in (76, 110]: the 95th would be 19/24 of the way, but 100 is the highest.
+        assert_eq!((evenly.percentile_95, evenly.percentile_99), (100.0, 100.0));
+        let one = summary([7]);
+        assert_eq!((one.median, one.percentile_99, one.max), (7.0, 7.0, 7));
+        assert_eq!(summary([]), HistogramData::default());
+    }
+}

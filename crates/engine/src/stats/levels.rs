@@ -1,0 +1,217 @@
+//! What flushes and compactions have done to each level of a column family.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::{Histogram, Statistics, Ticker};
+
+/// What flushes or compactions did that wrote to one level: the part of RocksDB's
+/// `InternalStats::CompactionStats` that is reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct LevelFigures {
+    /// How long they took, in microseconds.
+    pub(crate) micros: u64,
+    /// The processor time of those who merged, in microseconds.
+    pub(crate) cpu_micros: u64,
+    /// How many there were.
+    pub(crate) count: u64,
+    /// The bytes of tables read in the levels above the one that was written.
+    pub(crate) bytes_read_above: u64,
+    /// The bytes of tables read in the level that was written.
+    pub(crate) bytes_read_in_level: u64,
+    /// The bytes of tables written.
+    pub(crate) bytes_written: u64,
+    /// The same before compression.
+    pub(crate) bytes_written_uncompressed: u64,
+    /// The bytes of tables that were moved here as they are.
+    pub(crate) bytes_moved: u64,
+    pub(crate) bytes_read_blob: u64,
+    pub(crate) bytes_written_blob: u64,
+    /// The tables read, from all levels.
+    pub(crate) files_read: u64,
+    /// The tables written.
+    pub(crate) files_written: u64,
+    /// The records read.
+    pub(crate) records_read: u64,
+    /// Those of them that were not written again.
+    pub(crate) records_dropped: u64,
+}
+
+impl LevelFigures {
+    /// Adds what others did.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.combine(other, u64::saturating_add);
+    }
+
+    /// What was done since `earlier`.
+    pub(crate) fn since(mut self, earlier: &Self) -> Self {
+        self.combine(earlier, u64::saturating_sub);
+        self
+    }
+
+    fn combine(&mut self, other: &Self, by: impl Fn(u64, u64) -> u64) {
+        let pairs = [
+            (&mut self.micros, other.micros),
+            (&mut self.cpu_micros, other.cpu_micros),
+            (&mut self.count, other.count),
+            (&mut self.bytes_read_above, other.bytes_read_above),
+            (&mut self.bytes_read_in_level, other.bytes_read_in_level),
+            (&mut self.bytes_written, other.bytes_written),
+            (&mut self.bytes_written_uncompressed, other.bytes_written_uncompressed),
+            (&mut self.bytes_moved, other.bytes_moved),
+            (&mut self.bytes_read_blob, other.bytes_read_blob),
+            (&mut self.bytes_written_blob, other.bytes_written_blob),
+            (&mut self.files_read, other.files_read),
+            (&mut self.files_written, other.files_written),
+            (&mut self.records_read, other.records_read),
+            (&mut self.records_dropped, other.records_dropped),
+        ];
+        for (own, other) in pairs {
+            *own = by(*own, other);
+        }
+    }
+
+    /// All bytes read.
+    pub(crate) fn bytes_read(&self) -> u64 {
+        self.bytes_read_above + self.bytes_read_in_level + self.bytes_read_blob
+    }
+
+    /// All bytes written.
+    pub(crate) fn all_bytes_written(&self) -> u64 {
+        self.bytes_written + self.bytes_written_blob
+    }
+}
+
+/// Whose work it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// RocksDB does them at low priority.
+    Compaction,
+    /// RocksDB does them at high priority.
+    Flush,
+    /// What the logs held when the database was opened became a table: by the user's own thread.
+    Recovery,
+}
+
+/// What flushes and compactions have done to the levels of a column family.
+#[derive(Debug)]
+pub(crate) struct LevelStatistics {
+    inner: Mutex<Figures>,
+}
+
+/// What was done up to some moment.
+#[derive(Debug, Clone)]
+pub(crate) struct Figures {
+    /// By level.
+    pub(crate) levels: Vec<LevelFigures>,
+    /// By [`Work`].
+    pub(crate) works: [LevelFigures; 3],
+    /// The bytes that flushes wrote.
+    pub(crate) bytes_flushed: u64,
+}
+
+impl LevelStatistics {
+    /// Of a column family with so many levels.
+    pub(crate) fn new(levels: usize) -> Self {
+        let levels = vec![LevelFigures::default(); levels];
+        let works = [LevelFigures::default(); 3];
+        Self { inner: Mutex::new(Figures { levels, works, bytes_flushed: 0 }) }
+    }
+
+    /// Notes a flush, whose table is in level 0.
+    pub(crate) fn record_flush(
+        &self,
+        work: Work,
+        figures: &LevelFigures,
+        statistics: Option<&Statistics>,
+    ) {
+        let bytes = figures.all_bytes_written();
+        self.record(0, work, figures);
+        self.lock().bytes_flushed += bytes;
+        if let Some(statistics) = statistics {
+            let recorder = statistics.recorder();
+            recorder.add(Ticker::FlushWriteBytes, bytes);
+            recorder.record(Histogram::FlushTime, figures.micros);
+        }
+    }
+
+    /// Notes a compaction into a level.
+    pub(crate) fn record_compaction(
+        &self,
+        output_level: usize,
+        figures: &LevelFigures,
+        statistics: Option<&Statistics>,
+    ) {
+        self.record(output_level, Work::Compaction, figures);
+        if let Some(statistics) = statistics {
+            let recorder = statistics.recorder();
+            recorder.add(Ticker::CompactReadBytes, figures.bytes_read());
+            recorder.add(Ticker::CompactWriteBytes, figures.all_bytes_written());
+            recorder.record(Histogram::CompactionTime, figures.micros);
+            recorder.record(Histogram::FilesInCompaction, figures.files_read);
+        }
+    }
+
+    /// Notes tables of so many bytes that were moved into a level as they are.
+    pub(crate) fn record_move(&self, output_level: usize, bytes: u64) {
+        if let Some(level) = self.lock().levels.get_mut(output_level) {
+            level.bytes_moved += bytes;
+        }
+    }
+
+    /// What was done so far.
+    pub(crate) fn figures(&self) -> Figures {
+        self.lock().clone()
+    }
+
+    fn record(&self, level: usize, work: Work, done: &LevelFigures) {
+        let mut figures = self.lock();
+        if let Some(level) = figures.levels.get_mut(level) {
+            level.add(done);
+        }
+        figures.works[work as usize].add(done);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Figures> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_compaction_counts_for_the_level_it_writes() {
+        let statistics = Statistics::new();
+        let levels = LevelStatistics::new(3);
+        let done = LevelFigures {
+            micros: 100,
+            count: 1,
+            bytes_read_above: 10,
+            bytes_read_in_level: 20,
+            bytes_written: 25,
+            bytes_written_blob: 1,
+            files_read: 4,
+            records_read: 9,
+            records_dropped: 2,
+            ..LevelFigures::default()
+        };
+        levels.record_compaction(2, &done, Some(&statistics));
+        levels.record_compaction(2, &done, Some(&statistics));
+        levels.record_move(1, 7);
+        let figures = levels.figures();
+        assert_eq!(figures.levels[0], LevelFigures::default());
+        assert_eq!(figures.levels[1].bytes_moved, 7);
+        let twice = figures.levels[2];
+        assert_eq!((twice.micros, twice.count, twice.bytes_read()), (200, 2, 60));
+        assert_eq!((twice.all_bytes_written(), twice.records_dropped), (52, 4));
+        assert_eq!(figures.works[Work::Compaction as usize], twice);
+        assert_eq!(twice.since(&done), done);
+        assert_eq!(statistics.ticker("rocksdb.compact.read.bytes"), Some(60));
+        assert_eq!(statistics.ticker("rocksdb.compact.write.bytes"), Some(52));
+        let files = statistics.histogram("rocksdb.numfiles.in.singlecompaction").expect("one");
+        assert_eq!((files.count, files.sum, files.max), (2, 8, 4));
+        let time = statistics.histogram("rocksdb.compaction.times.micros").expect("one");
+        assert_eq!((time.count, time.sum), (2, 200));
+    }
+}

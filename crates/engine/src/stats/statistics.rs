@@ -1,0 +1,311 @@
+//! What a database does, counted and measured for whoever gave it a [`Statistics`].
+//!
+//! Counting takes no lock and, from the first 128 threads, writes no cache line that other threads
+//! write: each has counters of its own, which are summed when somebody reads them. Resetting writes
+//! none of them: it notes what stood there, and reading subtracts it.
+
+use std::fmt::{self, Write as _};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use tailwater_io::Clock;
+use tailwater_io::clock::SystemClock;
+
+use super::histograms::{Buckets, Distribution, Histogram, HistogramData};
+use super::thread_slot::{self, NUMBERS};
+use super::tickers::Ticker;
+
+/// The tickers and histograms of one database, or of several that share it, by RocksDB's names.
+///
+/// Without one ([`OpenOptions::set_statistics`](crate::OpenOptions::set_statistics)) a database
+/// keeps none and pays a branch. With one, gets, seeks and writes also ask the clock for the time.
+/// What is kept is what RocksDB keeps at its default level, `kExceptDetailedTimers`, as far as this
+/// engine does it; other names are not known here.
+///
+/// Any thread may use it. Each thread that counts takes about 16 KiB.
+pub struct Statistics {
+    clock: Arc<dyn Clock>,
+    /// By the number of the only thread that writes there.
+    own: Box<[OnceLock<Box<Counters>>]>,
+    /// For threads without a number.
+    shared: Counters,
+    /// What had been counted when it was last reset.
+    baseline: Mutex<Totals>,
+}
+
+/// Aligned to two cache lines: processors fetch lines in pairs.
+#[repr(align(128))]
+struct Counters {
+    tickers: [AtomicU64; Ticker::COUNT],
+    histograms: [Buckets; Histogram::COUNT],
+}
+
+/// What was counted up to some moment.
+struct Totals {
+    tickers: [u64; Ticker::COUNT],
+    histograms: Vec<Distribution>,
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        Self {
+            tickers: [const { AtomicU64::new(0) }; Ticker::COUNT],
+            histograms: std::array::from_fn(|_| Buckets::default()),
+        }
+    }
+}
+
+impl Default for Totals {
+    fn default() -> Self {
+        Self {
+            tickers: [0; Ticker::COUNT],
+            histograms: vec![Distribution::default(); Histogram::COUNT],
+        }
+    }
+}
+
+impl Default for Statistics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Statistics {
+    /// One in which nothing is counted yet.
+    pub fn new() -> Self {
+        Self::with_clock(Arc::new(SystemClock))
+    }
+
+    /// The same with durations by this clock.
+    pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
+        Self {
+            clock,
+            own: std::iter::repeat_with(OnceLock::new).take(NUMBERS).collect(),
+            shared: Counters::default(),
+            baseline: Mutex::default(),
+        }
+    }
+
+    /// The names of what is counted.
+    pub fn ticker_names() -> impl Iterator<Item = &'static str> {
+        Ticker::ALL.iter().map(|ticker| ticker.name())
+    }
+
+    /// The names of what is measured.
+    pub fn histogram_names() -> impl Iterator<Item = &'static str> {
+        Histogram::ALL.iter().map(|histogram| histogram.name())
+    }
+
+    /// What was counted under a name such as `rocksdb.block.cache.hit`; `None` for a name under
+    /// which nothing is counted.
+    pub fn ticker(&self, name: &str) -> Option<u64> {
+        let ticker = Ticker::from_name(name)?;
+        Some(self.sum(ticker).wrapping_sub(self.baseline().tickers[ticker as usize]))
+    }
+
+    /// What was measured under a name such as `rocksdb.db.get.micros`; `None` for a name under
+    /// which nothing is measured.
+    pub fn histogram(&self, name: &str) -> Option<HistogramData> {
+        let histogram = Histogram::from_name(name)?;
+        let mut distribution = self.distribution(histogram);
+        distribution.subtract(&self.baseline().histograms[histogram as usize]);
+        Some(distribution.summary())
+    }
+
+    /// Begins to count from zero. What is counted meanwhile may count before it or after it.
+    pub fn reset(&self) {
+        let mut baseline = self.baseline();
+        for &ticker in Ticker::ALL {
+            baseline.tickers[ticker as usize] = self.sum(ticker);
+        }
+        for &histogram in Histogram::ALL {
+            baseline.histograms[histogram as usize] = self.distribution(histogram);
+            for counters in self.counters() {
+                counters.histograms[histogram as usize].forget_extremes();
+            }
+        }
+    }
+
+    /// Everything, a line each, in the form of RocksDB's `Statistics::ToString`.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        for name in Self::ticker_names() {
+            let count = self.ticker(name).unwrap_or(0);
+            let _ = writeln!(text, "{name} COUNT : {count}");
+        }
+        for name in Self::histogram_names() {
+            let data = self.histogram(name).unwrap_or_default();
+            let HistogramData { median, percentile_95, percentile_99, max, count, sum, .. } = data;
+            let _ = writeln!(
+                text,
+                "{name} P50 : {median:.6} P95 : {percentile_95:.6} P99 : {percentile_99:.6} \
+                 P100 : {:.6} COUNT : {count} SUM : {sum}",
+                max as f64
+            );
+        }
+        text
+    }
+
+    /// Counts `by` more.
+    #[inline]
+    pub(crate) fn add(&self, ticker: Ticker, by: u64) {
+        self.recorder().add(ticker, by);
+    }
+
+    /// Counts a measurement.
+    #[inline]
+    pub(crate) fn record(&self, histogram: Histogram, value: u64) {
+        self.recorder().record(histogram, value);
+    }
+
+    /// Begins to measure a duration.
+    #[inline]
+    pub(crate) fn start(&self) -> Started {
+        Started(self.clock.monotonic_ns())
+    }
+
+    /// Counts the duration since a start. Answers it in microseconds.
+    #[inline]
+    pub(crate) fn record_since(&self, histogram: Histogram, started: Started) -> u64 {
+        let micros = self.clock.monotonic_ns().saturating_sub(started.0) / 1000;
+        self.record(histogram, micros);
+        micros
+    }
+
+    /// The calling thread's counters, to add several figures to.
+    #[inline]
+    pub(crate) fn recorder(&self) -> Recorder<'_> {
+        match thread_slot::number().and_then(|number| self.own.get(number)) {
+            Some(own) => Recorder { counters: own.get_or_init(Box::default), is_own: true },
+            None => Recorder { counters: &self.shared, is_own: false },
+        }
+    }
+
+    fn counters(&self) -> impl Iterator<Item = &Counters> {
+        let own = self.own.iter().filter_map(|own| own.get().map(Box::as_ref));
+        own.chain([&self.shared])
+    }
+
+    fn sum(&self, ticker: Ticker) -> u64 {
+        let counts =
+            self.counters().map(|counters| counters.tickers[ticker as usize].load(Relaxed));
+        counts.fold(0, u64::wrapping_add)
+    }
+
+    fn distribution(&self, histogram: Histogram) -> Distribution {
+        let mut sum = Distribution::default();
+        for counters in self.counters() {
+            counters.histograms[histogram as usize].add_to(&mut sum);
+        }
+        sum
+    }
+
+    fn baseline(&self) -> MutexGuard<'_, Totals> {
+        self.baseline.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Statistics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Statistics").finish_non_exhaustive()
+    }
+}
+
+/// When something began.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Started(u64);
+
+/// The counters that the calling thread adds to.
+pub(crate) struct Recorder<'s> {
+    counters: &'s Counters,
+    /// Whether no other thread writes them.
+    is_own: bool,
+}
+
+impl Recorder<'_> {
+    /// Counts `by` more.
+    #[inline]
+    pub(crate) fn add(&self, ticker: Ticker, by: u64) {
+        self.add_to(&self.counters.tickers[ticker as usize], by);
+    }
+
+    /// Counts a measurement.
+    #[inline]
+    pub(crate) fn record(&self, histogram: Histogram, value: u64) {
+        let buckets = &self.counters.histograms[histogram as usize];
+        buckets.record(value, |counter, by| self.add_to(counter, by));
+    }
+
+    #[inline]
+    fn add_to(&self, counter: &AtomicU64, by: u64) {
+        if self.is_own {
+            counter.store(counter.load(Relaxed).wrapping_add(by), Relaxed);
+        } else {
+            counter.fetch_add(by, Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_lose_no_count() {
+        let statistics = Statistics::new();
+        // More than have numbers, so that some share counters.
+        std::thread::scope(|scope| {
+            for _ in 0..NUMBERS + 16 {
+                scope.spawn(|| {
+                    for value in 0..100 {
+                        statistics.add(Ticker::BytesRead, 3);
+                        statistics.record(Histogram::BytesPerRead, value);
+                    }
+                });
+            }
+        });
+        let threads = NUMBERS as u64 + 16;
+        assert_eq!(statistics.ticker("rocksdb.bytes.read"), Some(300 * threads));
+        let measured = statistics.histogram("rocksdb.bytes.per.read").expect("a histogram");
+        assert_eq!((measured.count, measured.sum), (100 * threads, 4950 * threads));
+        assert_eq!((measured.min, measured.max), (0, 99));
+        assert_eq!(statistics.ticker("rocksdb.bytes.written"), Some(0));
+    }
+
+    #[test]
+    fn a_reset_begins_from_zero() {
+        let statistics = Statistics::new();
+        for _ in 0..2 {
+            statistics.add(Ticker::BytesRead, 7);
+            statistics.record(Histogram::BytesPerRead, 1000);
+            statistics.reset();
+            assert_eq!(statistics.ticker("rocksdb.bytes.read"), Some(0));
+            let empty = statistics.histogram("rocksdb.bytes.per.read");
+            assert_eq!(empty, Some(HistogramData::default()));
+        }
+        statistics.add(Ticker::BytesRead, 5);
+        statistics.record(Histogram::BytesPerRead, 2);
+        assert_eq!(statistics.ticker("rocksdb.bytes.read"), Some(5));
+        let measured = statistics.histogram("rocksdb.bytes.per.read").expect("a histogram");
+        assert_eq!((measured.count, measured.sum, measured.max), (1, 2, 2));
+    }
+
+    #[test]
+    fn the_text_is_rocksdb_s() {
+        let statistics = Statistics::new();
+        statistics.add(Ticker::BlockCacheMiss, 12);
+        statistics.record(Histogram::DbGet, 3);
+        let text = statistics.text();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), Ticker::COUNT + Histogram::COUNT);
+        assert_eq!(lines[0], "rocksdb.block.cache.miss COUNT : 12");
+        assert_eq!(
+            lines[Ticker::COUNT],
+            "rocksdb.db.get.micros P50 : 3.000000 P95 : 3.000000 P99 : 3.000000 P100 : 3.000000 \
+             COUNT : 1 SUM : 3"
+        );
+        assert_eq!(statistics.ticker("rocksdb.nothing"), None);
+        assert_eq!(statistics.histogram("rocksdb.block.cache.miss"), None);
+    }
+}

@@ -1,0 +1,94 @@
+//! A number for each living thread that no other living thread has, so that what stands under it
+//! has one writer.
+
+use std::cell::Cell;
+use std::sync::{Mutex, PoisonError};
+
+/// How many threads have a number at a time; those beyond go without.
+pub(super) const NUMBERS: usize = 128;
+/// Of a thread that has not asked yet.
+const UNKNOWN: usize = usize::MAX;
+/// Of a thread that goes without.
+const NONE: usize = usize::MAX - 1;
+
+/// The numbers that no thread has.
+static FREE: Mutex<Free> = Mutex::new(Free { returned: Vec::new(), next: 0 });
+
+struct Free {
+    returned: Vec<usize>,
+    /// The lowest number that was never given out.
+    next: usize,
+}
+
+thread_local! {
+    /// Without a destructor, so that reading it is one plain load.
+    static NUMBER: Cell<usize> = const { Cell::new(UNKNOWN) };
+    /// Gives the number back when the thread ends.
+    static ENDING: Ending = const { Ending };
+}
+
+/// Its destructor is the end of a thread.
+struct Ending;
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let number = NUMBER.replace(NONE);
+        if number < NUMBERS {
+            let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+            free.returned.push(number);
+        }
+    }
+}
+
+/// The calling thread's number, below [`NUMBERS`]; `None` where there are none left, and while the
+/// thread ends.
+///
+/// Whoever has a number next sees what its threads before did.
+#[inline]
+pub(super) fn number() -> Option<usize> {
+    match NUMBER.get() {
+        number if number < NUMBERS => Some(number),
+        NONE => None,
+        _ => take(),
+    }
+}
+
+#[cold]
+fn take() -> Option<usize> {
+    let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+    let number = free.returned.pop().or_else(|| {
+        let next = free.next;
+        free.next = (next + 1).min(NUMBERS);
+        (next < NUMBERS).then_some(next)
+    });
+    drop(free);
+    NUMBER.set(number.unwrap_or(NONE));
+    // If this fails the thread is past giving its number back, and the number is lost to others.
+    let _ = ENDING.try_with(|_| ());
+    number
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::Barrier;
+
+    use super::*;
+
+    #[test]
+    fn living_threads_have_different_numbers_and_ended_ones_give_theirs_back() {
+        for _ in 0..NUMBERS {
+            let together = Barrier::new(4);
+            let numbers: BTreeSet<usize> = std::thread::scope(|scope| {
+                let ask = || {
+                    let number = number();
+                    together.wait();
+                    number
+                };
+                let threads: Vec<_> = (0..4).map(|_| scope.spawn(ask)).collect();
+                threads.into_iter().filter_map(|thread| thread.join().unwrap()).collect()
+            });
+            assert_eq!(numbers.len(), 4, "{numbers:?}");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! The files that new tables are written to.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tailwater_io::buffer::BufferPool;
+use tailwater_io::pace::{Priority, RateLimiter};
+use tailwater_io::stream::{SequentialWriter, Workers, WriterOptions};
+use tailwater_io::{Create, IoMode, Purpose, Storage};
+
+use crate::Result;
+use crate::options::DbOptions;
+
+/// No more than this is reserved of a file at a time, in bytes.
+const MAX_PREALLOCATION: u64 = 1 << 20;
+
+/// What the writers of new tables have in common, flushes and compactions alike.
+pub(crate) struct NewFiles<'a> {
+    pub(crate) storage: &'a dyn Storage,
+    pub(crate) database: &'a DbOptions,
+    pub(crate) buffers: &'a BufferPool,
+    /// Write full buffers behind the back of who fills them, if there are any.
+    pub(crate) workers: Option<&'a Arc<Workers>>,
+    pub(crate) rate_limiter: Option<&'a Arc<RateLimiter>>,
+}
+
+impl NewFiles<'_> {
+    /// Creates the file of a table that is to have about `expected_bytes`.
+    ///
+    /// # Errors
+    /// Those of the storage, and of having no buffer left.
+    pub(crate) fn create(
+        &self,
+        path: &Path,
+        purpose: Purpose,
+        priority: Priority,
+        expected_bytes: u64,
+    ) -> Result<SequentialWriter> {
+        let file = self.storage.create(path, Create::New, self.mode(), purpose)?;
+        let preallocate_bytes = match self.database.allow_fallocate {
+            true => expected_bytes.min(MAX_PREALLOCATION),
+            false => 0,
+        };
+        let options = WriterOptions {
+            buffer_bytes: self.database.writable_file_max_buffer_size as usize,
+            bytes_per_sync: self.database.bytes_per_sync,
+            preallocate_bytes,
+            depth: 1,
+            ..WriterOptions::new(purpose)
+        };
+        let mut writer = SequentialWriter::new(file, options, self.buffers, self.workers)?;
+        if let Some(rate_limiter) = self.rate_limiter {
+            writer.keep_to(Arc::clone(rate_limiter), priority);
+        }
+        Ok(writer)
+    }
+
+    fn mode(&self) -> IoMode {
+        match self.database.use_direct_io_for_flush_and_compaction {
+            true => IoMode::Direct,
+            false => IoMode::Buffered,
+        }
+    }
+}

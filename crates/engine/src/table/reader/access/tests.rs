@@ -1,0 +1,47 @@
+//! What is counted of blocks that no user's read brings about.
+
+use std::sync::Arc;
+
+use tailwater_io::sim::SimStorage;
+
+use super::*;
+use crate::{Db, OpenOptions, WriteOptions};
+
+/// A block that another thread put into the cache meanwhile, and one that a compaction reads.
+#[test]
+fn blocks_that_are_there_already_and_blocks_for_compactions_count_as_such() {
+    let statistics = Arc::new(Statistics::new());
+    let mut options = OpenOptions::new(Arc::new(SimStorage::new(1)));
+    options.set_inline_background(true);
+    options.set_options("create_if_missing=true").expect("options");
+    options.set_statistics(Arc::clone(&statistics));
+    let db = Db::open("/db".as_ref(), &options).expect("a database");
+    let family = db.column_family("default").expect("a family");
+    db.put(&family, b"a", b"1", &WriteOptions::default()).expect("a put");
+    db.flush(&family).expect("a flush");
+    let source = family.super_version();
+    let (_, file) = source.version().files().next().expect("a table");
+    let table = source.tables().open(file, Purpose::CompactionRead).expect("a table");
+    statistics.reset();
+    let purpose = Purpose::CompactionRead;
+    let profile = ReadProfile { purpose, verify_checksums: true, fill_cache: true };
+    let ticker = |name: &str| statistics.ticker(name).expect("a ticker");
+    for kind in [BlockKind::Index, BlockKind::Filter, BlockKind::Data] {
+        // Any block will do: it is the kind that is counted.
+        let handle = table.index_handle();
+        for _ in 0..2 {
+            table.load_absent(handle, kind, &profile).expect("a block");
+        }
+        if let Some(cache) = &table.context.block_cache {
+            cache.blocks.erase(table.cache_key(handle));
+        }
+        let name = format!("{kind:?}").to_lowercase();
+        assert_eq!(ticker(&format!("rocksdb.block.cache.{name}.add")), 2, "{name}");
+        assert_eq!(ticker(&format!("rocksdb.block.cache.{name}.add.redundant")), 1, "{name}");
+    }
+    assert_eq!(ticker("rocksdb.block.cache.add"), 6);
+    assert_eq!(ticker("rocksdb.block.cache.add.redundant"), 3);
+    let reads = |name: &str| statistics.histogram(name).expect("a histogram").count;
+    assert_eq!(reads("rocksdb.read.block.compaction.micros"), 6);
+    assert_eq!(reads("rocksdb.read.block.get.micros"), 0);
+}

@@ -1,0 +1,75 @@
+//! Counting what is written.
+
+use tailwater_format::batch::{HEADER_LENGTH, WriteBatch};
+
+use crate::Result;
+use crate::db::Writer;
+use crate::stats::{Histogram, Ticker};
+use crate::wal::LogSet;
+use crate::write::queue::{Durability, Group};
+
+impl Writer {
+    /// Counts a group that was written, with so many operations.
+    pub(super) fn count_group(
+        &self,
+        batch: &WriteBatch,
+        group: &Group,
+        operations: u64,
+        durability: Durability,
+    ) {
+        // Headers count once, as in RocksDB, which logs a group as one batch.
+        let sizes = group.iter().map(|member| member.batch().data_size() - HEADER_LENGTH);
+        let bytes = (batch.data_size() + sizes.sum::<usize>()) as u64;
+        let others = group.iter().count() as u64;
+        let logged = if durability == Durability::Unlogged { 0 } else { others + 1 };
+        let logged_bytes = if logged > 0 { bytes } else { 0 };
+        let activity = &self.shared.activity;
+        activity.keys_written.add(operations);
+        activity.bytes_written.add(bytes);
+        activity.writes_by_self.add(1);
+        if others > 0 {
+            activity.writes_by_other.add(others);
+        }
+        if logged > 0 {
+            activity.writes_with_wal.add(logged);
+            activity.wal_bytes.add(logged_bytes);
+        }
+        if let Some(statistics) = &self.shared.statistics {
+            let recorder = statistics.recorder();
+            recorder.add(Ticker::KeysWritten, operations);
+            recorder.add(Ticker::BytesWritten, bytes);
+            recorder.add(Ticker::WriteBySelf, 1);
+            recorder.add(Ticker::WriteByOther, others);
+            recorder.add(Ticker::WriteWithWal, logged);
+            recorder.add(Ticker::WalBytes, logged_bytes);
+            recorder.record(Histogram::BytesPerWrite, bytes);
+        }
+    }
+
+    /// Puts the logs on the device, for somebody who asked for it.
+    pub(crate) fn sync_logs(&self, logs: &mut LogSet) -> Result<()> {
+        let statistics = self.shared.statistics.as_deref();
+        let started = statistics.map(|statistics| (statistics, statistics.start()));
+        logs.sync()?;
+        self.shared.activity.wal_syncs.add(1);
+        if let Some((statistics, started)) = started {
+            statistics.record_since(Histogram::WalFileSync, started);
+            statistics.add(Ticker::WalSynced, 1);
+        }
+        Ok(())
+    }
+
+    /// Waits out a stall by `wait`, and counts how long that took.
+    #[cold]
+    pub(crate) fn count_stall(&self, wait: impl FnOnce() -> Result<()>) -> Result<()> {
+        let before_ns = self.clock.monotonic_ns();
+        let waited = wait();
+        let micros = self.clock.monotonic_ns().saturating_sub(before_ns) / 1000;
+        self.shared.activity.stall_micros.add(micros);
+        if let Some(statistics) = &self.shared.statistics {
+            statistics.add(Ticker::StallMicros, micros);
+            statistics.record(Histogram::WriteStall, micros);
+        }
+        waited
+    }
+}

@@ -1,0 +1,91 @@
+//! What is done to one key or range of a column family, to a database and to a model of it alike.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use tailwater::{ColumnFamily, Db, WriteBatch, WriteOptions};
+use tailwater_format::Comparator;
+
+/// The keys and values of one column family.
+pub(crate) type Table = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// One operation of a batch.
+#[derive(Clone)]
+pub(crate) enum Change {
+    Put { key: Vec<u8>, value: Vec<u8> },
+    Delete { key: Vec<u8> },
+    SingleDelete { key: Vec<u8> },
+    DeleteRange { begin: Vec<u8>, end: Vec<u8> },
+    Merge { key: Vec<u8>, operand: Vec<u8> },
+}
+
+impl fmt::Debug for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Put { key, value } => write!(f, "+{}={}", key.escape_ascii(), value.len()),
+            Self::Delete { key } => write!(f, "-{}", key.escape_ascii()),
+            Self::SingleDelete { key } => write!(f, "-1 {}", key.escape_ascii()),
+            Self::DeleteRange { begin, end } => {
+                write!(f, "-{}..{}", begin.escape_ascii(), end.escape_ascii())
+            }
+            Self::Merge { key, operand } => {
+                write!(f, "&{}={}", key.escape_ascii(), operand.len())
+            }
+        }
+    }
+}
+
+impl Change {
+    /// Does it to a table whose keys are in this order. Merging is appending, with a comma in
+    /// between.
+    pub(crate) fn apply(&self, table: &mut Table, order: &Comparator) {
+        match self {
+            Self::Put { key, value } => {
+                table.insert(key.clone(), value.clone());
+            }
+            Self::Delete { key } | Self::SingleDelete { key } => {
+                table.remove(key);
+            }
+            Self::DeleteRange { begin, end } => {
+                table.retain(|key, _| {
+                    order.compare(key, begin).is_lt() || order.compare(key, end).is_ge()
+                });
+            }
+            Self::Merge { key, operand } => match table.get_mut(key) {
+                Some(value) => {
+                    value.push(b',');
+                    value.extend_from_slice(operand);
+                }
+                None => _ = table.insert(key.clone(), operand.clone()),
+            },
+        }
+    }
+
+    /// Adds it to a batch, for the column family of that id.
+    pub(crate) fn add_to(&self, batch: &mut WriteBatch, family: u32) {
+        match self {
+            Self::Put { key, value } => batch.put(family, key, value),
+            Self::Delete { key } => batch.delete(family, key),
+            Self::SingleDelete { key } => batch.single_delete(family, key),
+            Self::DeleteRange { begin, end } => batch.delete_range(family, begin, end),
+            Self::Merge { key, operand } => batch.merge(family, key, operand),
+        }
+        .expect("it is short enough");
+    }
+
+    /// Does it to a database by itself.
+    pub(crate) fn write(
+        &self,
+        db: &Db,
+        family: &ColumnFamily,
+        options: &WriteOptions,
+    ) -> tailwater::Result<()> {
+        match self {
+            Self::Put { key, value } => db.put(family, key, value, options),
+            Self::Delete { key } => db.delete(family, key, options),
+            Self::SingleDelete { key } => db.single_delete(family, key, options),
+            Self::DeleteRange { begin, end } => db.delete_range(family, begin, end, options),
+            Self::Merge { key, operand } => db.merge(family, key, operand, options),
+        }
+    }
+}

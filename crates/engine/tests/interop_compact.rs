@@ -1,0 +1,29 @@
+//! What ours compacts, the real RocksDB reads and goes on with; and both compact one database in
+//! turns.
+//!
+//! Databases that RocksDB wrote are compacted to the bottom and must hold what they held, by ours
+//! and by RocksDB, before and after RocksDB compacts them once more. Then random writes and
+//! compactions of both lead one database on, and a model says what must be there after every turn.
+//! A failure names the seed and the options; `TAILWATER_SEED` repeats it, and `TAILWATER_ROUNDS`
+//! does the turns so many times over, with other choices.
+
+#[path = "common/check.rs"]
+mod check;
+#[path = "interop_compact/fixtures.rs"]
+mod fixtures;
+#[path = "common/interop/laboratory.rs"]
+mod laboratory;
+#[path = "common/interop/model.rs"]
+#[expect(dead_code, reason = "other tests take single steps")]
+mod model;
+#[path = "common/interop/place.rs"]
+#[expect(dead_code, reason = "other tests look at all files of a place")]
+mod place;
+#[path = "common/random.rs"]
+mod random;
+#[path = "common/interop/shape.rs"]
+mod shape;
+#[path = "common/interop/step.rs"]
+mod step;
+#[path = "interop_compact/turns.rs"]
+mod turns;

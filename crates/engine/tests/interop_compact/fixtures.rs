@@ -1,0 +1,138 @@
+//! Databases that RocksDB wrote, compacted to the bottom by ours and then by RocksDB.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use tailwater::options::{self, ColumnFamilyOptions, DbOptions};
+use tailwater::verify;
+use tailwater::{BottommostRewrite, ColumnFamily, CompactRangeOptions, Db, OpenOptions};
+use tailwater_testkit::dump::Entry;
+use tailwater_testkit::oracle::{Oracle, Script};
+use tailwater_testkit::{directory, golden};
+
+use crate::check;
+use crate::laboratory::assert_same;
+
+/// Options that tables are read with and not written, and what takes their place.
+const WRITTEN_INSTEAD: [(&str, &str); 5] = [
+    ("enable_blob_files", "enable_blob_files=false"),
+    (
+        "compression_opts.max_dict_bytes",
+        "compression_opts={max_dict_bytes=0;zstd_max_train_bytes=0}",
+    ),
+    ("format_version", "block_based_table_factory={format_version=5}"),
+    ("index_type", "block_based_table_factory={index_type=kBinarySearch}"),
+    ("partition_filters", "block_based_table_factory={partition_filters=false}"),
+];
+
+tailwater_testkit::golden_tests!(compacted_to_the_bottom);
+
+fn compacted_to_the_bottom(name: &str) {
+    let copy = golden::unpack(name);
+    let path = copy.path();
+    let dump = golden::dump(name);
+    let options = written_options(name, path);
+    compact(path, &options, &dump, name);
+    let context = format!("{name}, compacted");
+    let entries = reads(path, &options, &dump, &context);
+    assert_eq!(entries, dump.len() as u64, "{context}: tables hold what nobody can see");
+
+    let Some(mut oracle) = Oracle::start(&format!("'{name}' compacted")) else { return };
+    let rocksdb_finds = |oracle: &mut Oracle, script: Script, context: &str| {
+        let found = oracle.dump_open(script);
+        let found = found.unwrap_or_else(|error| panic!("{context}: RocksDB says {error}"));
+        assert_same(&found, &dump, &format!("{context}: RocksDB"));
+    };
+    let mut script = Script::default();
+    script.line(&[&"directory", &path.display()]);
+    script.line(&[&"load"]);
+    script.line(&[&"open-existing"]);
+    script.line(&[&"verify"]);
+    rocksdb_finds(&mut oracle, script, &context);
+    let context = format!("{context}, compacted by RocksDB");
+    let mut script = Script::default();
+    options.column_families().for_each(|family| script.compact(family));
+    script.line(&[&"verify"]);
+    rocksdb_finds(&mut oracle, script, &context);
+    let mut script = Script::default();
+    script.line(&[&"close"]);
+    oracle.run(&script).unwrap_or_else(|error| panic!("{context}: RocksDB says {error}"));
+    reads(path, &options, &dump, &context);
+}
+
+/// The options of the OPTIONS file. Those that are refused for writing are replaced, which is said
+/// on standard error.
+fn written_options(name: &str, path: &Path) -> OpenOptions {
+    let mut options = OpenOptions::load(path).expect("an OPTIONS file");
+    let families: Vec<String> = options.column_families().map(str::to_owned).collect();
+    for family in families {
+        let mut changed = options.column_family(&family).clone();
+        while let Err(error) = options::check_column_family(&changed, options.database()) {
+            let text = replacement(&error.to_string());
+            // Not by a macro: what those print is only shown for tests that fail.
+            let message = format!("{name}: family '{family}': {error}: compacted with {text}\n");
+            let _ = std::io::stderr().write_all(message.as_bytes());
+            set(&mut changed, text);
+        }
+        options.set_column_family(&family, changed);
+    }
+    options
+}
+
+fn replacement(error: &str) -> &'static str {
+    let replacement = WRITTEN_INSTEAD.iter().find(|(option, _)| error.contains(option));
+    replacement.unwrap_or_else(|| panic!("there is nothing instead: {error}")).1
+}
+
+fn set(family: &mut ColumnFamilyOptions, text: &str) {
+    options::set_options(&mut DbOptions::default(), family, text)
+        .unwrap_or_else(|error| panic!("{text}: {error}"));
+}
+
+/// Compacts all families to their bottom: what is left are new tables, of one level each.
+fn compact(path: &Path, options: &OpenOptions, dump: &[Entry], context: &str) {
+    let force = CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
+    let db = Db::open(path, options).unwrap_or_else(|error| panic!("{context}: {error}"));
+    check::holds(&db, dump, context);
+    db.flush_all().unwrap_or_else(|error| panic!("{context}: {error}"));
+    let before = tables(path);
+    assert!(!before.is_empty(), "{context}: there is nothing to compact");
+    for family in &db.column_families() {
+        db.compact_range(family, None, None, &force)
+            .unwrap_or_else(|error| panic!("{context}, family '{}': {error}", family.name()));
+        let levels = levels(&db, family);
+        let filled = levels.iter().filter(|&&tables| tables > 0).count();
+        assert!(filled <= 1, "{context}, family '{}': {levels:?}", family.name());
+    }
+    check::holds(&db, dump, &format!("{context}, before it is closed"));
+    db.close().unwrap_or_else(|error| panic!("{context}: {error}"));
+    drop(db);
+    let after = tables(path);
+    let stayed: Vec<&PathBuf> = after.iter().filter(|path| before.contains(path)).collect();
+    assert!(stayed.is_empty(), "{context}: not rewritten: {stayed:?}");
+}
+
+/// How many tables each level has.
+fn levels(db: &Db, family: &ColumnFamily) -> Vec<u64> {
+    let at = |level| {
+        let name = format!("rocksdb.num-files-at-level{level}");
+        db.property(family, &name).expect("a property").map(|count| count.parse().expect("a count"))
+    };
+    (0..).map_while(at).collect()
+}
+
+fn tables(path: &Path) -> Vec<PathBuf> {
+    let files = directory::snapshot(path).into_keys();
+    files.filter(|path| path.extension().is_some_and(|extension| extension == "sst")).collect()
+}
+
+/// Asserts that ours reads the dump from a database with which nothing is wrong. Answers how many
+/// records its tables have.
+fn reads(path: &Path, options: &OpenOptions, dump: &[Entry], context: &str) -> u64 {
+    let db = Db::open_read_only(path, options).unwrap_or_else(|error| panic!("{context}: {error}"));
+    assert!(db.left_out().is_empty(), "{context}: {:?}", db.left_out());
+    check::holds(&db, dump, context);
+    let report = verify::verify(path, options, &mut |_| {});
+    assert!(report.findings.is_empty(), "{context}: {:#?}", report.findings);
+    report.entries
+}

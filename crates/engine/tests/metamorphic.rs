@@ -1,0 +1,100 @@
+//! The same operations under other options give the same answers.
+//!
+//! A random history of writes of every kind, over two column families, with snapshots and iterators
+//! that are held, flushes, compactions by hand, pauses, time that passes, closing and opening, is
+//! run several times. Each run chooses its own sizes, levels, styles and priorities of compaction,
+//! codecs, filters, caches and threads, anew at each opening, and how much of the flushes and
+//! compactions it does at all. Whatever it chooses, gets, gets of several keys and iterators in
+//! both directions must answer as the model does, at the present and at every snapshot.
+//!
+//! - `history`: what is done.
+//! - `setup`: the options.
+//! - `run`: does it, and asks.
+//! - `smaller`: takes steps out of a history that fails, as long as it fails.
+//!
+//! A failure prints the seed of its history, which `TAILWATER_SEED` makes the first, the options
+//! and the shortest steps that fail. `TAILWATER_ROUNDS` multiplies how many histories there are.
+#![cfg(not(loom))]
+
+#[path = "common/change.rs"]
+mod change;
+#[path = "common/check.rs"]
+mod check;
+#[path = "metamorphic/history.rs"]
+mod history;
+#[path = "metamorphic/run.rs"]
+mod run;
+#[path = "metamorphic/setup.rs"]
+mod setup;
+#[path = "metamorphic/smaller.rs"]
+mod smaller;
+#[path = "common/subject.rs"]
+mod subject;
+
+use std::io::Write as _;
+use std::panic;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use fastrand::Rng;
+use history::History;
+use run::{Run, Tally};
+use tailwater_testkit::seed;
+
+/// How many histories there are, and how many runs of each.
+const HISTORIES: u64 = 260;
+const RUNS: u64 = 8;
+/// The least number of runs that count as a test.
+const RUNS_MIN: u64 = 2000;
+/// How many histories run at once.
+const THREADS: usize = 2;
+
+/// Runs the history of that seed under several options.
+fn check_history(seed: u64) -> Tally {
+    let mut rng = Rng::with_seed(seed);
+    let history = History::random(&mut rng);
+    let mut tally = Tally::default();
+    for number in 0..RUNS {
+        let run_seed = rng.u64(..);
+        match Run::play(&history, run_seed) {
+            Ok(played) => tally.add(&played),
+            Err(failure) => panic!(
+                "TAILWATER_SEED={seed} repeats this, in run {number}: {failure}\n{}",
+                smaller::report(history, run_seed)
+            ),
+        }
+    }
+    tally
+}
+
+#[test]
+fn other_options_give_the_same_answers() {
+    let seed = seed::rng().value();
+    let histories = HISTORIES * seed::rounds() as u64;
+    let next = AtomicU64::new(0);
+    let work = || {
+        let mut tally = Tally::default();
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= histories {
+                return tally;
+            }
+            tally.add(&check_history(seed.wrapping_add(number)));
+        }
+    };
+    let mut tally = Tally::default();
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..THREADS).map(|_| scope.spawn(work)).collect();
+        for worker in workers {
+            match worker.join() {
+                Ok(of_worker) => tally.add(&of_worker),
+                Err(failure) => panic::resume_unwind(failure),
+            }
+        }
+    });
+    let text = format!("metamorphic: {histories} histories, seed {seed}\n{tally}");
+    // Not by a macro: what those print is only shown for tests that fail.
+    let _ = std::io::stderr().write_all(text.as_bytes());
+    assert!(tally.runs >= RUNS_MIN, "only {} runs", tally.runs);
+    assert!(tally.deep_views * 4 > tally.views, "compaction has hardly done anything");
+}

@@ -1,0 +1,257 @@
+//! What is done to a database: random steps that do not depend on its options.
+
+use fastrand::Rng;
+use tailwater::BottommostRewrite;
+use tailwater_format::Comparator;
+
+use crate::change::Change;
+
+/// The column families.
+pub(crate) const FAMILIES: [&str; 2] = ["default", "other"];
+/// How many ordinary keys there are.
+const KEYS: u32 = 60;
+/// How many keys have the same prefix.
+const KEYS_OF_A_PREFIX: u32 = 7;
+/// How many keys of a column family are deleted by single deletions.
+const SINGLE_KEYS: u32 = 10;
+/// How many snapshots, or iterators, are held at most.
+const HELD_MAX: usize = 4;
+
+/// A change to a column family, by its place in [`FAMILIES`].
+#[derive(Debug, Clone)]
+pub(crate) struct Write {
+    pub(crate) family: usize,
+    pub(crate) change: Change,
+}
+
+/// The next thing to do. Families are given by their places in [`FAMILIES`].
+#[derive(Debug, Clone)]
+pub(crate) enum Step {
+    /// What may be written as one batch.
+    Write(Vec<Write>),
+    TakeSnapshot,
+    /// The snapshot at that place among those held, modulo their number.
+    ReleaseSnapshot(usize),
+    /// An iterator that later questions go on with.
+    HoldIterator(usize),
+    ReleaseIterator(usize),
+    Flush(usize),
+    FlushAll,
+    FlushLog {
+        sync: bool,
+    },
+    Compact {
+        family: usize,
+        begin: Option<Vec<u8>>,
+        end: Option<Vec<u8>>,
+        rewrite: BottommostRewrite,
+    },
+    Pause,
+    Continue,
+    PassTime {
+        seconds: u64,
+    },
+    Reopen,
+    /// Everything that is held is asked for answers.
+    Ask,
+}
+
+impl Step {
+    /// Whether answers and later steps are the same without it.
+    pub(crate) fn is_upkeep(&self) -> bool {
+        match self {
+            Self::Flush(_)
+            | Self::FlushAll
+            | Self::FlushLog { .. }
+            | Self::Compact { .. }
+            | Self::Pause
+            | Self::Continue
+            | Self::PassTime { .. } => true,
+            Self::Write(_)
+            | Self::TakeSnapshot
+            | Self::ReleaseSnapshot(_)
+            | Self::HoldIterator(_)
+            | Self::ReleaseIterator(_)
+            | Self::Reopen
+            | Self::Ask => false,
+        }
+    }
+}
+
+/// Steps, and the orders of the column families' keys.
+#[derive(Debug, Clone)]
+pub(crate) struct History {
+    pub(crate) orders: [Comparator; 2],
+    /// Each has a number that it keeps when others are taken out: what a run chooses at a step
+    /// follows from it.
+    pub(crate) steps: Vec<(u64, Step)>,
+}
+
+impl History {
+    /// Any history.
+    pub(crate) fn random(rng: &mut Rng) -> Self {
+        let other = if rng.bool() { Comparator::ReverseBytewise } else { Comparator::Bytewise };
+        let orders = [Comparator::Bytewise, other];
+        let count = *rng.choice(&[40, 80, 160]).expect("there are some");
+        let mut generator = Generator::new(rng.fork(), orders.clone());
+        let mut steps: Vec<Step> = (0..count).map(|_| generator.step()).collect();
+        steps.extend([Step::Ask, Step::Reopen, Step::Ask]);
+        Self { orders, steps: (1..).zip(steps).collect() }
+    }
+}
+
+/// Makes up steps.
+struct Generator {
+    rng: Rng,
+    orders: [Comparator; 2],
+    /// How likely deletions of ranges are, of 100 changes.
+    ranges: u8,
+    /// The keys for single deletions, by column family: whether each was put since its last
+    /// deletion. One that a range deletion may have deleted is used no more.
+    singles: [Vec<(Vec<u8>, bool)>; 2],
+}
+
+impl Generator {
+    fn new(mut rng: Rng, orders: [Comparator; 2]) -> Self {
+        let keys: Vec<(Vec<u8>, bool)> =
+            (0..SINGLE_KEYS).map(|number| (single_key(number), false)).collect();
+        let ranges = *rng.choice(&[0, 3, 10, 25]).expect("there are some");
+        Self { rng, orders, ranges, singles: [keys.clone(), keys] }
+    }
+
+    fn step(&mut self) -> Step {
+        let family = self.rng.usize(..FAMILIES.len());
+        match self.rng.u8(..100) {
+            0..=4 => Step::TakeSnapshot,
+            5..=8 => Step::ReleaseSnapshot(self.rng.usize(..HELD_MAX)),
+            9 | 10 => Step::HoldIterator(family),
+            11 => Step::ReleaseIterator(self.rng.usize(..HELD_MAX)),
+            12..=17 => Step::Flush(family),
+            18 | 19 => Step::FlushAll,
+            20 => Step::FlushLog { sync: self.rng.bool() },
+            21..=27 => self.compact(family),
+            28 => Step::Pause,
+            29 | 30 => Step::Continue,
+            31 | 32 => Step::PassTime { seconds: 10_u64.pow(self.rng.u32(1..6)) },
+            33 | 34 => Step::Reopen,
+            35..=37 => Step::Ask,
+            _ => {
+                let count = if self.rng.u8(..4) > 0 { 1 } else { self.rng.usize(2..12) };
+                Step::Write((0..count).map(|_| self.write()).collect())
+            }
+        }
+    }
+
+    fn compact(&mut self, family: usize) -> Step {
+        let (begin, end) = self.range(family);
+        let rewrite = *self
+            .rng
+            .choice(&[
+                BottommostRewrite::Skip,
+                BottommostRewrite::IfHaveCompactionFilter,
+                BottommostRewrite::Force,
+                BottommostRewrite::ForceOptimized,
+            ])
+            .expect("there are some");
+        Step::Compact {
+            family,
+            begin: self.rng.bool().then_some(begin),
+            end: self.rng.bool().then_some(end),
+            rewrite,
+        }
+    }
+
+    fn write(&mut self) -> Write {
+        let family = self.rng.usize(..FAMILIES.len());
+        if self.rng.u8(..100) < self.ranges {
+            return Write { family, change: self.delete_range(family) };
+        }
+        let key = key(self.rng.u32(..KEYS));
+        let change = match self.rng.u8(..20) {
+            0..=8 => Change::Put { key, value: self.value() },
+            9..=12 => Change::Merge { key, operand: self.operand() },
+            13..=15 => Change::Delete { key },
+            _ => self.single(family),
+        };
+        Write { family, change }
+    }
+
+    /// A put, or a single deletion of what was put once.
+    fn single(&mut self, family: usize) -> Change {
+        let value = self.value();
+        match self.rng.choice(&mut self.singles[family]) {
+            None => Change::Put { key: key(0), value },
+            Some((key, is_there)) => {
+                *is_there = !*is_there;
+                let key = key.clone();
+                if *is_there { Change::Put { key, value } } else { Change::SingleDelete { key } }
+            }
+        }
+    }
+
+    fn delete_range(&mut self, family: usize) -> Change {
+        let (begin, end) = self.range(family);
+        let order = &self.orders[family];
+        self.singles[family].retain(|(key, is_there)| {
+            let is_covered = order.compare(&begin, key).is_le() && order.compare(key, &end).is_lt();
+            !(is_covered && *is_there)
+        });
+        Change::DeleteRange { begin, end }
+    }
+
+    /// Two keys in their order, often near each other.
+    fn range(&mut self, family: usize) -> (Vec<u8>, Vec<u8>) {
+        let from = self.rng.u32(..KEYS);
+        let to = if self.rng.u8(..4) == 0 {
+            self.rng.u32(..KEYS)
+        } else {
+            (from + self.rng.u32(..8)).min(KEYS - 1)
+        };
+        let (a, b) = (key(from), key(to));
+        if self.orders[family].compare(&a, &b).is_le() { (a, b) } else { (b, a) }
+    }
+
+    /// Mostly a few bytes; some are as long as a small table, and few as a quarter of a memtable.
+    fn value(&mut self) -> Vec<u8> {
+        let length = match self.rng.u8(..60) {
+            0 => self.rng.usize(..16_000),
+            1..=9 => self.rng.usize(..1500),
+            10 => 0,
+            _ => self.rng.usize(1..60),
+        };
+        self.bytes(length)
+    }
+
+    fn operand(&mut self) -> Vec<u8> {
+        let length = if self.rng.u8(..12) == 0 { 400 } else { 12 };
+        let length = self.rng.usize(..length);
+        self.bytes(length)
+    }
+
+    fn bytes(&mut self, length: usize) -> Vec<u8> {
+        let letter = self.rng.u8(b'a'..=b'z');
+        let is_plain = self.rng.bool();
+        let byte = |_| if is_plain { letter } else { self.rng.u8(b'a'..=b'z') };
+        (0..length).map(byte).collect()
+    }
+}
+
+/// An ordinary key: a few are short, and most have a prefix of four bytes.
+fn key(number: u32) -> Vec<u8> {
+    match number {
+        0 => Vec::new(),
+        1 => b"a".to_vec(),
+        2 => vec![0xff; 6],
+        _ => {
+            let length = 6 + number as usize % 3;
+            let mut key = format!("p{:03}{number:02}", number / KEYS_OF_A_PREFIX).into_bytes();
+            key.resize(length, b'x');
+            key
+        }
+    }
+}
+
+/// A key for single deletions, in the midst of the ordinary ones.
+fn single_key(number: u32) -> Vec<u8> {
+    [&key(3 + number * 5)[..], b"!single"].concat()
+}

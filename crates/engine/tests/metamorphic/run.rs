@@ -1,0 +1,342 @@
+//! A history that is run under random options, next to a model.
+
+use std::any::Any;
+use std::fmt;
+use std::panic::{self, AssertUnwindSafe};
+use std::path::Path;
+
+use fastrand::Rng;
+use tailwater::verify::{self, Severity};
+use tailwater::{
+    ColumnFamily, CompactRangeOptions, Db, DbIterator, ErrorKind, OpenOptions, ReadOptions,
+    Snapshot, WriteBatch, WriteOptions,
+};
+use tailwater_io::sim::SimStorage;
+use tailwater_testkit::dump::Entry;
+
+use crate::change::Table;
+use crate::history::{FAMILIES, History, Step, Write};
+use crate::setup::Setup;
+use crate::subject::Effort;
+use crate::{check, subject};
+
+/// Where the database is.
+const DIRECTORY: &str = "/database";
+/// What is asked at random of each column family, besides all that is asked of each.
+const EFFORT: Effort = Effort { gets: 5, multi_gets: 1, walks: 1 };
+
+/// What was done.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Tally {
+    pub(crate) runs: u64,
+    steps: u64,
+    openings: u64,
+    compactions: u64,
+    /// How often everything was asked, at the present or a snapshot.
+    pub(crate) views: u64,
+    /// How often of these there were tables below level 0.
+    pub(crate) deep_views: u64,
+}
+
+impl Tally {
+    /// Adds what another counted.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.runs += other.runs;
+        self.steps += other.steps;
+        self.openings += other.openings;
+        self.compactions += other.compactions;
+        self.views += other.views;
+        self.deep_views += other.deep_views;
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "  {:>8} runs, of {} steps", self.runs, self.steps)?;
+        writeln!(f, "  {:>8} openings, each under options of its own", self.openings)?;
+        writeln!(f, "  {:>8} compactions of ranges by hand", self.compactions)?;
+        writeln!(f, "  {:>8} views asked, {} over deeper levels", self.views, self.deep_views)
+    }
+}
+
+/// A snapshot and what it must show.
+struct HeldSnapshot {
+    snapshot: Snapshot,
+    dump: Vec<Entry>,
+}
+
+/// An iterator and what it must show.
+struct HeldIterator {
+    iterator: DbIterator,
+    expected: Table,
+    /// Whether its keys come from the last on.
+    is_reverse: bool,
+}
+
+/// An open database.
+struct Open {
+    db: Db,
+    families: Vec<ColumnFamily>,
+    options: OpenOptions,
+}
+
+/// A history that is being run.
+pub(crate) struct Run<'a> {
+    history: &'a History,
+    storage: SimStorage,
+    rng: Rng,
+    /// How many of a hundred upkeeping steps are done.
+    upkeep: u8,
+    setup: Setup,
+    open: Option<Open>,
+    tables: Vec<Table>,
+    snapshots: Vec<HeldSnapshot>,
+    iterators: Vec<HeldIterator>,
+    is_paused: bool,
+    tally: Tally,
+}
+
+impl<'a> Run<'a> {
+    /// Runs a history, with choices that follow from `seed`. Answers what went wrong, if anything.
+    pub(crate) fn play(history: &'a History, seed: u64) -> Result<Tally, String> {
+        let mut rng = Rng::with_seed(seed);
+        let mut run = Self {
+            history,
+            storage: SimStorage::new(rng.u64(..)),
+            upkeep: *rng.choice(&[0, 50, 100, 100]).expect("there are some"),
+            setup: Setup::random(&mut rng, &history.orders, None),
+            rng,
+            open: None,
+            tables: vec![Table::new(); FAMILIES.len()],
+            snapshots: Vec::new(),
+            iterators: Vec::new(),
+            is_paused: false,
+            tally: Tally { runs: 1, ..Tally::default() },
+        };
+        let mut number = 0;
+        let played = panic::catch_unwind(AssertUnwindSafe(|| {
+            run.open();
+            for (own, step) in &history.steps {
+                run.rng = Rng::with_seed(seed.wrapping_add(*own));
+                run.step(step);
+                number += 1;
+            }
+            run.finish();
+        }));
+        match played {
+            Ok(()) => Ok(run.tally),
+            Err(cause) => Err(format!(
+                "step {number}, {:?}, {}% of upkeep: {}\n  {}",
+                history.steps.get(number).map(|(_, step)| step),
+                run.upkeep,
+                message(cause.as_ref()),
+                run.setup.text(),
+            )),
+        }
+    }
+
+    fn opened(&self) -> &Open {
+        self.open.as_ref().expect("an open database")
+    }
+
+    fn open(&mut self) {
+        let options = self.setup.options(&self.storage);
+        let db = must(Db::open(Path::new(DIRECTORY), &options), "opening");
+        let family = |name: &&str| must(db.column_family(name), "looking for a column family");
+        let families = FAMILIES.iter().map(family).collect();
+        self.open = Some(Open { db, families, options });
+        self.is_paused = false;
+        self.tally.openings += 1;
+    }
+
+    fn close(&mut self) {
+        self.snapshots.clear();
+        self.iterators.clear();
+        let Some(Open { db, .. }) = self.open.take() else { return };
+        if self.rng.bool() {
+            must(db.close(), "closing");
+        }
+    }
+
+    fn finish(&mut self) {
+        self.close();
+        let options = self.setup.options(&self.storage);
+        let report = verify::verify(Path::new(DIRECTORY), &options, &mut |_| {});
+        let damage = report.findings.iter().find(|it| it.severity == Severity::Damage);
+        assert!(damage.is_none(), "verification finds {damage:?}");
+    }
+
+    fn step(&mut self, step: &Step) {
+        self.tally.steps += 1;
+        if step.is_upkeep() && self.rng.u8(..100) >= self.upkeep {
+            return;
+        }
+        let db = self.opened().db.clone();
+        match step {
+            Step::Write(writes) => self.write(writes),
+            Step::TakeSnapshot => {
+                let held = HeldSnapshot { snapshot: db.snapshot(), dump: self.dump() };
+                self.snapshots.push(held);
+            }
+            Step::ReleaseSnapshot(at) => release(&mut self.snapshots, *at),
+            Step::HoldIterator(family) => self.hold_iterator(*family),
+            Step::ReleaseIterator(at) => release(&mut self.iterators, *at),
+            Step::Flush(family) => must(db.flush(&self.opened().families[*family]), "flushing"),
+            Step::FlushAll => must(db.flush_all(), "flushing all"),
+            Step::FlushLog { sync } => must(db.flush_wal(*sync), "flushing the log"),
+            Step::Compact { .. } => self.compact(step),
+            Step::Pause if !self.is_paused => {
+                must(db.pause_compactions(), "pausing");
+                self.is_paused = true;
+            }
+            Step::Continue if self.is_paused => {
+                must(db.continue_compactions(), "continuing");
+                self.is_paused = false;
+            }
+            Step::Pause | Step::Continue => {}
+            Step::PassTime { seconds } => self.storage.clock().advance(seconds * 1_000_000_000),
+            Step::Reopen => {
+                drop(db);
+                self.close();
+                let setup = Setup::random(&mut self.rng, &self.history.orders, Some(&self.setup));
+                self.setup = setup;
+                self.open();
+            }
+            Step::Ask => self.ask(),
+        }
+    }
+
+    /// Writes as a batch, or each change by itself.
+    fn write(&mut self, writes: &[Write]) {
+        let options = WriteOptions {
+            sync: self.rng.u8(..10) == 0,
+            disable_wal: false,
+            ..WriteOptions::default()
+        };
+        let skips_log = self.setup.may_skip_log() && self.rng.u8(..10) == 0;
+        let options = if skips_log {
+            WriteOptions { sync: false, disable_wal: true, ..options }
+        } else {
+            options
+        };
+        let Open { db, families, .. } = self.open.as_ref().expect("an open database");
+        if self.rng.bool() {
+            let mut batch = WriteBatch::new();
+            for Write { family, change } in writes {
+                change.add_to(&mut batch, families[*family].id());
+            }
+            must(db.write(&mut batch, &options), "writing a batch");
+        } else {
+            for Write { family, change } in writes {
+                must(change.write(db, &families[*family], &options), "writing");
+            }
+        }
+        for Write { family, change } in writes {
+            change.apply(&mut self.tables[*family], &self.history.orders[*family]);
+        }
+    }
+
+    fn compact(&mut self, step: &Step) {
+        let Step::Compact { family, begin, end, rewrite } = step else { return };
+        let Open { db, families, .. } = self.opened();
+        let options = CompactRangeOptions { bottommost_level_compaction: *rewrite };
+        let family = &families[*family];
+        match db.compact_range(family, begin.as_deref(), end.as_deref(), &options) {
+            Ok(()) => self.tally.compactions += 1,
+            Err(error) if error.kind() == ErrorKind::Busy && self.is_paused => {}
+            Err(error) => panic!("compacting: {error}"),
+        }
+    }
+
+    fn hold_iterator(&mut self, family: usize) {
+        let Open { db, families, .. } = self.opened();
+        let options = ReadOptions { total_order_seek: true, ..ReadOptions::default() };
+        let iterator = must(db.iterator(&families[family], &options), "making an iterator");
+        let expected = self.tables[family].clone();
+        let order = &self.history.orders[family];
+        let is_reverse = order.compare(b"a", b"b").is_gt();
+        self.iterators.push(HeldIterator { iterator, expected, is_reverse });
+    }
+
+    /// What the database must hold.
+    fn dump(&self) -> Vec<Entry> {
+        let mut dump = Vec::new();
+        for ((name, table), order) in FAMILIES.iter().zip(&self.tables).zip(&self.history.orders) {
+            let start = dump.len();
+            dump.extend(table.iter().map(|(key, value)| Entry {
+                family: (*name).to_owned(),
+                key: key.clone(),
+                value: value.clone(),
+            }));
+            dump[start..].sort_by(|a: &Entry, b| order.compare(&a.key, &b.key));
+        }
+        dump
+    }
+
+    fn ask(&mut self) {
+        let present = self.dump();
+        let Open { db, families, options } = self.open.as_ref().expect("an open database");
+        let is_deep = families.iter().any(|family| has_deeper_levels(db, family));
+        check::holds(db, &present, "the present");
+        subject::ask(db, options, &present, EFFORT, &mut self.rng, "the present");
+        for (at, HeldSnapshot { snapshot, dump }) in self.snapshots.iter().enumerate() {
+            let context = format!("snapshot {at} of sequence {}", snapshot.sequence());
+            let snapshot = Some(snapshot);
+            check::holds_at(db, snapshot, dump, &context);
+            subject::ask_at(db, snapshot, options, dump, EFFORT, &mut self.rng, &context);
+        }
+        for held in &mut self.iterators {
+            held.check();
+        }
+        let views = 1 + self.snapshots.len() as u64;
+        self.tally.views += views;
+        self.tally.deep_views += if is_deep { views } else { 0 };
+    }
+}
+
+impl HeldIterator {
+    /// Goes through everything, there and back.
+    fn check(&mut self) {
+        let mut keys: Vec<(&Vec<u8>, &Vec<u8>)> = self.expected.iter().collect();
+        if self.is_reverse {
+            keys.reverse();
+        }
+        let iterator = &mut self.iterator;
+        must(iterator.seek_to_first(), "an iterator that was held");
+        for (key, value) in &keys {
+            assert_eq!(iterator.entry(), Some((&key[..], &value[..])), "a held iterator");
+            must(iterator.next(), "an iterator that was held");
+        }
+        assert!(!iterator.valid(), "a held iterator has more than was written");
+        must(iterator.seek_to_last(), "an iterator that was held");
+        for (key, value) in keys.iter().rev() {
+            assert_eq!(iterator.entry(), Some((&key[..], &value[..])), "a held iterator, back");
+            must(iterator.previous(), "an iterator that was held");
+        }
+        assert!(!iterator.valid(), "a held iterator has more than was written, going back");
+    }
+}
+
+fn has_deeper_levels(db: &Db, family: &ColumnFamily) -> bool {
+    (1..family.options().num_levels).any(|level| {
+        let name = format!("rocksdb.num-files-at-level{level}");
+        must(db.property(family, &name), "a property").is_some_and(|count| count != "0")
+    })
+}
+
+/// Lets go of what is held at a place, modulo how many there are.
+fn release<T>(held: &mut Vec<T>, at: usize) {
+    if let Some(at) = at.checked_rem(held.len()) {
+        held.remove(at);
+    }
+}
+
+fn must<T>(result: tailwater::Result<T>, what: &str) -> T {
+    result.unwrap_or_else(|error| panic!("{what}: {error}"))
+}
+
+/// What a panic says.
+fn message(cause: &(dyn Any + Send)) -> String {
+    let text = cause.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| cause.downcast_ref::<&str>().copied()).unwrap_or("no words").to_owned()
+}

@@ -1,0 +1,253 @@
+//! Random options, under any of which a database answers the same.
+
+use std::sync::Arc;
+
+use fastrand::Rng;
+use tailwater::{CompactionFilter, FilterDecision, FilteredValue, OpenOptions};
+use tailwater_format::Comparator;
+use tailwater_io::sim::SimStorage;
+
+use crate::history::FAMILIES;
+
+/// What all have in common. Nothing may wait for a compaction that is paused or switched off.
+const DATABASE: &str = "create_if_missing=true;create_missing_column_families=true";
+const FAMILY: &str = "merge_operator=StringAppendOperator;write_buffer_size=65536;\
+    level0_slowdown_writes_trigger=1000000;level0_stop_writes_trigger=1000000;\
+    soft_pending_compaction_bytes_limit=0;hard_pending_compaction_bytes_limit=0";
+
+/// Options of a database. What is empty stands for the default, here and below.
+const OF_DATABASE: [&[&str]; 17] = [
+    &["max_open_files=-1", "max_open_files=20"],
+    &["max_background_jobs=1", "max_background_jobs=2", "max_background_jobs=4"],
+    &["max_subcompactions=1", "max_subcompactions=2", "max_subcompactions=4"],
+    &["", "avoid_flush_during_recovery=true"],
+    &["", "", "avoid_flush_during_shutdown=true"],
+    &["", "", "atomic_flush=true"],
+    &["", "", "manual_wal_flush=true"],
+    &["", "", "wal_compression=kZSTD"],
+    &["", "", "recycle_log_file_num=2"],
+    &["", "max_total_wal_size=8000"],
+    &["", "max_manifest_file_size=1000;max_manifest_space_amp_pct=0"],
+    &["", "", "db_write_buffer_size=40000"],
+    &["writable_file_max_buffer_size=5000", "writable_file_max_buffer_size=65536"],
+    &["", "use_direct_io_for_flush_and_compaction=true"],
+    &["", "use_direct_reads=true", "use_direct_io_for_compaction_reads=true"],
+    &["", "compaction_readahead_size=0", "compaction_readahead_size=3000"],
+    &["", "", "enable_pipelined_write=false;allow_concurrent_memtable_write=false"],
+];
+
+/// Options of a column family.
+const OF_FAMILY: [&[&str]; 27] = [
+    &[
+        "level0_file_num_compaction_trigger=1",
+        "level0_file_num_compaction_trigger=2",
+        "level0_file_num_compaction_trigger=4",
+    ],
+    &["target_file_size_base=500", "target_file_size_base=3000", "target_file_size_base=100000"],
+    &["", "target_file_size_multiplier=3"],
+    &["", "target_file_size_is_upper_bound=true"],
+    &[
+        "max_bytes_for_level_base=2000",
+        "max_bytes_for_level_base=10000",
+        "max_bytes_for_level_base=1000000",
+    ],
+    &["max_bytes_for_level_multiplier=2", "max_bytes_for_level_multiplier=10"],
+    &["", "max_compaction_bytes=4000"],
+    &["level_compaction_dynamic_level_bytes=true", "level_compaction_dynamic_level_bytes=false"],
+    &[
+        "compaction_pri=kMinOverlappingRatio",
+        "compaction_pri=kByCompensatedSize",
+        "compaction_pri=kOldestLargestSeqFirst",
+        "compaction_pri=kOldestSmallestSeqFirst",
+        "compaction_pri=kRoundRobin",
+    ],
+    &["", "", "", "disable_auto_compactions=true"],
+    &["", "", "min_write_buffer_number_to_merge=3;max_write_buffer_number=6"],
+    &["", "memtable_max_range_deletions=1", "memtable_max_range_deletions=3"],
+    &["", "memtable_prefix_bloom_size_ratio=0.1;memtable_whole_key_filtering=true"],
+    &["", "prefix_extractor=fixed:4", "prefix_extractor=capped:5", "prefix_extractor=rocksdb.Noop"],
+    &["", "optimize_filters_for_hits=true"],
+    &["", "max_sequential_skip_in_iterations=0", "max_sequential_skip_in_iterations=1"],
+    &["", "paranoid_file_checks=true"],
+    &["", "bottommost_file_compaction_delay=100"],
+    &["", "compaction_options_universal={allow_trivial_move=true}"],
+    &[
+        "compression=kNoCompression",
+        "compression=kSnappyCompression",
+        "compression=kLZ4Compression",
+        "compression=kZSTD",
+    ],
+    &["", "bottommost_compression=kZSTD", "bottommost_compression=kNoCompression"],
+    &["", "", "compression_per_level=kNoCompression:kSnappyCompression:kLZ4Compression"],
+    &["arena_block_size=4096", "arena_block_size=16384"],
+    &["", "memtable_huge_page_size=0", "report_bg_io_stats=true"],
+    &["", "force_consistency_checks=false"],
+    &["", "max_bytes_for_level_multiplier_additional=1:2:1"],
+    &["", "", "compaction_filter=KeepsAll"],
+];
+
+/// Two directories for tables, of which the first has room for few.
+const PATHS: &str = "cf_paths={/database,3000:/deeper}";
+
+/// Ages, which FIFO compaction would drop tables by.
+const AGES: [&[&str]; 2] = [
+    &["ttl=0", "ttl=50", "ttl=5000"],
+    &["periodic_compaction_seconds=0", "periodic_compaction_seconds=700"],
+];
+
+/// Options of tables.
+const OF_TABLE: [&[&str]; 12] = [
+    &["block_size=64", "block_size=300", "block_size=4096"],
+    &["block_restart_interval=1", "block_restart_interval=4", ""],
+    &["", "index_block_restart_interval=3"],
+    &["", "format_version=5", "format_version=6"],
+    &["checksum=kNoChecksum", "checksum=kCRC32c", "checksum=kxxHash64", ""],
+    &["", "filter_policy=bloomfilter:10:false", "filter_policy=ribbonfilter:10"],
+    &["", "whole_key_filtering=false"],
+    &["", "data_block_index_type=kDataBlockBinaryAndHash"],
+    &["", "index_shortening=kNoShortening", "index_shortening=kShortenSeparatorsAndSuccessor"],
+    &[
+        "no_block_cache=true",
+        "block_cache=3000",
+        "block_cache=20000;cache_index_and_filter_blocks=true",
+        "block_cache=1000000",
+    ],
+    &["", "use_delta_encoding=false"],
+    &["", "enable_index_compression=false"],
+];
+
+/// How tables are arranged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Style {
+    Level,
+    Universal,
+    Fifo,
+}
+
+impl Style {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Level => "kCompactionStyleLevel",
+            Self::Universal => "kCompactionStyleUniversal",
+            Self::Fifo => "kCompactionStyleFIFO",
+        }
+    }
+}
+
+/// A compaction filter that changes nothing.
+struct KeepsAll;
+
+impl CompactionFilter for KeepsAll {
+    fn name(&self) -> &str {
+        "KeepsAll"
+    }
+
+    fn filter(&self, _: usize, _: &[u8], _: FilteredValue, _: &[u8]) -> FilterDecision {
+        FilterDecision::Keep
+    }
+}
+
+/// What a column family is opened with.
+#[derive(Debug, Clone)]
+struct FamilySetup {
+    text: String,
+    style: Style,
+    levels: u32,
+    /// Whether its tables are in several directories, as they are from then on.
+    has_paths: bool,
+}
+
+/// What a database is opened with.
+#[derive(Debug, Clone)]
+pub(crate) struct Setup {
+    database: String,
+    families: Vec<FamilySetup>,
+    /// Whether there are threads in the background.
+    pub(crate) has_threads: bool,
+}
+
+impl Setup {
+    /// Any options that a database can be opened with which was opened with those `before`.
+    pub(crate) fn random(rng: &mut Rng, orders: &[Comparator], before: Option<&Self>) -> Self {
+        let families = orders.iter().enumerate().map(|(at, order)| {
+            let before = before.map(|setup| &setup.families[at]);
+            FamilySetup::random(rng, order, before)
+        });
+        let families = families.collect();
+        let database = format!("{DATABASE};{}", choose(&OF_DATABASE, rng));
+        Self { database, families, has_threads: rng.u8(..5) == 0 }
+    }
+
+    /// Whether writes may leave the log out: not where closing would lose them, and not between
+    /// the records of a recycled log, which refuse to be replayed with holes.
+    pub(crate) fn may_skip_log(&self) -> bool {
+        !self.database.contains("avoid_flush_during_shutdown")
+            && !self.database.contains("recycle_log_file_num")
+    }
+
+    /// The same as the engine takes it.
+    pub(crate) fn options(&self, storage: &SimStorage) -> OpenOptions {
+        let new = || OpenOptions::new(Arc::new(storage.clone()));
+        let mut options = new();
+        set(&mut options, &self.database);
+        for (name, family) in FAMILIES.iter().zip(&self.families) {
+            let mut of_family = new();
+            set(&mut of_family, &family.text);
+            options.set_column_family(name, of_family.column_family(name).clone());
+        }
+        options.add_compaction_filter(Arc::new(KeepsAll));
+        options.set_inline_background(!self.has_threads);
+        options.set_clock(storage.clock());
+        options
+    }
+
+    /// What differs from one to the other, for a message.
+    pub(crate) fn text(&self) -> String {
+        let families = FAMILIES.iter().zip(&self.families);
+        let mut text = format!("{}; threads: {}", self.database, self.has_threads);
+        for (name, family) in families {
+            let own = family.text.strip_prefix(FAMILY).unwrap_or(&family.text);
+            text += &format!("\n    {name}: {own}");
+        }
+        text
+    }
+}
+
+impl FamilySetup {
+    fn random(rng: &mut Rng, order: &Comparator, before: Option<&Self>) -> Self {
+        let style = match rng.u8(..10) {
+            // All its tables must be in level 0.
+            0 if before.is_none_or(|before| before.style == Style::Fifo) => Style::Fifo,
+            1 | 2 => Style::Universal,
+            _ => Style::Level,
+        };
+        let levels = rng.u32(1..8).max(before.map_or(0, |before| before.levels));
+        let levels = if style == Style::Level { levels.max(2) } else { levels };
+        let ages = match style {
+            Style::Fifo => "ttl=0;periodic_compaction_seconds=0".to_owned(),
+            Style::Level | Style::Universal => choose(&AGES, rng),
+        };
+        let has_paths = before.is_some_and(|before| before.has_paths)
+            || (style != Style::Fifo && rng.u8(..5) == 0);
+        let paths = if has_paths { PATHS } else { "cf_paths=" };
+        let text = format!(
+            "{FAMILY};comparator={};compaction_style={};num_levels={levels};{ages};{paths};{};\
+             block_based_table_factory={{{}}}",
+            order.name(),
+            style.name(),
+            choose(&OF_FAMILY, rng),
+            choose(&OF_TABLE, rng),
+        );
+        Self { text, style, levels, has_paths }
+    }
+}
+
+/// One value of each factor.
+fn choose(factors: &[&[&str]], rng: &mut Rng) -> String {
+    let values = factors.iter().map(|values| values[rng.usize(..values.len())]);
+    values.filter(|value| !value.is_empty()).collect::<Vec<_>>().join(";")
+}
+
+fn set(options: &mut OpenOptions, text: &str) {
+    options.set_options(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+}

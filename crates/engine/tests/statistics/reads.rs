@@ -1,0 +1,225 @@
+//! Gets: what they count, to the unit.
+
+use std::sync::Arc;
+
+use tailwater::{BlockCache, ReadOptions};
+
+use crate::support::{Counted, tickers};
+
+/// Options of a table with a filter of whole keys.
+const BLOOM: &str = "block_based_table_factory={filter_policy=bloomfilter:10:false}";
+
+#[test]
+fn a_get_counts_where_it_ended() {
+    let counted = Counted::new("");
+    counted.put("a", "123");
+    counted.moved();
+    assert_eq!(counted.get("a"), Some(b"123".to_vec()));
+    assert_eq!(counted.get("b"), None);
+    assert_eq!(
+        (counted.measured("db.get.micros").0, counted.measured("bytes.per.read")),
+        (2, (1, 3))
+    );
+    let in_memory =
+        [("memtable.hit", 1), ("memtable.miss", 1), ("number.keys.read", 2), ("bytes.read", 3)];
+    assert_eq!(counted.moved(), tickers(in_memory));
+    counted.flush();
+    counted.moved();
+    counted.get("a");
+    assert_eq!(counted.measured("table.open.io.micros").0, 0, "the flush opened it");
+    assert_eq!(counted.measured("read.block.get.micros").0, 1);
+    let charged = counted.statistics.ticker("rocksdb.block.cache.bytes.write").expect("one");
+    assert!((100..5000).contains(&charged), "{charged}");
+    let mut first = tickers([
+        ("memtable.miss", 1),
+        ("number.keys.read", 1),
+        ("bytes.read", 3),
+        ("l0.hit", 1),
+        ("block.cache.miss", 1),
+        ("block.cache.data.miss", 1),
+        ("block.cache.add", 1),
+        ("block.cache.data.add", 1),
+    ]);
+    first.insert("block.cache.bytes.write".to_owned(), charged);
+    first.insert("block.cache.data.bytes.insert".to_owned(), charged);
+    assert_eq!(counted.moved(), first);
+    counted.get("a");
+    let cached = [
+        ("memtable.miss", 1),
+        ("number.keys.read", 1),
+        ("bytes.read", 3),
+        ("l0.hit", 1),
+        ("block.cache.hit", 1),
+        ("block.cache.data.hit", 1),
+    ];
+    assert_eq!(counted.moved(), tickers(cached));
+}
+
+#[test]
+fn a_filter_of_whole_keys_counts_what_it_spared() {
+    let counted = Counted::new(BLOOM);
+    counted.put("a", "1");
+    counted.put("c", "1");
+    counted.flush();
+    // Opens the table and fills the cache.
+    counted.get("a");
+    counted.moved();
+    counted.get("a");
+    let found = counted.moved();
+    assert_eq!(found.get("bloom.filter.full.positive"), Some(&1));
+    assert_eq!(found.get("bloom.filter.full.true.positive"), Some(&1));
+    assert_eq!(found.get("bloom.filter.useful"), None);
+    counted.get("b");
+    let spared = [("memtable.miss", 1), ("number.keys.read", 1), ("bloom.filter.useful", 1)];
+    assert_eq!(counted.moved(), tickers(spared));
+}
+
+#[test]
+fn a_filter_of_prefixes_counts_what_it_spared() {
+    let counted = Counted::new(
+        "prefix_extractor=fixed:1;block_based_table_factory={filter_policy=bloomfilter:10:false;\
+         whole_key_filtering=false}",
+    );
+    counted.put("aa", "1");
+    counted.put("cc", "1");
+    counted.flush();
+    counted.get("aa");
+    counted.moved();
+    counted.get("aa");
+    counted.get("ab");
+    counted.get("bb");
+    let moved = counted.moved();
+    let prefix = |what: &str| moved.get(&format!("bloom.filter.prefix.{what}")).copied();
+    assert_eq!(prefix("checked"), Some(3));
+    assert_eq!(prefix("useful"), Some(1));
+    assert_eq!(prefix("true.positive"), Some(1));
+    assert_eq!(moved.get("bloom.filter.full.positive"), None);
+}
+
+#[test]
+fn index_and_filter_blocks_count_where_the_cache_has_them() {
+    let counted = Counted::new(
+        "block_based_table_factory={filter_policy=bloomfilter:10:false;\
+         cache_index_and_filter_blocks=true}",
+    );
+    counted.put("a", "1");
+    counted.flush();
+    counted.moved();
+    counted.get("a");
+    let first = counted.moved();
+    for kind in ["index", "filter", "data"] {
+        assert_eq!(first.get(&format!("block.cache.{kind}.miss")), Some(&1), "{kind}: {first:?}");
+        assert_eq!(first.get(&format!("block.cache.{kind}.add")), Some(&1), "{kind}: {first:?}");
+        assert_eq!(first.get(&format!("block.cache.{kind}.hit")), None, "{kind}: {first:?}");
+    }
+    let charged = |kind: &str| first[&format!("block.cache.{kind}.bytes.insert")];
+    let charges = charged("index") + charged("filter") + charged("data");
+    assert_eq!(first["block.cache.bytes.write"], charges);
+    assert_eq!((first["block.cache.miss"], first["block.cache.add"]), (3, 3));
+    counted.get("a");
+    let second = counted.moved();
+    for kind in ["index", "filter", "data"] {
+        assert_eq!(second.get(&format!("block.cache.{kind}.hit")), Some(&1), "{kind}: {second:?}");
+    }
+    assert_eq!((second.get("block.cache.hit"), second.get("block.cache.miss")), (Some(&3), None));
+}
+
+/// A get that finds a filter and an index in the cache and a data block not, does so twice: from
+/// memory, and then from the file. It counts once.
+#[test]
+fn a_get_that_leaves_memory_counts_blocks_once() {
+    let counted = Counted::new(
+        "block_based_table_factory={filter_policy=bloomfilter:10:false;block_size=1024;\
+         cache_index_and_filter_blocks=true}",
+    );
+    for key in 0..100 {
+        counted.put(&format!("{key:03}"), &"v".repeat(100));
+    }
+    counted.flush();
+    counted.get("000");
+    counted.moved();
+    counted.get("099");
+    let moved = counted.moved();
+    let cache = |what: &str| moved.get(&format!("block.cache.{what}")).copied().unwrap_or(0);
+    assert_eq!((cache("filter.hit"), cache("index.hit"), cache("data.miss")), (1, 1, 1));
+    assert_eq!((cache("hit"), cache("miss"), cache("add")), (2, 1, 1));
+    assert_eq!(moved.get("bloom.filter.full.positive"), Some(&1));
+    assert_eq!(moved.get("bloom.filter.full.true.positive"), Some(&1));
+}
+
+#[test]
+fn a_cache_without_room_counts_failures() {
+    let counted =
+        Counted::with("", |options| options.set_block_cache(Arc::new(BlockCache::new(0))));
+    counted.put("a", "1");
+    counted.flush();
+    counted.moved();
+    counted.get("a");
+    let moved = counted.moved();
+    assert_eq!(moved.get("block.cache.add.failures"), Some(&1), "{moved:?}");
+    assert_eq!(moved.get("block.cache.add"), None, "{moved:?}");
+}
+
+#[test]
+fn a_get_of_several_keys_counts_apart() {
+    let counted = Counted::new("");
+    counted.put("a", "123");
+    counted.put("b", "45");
+    counted.moved();
+    let keys: [&[u8]; 3] = [b"b", b"nothing", b"a"];
+    let values = counted.db.multi_get(&counted.family(), &keys, &ReadOptions::default());
+    assert!(values.iter().all(Result::is_ok));
+    assert_eq!(counted.measured("db.multiget.micros").0, 1);
+    assert_eq!(counted.measured("bytes.per.multiget"), (1, 5));
+    let expected = [
+        ("number.multiget.get", 1),
+        ("number.multiget.keys.read", 3),
+        ("number.multiget.keys.found", 2),
+        ("number.multiget.bytes.read", 5),
+        ("memtable.hit", 2),
+        ("memtable.miss", 1),
+    ];
+    assert_eq!(counted.moved(), tickers(expected));
+}
+
+#[test]
+fn a_table_that_cannot_be_opened_counts_an_error() {
+    use tailwater_io::sim::{Fault, FaultPlan, FaultRule};
+    use tailwater_io::{Operation, Purpose};
+    let counted = Counted::new("");
+    counted.put("a", "1");
+    counted.moved();
+    let unreadable = FaultRule::new(Fault::InputOutput)
+        .operation(Operation::Read)
+        .purpose(Purpose::FlushWrite)
+        .from(0);
+    counted.disk.set_faults(FaultPlan::none().with(unreadable));
+    // It is opened, so that no read has to.
+    counted.flush();
+    let moved = counted.moved();
+    assert_eq!(moved.get("no.file.errors"), Some(&1), "{moved:?}");
+    assert_eq!(moved.get("no.file.opens"), None, "{moved:?}");
+}
+
+#[test]
+fn values_in_deeper_levels_count_for_their_level() {
+    let (_directory, db, statistics) = {
+        let directory = tailwater_testkit::golden::unpack("basic");
+        let mut options = tailwater::OpenOptions::load(directory.path()).expect("options");
+        let statistics = Arc::new(tailwater::Statistics::new());
+        options.set_statistics(Arc::clone(&statistics));
+        let db = tailwater::Db::open_read_only(directory.path(), &options).expect("the database");
+        (directory, db, statistics)
+    };
+    let family = db.column_family("default").expect("a family");
+    let dump = tailwater_testkit::golden::dump("basic");
+    for entry in &dump {
+        db.get(&family, &entry.key, &ReadOptions::default()).expect("a get");
+    }
+    let ticker = |name: &str| statistics.ticker(name).expect("a ticker");
+    let (memtables, deep) = (ticker("rocksdb.memtable.hit"), ticker("rocksdb.l2andup.hit"));
+    assert_eq!(memtables + deep, dump.len() as u64);
+    assert!(memtables > 0 && deep > 0, "{memtables} and {deep}");
+    assert_eq!(ticker("rocksdb.l0.hit") + ticker("rocksdb.l1.hit"), 0);
+    assert_eq!(ticker("rocksdb.no.file.opens"), 4);
+}

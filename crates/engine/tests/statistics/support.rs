@@ -1,0 +1,108 @@
+//! What these tests share.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use tailwater::{ColumnFamily, Db, OpenOptions, ReadOptions, Statistics, WriteOptions};
+use tailwater_io::sim::SimStorage;
+
+/// A new database on a simulated disk, whose figures are kept.
+pub(crate) struct Counted {
+    pub(crate) disk: SimStorage,
+    pub(crate) db: Db,
+    pub(crate) statistics: Arc<Statistics>,
+}
+
+impl Counted {
+    pub(crate) fn new(text: &str) -> Self {
+        Self::with(text, |_| ())
+    }
+
+    /// With options that `change` sets besides.
+    pub(crate) fn with(text: &str, change: impl FnOnce(&mut OpenOptions)) -> Self {
+        let disk = SimStorage::new(1);
+        let statistics = Arc::new(Statistics::new());
+        let mut options = options(&disk, text);
+        options.set_statistics(Arc::clone(&statistics));
+        change(&mut options);
+        let db = Db::open("/db".as_ref(), &options).expect("a new database");
+        let counted = Self { disk, db, statistics };
+        counted.moved();
+        counted
+    }
+
+    pub(crate) fn family(&self) -> ColumnFamily {
+        self.db.column_family("default").expect("the default column family")
+    }
+
+    pub(crate) fn put(&self, key: &str, value: &str) {
+        let (family, options) = (self.family(), WriteOptions::default());
+        self.db.put(&family, key.as_bytes(), value.as_bytes(), &options).expect("a put");
+    }
+
+    pub(crate) fn get(&self, key: &str) -> Option<Vec<u8>> {
+        self.db.get(&self.family(), key.as_bytes(), &ReadOptions::default()).expect("a get")
+    }
+
+    pub(crate) fn flush(&self) {
+        self.db.flush_all().expect("a flush");
+    }
+
+    pub(crate) fn property(&self, name: &str) -> String {
+        let value = self.db.property(&self.family(), name).expect("a property");
+        value.unwrap_or_else(|| panic!("there is no property {name}"))
+    }
+
+    /// Every ticker that moved since the last call, without `rocksdb.`, and by how much.
+    pub(crate) fn moved(&self) -> BTreeMap<String, u64> {
+        let moved = Statistics::ticker_names()
+            .map(|name| (name, self.statistics.ticker(name).expect("a ticker")))
+            .filter(|(_, by)| *by > 0)
+            .map(|(name, by)| (name.trim_start_matches("rocksdb.").to_owned(), by));
+        let moved = moved.collect();
+        self.statistics.reset();
+        moved
+    }
+
+    /// How many measurements a histogram has, and their sum, since tickers were last looked at.
+    pub(crate) fn measured(&self, name: &str) -> (u64, u64) {
+        let data = self.statistics.histogram(&format!("rocksdb.{name}")).expect("a histogram");
+        (data.count, data.sum)
+    }
+}
+
+/// Options that make a database on a simulated disk, with no thread in the background.
+pub(crate) fn options(disk: &SimStorage, text: &str) -> OpenOptions {
+    let mut options = OpenOptions::new(Arc::new(disk.clone()));
+    options.set_clock(disk.clock());
+    options.set_inline_background(true);
+    options.set_options("create_if_missing=true").expect("options");
+    options.set_options(text).expect("options");
+    options
+}
+
+/// The same as [`Counted::moved`] answers.
+pub(crate) fn tickers<const N: usize>(expected: [(&str, u64); N]) -> BTreeMap<String, u64> {
+    expected.into_iter().map(|(name, by)| (name.to_owned(), by)).collect()
+}
+
+/// A property of a column family.
+pub(crate) fn property(db: &Db, family: &str, name: &str) -> Option<String> {
+    let family = db.column_family(family).expect("a column family");
+    db.property(&family, name).expect("a property")
+}
+
+/// A golden database, opened for reading as its OPTIONS say.
+pub(crate) fn golden(name: &str) -> (tempfile::TempDir, Db) {
+    let directory = tailwater_testkit::golden::unpack(name);
+    let db = open_read_only(directory.path());
+    (directory, db)
+}
+
+fn open_read_only(directory: &Path) -> Db {
+    let mut options = OpenOptions::load(directory).expect("an OPTIONS file");
+    // Time stands still, so that every run tells the same.
+    options.set_clock(Arc::new(tailwater_io::clock::ManualClock::new(1)));
+    Db::open_read_only(directory, &options).expect("the database")
+}

@@ -1,0 +1,132 @@
+//! Writes, logs, stalls and flushes: what they count, to the unit.
+
+use std::sync::Arc;
+
+use tailwater::{Db, OpenOptions, Statistics, WriteBatch, WriteOptions};
+use tailwater_format::batch::HEADER_LENGTH;
+
+use crate::support::{Counted, tickers};
+
+fn batch() -> WriteBatch {
+    let mut batch = WriteBatch::new();
+    batch.put(0, b"a", b"1").expect("a record");
+    batch.delete(0, b"b").expect("a record");
+    batch
+}
+
+#[test]
+fn a_write_counts_its_batch() {
+    let counted = Counted::new("");
+    let mut batch = batch();
+    let bytes = batch.data_size() as u64;
+    let synced = WriteOptions { sync: true, ..WriteOptions::default() };
+    counted.db.write(&mut batch, &synced).expect("a write");
+    assert_eq!(counted.measured("bytes.per.write"), (1, bytes));
+    assert_eq!(counted.measured("db.write.micros").0, 1);
+    assert_eq!(counted.measured("wal.file.sync.micros").0, 1);
+    let logged = [
+        ("number.keys.written", 2),
+        ("bytes.written", bytes),
+        ("write.self", 1),
+        ("write.wal", 1),
+        ("wal.bytes", bytes),
+        ("wal.synced", 1),
+    ];
+    assert_eq!(counted.moved(), tickers(logged));
+    let unlogged = WriteOptions { disable_wal: true, ..WriteOptions::default() };
+    counted.db.write(&mut batch, &unlogged).expect("a write");
+    let not_logged = [("number.keys.written", 2), ("bytes.written", bytes), ("write.self", 1)];
+    assert_eq!(counted.moved(), tickers(not_logged));
+    counted.db.flush_wal(true).expect("a sync");
+    assert_eq!(counted.moved(), tickers([("wal.synced", 1)]));
+    let report = counted.property("rocksdb.dbstats");
+    let writes =
+        "Cumulative writes: 2 writes, 4 keys, 2 commit groups, 1.0 writes per commit group";
+    assert!(report.contains(writes), "{report}");
+    let log = "Cumulative WAL: 1 writes, 2 syncs, 0.50 writes per sync";
+    assert!(report.contains(log), "{report}");
+}
+
+#[test]
+fn writers_at_once_count_each_batch_once() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let statistics = Arc::new(Statistics::new());
+    let mut options = OpenOptions::default();
+    options.set_options("create_if_missing=true").expect("options");
+    options.set_statistics(Arc::clone(&statistics));
+    let db = Db::open(directory.path(), &options).expect("a new database");
+    const THREADS: u64 = 4;
+    const WRITES: u64 = 500;
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                for _ in 0..WRITES {
+                    db.write(&mut batch(), &WriteOptions::default()).expect("a write");
+                }
+            });
+        }
+    });
+    let ticker = |name: &str| statistics.ticker(name).expect("a ticker");
+    let total = THREADS * WRITES;
+    let (own, others) = (ticker("rocksdb.write.self"), ticker("rocksdb.write.other"));
+    assert_eq!(own + others, total);
+    assert_eq!(ticker("rocksdb.write.wal"), total);
+    assert_eq!(ticker("rocksdb.number.keys.written"), 2 * total);
+    let payload = (batch().data_size() - HEADER_LENGTH) as u64;
+    let bytes = total * payload + own * HEADER_LENGTH as u64;
+    assert_eq!(ticker("rocksdb.bytes.written"), bytes);
+    assert_eq!(ticker("rocksdb.wal.bytes"), bytes);
+    let groups = statistics.histogram("rocksdb.bytes.per.write").expect("a histogram");
+    assert_eq!((groups.count, groups.sum), (own, bytes));
+    let writes = statistics.histogram("rocksdb.db.write.micros").expect("a histogram");
+    assert_eq!(writes.count, total);
+}
+
+#[test]
+fn a_flush_counts_its_table() {
+    let counted = Counted::new("");
+    counted.put("a", "1");
+    counted.moved();
+    counted.flush();
+    assert_eq!(counted.measured("db.flush.micros").0, 1);
+    assert_eq!(counted.measured("table.sync.micros").0, 1);
+    let size: u64 = counted.property("rocksdb.live-sst-files-size").parse().expect("a number");
+    // It is opened, so that no read has to.
+    assert_eq!(counted.moved(), tickers([("flush.write.bytes", size), ("no.file.opens", 1)]));
+    let report = counted.property("rocksdb.cfstats");
+    let level = report.lines().find(|line| line.starts_with("  L0")).expect("a line for level 0");
+    let words: Vec<&str> = level.split_whitespace().collect();
+    assert_eq!((words[1], words[12]), ("1/0", "1.0"), "files and write amplification: {level}");
+    assert_eq!(words[17], "1", "one flush: {level}");
+    assert_eq!(counted.property("rocksdb.num-running-flushes"), "0");
+}
+
+#[test]
+fn a_stall_counts_how_long_it_took() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let statistics = Arc::new(Statistics::new());
+    let mut options = OpenOptions::default();
+    options.set_inline_background(true);
+    let text = "create_if_missing=true;level0_file_num_compaction_trigger=1;\
+                level0_slowdown_writes_trigger=1;delayed_write_rate=10000";
+    options.set_options(text).expect("options");
+    options.set_statistics(Arc::clone(&statistics));
+    let db = Db::open(directory.path(), &options).expect("a new database");
+    db.pause_compactions().expect("a pause");
+    let family = db.column_family("default").expect("a family");
+    db.put(&family, b"a", b"1", &WriteOptions::default()).expect("a put");
+    db.flush(&family).expect("a flush");
+    assert_eq!(statistics.ticker("rocksdb.stall.micros"), Some(0));
+    db.put(&family, b"a", &[0; 300], &WriteOptions::default()).expect("a slow put");
+    let micros = statistics.ticker("rocksdb.stall.micros").expect("a ticker");
+    assert!(micros >= 30_000, "300 bytes at 10,000 a second took {micros} us");
+    let stalls = statistics.histogram("rocksdb.db.write.stall").expect("a histogram");
+    assert_eq!((stalls.count, stalls.sum), (1, micros));
+    let property = |name: &str| db.property(&family, name).expect("a property").expect("one");
+    let causes = property("rocksdb.cf-write-stall-stats");
+    assert!(causes.contains("l0-file-count-limit-delays: 1"), "{causes}");
+    assert!(causes.contains("total-delays: 1, total-stops: 0"), "{causes}");
+    let stall = property("rocksdb.dbstats");
+    let stall = stall.lines().find(|line| line.starts_with("Cumulative stall")).expect("a line");
+    assert!(!stall.contains("00:00:0.000"), "{stall}");
+}

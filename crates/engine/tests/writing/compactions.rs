@@ -1,0 +1,245 @@
+//! Compactions: what becomes of tables, and what happens where they cannot go on.
+
+use std::path::Path;
+
+use tailwater::{
+    BottommostRewrite, CompactRangeOptions, Db, ErrorKind, OpenOptions, StallCause, StallState,
+};
+use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
+use tailwater_io::{Create, IoMode, Operation, Purpose, Storage};
+
+use crate::support::{
+    default_family, findings, get, level_0, names, property, put, simulated, told,
+};
+
+const PATH: &str = "/db";
+const SMALL: &str = "level0_file_num_compaction_trigger=2;max_bytes_for_level_base=20000;\
+                     target_file_size_base=5000;compression=kNoCompression";
+const FORCE: CompactRangeOptions =
+    CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
+
+fn open(disk: &SimStorage, text: &str) -> Db {
+    Db::open(PATH.as_ref(), &simulated(disk, text)).expect("a database")
+}
+
+/// Puts a hundred keys, of which each has `mark` in its value, and flushes.
+fn round(db: &Db, mark: &str) {
+    for key in 0..100 {
+        put(db, &format!("{key:03}"), &format!("{mark}{}", "v".repeat(90))).expect("a put");
+    }
+    db.flush_all().expect("a flush");
+}
+
+fn tables(disk: &SimStorage) -> Vec<String> {
+    let names = names(disk, Path::new(PATH)).into_iter();
+    names.filter(|name| name.ends_with(".sst")).collect()
+}
+
+/// Changes bytes inside a table.
+fn damage(disk: &SimStorage, name: &str) -> Vec<u8> {
+    let path = Path::new(PATH).join(name);
+    let file = disk.open(&path, IoMode::Buffered, Purpose::Verification).expect("a table");
+    let mut before = vec![0; 100];
+    file.read_full_at(&mut before, 500, Purpose::Verification).expect("its bytes");
+    write(disk, name, &[0xff; 100]);
+    before
+}
+
+fn write(disk: &SimStorage, name: &str, bytes: &[u8]) {
+    let path = Path::new(PATH).join(name);
+    let mut file = disk
+        .create(&path, Create::Existing, IoMode::Buffered, Purpose::FlushWrite)
+        .expect("a table");
+    file.write_all_at(bytes, 500, Purpose::FlushWrite).expect("other bytes");
+}
+
+#[test]
+fn overwrites_stay_in_shape_and_what_nobody_reads_goes() {
+    let disk = SimStorage::new(1);
+    let db = open(&disk, SMALL);
+    for number in 0..30 {
+        round(&db, &format!("{number}-"));
+    }
+    assert!(level_0(&db) <= 2, "{}", property(&db, "rocksdb.levelstats"));
+    assert_eq!(property(&db, "rocksdb.compaction-pending"), "0");
+    let live: u64 = property(&db, "rocksdb.live-sst-files-size").parse().expect("a number");
+    assert!(live < 60_000, "30 rounds of 10,000 bytes take {live} bytes");
+    let on_disk = tables(&disk).len();
+    let known = property(&db, "rocksdb.sstables").lines().filter(|it| !it.starts_with('-')).count();
+    assert_eq!(on_disk, known, "obsolete tables are removed");
+    assert!(
+        (0..100).all(|key| get(&db, &format!("{key:03}")).is_some_and(|it| it.starts_with("29-")))
+    );
+    db.close().expect("closing");
+    drop(db);
+    assert_eq!(findings(PATH.as_ref(), &simulated(&disk, SMALL)), []);
+}
+
+#[test]
+fn what_an_iterator_and_a_snapshot_show_outlives_a_compaction() {
+    let disk = SimStorage::new(1);
+    let db = open(&disk, "disable_auto_compactions=true");
+    let family = default_family(&db);
+    round(&db, "old");
+    let snapshot = db.snapshot();
+    let mut iterator = db.iterator(&family, &Default::default()).expect("an iterator");
+    iterator.seek_to_first().expect("a seek");
+    round(&db, "new");
+    db.compact_range(&family, None, None, &FORCE).expect("a compaction");
+    assert_eq!(property(&db, "rocksdb.num-files-at-level0"), "0");
+    let mut count = 0;
+    while iterator.valid() {
+        assert!(iterator.value().starts_with(b"old"));
+        count += 1;
+        iterator.next().expect("a step");
+    }
+    assert_eq!(count, 100);
+    let read = tailwater::ReadOptions { snapshot: Some(snapshot), ..Default::default() };
+    let value = db.get(&family, b"007", &read).expect("a get").expect("a value");
+    assert!(value.starts_with(b"old"));
+    drop((read, iterator));
+    // Without the snapshot the last level lets go of what it showed.
+    let before: u64 = property(&db, "rocksdb.live-sst-files-size").parse().expect("a number");
+    db.compact_range(&family, None, None, &FORCE).expect("a compaction");
+    let after: u64 = property(&db, "rocksdb.live-sst-files-size").parse().expect("a number");
+    assert!(after < before * 2 / 3, "{before} {after}");
+}
+
+#[test]
+fn a_range_is_compacted_and_the_rest_is_not() {
+    let disk = SimStorage::new(1);
+    let text = format!("{SMALL};disable_auto_compactions=true;num_levels=3");
+    let db = open(&disk, &text);
+    let family = default_family(&db);
+    round(&db, "a");
+    db.compact_range(&family, None, None, &FORCE).expect("a compaction");
+    let level_2 = |db: &Db| property(db, "rocksdb.num-files-at-level2");
+    let before: usize = level_2(&db).parse().expect("a number");
+    assert!(before > 1, "{before}");
+    put(&db, "050", "new").expect("a put");
+    db.compact_range(&family, Some(b"040"), Some(b"060"), &CompactRangeOptions::default())
+        .expect("a compaction");
+    assert_eq!(level_0(&db), 0);
+    assert_eq!(get(&db, "050").as_deref(), Some("new"));
+    let none = db.compact_range(&family, Some(b"x"), Some(b"z"), &FORCE);
+    none.expect("nothing to do");
+}
+
+#[test]
+fn damaged_inputs_stop_compactions_and_nothing_else() {
+    let disk = SimStorage::new(1);
+    let text = format!("{SMALL};level0_slowdown_writes_trigger=4;level0_stop_writes_trigger=6");
+    let db = open(&disk, &text);
+    db.pause_compactions().expect("a pause");
+    round(&db, "a");
+    let damaged = tables(&disk).remove(0);
+    let before = damage(&disk, &damaged);
+    round(&db, "b");
+    db.continue_compactions().expect("no pause");
+    let there = tables(&disk);
+    assert!(there.contains(&damaged) && level_0(&db) == 2, "the inputs stay");
+    put(&db, "later", "1").expect("writes go on");
+    let error = loop {
+        db.flush_all().expect("a flush");
+        if let Err(error) = put(&db, "later", "2") {
+            break error;
+        }
+        assert!(level_0(&db) < 7, "tables pile up without end");
+    };
+    assert_eq!(error.kind(), ErrorKind::Corruption);
+    assert!(error.to_string().contains(&damaged), "{error}");
+    write(&disk, &damaged, &before);
+    db.resume().expect("the table was restored");
+    put(&db, "later", "3").expect("a put");
+    assert!(level_0(&db) < 3, "{}", property(&db, "rocksdb.levelstats"));
+    assert!(get(&db, "007").is_some_and(|value| value.starts_with('b')));
+}
+
+#[test]
+fn a_compaction_without_space_is_tried_again_and_writes_go_on() {
+    let disk = SimStorage::new(1);
+    let db = open(&disk, &format!("{SMALL};bgerror_resume_retry_interval=100"));
+    round(&db, "a");
+    let no_outputs = FaultRule::new(Fault::NoSpace)
+        .operation(Operation::Create)
+        .purpose(Purpose::CompactionWrite);
+    disk.set_faults(FaultPlan::none().with(no_outputs.from(0)));
+    round(&db, "b");
+    round(&db, "c");
+    assert!(level_0(&db) >= 2, "nothing could be compacted");
+    assert_eq!(property(&db, "rocksdb.background-errors"), "0");
+    disk.set_faults(FaultPlan::none());
+    round(&db, "d");
+    assert!(level_0(&db) < 2, "{}", property(&db, "rocksdb.levelstats"));
+    assert!(get(&db, "007").is_some_and(|value| value.starts_with('d')));
+}
+
+#[test]
+fn a_compaction_that_cannot_write_is_tried_once_more_and_then_refuses_writes() {
+    for (faults, refused) in [(1, false), (9, true)] {
+        let disk = SimStorage::new(1);
+        let db = open(&disk, SMALL);
+        round(&db, "a");
+        let outputs = FaultRule::new(Fault::InputOutput)
+            .operation(Operation::Sync)
+            .purpose(Purpose::CompactionWrite);
+        let rule = if faults == 1 { outputs.at(0) } else { outputs.from(0) };
+        disk.set_faults(FaultPlan::none().with(rule));
+        round(&db, "b");
+        disk.set_faults(FaultPlan::none());
+        assert_eq!(put(&db, "later", "1").is_err(), refused);
+        if refused {
+            let (kind, text) = told(put(&db, "later", "1"));
+            assert_eq!(kind, ErrorKind::Io, "{text}");
+            db.resume().expect("the disk works again");
+            put(&db, "later", "1").expect("a put");
+        }
+        assert!(level_0(&db) < 2, "{}", property(&db, "rocksdb.levelstats"));
+        assert!(get(&db, "007").is_some_and(|value| value.starts_with('b')));
+    }
+}
+
+#[test]
+fn other_styles_are_compacted_by_hand_and_never_stall_on_level_0() {
+    for style in ["kCompactionStyleUniversal", "kCompactionStyleFIFO"] {
+        let disk = SimStorage::new(1);
+        let text = format!(
+            "compaction_style={style};level0_file_num_compaction_trigger=2;\
+             level0_slowdown_writes_trigger=3;level0_stop_writes_trigger=4"
+        );
+        let options: OpenOptions = simulated(&disk, &text);
+        let db = Db::open(PATH.as_ref(), &options).expect("a database");
+        for number in 0..8 {
+            round(&db, &number.to_string());
+        }
+        assert_eq!((level_0(&db), db.stall_state()), (8, StallState::Normal), "{style}");
+        db.compact_range(&default_family(&db), None, None, &FORCE).expect("by hand");
+        assert_eq!(tables(&disk).len(), 1, "{style}");
+        assert!(get(&db, "007").is_some_and(|value| value.starts_with('7')));
+        let log = disk.open("/db/LOG".as_ref(), IoMode::Buffered, Purpose::Metadata).expect("LOG");
+        let mut text = vec![0; log.length().expect("a length") as usize];
+        log.read_full_at(&mut text, 0, Purpose::Metadata).expect("its text");
+        let text = String::from_utf8(text).expect("text");
+        assert!(text.contains("WARN 'default' is compacted only when asked for"), "{text}");
+    }
+}
+
+#[test]
+fn pauses_are_counted_and_stalls_come_of_them() {
+    let disk = SimStorage::new(1);
+    let db = open(&disk, "level0_file_num_compaction_trigger=2;level0_slowdown_writes_trigger=3");
+    db.pause_compactions().expect("a pause");
+    db.pause_compactions().expect("another");
+    let family = default_family(&db);
+    for number in 0..3 {
+        round(&db, &number.to_string());
+    }
+    assert!(matches!(db.stall_state(), StallState::Delayed { cause: StallCause::Level0, .. }));
+    assert_eq!(property(&db, "rocksdb.compaction-pending"), "1");
+    let (kind, _) = told(db.compact_range(&family, None, None, &FORCE));
+    assert_eq!(kind, ErrorKind::Busy);
+    db.continue_compactions().expect("one pause less");
+    assert_eq!(level_0(&db), 3);
+    db.continue_compactions().expect("none");
+    assert_eq!((level_0(&db), db.stall_state()), (0, StallState::Normal));
+}

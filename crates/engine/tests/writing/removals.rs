@@ -1,0 +1,44 @@
+//! Tables are removed when nobody reads them any more, and not before.
+
+use tailwater::{ColumnFamily, CompactRangeOptions, Db, ReadOptions};
+use tailwater_io::sim::SimStorage;
+
+use crate::support::{default_family, property, put, simulated};
+
+fn open(disk: &SimStorage, text: &str) -> (Db, ColumnFamily) {
+    let mut options = simulated(disk, "disable_auto_compactions=true");
+    options.set_options(text).expect("options");
+    let db = Db::open("/db".as_ref(), &options).expect("a database");
+    let family = default_family(&db);
+    (db, family)
+}
+
+fn compact(db: &Db, family: &ColumnFamily) {
+    db.compact_range(family, None, None, &CompactRangeOptions::default()).expect("a compaction");
+}
+
+/// A table was removed under the readers of an older version, if it had been moved to another level
+/// before it was compacted.
+#[test]
+fn a_moved_table_stays_while_an_older_version_is_read() {
+    let disk = SimStorage::new(1);
+    let (db, family) = open(&disk, "level_compaction_dynamic_level_bytes=false");
+    put(&db, "a", "1").expect("a put");
+    compact(&db, &family);
+    assert_eq!(property(&db, "rocksdb.num-files-at-level1"), "1");
+    db.close().expect("closing");
+    drop((db, family));
+
+    // The table is opened when it is read.
+    let (db, family) = open(&disk, "level_compaction_dynamic_level_bytes=true;max_open_files=20");
+    let mut older = db.iterator(&family, &ReadOptions::default()).expect("an iterator");
+    compact(&db, &family);
+    assert_eq!(property(&db, "rocksdb.num-files-at-level6"), "1", "it was moved");
+    put(&db, "a", "2").expect("a put");
+    compact(&db, &family);
+    put(&db, "b", "3").expect("a put");
+    db.flush_all().expect("a flush, after which tables are removed");
+
+    older.seek_to_first().expect("the table of the older version");
+    assert_eq!(older.entry(), Some((&b"a"[..], &b"1"[..])));
+}

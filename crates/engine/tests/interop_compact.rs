@@ -7,6 +7,8 @@
 //! A failure names the seed and the options; `TAILWATER_SEED` repeats it, and `TAILWATER_ROUNDS`
 //! does the turns so many times over, with other choices.
 
+#[path = "interop_compact/blobs.rs"]
+mod blobs;
 #[path = "common/check.rs"]
 mod check;
 #[path = "interop_compact/fixtures.rs"]

@@ -10,8 +10,8 @@ use tailwater_testkit::dump::Entry;
 use tailwater_testkit::oracle::{Oracle, Script};
 use tailwater_testkit::{directory, golden};
 
-use crate::check;
 use crate::laboratory::assert_same;
+use crate::{blobs, check};
 
 /// Options that tables are read with and not written, and what takes their place.
 const WRITTEN_INSTEAD: [(&str, &str); 5] = [
@@ -134,5 +134,6 @@ fn reads(path: &Path, options: &OpenOptions, dump: &[Entry], context: &str) -> u
     check::holds(&db, dump, context);
     let report = verify::verify(path, options, &mut |_| {});
     assert!(report.findings.is_empty(), "{context}: {:#?}", report.findings);
+    blobs::garbage_is_counted(path, context);
     report.entries
 }

@@ -10,7 +10,7 @@ use crate::laboratory::{self, CREATE, Laboratory, in_laboratory};
 use crate::model::Model;
 use crate::place::Place;
 use crate::shape::{Shape, join};
-use crate::{check, random};
+use crate::{blobs, check, random};
 
 /// How many turns there are on one database.
 const TURNS: usize = 20;
@@ -94,7 +94,7 @@ fn take_turns(part: &str, database: impl Fn() -> Database) {
         let place = laboratory.next_place();
         let mut model = shape.model();
         let ours_begins = laboratory.rng.bool();
-        let mut automatic = 0;
+        let (mut automatic, mut garbage) = (0, 0);
         for turn in 0..TURNS {
             let is_ours = (turn % 2 == 0) == ours_begins;
             let who = if is_ours { "ours" } else { "RocksDB's" };
@@ -108,8 +108,12 @@ fn take_turns(part: &str, database: impl Fn() -> Database) {
             let options = shape.open_options(&place, &model, "");
             laboratory::ours_finds(&options, &place, &model, &context);
             rocksdb_finds_in_a_copy(laboratory, &database, &place, &model, &context);
+            if database.has_blobs {
+                garbage += blobs::garbage_is_counted(&place.database(), &context);
+            }
         }
         assert!(automatic > TURNS, "{}: only {automatic} compactions", laboratory.context);
+        assert_eq!(garbage > 0, database.has_blobs, "{}: garbage in blobs", laboratory.context);
     });
 }
 

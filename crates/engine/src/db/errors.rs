@@ -17,13 +17,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::{Error, ErrorKind, Result};
 
-/// Where a failure was.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Where a failure was. A later one asks for more before writes can go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum FailedPart {
-    Log,
-    Flush,
     Compaction,
+    Flush,
     Manifest,
+    Log,
     MemTable,
     /// Nothing failed: the database is closed.
     Closed,
@@ -94,10 +94,13 @@ impl ErrorState {
         }
     }
 
-    /// Refuses writes from now on. The first failure stays.
+    /// Refuses writes from now on. Of several failures the one stays that asks for most before they
+    /// can go on, and of such the first.
     pub(crate) fn latch(&self, part: FailedPart, error: Error) {
         let mut latched = self.lock();
-        latched.get_or_insert((part, error));
+        if latched.as_ref().is_none_or(|(first, _)| *first < part) {
+            *latched = Some((part, error));
+        }
         self.is_latched.store(true, Ordering::Release);
     }
 
@@ -136,5 +139,23 @@ impl ErrorState {
 
     fn lock(&self) -> MutexGuard<'_, Option<(FailedPart, Error)>> {
         self.latched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_failure_stays_that_asks_for_most() {
+        let errors = ErrorState::default();
+        let latched = || errors.latched().map(|(part, error)| (part, error.to_string()));
+        errors.latch(FailedPart::Flush, Error::invalid_argument("a table"));
+        errors.latch(FailedPart::Log, Error::invalid_argument("a log"));
+        errors.latch(FailedPart::Log, Error::invalid_argument("a log again"));
+        errors.latch(FailedPart::Compaction, Error::invalid_argument("another table"));
+        let (part, error) = latched().expect("something failed");
+        assert_eq!(part, FailedPart::Log);
+        assert!(error.ends_with("a log"), "{error}");
     }
 }

@@ -3,9 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tailwater_format::block::{Cursor, Layout};
-use tailwater_format::hash::hash_index_hash;
-use tailwater_format::key;
+use tailwater_format::block::{Cursor, Layout, Target};
+use tailwater_format::{Comparator, key};
 use tailwater_fuzz::{Choices, allocation};
 
 fuzz_target!(|input: &[u8]| {
@@ -23,13 +22,12 @@ fn walk(mut choices: Choices<'_>, block: &[u8], layout: &Layout) {
             0 => cursor.seek_to_first(block, layout),
             1 => cursor.seek_to_last(block, layout),
             2 => {
-                let target = choices.string();
-                cursor.seek(block, layout, |key| key.cmp(target))
+                let target = target(choices.string());
+                cursor.seek(block, layout, &target)
             }
             3 => {
-                let target = choices.string();
-                let hash = || hash_index_hash(target);
-                cursor.seek_for_get(block, layout, hash, |key| key::user_key(key).cmp(target))
+                let target = target(choices.string());
+                cursor.seek_for_get(block, layout, &target)
             }
             4 | 5 => cursor.next(block, layout),
             6 => cursor.previous(block, layout),
@@ -45,4 +43,9 @@ fn walk(mut choices: Choices<'_>, block: &[u8], layout: &Layout) {
             assert!((cursor.entry_offset() as usize) < block.len());
         }
     }
+}
+
+fn target(user_key: &[u8]) -> Target<'_> {
+    let trailer = key::pack_trailer(key::MAX_SEQUENCE, key::ValueType::FOR_SEEK);
+    Target { comparator: &Comparator::Bytewise, user_key, trailer }
 }

@@ -5,8 +5,7 @@
 use std::collections::BTreeMap;
 
 use libfuzzer_sys::fuzz_target;
-use tailwater_format::block::{Cursor, Layout};
-use tailwater_format::hash::hash_index_hash;
+use tailwater_format::block::{Cursor, Layout, Target};
 use tailwater_format::{Comparator, key};
 use tailwater_fuzz::Choices;
 use tailwater_fuzz::block_writer::{Shape, data_block};
@@ -64,7 +63,7 @@ fn walk(mut choices: Choices<'_>, block: &[u8], layout: &Layout, entries: &Entri
                 let below = |entry: &(Vec<u8>, Vec<u8>)| compare(&entry.0, &target).is_lt();
                 let at = entries.partition_point(below);
                 place = (at < entries.len()).then_some(at);
-                cursor.seek(block, layout, |entry| compare(entry, &target))
+                cursor.seek(block, layout, &sought(&target))
             }
             3 => {
                 get(&mut choices, block, layout, entries);
@@ -96,11 +95,14 @@ fn get(choices: &mut Choices<'_>, block: &[u8], layout: &Layout, entries: &Entri
         .find(|(entry, _)| compare(entry, &target).is_ge())
         .filter(|(entry, _)| key::user_key(entry) == user_key);
     let mut cursor = Cursor::default();
-    let hash = || hash_index_hash(user_key);
-    let sought = cursor.seek_for_get(block, layout, hash, |entry| compare(entry, &target));
-    assert_eq!(sought, Ok(()));
+    assert_eq!(cursor.seek_for_get(block, layout, &sought(&target)), Ok(()));
     let found = cursor.valid() && key::user_key(cursor.key()) == user_key;
     assert_eq!(found.then(|| (cursor.key(), cursor.value(block))), expected.map(pair));
+}
+
+fn sought(internal_key: &[u8]) -> Target<'_> {
+    let (user_key, trailer) = key::split(internal_key).unwrap_or((internal_key, 0));
+    Target { comparator: &Comparator::Bytewise, user_key, trailer }
 }
 
 fn pair((key, value): &(Vec<u8>, Vec<u8>)) -> (&[u8], &[u8]) {

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tailwater_format::block::{IndexCursor, IndexFormat, Layout};
+use tailwater_format::block::{IndexCursor, IndexFormat, Layout, RestartPrefixes, Restarts};
 use tailwater_fuzz::{Choices, allocation};
 
 fuzz_target!(|input: &[u8]| {
@@ -20,7 +20,9 @@ fn walk(mut choices: Choices<'_>, block: &[u8], layout: &Layout, format: IndexFo
             1 => cursor.seek_to_last(block, layout, format),
             2 => {
                 let target = choices.string();
-                cursor.seek(block, layout, format, |key| key.cmp(target))
+                let among = RestartPrefixes::build(block, layout, format.delta_values, true)
+                    .map_or(Restarts::all(layout), |prefixes| prefixes.narrow(target));
+                cursor.seek(block, layout, format, among, |key| key.cmp(target))
             }
             3 | 4 => cursor.next(block, layout, format),
             5 => cursor.previous(block, layout, format),

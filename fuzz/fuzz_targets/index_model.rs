@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use libfuzzer_sys::fuzz_target;
-use tailwater_format::block::{IndexCursor, IndexFormat, Layout};
+use tailwater_format::block::{IndexCursor, IndexFormat, Layout, RestartPrefixes, Restarts};
 use tailwater_format::table::{BLOCK_TRAILER_LENGTH, BlockHandle};
 use tailwater_fuzz::Choices;
 use tailwater_fuzz::block_writer::{IndexEntry, Shape, index_block};
@@ -66,7 +66,9 @@ fn walk(
                 };
                 let at = entries.partition_point(|entry| &entry.key[..] < target);
                 place = (at < entries.len()).then_some(at);
-                cursor.seek(block, layout, format, |key| key.cmp(target))
+                let among = RestartPrefixes::build(block, layout, format.delta_values, true)
+                    .map_or(Restarts::all(layout), |prefixes| prefixes.narrow(target));
+                cursor.seek(block, layout, format, among, |key| key.cmp(target))
             }
             3 | 4 if cursor.valid() => {
                 place = place.map(|at| at + 1).filter(|&at| at < entries.len());

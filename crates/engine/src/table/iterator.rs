@@ -9,7 +9,7 @@ mod readahead;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use tailwater_format::block::{Cursor, IndexCursor};
+use tailwater_format::block::{Cursor, IndexCursor, Target};
 use tailwater_format::key;
 use tailwater_format::table::BlockHandle;
 
@@ -151,10 +151,9 @@ impl TableIterator {
         }
         let comparator = self.table.comparator();
         let Some(block) = &self.block else { return Ok(()) };
+        let sought = Target { comparator, user_key, trailer: stored_trailer };
         self.cursor
-            .seek(block.bytes(), block.layout(), |entry| {
-                compare_to(comparator, entry, user_key, stored_trailer)
-            })
+            .seek(block.bytes(), block.layout(), &sought)
             .map_err(|error| self.table.damaged(self.handle, error))?;
         let is_in_block = self.cursor.valid();
         if !is_in_block {

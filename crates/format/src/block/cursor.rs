@@ -3,8 +3,11 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
+use crate::block::bytewise::Target;
 use crate::block::hash_index::HashIndexAnswer;
 use crate::block::layout::Layout;
+use crate::block::restart_prefixes::Restarts;
+use crate::hash::hash_index_hash;
 use crate::varint::decode_varint32;
 use crate::{Error, Result};
 
@@ -16,8 +19,8 @@ use crate::{Error, Result};
 /// nothing once they have grown.
 #[derive(Debug, Default)]
 pub struct Cursor {
-    position: Position,
-    value: Range<u32>,
+    pub(super) position: Position,
+    pub(super) value: Range<u32>,
     backwards: Backwards,
 }
 
@@ -40,12 +43,12 @@ pub(super) struct Position {
 /// The head of an entry.
 pub(super) struct EntryHead {
     pub(super) shared: u32,
-    unshared: u32,
+    pub(super) unshared: u32,
     pub(super) value_length: u32,
     /// Where the value begins among the values kept apart; only at restarts.
     pub(super) value_offset: Option<u32>,
     /// Where the key's own bytes begin.
-    key_start: u32,
+    pub(super) key_start: u32,
 }
 
 /// How many bytes of keys are kept for steps back, until more begin anew: a block may say that each
@@ -103,10 +106,7 @@ impl Position {
             self.at_end(layout);
             return Ok(None);
         }
-        let at_restart = start == self.next_restart_offset;
-        if at_restart {
-            self.pass_restart(block, layout)?;
-        }
+        let at_restart = self.meets_restart(block, layout)?;
         let offset_follows = layout.values_apart && at_restart;
         let head =
             EntryHead::decode::<VALUE_LENGTH>(block, start, layout.entries_end, offset_follows)
@@ -123,6 +123,16 @@ impl Position {
         self.next = key_end;
         self.valid = true;
         Ok(Some(head))
+    }
+
+    /// Whether the next entry is a restart's; it is passed then.
+    #[inline(always)]
+    pub(super) fn meets_restart(&mut self, block: &[u8], layout: &Layout) -> Result<bool> {
+        let at_restart = self.next == self.next_restart_offset;
+        if at_restart {
+            self.pass_restart(block, layout)?;
+        }
+        Ok(at_restart)
     }
 
     fn pass_restart(&mut self, block: &[u8], layout: &Layout) -> Result<()> {
@@ -152,14 +162,16 @@ impl Position {
         Ok(None)
     }
 
-    /// The restart from which a search goes on entry by entry: the last whose key is not above the
-    /// target, or the first. `compare` holds a key of the block against the target.
+    /// The restart from which a search goes on entry by entry: out of `among` the last whose key is
+    /// not above the target, or the first. `compare` holds a key of the block against the target.
+    #[inline]
     pub(super) fn search_restarts<const VALUE_LENGTH: bool>(
         block: &[u8],
         layout: &Layout,
+        among: Restarts,
         compare: &mut impl FnMut(&[u8]) -> Ordering,
     ) -> Result<u32> {
-        let (mut low, mut high) = (0, layout.restart_count.saturating_sub(1));
+        let Restarts { first: mut low, last: mut high } = among;
         while low < high {
             let middle = low + (high - low).div_ceil(2);
             match compare(restart_key::<VALUE_LENGTH>(block, layout, middle)?) {
@@ -172,7 +184,7 @@ impl Position {
     }
 }
 
-fn restart_key<'a, const VALUE_LENGTH: bool>(
+pub(super) fn restart_key<'a, const VALUE_LENGTH: bool>(
     block: &'a [u8],
     layout: &Layout,
     restart: u32,
@@ -187,9 +199,9 @@ fn restart_key<'a, const VALUE_LENGTH: bool>(
 }
 
 impl EntryHead {
-    /// Decodes an entry's lengths; `None` unless key and inline value end at or before `end`.
+    /// Decodes an entry's lengths; `None` unless its key ends at or before `end`.
     #[inline(always)]
-    fn decode<const VALUE_LENGTH: bool>(
+    pub(super) fn decode<const VALUE_LENGTH: bool>(
         block: &[u8],
         start: u32,
         end: u32,
@@ -289,42 +301,25 @@ impl Cursor {
         Ok(())
     }
 
-    /// Goes to the first entry that is not below a target; behind the last if there is none.
-    /// `compare` holds a key of the block against the target.
-    #[inline]
-    pub fn seek(
-        &mut self,
-        block: &[u8],
-        layout: &Layout,
-        mut compare: impl FnMut(&[u8]) -> Ordering,
-    ) -> Result<()> {
-        if layout.is_empty() {
-            self.position.at_end(layout);
-            return Ok(());
-        }
-        let restart = Position::search_restarts::<true>(block, layout, &mut compare)?;
-        self.before_restart(block, layout, restart)?;
-        self.scan(block, layout, compare)
-    }
-
-    /// As [`Cursor::seek`], for a get of one user key with the 32-bit hash `hash`: where the block
-    /// has a hash index only the restart interval that can have the key is looked at. What is found
-    /// need not be the first entry that is not below the target unless its user key is the
-    /// target's.
+    /// As [`Cursor::seek`], for a get: where the block has a hash index only the restart interval
+    /// that can have the key is looked at. What is found need not be the first entry that is not
+    /// below the target unless its user key is the target's.
+    ///
+    /// # Errors
+    /// As [`Cursor::seek`], and a hash index that leads to no restart.
     #[inline]
     pub fn seek_for_get(
         &mut self,
         block: &[u8],
         layout: &Layout,
-        hash: impl FnOnce() -> u32,
-        compare: impl FnMut(&[u8]) -> Ordering,
+        target: &Target<'_>,
     ) -> Result<()> {
         let Some(hash_index) = layout.hash_index.filter(|_| !layout.is_empty()) else {
-            return self.seek(block, layout, compare);
+            return self.seek(block, layout, target);
         };
         let last = layout.restart_count - 1;
-        let restart = match hash_index.lookup(block, hash()) {
-            HashIndexAnswer::Collision => return self.seek(block, layout, compare),
+        let restart = match hash_index.lookup(block, hash_index_hash(target.user_key)) {
+            HashIndexAnswer::Collision => return self.seek(block, layout, target),
             // The versions of a key may go on in the next block: end up behind this one's last
             // entry, unless the last interval already shows a higher key.
             HashIndexAnswer::Absent => last,
@@ -334,8 +329,7 @@ impl Cursor {
             }
             HashIndexAnswer::Restart(restart) => restart,
         };
-        self.before_restart(block, layout, restart)?;
-        self.scan(block, layout, compare)
+        self.seek_from_restart(block, layout, restart, target)
     }
 
     /// Goes to the next entry; behind the last it is no longer valid.
@@ -413,14 +407,19 @@ impl Cursor {
         self.value = entry.value;
     }
 
-    fn before_restart(&mut self, block: &[u8], layout: &Layout, restart: u32) -> Result<()> {
+    pub(super) fn before_restart(
+        &mut self,
+        block: &[u8],
+        layout: &Layout,
+        restart: u32,
+    ) -> Result<()> {
         self.backwards.entries.clear();
         self.position.before_restart(block, layout, restart)
     }
 
     /// Steps forward to the first entry that is not below the target.
     #[inline]
-    fn scan(
+    pub(super) fn scan(
         &mut self,
         block: &[u8],
         layout: &Layout,

@@ -12,6 +12,7 @@ use std::ops::Range;
 
 use crate::block::cursor::{Position, bad_entry};
 use crate::block::layout::Layout;
+use crate::block::restart_prefixes::Restarts;
 use crate::table::{BLOCK_TRAILER_LENGTH, BlockHandle};
 use crate::varint::Reader;
 use crate::{Error, Result};
@@ -100,6 +101,7 @@ impl IndexCursor {
     }
 
     /// Goes to the first entry that is not below a target; behind the last if there is none.
+    /// `among` has the last restart whose key is not above the target, or is the first alone;
     /// `compare` holds a key of the block against the target.
     #[inline]
     pub fn seek(
@@ -107,6 +109,7 @@ impl IndexCursor {
         block: &[u8],
         layout: &Layout,
         format: IndexFormat,
+        among: Restarts,
         mut compare: impl FnMut(&[u8]) -> Ordering,
     ) -> Result<()> {
         if layout.is_empty() {
@@ -114,9 +117,9 @@ impl IndexCursor {
             return Ok(());
         }
         let restart = if format.delta_values {
-            Position::search_restarts::<false>(block, layout, &mut compare)?
+            Position::search_restarts::<false>(block, layout, among, &mut compare)?
         } else {
-            Position::search_restarts::<true>(block, layout, &mut compare)?
+            Position::search_restarts::<true>(block, layout, among, &mut compare)?
         };
         self.position.before_restart(block, layout, restart)?;
         loop {

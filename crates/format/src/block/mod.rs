@@ -23,6 +23,7 @@
 mod builder;
 #[cfg(test)]
 mod builder_tests;
+mod bytewise;
 mod cursor;
 mod encoder;
 #[cfg(test)]
@@ -31,12 +32,15 @@ mod hash_index;
 mod index;
 mod index_builder;
 mod layout;
+mod restart_prefixes;
 #[cfg(test)]
 mod tests;
 
 pub use builder::{Builder, BuilderOptions};
+pub use bytewise::Target;
 pub use cursor::Cursor;
 pub use hash_index::HashIndexAnswer;
 pub use index::{IndexCursor, IndexFormat};
 pub use index_builder::{IndexBuilder, IndexBuilderOptions, IndexShortening};
 pub use layout::Layout;
+pub use restart_prefixes::{RestartPrefixes, Restarts};

@@ -1,13 +1,15 @@
 //! Cursors on blocks that RocksDB wrote, held against lists of the same entries.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 
 use super::golden::{self, Entry, IndexEntry, Table, entries, index_entries, table, tables};
-use super::{Cursor, IndexCursor, IndexFormat, Layout};
+use super::{
+    Builder, BuilderOptions, Cursor, IndexCursor, IndexFormat, Layout, RestartPrefixes, Restarts,
+    Target,
+};
 use crate::Result;
 use crate::comparator::Comparator;
-use crate::hash::hash_index_hash;
-use crate::key::{MAX_SEQUENCE, ValueType, compare_internal, pack_trailer, put_internal_key};
+use crate::key::{self, MAX_SEQUENCE, ValueType, compare_internal, pack_trailer};
 
 /// A cursor of either kind on a block, with what it needs to move.
 trait Walk {
@@ -18,7 +20,8 @@ trait Walk {
     fn last(&mut self) -> Result<()>;
     fn next(&mut self) -> Result<()>;
     fn previous(&mut self) -> Result<()>;
-    fn seek(&mut self, compare: &dyn Fn(&[u8]) -> Ordering) -> Result<()>;
+    /// Goes to the first entry that is not below a key.
+    fn seek(&mut self, key: &[u8], order: &Order) -> Result<()>;
     /// The entry it stands on.
     fn entry(&self) -> Option<Self::Entry>;
     fn key(entry: &Self::Entry) -> &[u8];
@@ -35,6 +38,8 @@ struct IndexWalk<'a> {
     block: &'a [u8],
     layout: Layout,
     format: IndexFormat,
+    /// Whether seeks go through [`RestartPrefixes`].
+    prefixes: bool,
 }
 
 impl<'a> DataWalk<'a> {
@@ -47,7 +52,7 @@ impl<'a> DataWalk<'a> {
 impl<'a> IndexWalk<'a> {
     fn new(cursor: &'a mut IndexCursor, block: &'a [u8], format: IndexFormat) -> Result<Self> {
         cursor.reset();
-        Ok(Self { cursor, block, layout: Layout::parse(block)?, format })
+        Ok(Self { cursor, block, layout: Layout::parse(block)?, format, prefixes: false })
     }
 }
 
@@ -70,8 +75,10 @@ impl Walk for DataWalk<'_> {
         self.cursor.previous(self.block, &self.layout)
     }
 
-    fn seek(&mut self, compare: &dyn Fn(&[u8]) -> Ordering) -> Result<()> {
-        self.cursor.seek(self.block, &self.layout, compare)
+    fn seek(&mut self, key: &[u8], order: &Order) -> Result<()> {
+        let (user_key, trailer) = key::split(key).unwrap_or((key, 0));
+        let target = Target { comparator: &order.comparator, user_key, trailer };
+        self.cursor.seek(self.block, &self.layout, &target)
     }
 
     fn entry(&self) -> Option<Entry> {
@@ -107,8 +114,18 @@ impl Walk for IndexWalk<'_> {
         self.cursor.previous(self.block, &self.layout, self.format)
     }
 
-    fn seek(&mut self, compare: &dyn Fn(&[u8]) -> Ordering) -> Result<()> {
-        self.cursor.seek(self.block, &self.layout, self.format, compare)
+    fn seek(&mut self, key: &[u8], order: &Order) -> Result<()> {
+        let (block, layout) = (self.block, &self.layout);
+        let among = match (&order.comparator, self.prefixes) {
+            (Comparator::Bytewise, true) => {
+                let delta_values = self.format.delta_values;
+                let user_key = if order.user_keys { key } else { key::user_key(key) };
+                RestartPrefixes::build(block, layout, delta_values, order.user_keys)?
+                    .narrow(user_key)
+            }
+            _ => Restarts::all(layout),
+        };
+        self.cursor.seek(block, layout, self.format, among, |entry| order.compare(entry, key))
     }
 
     fn entry(&self) -> Option<IndexEntry> {
@@ -124,44 +141,55 @@ impl Walk for IndexWalk<'_> {
     }
 }
 
-/// Calls `check` with every block of every table, as a walk, and the entries it holds.
-fn on_every_block(mut check: impl Check) {
-    let (mut cursor, mut index_cursor) = (Cursor::default(), IndexCursor::default());
-    for table in tables() {
-        for block in table.data_blocks() {
-            let mut walk = DataWalk::new(&mut cursor, block).unwrap();
-            check.check(&mut walk, &entries(block), &|a, b| {
-                compare_internal(&table.comparator(), a, b)
-            });
-        }
-        for block in [table.metaindex(), table.meta_block("rocksdb.properties").unwrap()] {
-            let mut walk = DataWalk::new(&mut cursor, block).unwrap();
-            check.check(&mut walk, &entries(block), &|a, b| a.cmp(b));
-        }
-        let user_keys = table.properties.index_key_is_user_key;
-        for block in table.index_blocks() {
-            let format = table.index_format();
-            let mut walk = IndexWalk::new(&mut index_cursor, block, format).unwrap();
-            check.check(&mut walk, &index_entries(block, format), &|a, b| match user_keys {
-                true => table.comparator().compare(a, b),
-                false => compare_internal(&table.comparator(), a, b),
-            });
+/// The order of keys in a block.
+struct Order {
+    comparator: Comparator,
+    /// Whether keys are without a trailer.
+    user_keys: bool,
+}
+
+impl Order {
+    const BYTEWISE: Self = Self { comparator: Comparator::Bytewise, user_keys: false };
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        match self.user_keys {
+            true => self.comparator.compare(a, b),
+            false => compare_internal(&self.comparator, a, b),
         }
     }
 }
 
-/// The order of keys in a block.
-type Order<'a> = &'a dyn Fn(&[u8], &[u8]) -> Ordering;
+/// Calls `check` with every data and index block of every table, as a walk, and the entries it
+/// holds.
+fn on_every_block(mut check: impl Check) {
+    let (mut cursor, mut index_cursor) = (Cursor::default(), IndexCursor::default());
+    for table in tables() {
+        let order = Order { comparator: table.comparator(), user_keys: false };
+        for block in table.data_blocks() {
+            let mut walk = DataWalk::new(&mut cursor, block).unwrap();
+            check.check(&mut walk, &entries(block), &order);
+        }
+        let order = Order { user_keys: table.properties.index_key_is_user_key, ..order };
+        for block in table.index_blocks() {
+            let format = table.index_format();
+            for prefixes in [false, true] {
+                let mut walk = IndexWalk::new(&mut index_cursor, block, format).unwrap();
+                walk.prefixes = prefixes;
+                check.check(&mut walk, &index_entries(block, format), &order);
+            }
+        }
+    }
+}
 
 /// What is checked of a walk.
 trait Check {
-    fn check<W: Walk>(&mut self, walk: &mut W, model: &[W::Entry], order: Order<'_>);
+    fn check<W: Walk>(&mut self, walk: &mut W, model: &[W::Entry], order: &Order);
 }
 
 struct BothDirections;
 
 impl Check for BothDirections {
-    fn check<W: Walk>(&mut self, walk: &mut W, model: &[W::Entry], _order: Order<'_>) {
+    fn check<W: Walk>(&mut self, walk: &mut W, model: &[W::Entry], _order: &Order) {
         walk.first().unwrap();
         for entry in model {
             assert_eq!(walk.entry().as_ref(), Some(entry));
@@ -180,6 +208,13 @@ impl Check for BothDirections {
 #[test]
 fn every_entry_comes_once_in_both_directions() {
     on_every_block(BothDirections);
+    let mut cursor = Cursor::default();
+    for table in tables() {
+        for block in [table.metaindex(), table.meta_block("rocksdb.properties").unwrap()] {
+            let mut walk = DataWalk::new(&mut cursor, block).unwrap();
+            BothDirections.check(&mut walk, &entries(block), &Order::BYTEWISE);
+        }
+    }
 }
 
 /// Keys around those of a block: each, what comes right before and after it, and the ends of
@@ -200,10 +235,10 @@ fn targets<'a>(keys: impl Iterator<Item = &'a [u8]>) -> Vec<Vec<u8>> {
 struct SeekAgainstScan;
 
 impl Check for SeekAgainstScan {
-    fn check<W: Walk>(&mut self, walk: &mut W, model: &[W::Entry], order: Order<'_>) {
+    fn check<W: Walk>(&mut self, walk: &mut W, model: &[W::Entry], order: &Order) {
         for target in targets(model.iter().map(W::key)) {
-            walk.seek(&|key| order(key, &target)).unwrap();
-            let found = model.iter().find(|entry| order(W::key(entry), &target) != Ordering::Less);
+            walk.seek(&target, order).unwrap();
+            let found = model.iter().find(|entry| order.compare(W::key(entry), &target).is_ge());
             assert_eq!(walk.entry().as_ref(), found, "sought {}", target.escape_ascii());
             // Behind the last entry is a place, too: a seek for the entry before comes by there.
             let place = found.and_then(|found| model.iter().position(|entry| entry == found));
@@ -222,7 +257,7 @@ fn a_seek_finds_what_a_scan_finds() {
 struct RandomMoves(fastrand::Rng);
 
 impl Check for RandomMoves {
-    fn check<W: Walk>(&mut self, walk: &mut W, model: &[W::Entry], order: Order<'_>) {
+    fn check<W: Walk>(&mut self, walk: &mut W, model: &[W::Entry], order: &Order) {
         let mut place = 0;
         walk.first().unwrap();
         for _ in 0..400 {
@@ -237,7 +272,7 @@ impl Check for RandomMoves {
                 }
                 2 => {
                     place = self.0.usize(..model.len());
-                    walk.seek(&|key| order(key, W::key(&model[place]))).unwrap();
+                    walk.seek(W::key(&model[place]), order).unwrap();
                 }
                 3..10 if place > 0 => {
                     walk.previous().unwrap();
@@ -291,12 +326,8 @@ fn the_footers_say_what_the_tables_were_made_with() {
     }
 }
 
-/// The internal key with which a get of the newest version begins.
-fn seek_key(user_key: &[u8]) -> Vec<u8> {
-    let mut key = Vec::new();
-    put_internal_key(&mut key, user_key, pack_trailer(MAX_SEQUENCE, ValueType::FOR_SEEK));
-    key
-}
+/// The trailer with which a get of the newest version begins.
+const FIRST: u64 = pack_trailer(MAX_SEQUENCE, ValueType::FOR_SEEK);
 
 fn user_keys(table: &Table) -> Vec<Vec<u8>> {
     let entries = table.data_blocks().into_iter().flat_map(entries);
@@ -314,16 +345,15 @@ fn a_hash_index_finds_what_a_search_finds() {
         for block in table.data_blocks() {
             let (layout, model) = (Layout::parse(block).unwrap(), entries(block));
             for user_key in &wanted {
-                let target = seek_key(user_key);
-                let order = |key: &[u8]| compare_internal(&table.comparator(), key, &target);
-                cursor.seek_for_get(block, &layout, || hash_index_hash(user_key), order).unwrap();
+                let target = Target { comparator: &table.comparator(), user_key, trailer: FIRST };
+                cursor.seek_for_get(block, &layout, &target).unwrap();
                 let has = |key: &[u8]| key[..key.len() - 8] == user_key[..];
                 let expected = model.iter().find(|entry| has(&entry.key));
                 let found = cursor.valid().then(|| cursor.key()).filter(|key| has(key));
                 assert_eq!(found, expected.map(|entry| &entry.key[..]), "{}", table.name);
                 if expected.is_none() && cursor.valid() {
                     // The get has to see that it is past the key, not that the block has ended.
-                    assert_eq!(order(cursor.key()), Ordering::Greater);
+                    assert_eq!(target.compare(cursor.key()), Ordering::Greater);
                 }
             }
         }
@@ -349,7 +379,9 @@ fn wander<W: Walk>(walk: &mut W, limit: usize, target: &[u8]) {
         assert!(steps <= limit, "more entries than bytes");
         backwards = walk.previous();
     }
-    if walk.seek(&|key| key.cmp(target)).is_ok() && walk.entry().is_some() {
+    if walk.seek(target, &Order { user_keys: true, ..Order::BYTEWISE }).is_ok()
+        && walk.entry().is_some()
+    {
         let _ = walk.next();
         let _ = walk.previous();
         let _ = walk.previous();
@@ -359,8 +391,9 @@ fn wander<W: Walk>(walk: &mut W, limit: usize, target: &[u8]) {
 fn wander_data(cursor: &mut Cursor, block: &[u8], target: &[u8]) {
     let Ok(mut walk) = DataWalk::new(cursor, block) else { return };
     wander(&mut walk, block.len(), target);
-    let (layout, hash) = (walk.layout, hash_index_hash(target));
-    if cursor.seek_for_get(block, &layout, || hash, |key| key.cmp(target)).is_ok() {
+    let layout = walk.layout;
+    let target = Target { comparator: &Comparator::Bytewise, user_key: target, trailer: FIRST };
+    if cursor.seek_for_get(block, &layout, &target).is_ok() {
         let _ = cursor.value(block);
     }
 }
@@ -443,11 +476,10 @@ fn one_cursor_serves_block_after_block() {
         let model = entries(block);
         let place = random.usize(..model.len());
         let target = &model[place].key;
-        let order = |key: &[u8]| compare_internal(&Comparator::Bytewise, key, target);
         // Steps back leave entries decoded ahead, which must not be taken for those of the next
         // block.
         let mut walk = DataWalk::new(&mut kept, block).unwrap();
-        walk.seek(&order).unwrap();
+        walk.seek(target, &Order::BYTEWISE).unwrap();
         assert_eq!(walk.entry().as_ref(), Some(&model[place]));
         walk.previous().unwrap();
         assert_eq!(walk.entry().as_ref(), place.checked_sub(1).map(|place| &model[place]));
@@ -460,12 +492,52 @@ fn an_empty_block_has_no_entries() {
         let (mut cursor, mut index_cursor) = (Cursor::default(), IndexCursor::default());
         let mut walk = DataWalk::new(&mut cursor, block).unwrap();
         assert!(walk.layout.is_empty());
-        BothDirections.check(&mut walk, &[], &|a, b| a.cmp(b));
-        walk.seek(&|key| key.cmp(b"key")).unwrap();
+        BothDirections.check(&mut walk, &[], &Order::BYTEWISE);
+        walk.seek(b"key", &Order::BYTEWISE).unwrap();
         assert_eq!(walk.entry(), None);
         let format = IndexFormat { delta_values: true, first_keys: false };
         let mut walk = IndexWalk::new(&mut index_cursor, block, format).unwrap();
-        BothDirections.check(&mut walk, &[], &|a, b| a.cmp(b));
+        BothDirections.check(&mut walk, &[], &Order::BYTEWISE);
     }
     assert!(Layout::EMPTY.is_empty());
+}
+
+#[test]
+fn a_seek_finds_keys_that_begin_others() {
+    let mut random = random();
+    let text = |random: &mut fastrand::Rng| -> Vec<u8> {
+        (0..random.usize(..5)).map(|_| random.u8(..3)).collect()
+    };
+    for _ in 0..500 {
+        let mut keys: Vec<(Vec<u8>, Reverse<u64>)> = (0..random.usize(1..60))
+            .map(|_| (text(&mut random), Reverse(random.u64(..4) << 8 | 1)))
+            .collect();
+        keys.sort();
+        keys.dedup();
+        let options =
+            BuilderOptions { restart_interval: random.u32(1..20), ..BuilderOptions::default() };
+        let (mut builder, mut block) = (Builder::new(options), Vec::new());
+        for (user_key, Reverse(trailer)) in &keys {
+            let mut key = Vec::new();
+            key::put_internal_key(&mut key, user_key, *trailer);
+            builder.add(&key, &trailer.to_le_bytes());
+        }
+        builder.finish(&mut block).unwrap();
+        let layout = Layout::parse(&block).unwrap();
+        let mut cursor = Cursor::default();
+        for _ in 0..50 {
+            let (user_key, trailer) = (text(&mut random), random.u64(..5) << 8 | 1);
+            let target = Target { comparator: &Comparator::Bytewise, user_key: &user_key, trailer };
+            cursor.seek(&block, &layout, &target).unwrap();
+            let place = keys.partition_point(|key| *key < (user_key.clone(), Reverse(trailer)));
+            for expected in &keys[place..] {
+                let (user_key, trailer) = key::split(cursor.key()).unwrap();
+                assert!(cursor.valid());
+                assert_eq!((user_key, trailer), (&expected.0[..], expected.1.0));
+                assert_eq!(cursor.value(&block), trailer.to_le_bytes());
+                cursor.next(&block, &layout).unwrap();
+            }
+            assert!(!cursor.valid());
+        }
+    }
 }

@@ -10,7 +10,8 @@ use crate::Result;
 use crate::cache::{Cached, Inserted, Key, Priority};
 use crate::epoch::{self, Guard};
 use crate::stats::{Histogram, Statistics, Ticker};
-use crate::table::reader::TableReader;
+use crate::table::reader::index::prepare_index;
+use crate::table::reader::{Index, TableReader};
 use crate::table::{Block, BlockKind, BlockRef};
 
 /// How a read that goes to the file behaves.
@@ -260,7 +261,15 @@ impl TableReader {
         bytes: Vec<u8>,
         profile: &ReadProfile,
     ) -> Result<Arc<Cached<Block>>> {
-        let block = Block::parse(bytes, kind).map_err(|error| self.damaged(handle, error))?;
+        let block = Block::parse(bytes, kind)
+            .and_then(|block| match kind {
+                BlockKind::Index => {
+                    let Index { format, user_keys, .. } = self.index;
+                    prepare_index(block, self.comparator(), format, user_keys)
+                }
+                BlockKind::Data | BlockKind::Filter => Ok(block),
+            })
+            .map_err(|error| self.damaged(handle, error))?;
         Ok(match &self.context.block_cache {
             Some(cache) if profile.fill_cache => {
                 let charge = block.memory();

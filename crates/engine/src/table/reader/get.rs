@@ -1,13 +1,11 @@
 //! A point lookup in one table.
 
-use tailwater_format::block::{Cursor, IndexCursor};
-use tailwater_format::hash::hash_index_hash;
+use tailwater_format::block::{Cursor, IndexCursor, Target};
 use tailwater_format::key::{self, ValueType};
 use tailwater_format::table::BlockHandle;
 
 use crate::Result;
 use crate::read::{Lookup, Owner, Sink, Step};
-use crate::table::reader::index::compare_to;
 use crate::table::reader::{BlockAccess, TableReader};
 use crate::table::{BlockKind, BlockRef};
 
@@ -161,14 +159,8 @@ impl TableReader {
         };
         let comparator = self.comparator();
         let damaged = |error| self.damaged(handle, error);
-        cursor
-            .seek_for_get(
-                bytes,
-                layout,
-                || hash_index_hash(user_key),
-                |entry| compare_to(comparator, entry, user_key, trailer),
-            )
-            .map_err(damaged)?;
+        let target = Target { comparator, user_key, trailer };
+        cursor.seek_for_get(bytes, layout, &target).map_err(damaged)?;
         while cursor.valid() {
             let record = key::ParsedKey::parse(cursor.key()).map_err(damaged)?;
             if comparator.compare(record.user_key, user_key).is_ne() {

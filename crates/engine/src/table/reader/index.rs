@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use tailwater_format::block::{IndexCursor, IndexFormat};
+use tailwater_format::block::{IndexCursor, IndexFormat, Target};
 use tailwater_format::key;
 use tailwater_format::table::BlockHandle;
 use tailwater_format::{self as format, Comparator};
@@ -21,8 +21,20 @@ pub(crate) fn compare_to(
     user_key: &[u8],
     trailer: u64,
 ) -> Ordering {
-    let (entry_key, entry_trailer) = key::split(entry).unwrap_or((entry, 0));
-    comparator.compare(entry_key, user_key).then_with(|| trailer.cmp(&entry_trailer))
+    Target { comparator, user_key, trailer }.compare(entry)
+}
+
+/// Readies an index block for being searched.
+pub(super) fn prepare_index(
+    block: Block,
+    comparator: &Comparator,
+    index_format: IndexFormat,
+    user_keys: bool,
+) -> format::Result<Block> {
+    match comparator {
+        Comparator::Bytewise => block.with_prefixes(index_format.delta_values, user_keys),
+        _ => Ok(block),
+    }
 }
 
 impl TableReader {
@@ -38,14 +50,15 @@ impl TableReader {
         trailer: u64,
     ) -> format::Result<()> {
         let comparator = self.comparator();
+        let (bytes, layout) = (block.bytes(), block.layout());
+        let among = block.restarts_for(user_key);
         if self.index.user_keys {
-            cursor.seek(block.bytes(), block.layout(), index_format, |entry| {
+            cursor.seek(bytes, layout, index_format, among, |entry| {
                 comparator.compare(entry, user_key)
             })
         } else {
-            cursor.seek(block.bytes(), block.layout(), index_format, |entry| {
-                compare_to(comparator, entry, user_key, trailer)
-            })
+            let target = Target { comparator, user_key, trailer };
+            cursor.seek(bytes, layout, index_format, among, |entry| target.compare(entry))
         }
     }
 

@@ -16,6 +16,7 @@ use tailwater_io::{Purpose, ReadFile};
 use crate::cache::Cached;
 use crate::prefix_extractor::PrefixExtractor;
 use crate::range_tombstone::{FragmentedRangeTombstones, RangeTombstone};
+use crate::table::reader::index::prepare_index;
 use crate::table::reader::{
     BlockFile, Filter, FilterKind, Index, Kept, MetaBlock, MetaBlockPlacement, TableContext,
     TableReader,
@@ -287,15 +288,16 @@ impl Opening<'_> {
             .ok_or_else(|| Error::corruption(self.file.path(), "the table has no index"))?;
         let index_type = properties.index_type;
         let partitioned = index_type == Some(IndexType::TwoLevelIndexSearch);
-        Ok(Index {
-            root: self.kept_or_cached(handle, BlockKind::Index, partitioned, context)?,
-            format: IndexFormat {
-                delta_values: properties.index_value_is_delta_encoded,
-                first_keys: index_type == Some(IndexType::BinarySearchWithFirstKey),
-            },
-            user_keys: properties.index_key_is_user_key,
-            partitioned,
-        })
+        let format = IndexFormat {
+            delta_values: properties.index_value_is_delta_encoded,
+            first_keys: index_type == Some(IndexType::BinarySearchWithFirstKey),
+        };
+        let user_keys = properties.index_key_is_user_key;
+        let root =
+            self.kept_or_cached(handle, BlockKind::Index, partitioned, context, |block| {
+                prepare_index(block, &context.comparator, format, user_keys)
+            })?;
+        Ok(Index { root, format, user_keys, partitioned })
     }
 
     fn filter(
@@ -311,9 +313,11 @@ impl Opening<'_> {
                 BlockKind::Index,
                 true,
                 context,
+                Ok,
             )?),
             (Some(handle), None) => {
-                FilterKind::Full(self.kept_or_cached(handle, BlockKind::Filter, false, context)?)
+                let kind = BlockKind::Filter;
+                FilterKind::Full(self.kept_or_cached(handle, kind, false, context, Ok)?)
             }
             (None, None) => FilterKind::None,
         };
@@ -331,6 +335,7 @@ impl Opening<'_> {
         kind: BlockKind,
         is_root: bool,
         context: &TableContext,
+        prepare: impl FnOnce(Block) -> tailwater_format::Result<Block>,
     ) -> Result<MetaBlock> {
         let MetaBlockPlacement { roots, whole, .. } = context.meta_blocks;
         let kept = match if is_root { roots } else { whole } {
@@ -342,8 +347,9 @@ impl Opening<'_> {
             self.file.length_with_trailer(handle)?;
             return Ok(MetaBlock { handle, kept: None });
         }
-        let block = Cached::standalone(self.parse(handle, kind)?);
-        Ok(MetaBlock { handle, kept: Some(Arc::new(block)) })
+        let block = prepare(self.parse(handle, kind)?)
+            .map_err(|error| Error::decoding(self.file.path(), handle.offset, error))?;
+        Ok(MetaBlock { handle, kept: Some(Arc::new(Cached::standalone(block))) })
     }
 }
 

@@ -1,0 +1,164 @@
+//! Searching a data block in bytewise order without putting keys together.
+//!
+//! An entry says how many bytes it shares with the one before it. As long as it is known how many
+//! first bytes of the entry before are the target's, an entry that shares more than those differs
+//! from the target where the entry before did, and is below it like that one: nothing of it needs
+//! to be looked at. Of every other entry the shared bytes are the target's own, and only the rest
+//! is compared.
+
+use std::cmp::Ordering;
+
+use crate::Result;
+use crate::block::cursor::{Cursor, EntryHead, Position, bad_entry};
+use crate::block::layout::Layout;
+use crate::comparator::Comparator;
+use crate::key;
+
+/// An internal key that is sought, in its parts, and the order of the user keys.
+#[derive(Clone, Copy)]
+pub struct Target<'a> {
+    /// The order of user keys.
+    pub comparator: &'a Comparator,
+    /// The user key.
+    pub user_key: &'a [u8],
+    /// The sequence number and the type, packed: of equal user keys the higher one comes first.
+    pub trailer: u64,
+}
+
+impl Target<'_> {
+    /// Holds an internal key against it.
+    #[inline(always)]
+    pub fn compare(&self, entry: &[u8]) -> Ordering {
+        let (user_key, trailer) = key::split(entry).unwrap_or((entry, 0));
+        let order = self.comparator.compare(user_key, self.user_key);
+        order.then_with(|| self.trailer.cmp(&trailer))
+    }
+}
+
+/// What comes of an entry in the search.
+enum Verdict {
+    /// It is below the target, of which it begins with that many bytes, and then differs.
+    Below(usize),
+    /// Its user key is what the target's begins with, or that as a whole.
+    Beginning,
+    /// It is not below the target.
+    Reached,
+}
+
+impl Cursor {
+    /// Goes to the first entry that is not below `target`; behind the last if there is none.
+    ///
+    /// # Errors
+    /// Corruption, for an entry that is none.
+    #[inline]
+    pub fn seek(&mut self, block: &[u8], layout: &Layout, target: &Target<'_>) -> Result<()> {
+        if layout.is_empty() {
+            self.position.at_end(layout);
+            return Ok(());
+        }
+        let restart = Position::search_restarts::<true>(
+            block,
+            layout,
+            super::Restarts::all(layout),
+            &mut |entry: &[u8]| target.compare(entry),
+        )?;
+        self.seek_from_restart(block, layout, restart, target)
+    }
+
+    /// The same from a restart on, before which nothing is looked for.
+    #[inline]
+    pub(super) fn seek_from_restart(
+        &mut self,
+        block: &[u8],
+        layout: &Layout,
+        restart: u32,
+        target: &Target<'_>,
+    ) -> Result<()> {
+        self.before_restart(block, layout, restart)?;
+        match target.comparator {
+            Comparator::Bytewise if !layout.values_apart => {
+                self.scan_bytewise(block, layout, target)
+            }
+            _ => self.scan(block, layout, |entry| target.compare(entry)),
+        }
+    }
+
+    /// Steps forward from a restart to the first entry that is not below the target.
+    fn scan_bytewise(&mut self, block: &[u8], layout: &Layout, target: &Target<'_>) -> Result<()> {
+        // How many first bytes of the entry before are the target's; it differs in the next one.
+        let mut matched = 0;
+        while self.position.next < layout.entries_end {
+            let entry = self.position.next;
+            let at_restart = self.position.meets_restart(block, layout)?;
+            let head = EntryHead::decode::<true>(block, entry, layout.entries_end, false)
+                .filter(|head| !at_restart || head.shared == 0)
+                .ok_or_else(|| bad_entry(entry))?;
+            let key_end = head.key_start + head.unshared;
+            let end = key_end
+                .checked_add(head.value_length)
+                .filter(|&end| end <= layout.entries_end)
+                .ok_or_else(|| bad_entry(entry))?;
+            self.position.next = end;
+            let shared = head.shared as usize;
+            if shared > matched {
+                continue;
+            }
+            let unshared = block
+                .get(head.key_start as usize..key_end as usize)
+                .ok_or_else(|| bad_entry(entry))?;
+            let verdict = judge(unshared, shared, target);
+            if let Verdict::Below(bytes) = verdict {
+                matched = bytes;
+                continue;
+            }
+            let key = &mut self.position.key;
+            key.clear();
+            key.extend_from_slice(target.user_key.get(..shared).unwrap_or_default());
+            key.extend_from_slice(unshared);
+            self.position.entry = entry;
+            self.position.valid = true;
+            self.value = key_end..end;
+            if matches!(verdict, Verdict::Beginning) && target.compare(&self.position.key).is_lt() {
+                // What the next entries share may reach into its trailer.
+                return self.scan(block, layout, |entry| target.compare(entry));
+            }
+            return Ok(());
+        }
+        self.position.at_end(layout);
+        Ok(())
+    }
+}
+
+/// Holds an entry against the target, whose first `shared` bytes it shares.
+#[inline(always)]
+fn judge(unshared: &[u8], shared: usize, target: &Target<'_>) -> Verdict {
+    let Some(length) = unshared.len().checked_sub(key::TRAILER_LENGTH) else {
+        return Verdict::Beginning;
+    };
+    let rest = target.user_key.get(shared..).unwrap_or_default();
+    let suffix = unshared.get(..length).unwrap_or_default();
+    let common = common_prefix(suffix, rest);
+    match (suffix.get(common), rest.get(common)) {
+        (None, _) => Verdict::Beginning,
+        (Some(entry), Some(target)) if entry < target => Verdict::Below(shared + common),
+        (Some(_), _) => Verdict::Reached,
+    }
+}
+
+/// How many first bytes two texts have in common.
+#[inline(always)]
+fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    let mut common = 0;
+    while let (Some(a), Some(b)) = (
+        a.get(common..).and_then(|rest| rest.first_chunk::<8>()),
+        b.get(common..).and_then(|rest| rest.first_chunk::<8>()),
+    ) {
+        let difference = u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b);
+        if difference != 0 {
+            return common + difference.trailing_zeros() as usize / 8;
+        }
+        common += 8;
+    }
+    let rest = a.iter().zip(b).skip(common);
+    common + rest.take_while(|(a, b)| a == b).count()
+}

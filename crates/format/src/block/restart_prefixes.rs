@@ -1,0 +1,107 @@
+//! The first bytes of a block's keys side by side, so that a search touches few cache lines.
+//!
+//! A binary search over an index block reads two lines at each step: the restart and its key. Here
+//! the eight bytes behind what all restarts' keys share stand as numbers in one array, an eighth of
+//! a line for each step; only restarts that are equal in those bytes are left to compare.
+
+use std::cmp::Ordering;
+
+use crate::block::cursor::restart_key;
+use crate::block::layout::Layout;
+use crate::{Result, key};
+
+/// A range of restarts, both ends in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Restarts {
+    pub(super) first: u32,
+    pub(super) last: u32,
+}
+
+impl Restarts {
+    /// All of a block.
+    #[inline]
+    pub fn all(layout: &Layout) -> Self {
+        Self { first: 0, last: layout.restart_count.saturating_sub(1) }
+    }
+}
+
+/// The first bytes of the restarts' keys of an index block in bytewise order.
+#[derive(Debug, Clone)]
+pub struct RestartPrefixes {
+    /// What all keys begin with.
+    shared: Box<[u8]>,
+    /// The eight bytes behind that of each restart's key as a big-endian number, zeros where the
+    /// key has ended.
+    words: Box<[u64]>,
+}
+
+impl RestartPrefixes {
+    /// Those of an index block. `delta_values` is of its [`super::IndexFormat`], `user_keys`
+    /// whether its keys are without a trailer. The keys must be in bytewise order.
+    ///
+    /// # Errors
+    /// Corruption, for a restart that leads to no entry, and a key that is too short.
+    pub fn build(
+        block: &[u8],
+        layout: &Layout,
+        delta_values: bool,
+        user_keys: bool,
+    ) -> Result<Self> {
+        let user_key = |restart: u32| {
+            let key = if delta_values {
+                restart_key::<false>(block, layout, restart)?
+            } else {
+                restart_key::<true>(block, layout, restart)?
+            };
+            Ok(if user_keys { key } else { key::user_key(key) })
+        };
+        let Restarts { first, last } = Restarts::all(layout);
+        if layout.is_empty() {
+            return Ok(Self { shared: Box::default(), words: Box::default() });
+        }
+        let (first, last) = (user_key(first)?, user_key(last)?);
+        let shared = first.iter().zip(last).take_while(|(a, b)| a == b).count();
+        let words = (0..layout.restart_count)
+            .map(|restart| Ok(word(user_key(restart)?.get(shared..).unwrap_or_default())))
+            .collect::<Result<_>>()?;
+        Ok(Self { shared: first.get(..shared).unwrap_or_default().into(), words })
+    }
+
+    /// The restarts among which the last one is whose key is not above `user_key`; where there is
+    /// none such, the first.
+    #[inline]
+    pub fn narrow(&self, user_key: &[u8]) -> Restarts {
+        let end = self.words.len().saturating_sub(1) as u32;
+        let head = user_key.get(..self.shared.len()).unwrap_or(user_key);
+        let word = match head.cmp(&self.shared) {
+            Ordering::Less => return Restarts { first: 0, last: 0 },
+            Ordering::Greater => return Restarts { first: end, last: end },
+            Ordering::Equal => word(user_key.get(self.shared.len()..).unwrap_or_default()),
+        };
+        let below = self.words.partition_point(|&key| key < word);
+        let equal = match self.words.get(below..) {
+            Some([first, rest @ ..]) if *first == word => {
+                1 + rest.partition_point(|&key| key == word)
+            }
+            _ => 0,
+        };
+        Restarts {
+            first: below.saturating_sub(1) as u32,
+            last: (below + equal).saturating_sub(1) as u32,
+        }
+    }
+
+    /// The memory it takes beside itself, in bytes.
+    pub fn memory(&self) -> usize {
+        self.shared.len() + size_of_val(&*self.words)
+    }
+}
+
+/// The first eight bytes as a big-endian number, with zeros behind the end.
+#[inline]
+fn word(bytes: &[u8]) -> u64 {
+    match bytes.first_chunk::<8>() {
+        Some(chunk) => u64::from_be_bytes(*chunk),
+        None => bytes.iter().rev().fold(0, |word, byte| word >> 8 | u64::from(*byte) << 56),
+    }
+}

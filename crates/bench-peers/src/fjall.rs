@@ -1,0 +1,77 @@
+//! fjall as a store.
+
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use fjall::{Database, Keyspace, KeyspaceCreateOptions};
+use tailwater_bench::store::{Direction, Failure, Scanned, Store};
+
+use crate::CACHE_BYTES;
+
+/// A database of fjall's, with the options that it has by default for its blocks and filters.
+pub(crate) struct Fjall {
+    database: Database,
+    entries: Keyspace,
+}
+
+impl Store for Fjall {
+    const NAME: &'static str = "fjall";
+
+    fn create(directory: &Path, _options: &str) -> Result<Self, Failure> {
+        let database = Database::builder(directory).cache_size(CACHE_BYTES as u64).open()?;
+        let entries = database.keyspace("entries", KeyspaceCreateOptions::default)?;
+        Ok(Self { database, entries })
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
+        Ok(self.entries.insert(key, value)?)
+    }
+
+    fn get(&self, key: &[u8]) -> Result<Option<usize>, Failure> {
+        Ok(self.entries.get(key)?.map(|value| value.len()))
+    }
+
+    fn scan(
+        &self,
+        from: Option<&[u8]>,
+        direction: Direction,
+        limit: u64,
+    ) -> Result<Scanned, Failure> {
+        let mut scanned = Scanned::default();
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let mut add = |guard: fjall::Guard| -> Result<(), Failure> {
+            let (key, value) = guard.into_inner()?;
+            scanned.add(&key, &value);
+            Ok(())
+        };
+        match (direction, from) {
+            (Direction::Forward, Some(key)) => {
+                self.entries.range(key..).take(limit).try_for_each(&mut add)?;
+            }
+            (Direction::Forward, None) => {
+                self.entries.iter().take(limit).try_for_each(&mut add)?;
+            }
+            (Direction::Backward, Some(key)) => {
+                self.entries.range(..=key).rev().take(limit).try_for_each(&mut add)?;
+            }
+            (Direction::Backward, None) => {
+                self.entries.iter().rev().take(limit).try_for_each(&mut add)?;
+            }
+        }
+        Ok(scanned)
+    }
+
+    fn compact(&self) -> Result<(), Failure> {
+        self.entries.rotate_memtable_and_wait()?;
+        Ok(self.entries.major_compact()?)
+    }
+
+    fn settle(&self) -> Result<(), Failure> {
+        self.entries.rotate_memtable_and_wait()?;
+        while self.database.active_compactions() > 0 || self.database.outstanding_flushes() > 0 {
+            thread::sleep(Duration::from_millis(10));
+        }
+        Ok(())
+    }
+}

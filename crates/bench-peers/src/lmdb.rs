@@ -1,0 +1,104 @@
+//! LMDB as a store.
+
+use std::ops::Bound;
+use std::path::Path;
+
+use heed::types::Bytes;
+use heed::{Database, Env, EnvFlags, EnvOpenOptions};
+use tailwater_bench::store::{Direction, Failure, Scanned, Store};
+
+use crate::TRANSACTION;
+
+/// How large the file may become, in bytes; it is a hole until it is written.
+const MAP_BYTES: usize = 64 << 30;
+
+/// A database of LMDB's.
+pub(crate) struct Lmdb {
+    environment: Env,
+    entries: Database<Bytes, Bytes>,
+}
+
+impl Store for Lmdb {
+    const NAME: &'static str = "lmdb";
+
+    #[expect(unsafe_code, reason = "mapping a file is: the directory is this run's alone")]
+    fn create(directory: &Path, _options: &str) -> Result<Self, Failure> {
+        let mut options = EnvOpenOptions::new();
+        options.map_size(MAP_BYTES);
+        // SAFETY: nobody else opens or changes the files, and what is lost in a crash is not missed.
+        let environment = unsafe { options.flags(EnvFlags::NO_SYNC).open(directory)? };
+        let mut transaction = environment.write_txn()?;
+        let entries = environment.create_database(&mut transaction, None)?;
+        transaction.commit()?;
+        Ok(Self { environment, entries })
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
+        self.put_all(std::iter::once((key, value)))
+    }
+
+    fn put_all<'a, K: AsRef<[u8]>>(
+        &self,
+        entries: impl Iterator<Item = (K, &'a [u8])>,
+    ) -> Result<(), Failure> {
+        let mut entries = entries.peekable();
+        while entries.peek().is_some() {
+            let mut transaction = self.environment.write_txn()?;
+            for (key, value) in entries.by_ref().take(TRANSACTION) {
+                self.entries.put(&mut transaction, key.as_ref(), value)?;
+            }
+            transaction.commit()?;
+        }
+        Ok(())
+    }
+
+    fn get(&self, key: &[u8]) -> Result<Option<usize>, Failure> {
+        let transaction = self.environment.read_txn()?;
+        Ok(self.entries.get(&transaction, key)?.map(<[u8]>::len))
+    }
+
+    fn multi_get(&self, keys: &[&[u8]]) -> Result<usize, Failure> {
+        let transaction = self.environment.read_txn()?;
+        let mut found = 0;
+        for key in keys {
+            found += usize::from(self.entries.get(&transaction, key)?.is_some());
+        }
+        Ok(found)
+    }
+
+    fn scan(
+        &self,
+        from: Option<&[u8]>,
+        direction: Direction,
+        limit: u64,
+    ) -> Result<Scanned, Failure> {
+        let transaction = self.environment.read_txn()?;
+        let begin = from.map_or(Bound::Unbounded, Bound::Included);
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let mut scanned = Scanned::default();
+        let mut add = |entry: heed::Result<(&[u8], &[u8])>| -> Result<(), Failure> {
+            let (key, value) = entry?;
+            scanned.add(key, value);
+            Ok(())
+        };
+        match direction {
+            Direction::Forward => {
+                let range = (begin, Bound::<&[u8]>::Unbounded);
+                self.entries.range(&transaction, &range)?.take(limit).try_for_each(&mut add)?;
+            }
+            Direction::Backward => {
+                let range = (Bound::<&[u8]>::Unbounded, begin);
+                self.entries.rev_range(&transaction, &range)?.take(limit).try_for_each(&mut add)?;
+            }
+        }
+        Ok(scanned)
+    }
+
+    fn compact(&self) -> Result<(), Failure> {
+        Ok(self.environment.force_sync()?)
+    }
+
+    fn settle(&self) -> Result<(), Failure> {
+        Ok(())
+    }
+}

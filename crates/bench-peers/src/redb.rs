@@ -1,0 +1,99 @@
+//! redb as a store.
+
+use std::path::Path;
+
+use redb::{Database, Durability, ReadTransaction, ReadableDatabase, TableDefinition};
+use tailwater_bench::store::{Direction, Failure, Scanned, Store};
+
+use crate::{CACHE_BYTES, TRANSACTION};
+
+const ENTRIES: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("entries");
+
+/// A database of redb's.
+pub(crate) struct Redb(Database);
+
+impl Redb {
+    fn read(&self) -> Result<ReadTransaction, Failure> {
+        Ok(self.0.begin_read()?)
+    }
+}
+
+impl Store for Redb {
+    const NAME: &'static str = "redb";
+
+    fn create(directory: &Path, _options: &str) -> Result<Self, Failure> {
+        let database =
+            Database::builder().set_cache_size(CACHE_BYTES).create(directory.join("redb"))?;
+        Ok(Self(database))
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
+        self.put_all(std::iter::once((key, value)))
+    }
+
+    fn put_all<'a, K: AsRef<[u8]>>(
+        &self,
+        entries: impl Iterator<Item = (K, &'a [u8])>,
+    ) -> Result<(), Failure> {
+        let mut entries = entries.peekable();
+        while entries.peek().is_some() {
+            let mut transaction = self.0.begin_write()?;
+            transaction.set_durability(Durability::None)?;
+            let mut table = transaction.open_table(ENTRIES)?;
+            for (key, value) in entries.by_ref().take(TRANSACTION) {
+                table.insert(key.as_ref(), value)?;
+            }
+            drop(table);
+            transaction.commit()?;
+        }
+        Ok(())
+    }
+
+    fn get(&self, key: &[u8]) -> Result<Option<usize>, Failure> {
+        let table = self.read()?.open_table(ENTRIES)?;
+        Ok(table.get(key)?.map(|value| value.value().len()))
+    }
+
+    fn multi_get(&self, keys: &[&[u8]]) -> Result<usize, Failure> {
+        let table = self.read()?.open_table(ENTRIES)?;
+        let mut found = 0;
+        for key in keys {
+            found += usize::from(table.get(*key)?.is_some());
+        }
+        Ok(found)
+    }
+
+    fn scan(
+        &self,
+        from: Option<&[u8]>,
+        direction: Direction,
+        limit: u64,
+    ) -> Result<Scanned, Failure> {
+        let table = self.read()?.open_table(ENTRIES)?;
+        let from = from.unwrap_or_default();
+        let mut scanned = Scanned::default();
+        let mut range = match direction {
+            Direction::Backward if !from.is_empty() => table.range(..=from)?,
+            Direction::Forward | Direction::Backward => table.range(from..)?,
+        };
+        while scanned.entries < limit {
+            let next = match direction {
+                Direction::Forward => range.next(),
+                Direction::Backward => range.next_back(),
+            };
+            let Some(entry) = next else { break };
+            let (key, value) = entry?;
+            scanned.add(key.value(), value.value());
+        }
+        Ok(scanned)
+    }
+
+    fn compact(&self) -> Result<(), Failure> {
+        // A tree has no levels; this makes what is in it durable.
+        Ok(self.0.begin_write()?.commit()?)
+    }
+
+    fn settle(&self) -> Result<(), Failure> {
+        Ok(())
+    }
+}

@@ -1,0 +1,71 @@
+//! Keys and values as `db_bench` makes them.
+//!
+//! A key is a number, 8 bytes with the highest first, and then the digit 0 up to its length. Values
+//! are pieces of one long text that compresses to about half.
+
+use fastrand::Rng;
+
+/// How long a key is, in bytes.
+pub(crate) const KEY_BYTES: usize = 16;
+
+/// How much text values are taken from, in bytes.
+const TEXT_BYTES: usize = 1 << 20;
+/// How long the pieces of it are that say everything twice, in bytes.
+const PIECE_BYTES: usize = 100;
+
+/// The key of a number.
+#[inline]
+pub(crate) fn key(number: u64) -> [u8; KEY_BYTES] {
+    let mut key = [b'0'; KEY_BYTES];
+    key[..8].copy_from_slice(&number.to_be_bytes());
+    key
+}
+
+/// Values of one length.
+pub(crate) struct Values {
+    text: Vec<u8>,
+    length: usize,
+}
+
+impl Values {
+    /// Values of `length` bytes, at most 1 MiB.
+    pub(crate) fn new(length: usize, seed: u64) -> Self {
+        let mut rng = Rng::with_seed(seed);
+        let mut text = Vec::with_capacity(TEXT_BYTES + PIECE_BYTES);
+        while text.len() < TEXT_BYTES {
+            let half: Vec<u8> = (0..PIECE_BYTES / 2).map(|_| rng.u8(b' '..=b'~')).collect();
+            text.extend_from_slice(&half);
+            text.extend_from_slice(&half);
+        }
+        Self { text, length }
+    }
+
+    /// The value of a number. They follow each other in the text, and come again when it is at its
+    /// end.
+    #[inline]
+    pub(crate) fn get(&self, number: u64) -> &[u8] {
+        let count = TEXT_BYTES / self.length.max(1);
+        let begin = (number as usize % count) * self.length;
+        &self.text[begin..begin + self.length]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_sort_as_their_numbers() {
+        assert_eq!(&key(0x0102), b"\0\0\0\0\0\0\x01\x0200000000");
+        assert!(key(255) < key(256));
+    }
+
+    #[test]
+    fn values_come_again() {
+        let values = Values::new(1 << 19, 7);
+        assert_ne!(values.get(0), values.get(1));
+        assert_eq!(values.get(0), values.get(2));
+        assert_eq!(values.get(1).len(), 1 << 19);
+        assert_eq!(Values::new(0, 7).get(3), b"");
+    }
+}

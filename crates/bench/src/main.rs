@@ -1,0 +1,12 @@
+//! The workloads on Tailwater alone.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use tailwater_bench::Tailwater;
+use tailwater_bench::arguments::Arguments;
+use tailwater_bench::basket::{Contender, Engine};
+
+fn main() -> ExitCode {
+    Arguments::parse().run(&[&Contender::<Tailwater>::new() as &dyn Engine])
+}

@@ -1,0 +1,126 @@
+//! What came of a run.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::basket::Workload;
+
+/// The rates of several engines in several rounds.
+///
+/// Printed it is a table in Markdown: for each workload the median of each engine, what the first
+/// engine's rate is to each other one's (the median of the rounds' ratios, so that what went on in
+/// one round counts on both sides), and below it every run.
+#[derive(Debug)]
+pub struct Report {
+    engines: Vec<&'static str>,
+    rounds: usize,
+    /// Operations a second, by workload and engine, one for each round.
+    rates: BTreeMap<Workload, Vec<Vec<f64>>>,
+}
+
+impl Report {
+    /// Nothing yet.
+    pub fn new(engines: Vec<&'static str>, rounds: usize) -> Self {
+        Self { engines, rounds, rates: BTreeMap::new() }
+    }
+
+    /// One more run: operations a second.
+    pub fn add(&mut self, workload: Workload, engine: usize, rate: f64) {
+        let count = self.engines.len();
+        self.rates.entry(workload).or_insert_with(|| vec![Vec::new(); count])[engine].push(rate);
+    }
+
+    fn write_medians(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "| workload |")?;
+        for engine in &self.engines {
+            write!(f, " {engine} |")?;
+        }
+        let others = self.engines.iter().skip(1);
+        for engine in others.clone() {
+            write!(f, " to {engine} |")?;
+        }
+        write!(f, "\n|---|")?;
+        for _ in self.engines.iter().chain(others) {
+            write!(f, "---:|")?;
+        }
+        writeln!(f)?;
+        for (workload, engines) in &self.rates {
+            write!(f, "| {} |", workload.name())?;
+            for rates in engines {
+                write!(f, " {} |", Rate(median(rates.clone())))?;
+            }
+            for other in engines.iter().skip(1) {
+                let ratios = engines[0].iter().zip(other).map(|(first, other)| first / other);
+                write!(f, " {:.2} |", median(ratios.collect()))?;
+            }
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "Operations per second, medians of {} rounds:\n", self.rounds)?;
+        self.write_medians(f)?;
+        writeln!(f, "\nEvery run:\n")?;
+        for (workload, engines) in &self.rates {
+            for (engine, rates) in self.engines.iter().zip(engines) {
+                let rates: Vec<String> = rates.iter().map(|rate| Rate(*rate).to_string()).collect();
+                writeln!(f, "- {} {engine}: {}", workload.name(), rates.join(", "))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The middle of some figures, of which there is at least one.
+fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    let middle = figures.len() / 2;
+    if figures.len() % 2 == 1 {
+        figures[middle]
+    } else {
+        figures[middle - 1..=middle].iter().sum::<f64>() / 2.0
+    }
+}
+
+/// Operations a second, with three digits that count.
+struct Rate(f64);
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            rate if rate >= 1e7 => write!(f, "{:.1}M", rate / 1e6),
+            rate if rate >= 1e6 => write!(f, "{:.2}M", rate / 1e6),
+            rate if rate >= 1e5 => write!(f, "{:.0}k", rate / 1e3),
+            rate if rate >= 1e4 => write!(f, "{:.1}k", rate / 1e3),
+            rate if rate >= 1e3 => write!(f, "{:.2}k", rate / 1e3),
+            rate => write!(f, "{rate:.0}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians_and_ratios_are_of_rounds() {
+        let mut report = Report::new(vec!["ours", "theirs"], 3);
+        for (ours, theirs) in [(200e3, 100e3), (900e3, 300e3), (100e3, 400e3)] {
+            report.add(Workload::ReadRandom, 0, ours);
+            report.add(Workload::ReadRandom, 1, theirs);
+        }
+        let text = report.to_string();
+        assert!(text.contains("| readrandom | 200k | 300k | 2.00 |"), "{text}");
+        assert!(text.contains("- readrandom theirs: 100k, 300k, 400k"), "{text}");
+    }
+
+    #[test]
+    fn rates_have_three_digits() {
+        let texts =
+            [12.3, 8_512.0, 653_400.0, 1_234_567.0, 24_800_000.0].map(|r| Rate(r).to_string());
+        assert_eq!(texts, ["12", "8.51k", "653k", "1.23M", "24.8M"]);
+    }
+}

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use rocksdb::{
-    BottommostLevelCompaction, CompactOptions, DB, DBRawIterator, FlushOptions, Options,
-    WaitForCompactOptions,
+    BottommostLevelCompaction, ColumnFamilyDescriptor, CompactOptions, DB, DBRawIterator,
+    FlushOptions, Options, WaitForCompactOptions,
 };
 use tailwater_bench::store::{Direction, Failure, Scanned, Store};
 
@@ -16,7 +16,9 @@ impl Store for RocksDb {
 
     fn create(directory: &Path, options: &str) -> Result<Self, Failure> {
         let options = Options::default().get_options_from_string(options)?;
-        Ok(Self(DB::open(&options, directory)?))
+        // Named, so that there is a handle of it.
+        let default = ColumnFamilyDescriptor::new("default", options.clone());
+        Ok(Self(DB::open_cf_descriptors(&options, directory, [default])?))
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure> {

@@ -1,5 +1,6 @@
 //! What a handle can do that was opened for writing.
 
+use std::cell::Cell;
 use std::path::Path;
 
 use tailwater_format::batch::WriteBatch;
@@ -12,6 +13,14 @@ use crate::recovery::{self, OpenOptions};
 use crate::version::manifest::{self, Manifest};
 use crate::write::{StallState, WriteOptions};
 use crate::{Error, Result};
+
+thread_local! {
+    /// A batch for writes of one operation, kept so that they need not allocate.
+    static SINGLE: Cell<WriteBatch> = Cell::new(WriteBatch::new());
+}
+
+/// How large such a batch may be to be kept, in bytes.
+const SINGLE_BYTES_KEPT: usize = 64 << 10;
 
 impl Db {
     /// Opens the database in `directory` for reading and writing. Until it is closed it is locked:
@@ -275,9 +284,15 @@ impl Db {
             let message = format!("column family '{}' was dropped", family.name());
             return Err(Error::invalid_argument(message));
         }
-        let mut batch = WriteBatch::new();
+        // Taken out while it is used: a callback of the user's may write, too.
+        let mut batch = SINGLE.take();
+        batch.clear();
         add(&mut batch, family.id()).map_err(|error| Error::invalid_argument(error.to_string()))?;
-        self.write(&mut batch, options)
+        let written = self.write(&mut batch, options);
+        if batch.data_size() <= SINGLE_BYTES_KEPT {
+            SINGLE.set(batch);
+        }
+        written
     }
 
     fn writer(&self) -> Result<&Writer> {

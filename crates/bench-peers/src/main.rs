@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use tailwater_bench::Tailwater;
 use tailwater_bench::arguments::Arguments;
-use tailwater_bench::basket::{Contender, Engine};
+use tailwater_bench::engine::{Contender, Engine};
 
 /// How many entries a tree takes in one transaction.
 const TRANSACTION: usize = 1000;

@@ -77,4 +77,8 @@ impl Store for RocksDb {
         self.0.flush_opt(&options)?;
         Ok(self.0.wait_for_compact(&WaitForCompactOptions::default())?)
     }
+
+    fn property(&self, name: &str) -> Result<Option<String>, Failure> {
+        Ok(self.0.property_value(name)?)
+    }
 }

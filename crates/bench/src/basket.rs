@@ -12,13 +12,16 @@
 //! | `readreverse` | everything backward | entries |
 //! | `overwrite` | keys by chance, on what is there | puts |
 
-use std::marker::PhantomData;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
+use clap::Args;
 use fastrand::Rng;
+use tempfile::TempDir;
 
+use crate::arguments::Subjects;
+use crate::engine::{Engine, Subject};
 use crate::entries::{Values, key};
+use crate::report::Report;
 use crate::store::{Direction, Failure, Store};
 
 /// How many keys a batch of gets has.
@@ -71,7 +74,7 @@ impl Workload {
     }
 
     /// Whether it begins with a new database.
-    pub(crate) fn begins_anew(self) -> bool {
+    fn begins_anew(self) -> bool {
         matches!(self, Self::FillSeq | Self::FillRandom)
     }
 }
@@ -103,80 +106,146 @@ impl Measured {
     }
 }
 
-/// A kind of engine, for engines that are put beside each other.
-pub trait Engine {
-    /// Its name.
-    fn name(&self) -> &'static str;
-
-    /// Makes a database in a directory that is empty.
-    ///
-    /// # Errors
-    /// Those of the engine.
-    fn create(&self, directory: &Path, options: &str) -> Result<Box<dyn Subject>, Failure>;
+/// What is asked of this command.
+#[derive(Debug, Args)]
+pub struct BasketArguments {
+    /// How many entries are put.
+    #[arg(long, default_value_t = 2_000_000)]
+    num: u64,
+    /// How many gets and seeks are made.
+    #[arg(long, default_value_t = 1_000_000)]
+    reads: u64,
+    /// How long values are, in bytes; keys have 16.
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(..=1 << 20))]
+    value_size: u32,
+    /// How many times over everything is done.
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// The workloads, with commas between; what they need first is done, and not reported.
+    #[arg(long, value_delimiter = ',')]
+    workloads: Vec<String>,
+    #[command(flatten)]
+    subjects: Subjects,
 }
 
-/// A database that workloads are done on.
-pub trait Subject {
-    /// Does one.
-    ///
-    /// # Errors
-    /// Those of the engine.
-    fn run(&self, workload: Workload, amount: &Amount, seed: u64) -> Result<Measured, Failure>;
-
-    /// Returns when no work is left in the background.
-    ///
-    /// # Errors
-    /// Those of the engine.
-    fn settle(&self) -> Result<(), Failure>;
-}
-
-/// The kind of engine that `S` is a store of.
-#[derive(Debug)]
-pub struct Contender<S>(PhantomData<S>);
-
-impl<S: Store> Contender<S> {
-    /// That kind.
-    #[expect(clippy::new_without_default, reason = "there is nothing to choose a default of")]
-    pub fn new() -> Self {
-        Self(PhantomData)
-    }
-}
-
-impl<S: Store + 'static> Engine for Contender<S> {
-    fn name(&self) -> &'static str {
-        S::NAME
-    }
-
-    fn create(&self, directory: &Path, options: &str) -> Result<Box<dyn Subject>, Failure> {
-        Ok(Box::new(Opened(S::create(directory, options)?)))
-    }
-}
-
-/// An open store; workloads are compiled for each kind, so that no call goes through a table.
-struct Opened<S>(S);
-
-impl<S: Store> Subject for Opened<S> {
-    fn run(&self, workload: Workload, amount: &Amount, seed: u64) -> Result<Measured, Failure> {
-        let store = &self.0;
-        match workload {
-            Workload::FillSeq => fill(store, amount, seed, |_, index| index),
-            Workload::FillRandom | Workload::Overwrite => {
-                fill(store, amount, seed, |rng, _| rng.u64(..amount.entries))
-            }
-            Workload::Compact => measure(|| store.compact().map(|()| amount.entries)),
-            Workload::ReadRandom => {
-                get_random(store, amount, seed)?;
-                get_random(store, amount, seed.wrapping_add(1))
-            }
-            Workload::MultiReadRandom => multi_get_random(store, amount, seed),
-            Workload::SeekRandom => seek_random(store, amount, seed),
-            Workload::ReadSeq => scan(store, Direction::Forward),
-            Workload::ReadReverse => scan(store, Direction::Backward),
+impl BasketArguments {
+    /// Runs it; answers a report.
+    pub(crate) fn run(&self, known: &[&dyn Engine]) -> Result<String, Failure> {
+        let engines = self.subjects.engines(known)?;
+        let workloads = self.chosen_workloads()?;
+        let names = engines.iter().map(|engine| engine.name()).collect();
+        let mut report = Report::new(names, self.rounds);
+        for round in 0..self.rounds {
+            Round { arguments: self, engines: &engines, round }.run(&workloads, &mut report)?;
         }
+        Ok(report.to_string())
     }
 
-    fn settle(&self) -> Result<(), Failure> {
-        self.0.settle()
+    fn chosen_workloads(&self) -> Result<Vec<Workload>, Failure> {
+        if self.workloads.is_empty() {
+            return Ok(Workload::ALL.to_vec());
+        }
+        let names = Workload::ALL.map(Workload::name).join(", ");
+        for name in &self.workloads {
+            if !Workload::ALL.iter().any(|workload| workload.name() == name) {
+                return Err(format!("no workload '{name}'; there are: {names}").into());
+            }
+        }
+        let is_chosen = |workload: &Workload| self.workloads.iter().any(|n| n == workload.name());
+        Ok(Workload::ALL.into_iter().filter(is_chosen).collect())
+    }
+}
+
+/// All workloads once on all engines, which take turns.
+struct Round<'a> {
+    arguments: &'a BasketArguments,
+    engines: &'a [&'a dyn Engine],
+    round: usize,
+}
+
+/// An engine's database and where it is; it is removed after it was closed.
+struct Place {
+    subject: Box<dyn Subject>,
+    _directory: TempDir,
+}
+
+impl Round<'_> {
+    fn run(&self, chosen: &[Workload], report: &mut Report) -> Result<(), Failure> {
+        let mut places: Vec<Option<Place>> = self.engines.iter().map(|_| None).collect();
+        for workload in self.needed(chosen) {
+            for turn in 0..self.engines.len() {
+                // Each engine is the first one in turn.
+                let index = (turn + self.round) % self.engines.len();
+                if workload.begins_anew() {
+                    places[index] = None;
+                    places[index] = Some(self.create(self.engines[index])?);
+                }
+                let Some(place) = &places[index] else { continue };
+                let rate = self.measure(place, workload, index)?;
+                if chosen.contains(&workload) {
+                    report.add(workload, index, rate);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The chosen workloads and those that must come before them.
+    fn needed(&self, chosen: &[Workload]) -> Vec<Workload> {
+        let reads = chosen.iter().any(|workload| *workload > Workload::FillRandom);
+        let is_needed = |workload: &Workload| {
+            let prepares = matches!(workload, Workload::FillRandom | Workload::Compact);
+            chosen.contains(workload) || (reads && prepares)
+        };
+        Workload::ALL.into_iter().filter(is_needed).collect()
+    }
+
+    fn create(&self, engine: &dyn Engine) -> Result<Place, Failure> {
+        let directory = self.arguments.subjects.new_directory()?;
+        let subject = engine
+            .create(directory.path(), &self.arguments.subjects.options())
+            .map_err(|error| format!("{}: {error}", engine.name()))?;
+        Ok(Place { subject, _directory: directory })
+    }
+
+    fn measure(&self, place: &Place, workload: Workload, index: usize) -> Result<f64, Failure> {
+        let name = self.engines[index].name();
+        let amount = Amount {
+            entries: self.arguments.num,
+            reads: self.arguments.reads,
+            value_bytes: self.arguments.value_size as usize,
+        };
+        let failed = |error: Failure| format!("{name}, {}: {error}", workload.name());
+        let measured =
+            place.subject.run(workload, &amount, self.round as u64 + 1).map_err(failed)?;
+        let rate = measured.rate();
+        eprintln!("round {}  {:<16} {name:<10} {rate:>12.0}/s", self.round + 1, workload.name());
+        place.subject.settle().map_err(failed)?;
+        Ok(rate)
+    }
+}
+
+/// Does one workload.
+pub(crate) fn run(
+    store: &impl Store,
+    workload: Workload,
+    amount: &Amount,
+    seed: u64,
+) -> Result<Measured, Failure> {
+    match workload {
+        Workload::FillSeq => fill(store, amount, seed, |_, index| index),
+        Workload::FillRandom | Workload::Overwrite => {
+            fill(store, amount, seed, |rng, _| rng.u64(..amount.entries))
+        }
+        Workload::Compact => measure(|| store.compact().map(|()| amount.entries)),
+        Workload::ReadRandom => {
+            get_random(store, amount, seed)?;
+            get_random(store, amount, seed.wrapping_add(1))
+        }
+        Workload::MultiReadRandom => multi_get_random(store, amount, seed),
+        Workload::SeekRandom => seek_random(store, amount, seed),
+        Workload::ReadSeq => scan(store, Direction::Forward),
+        Workload::ReadReverse => scan(store, Direction::Backward),
     }
 }
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use tailwater_bench::Tailwater;
 use tailwater_bench::arguments::Arguments;
-use tailwater_bench::basket::{Contender, Engine};
+use tailwater_bench::engine::{Contender, Engine};
 
 fn main() -> ExitCode {
     Arguments::parse().run(&[&Contender::<Tailwater>::new() as &dyn Engine])

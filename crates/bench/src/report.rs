@@ -11,7 +11,7 @@ use crate::basket::Workload;
 /// engine's rate is to each other one's (the median of the rounds' ratios, so that what went on in
 /// one round counts on both sides), and below it every run.
 #[derive(Debug)]
-pub struct Report {
+pub(crate) struct Report {
     engines: Vec<&'static str>,
     rounds: usize,
     /// Operations a second, by workload and engine, one for each round.
@@ -20,12 +20,12 @@ pub struct Report {
 
 impl Report {
     /// Nothing yet.
-    pub fn new(engines: Vec<&'static str>, rounds: usize) -> Self {
+    pub(crate) fn new(engines: Vec<&'static str>, rounds: usize) -> Self {
         Self { engines, rounds, rates: BTreeMap::new() }
     }
 
     /// One more run: operations a second.
-    pub fn add(&mut self, workload: Workload, engine: usize, rate: f64) {
+    pub(crate) fn add(&mut self, workload: Workload, engine: usize, rate: f64) {
         let count = self.engines.len();
         self.rates.entry(workload).or_insert_with(|| vec![Vec::new(); count])[engine].push(rate);
     }
@@ -75,7 +75,7 @@ impl fmt::Display for Report {
 }
 
 /// The middle of some figures, of which there is at least one.
-fn median(mut figures: Vec<f64>) -> f64 {
+pub(crate) fn median(mut figures: Vec<f64>) -> f64 {
     figures.sort_by(f64::total_cmp);
     let middle = figures.len() / 2;
     if figures.len() % 2 == 1 {
@@ -86,7 +86,7 @@ fn median(mut figures: Vec<f64>) -> f64 {
 }
 
 /// Operations a second, with three digits that count.
-struct Rate(f64);
+pub(crate) struct Rate(pub(crate) f64);
 
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -38,7 +38,7 @@ impl Scanned {
 ///
 /// Each engine does what its users would do to be fast: the calls of its own interface that copy
 /// and allocate least.
-pub trait Store: Sized {
+pub trait Store: Sized + Sync {
     /// What it is called in reports, and as an argument.
     const NAME: &'static str;
 
@@ -111,4 +111,13 @@ pub trait Store: Sized {
     /// # Errors
     /// Those of the engine.
     fn settle(&self) -> Result<(), Failure>;
+
+    /// What the engine tells under a name of RocksDB's, if it knows it.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    fn property(&self, name: &str) -> Result<Option<String>, Failure> {
+        let _ = name;
+        Ok(None)
+    }
 }

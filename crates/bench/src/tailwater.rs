@@ -1,5 +1,6 @@
 //! Tailwater as a store.
 
+use std::cell::RefCell;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -10,6 +11,11 @@ use tailwater::{
 };
 
 use crate::store::{Direction, Failure, Scanned, Store};
+
+thread_local! {
+    /// Where a get copies to: copying takes no reference that another thread would see.
+    static VALUE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
 
 /// A database of Tailwater's.
 pub struct Tailwater {
@@ -35,8 +41,10 @@ impl Store for Tailwater {
     }
 
     fn get(&self, key: &[u8]) -> Result<Option<usize>, Failure> {
-        let value = self.db.get_pinned(&self.family, key, &self.reads)?;
-        Ok(value.map(|value| value.len()))
+        VALUE.with_borrow_mut(|value| {
+            let found = self.db.get_into(&self.family, key, &self.reads, value)?;
+            Ok(found.then_some(value.len()))
+        })
     }
 
     fn multi_get(&self, keys: &[&[u8]]) -> Result<usize, Failure> {
@@ -85,5 +93,9 @@ impl Store for Tailwater {
             thread::sleep(Duration::from_millis(10));
         }
         Ok(())
+    }
+
+    fn property(&self, name: &str) -> Result<Option<String>, Failure> {
+        Ok(self.db.property(&self.family, name)?)
     }
 }

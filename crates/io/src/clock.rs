@@ -4,10 +4,10 @@
 //! so that tests own the time.
 
 use std::fmt::Debug;
-use std::sync::{Condvar, LazyLock, Mutex};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crate::sync;
+use crate::sync::{Condvar, Mutex};
 
 /// What time it is. Safe to use from any thread.
 pub trait Clock: Debug + Send + Sync + 'static {
@@ -74,7 +74,7 @@ impl ManualClock {
 
     /// Moves both times ahead by `duration_ns` and wakes those whose time has come.
     pub fn advance(&self, duration_ns: u64) {
-        let mut time = sync::lock(&self.time);
+        let mut time = self.time.lock();
         time.monotonic_ns += duration_ns;
         time.wall_ns += duration_ns;
         self.moved.notify_all();
@@ -83,31 +83,31 @@ impl ManualClock {
     /// Waits until at least `count` threads are inside [`Clock::sleep_until`]: how a test knows
     /// that the others have come to rest before it moves the time.
     pub fn wait_for_sleepers(&self, count: usize) {
-        let mut time = sync::lock(&self.time);
+        let mut time = self.time.lock();
         while time.sleepers < count {
-            time = sync::wait(&self.moved, time);
+            time = self.moved.wait(time);
         }
     }
 }
 
 impl Clock for ManualClock {
     fn monotonic_ns(&self) -> u64 {
-        sync::lock(&self.time).monotonic_ns
+        self.time.lock().monotonic_ns
     }
 
     fn wall_us(&self) -> u64 {
-        sync::lock(&self.time).wall_ns / 1000
+        self.time.lock().wall_ns / 1000
     }
 
     fn sleep_until(&self, deadline_ns: u64) {
-        let mut time = sync::lock(&self.time);
+        let mut time = self.time.lock();
         if time.monotonic_ns >= deadline_ns {
             return;
         }
         time.sleepers += 1;
         self.moved.notify_all();
         while time.monotonic_ns < deadline_ns {
-            time = sync::wait(&self.moved, time);
+            time = self.moved.wait(time);
         }
         time.sleepers -= 1;
     }

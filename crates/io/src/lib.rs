@@ -21,7 +21,7 @@ pub mod sim;
 pub mod statistics;
 pub mod storage;
 pub mod stream;
-mod sync;
+pub mod sync;
 pub mod thread;
 
 pub use clock::Clock;

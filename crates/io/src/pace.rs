@@ -13,11 +13,11 @@
 //! for all.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, Mutex};
 
 use crate::clock::Clock;
-use crate::sync;
+use crate::sync::{Condvar, Mutex};
 
 /// How often a lower priority is served before the one above it: once in this many fillings, on
 /// average.
@@ -128,7 +128,7 @@ impl RateLimiter {
     }
 
     fn request_part(&self, bytes: u64, priority: Priority) {
-        let mut state = sync::lock(&self.state);
+        let mut state = self.state.lock();
         self.fill_if_due(&mut state);
         if state.available >= bytes && state.queues.iter().all(VecDeque::is_empty) {
             state.available -= bytes;
@@ -140,14 +140,14 @@ impl RateLimiter {
         state.give_out();
         while state.is_waiting(ticket, priority) {
             if state.filler_waits {
-                state = sync::wait(&self.changed, state);
+                state = self.changed.wait(state);
                 continue;
             }
             state.filler_waits = true;
             let due = state.next_fill_ns;
             drop(state);
             self.clock.sleep_until(due);
-            state = sync::lock(&self.state);
+            state = self.state.lock();
             state.filler_waits = false;
             self.fill_if_due(&mut state);
             // Whoever was served goes on, and one of the others takes over the sleeping.
@@ -220,9 +220,9 @@ mod tests {
         bytes: u64,
         priority: Priority,
     ) -> ScopedJoinHandle<'scope, ()> {
-        let before = sync::lock(&limiter.state).queues[priority as usize].len();
+        let before = limiter.state.lock().queues[priority as usize].len();
         let handle = scope.spawn(move || limiter.request(bytes, priority));
-        while sync::lock(&limiter.state).queues[priority as usize].len() == before {
+        while limiter.state.lock().queues[priority as usize].len() == before {
             std::thread::yield_now();
         }
         handle
@@ -231,9 +231,9 @@ mod tests {
     /// Goes to the next filling and waits until it was given out.
     fn fill(limiter: &RateLimiter, clock: &ManualClock) {
         clock.wait_for_sleepers(1);
-        let due = sync::lock(&limiter.state).next_fill_ns;
+        let due = limiter.state.lock().next_fill_ns;
         clock.advance(PERIOD_NS);
-        while sync::lock(&limiter.state).next_fill_ns == due {
+        while limiter.state.lock().next_fill_ns == due {
             std::thread::yield_now();
         }
     }
@@ -259,7 +259,7 @@ mod tests {
         limiter.request(500, Priority::User);
         clock.advance(50 * PERIOD_NS);
         limiter.request(1000, Priority::User);
-        assert_eq!(sync::lock(&limiter.state).available, 0);
+        assert_eq!(limiter.state.lock().available, 0);
     }
 
     #[test]
@@ -288,7 +288,7 @@ mod tests {
     fn low_priorities_are_served_first_now_and_then() {
         let clock = Arc::new(ManualClock::new(0));
         let limiter = limiter(&clock);
-        let mut state = sync::lock(&limiter.state);
+        let mut state = limiter.state.lock();
         let mut firsts = [0u32; Priority::COUNT];
         for _ in 0..10_000 {
             let order = state.order();

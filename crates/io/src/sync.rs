@@ -1,17 +1,144 @@
-//! Locks and condition variables that outlive a panic.
+//! Locks and condition variables that outlive a panic, and a record of who takes them.
 //!
 //! A thread that panics while it holds a lock leaves the data as complete as its last statement;
-//! every critical section in this crate keeps its data whole between statements, so the lock goes
-//! on rather than spreading the panic.
+//! every critical section keeps its data whole between statements, so the lock goes on rather than
+//! spreading the panic.
+//!
+//! In builds with debug assertions [`locks_taken`] tells which locks a piece of work takes in its
+//! thread, so that a test can hold a path that must take none to its word.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{self, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
 
-/// Takes the lock.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+/// A lock on a value.
+#[derive(Debug, Default)]
+pub struct Mutex<T: ?Sized>(sync::Mutex<T>);
+
+impl<T> Mutex<T> {
+    /// One on this value.
+    pub const fn new(value: T) -> Self {
+        Self(sync::Mutex::new(value))
+    }
 }
 
-/// Releases the lock until `condition` is notified, then takes it again. It may wake for no reason.
-pub(crate) fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-    condition.wait(guard).unwrap_or_else(PoisonError::into_inner)
+impl<T: ?Sized> Mutex<T> {
+    /// Takes the lock, when nobody else has it.
+    #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub fn lock(&self) -> MutexGuard<'_, T> {
+        #[cfg(debug_assertions)]
+        recording::note();
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the lock, if nobody has it.
+    #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        #[cfg(debug_assertions)]
+        recording::note();
+        match self.0.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+}
+
+/// What threads wait on that hold a lock.
+#[derive(Debug, Default)]
+pub struct Condvar(sync::Condvar);
+
+impl Condvar {
+    /// One that nobody waits on.
+    pub const fn new() -> Self {
+        Self(sync::Condvar::new())
+    }
+
+    /// Releases the lock until this is notified, then takes it again. It may wake for no reason.
+    pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The same for at most `limit`.
+    pub fn wait_timeout<'a, T>(
+        &self,
+        guard: MutexGuard<'a, T>,
+        limit: Duration,
+    ) -> MutexGuard<'a, T> {
+        self.0.wait_timeout(guard, limit).unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Wakes one thread that waits.
+    pub fn notify_one(&self) {
+        self.0.notify_one();
+    }
+
+    /// Wakes all threads that wait.
+    pub fn notify_all(&self) {
+        self.0.notify_all();
+    }
+}
+
+#[cfg(debug_assertions)]
+pub use recording::locks_taken;
+
+#[cfg(debug_assertions)]
+mod recording {
+    use std::cell::RefCell;
+    use std::panic::Location;
+
+    thread_local! {
+        static TAKEN: RefCell<Option<Vec<&'static Location<'static>>>> = const { RefCell::new(None) };
+    }
+
+    /// Where in the code locks are taken in this thread while `work` is done.
+    pub fn locks_taken(work: impl FnOnce()) -> Vec<&'static Location<'static>> {
+        TAKEN.set(Some(Vec::new()));
+        work();
+        TAKEN.take().unwrap_or_default()
+    }
+
+    #[track_caller]
+    pub(super) fn note() {
+        let caller = Location::caller();
+        // A lock in a thread that ends is nobody's question.
+        let _ = TAKEN.try_with(|taken| {
+            if let Some(taken) = taken.borrow_mut().as_mut() {
+                taken.push(caller);
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_outlives_a_panic() {
+        let lock = Mutex::new(1);
+        let panicked = std::thread::scope(|scope| {
+            let work = scope.spawn(|| {
+                let _guard = lock.lock();
+                panic!("while it holds the lock");
+            });
+            work.join()
+        });
+        assert!(panicked.is_err());
+        assert_eq!(*lock.lock(), 1);
+        assert!(lock.try_lock().is_some());
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    fn locks_are_told_of() {
+        let lock = Mutex::new(1);
+        drop(lock.lock());
+        let taken = locks_taken(|| drop((lock.lock(), lock.try_lock())));
+        assert_eq!(taken.len(), 2);
+        assert!(taken.iter().all(|place| place.file().ends_with("sync.rs")));
+        drop(lock.lock());
+        assert!(locks_taken(|| ()).is_empty());
+    }
 }

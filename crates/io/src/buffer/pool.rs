@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::Arc;
 
 use super::ALIGNMENT;
 use super::aligned::AlignedBuffer;
-use crate::sync;
+use crate::sync::{Condvar, Mutex};
 
 /// Why the pool gave no buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,9 +80,9 @@ impl BufferPool {
     /// [`PoolError::TooLarge`].
     pub fn acquire(&self, bytes: usize) -> Result<PooledBuffer, PoolError> {
         let capacity = self.capacity_for(bytes)?;
-        let mut state = sync::lock(&self.shared.state);
+        let mut state = self.shared.state.lock();
         while state.in_use + capacity > self.shared.limit {
-            state = sync::wait(&self.shared.returned, state);
+            state = self.shared.returned.wait(state);
         }
         Ok(self.give(&mut state, capacity))
     }
@@ -93,7 +93,7 @@ impl BufferPool {
     /// [`PoolError::Exhausted`] and [`PoolError::TooLarge`].
     pub fn try_acquire(&self, bytes: usize) -> Result<PooledBuffer, PoolError> {
         let capacity = self.capacity_for(bytes)?;
-        let mut state = sync::lock(&self.shared.state);
+        let mut state = self.shared.state.lock();
         if state.in_use + capacity > self.shared.limit {
             return Err(PoolError::Exhausted);
         }
@@ -107,12 +107,12 @@ impl BufferPool {
 
     /// How many bytes are in use.
     pub fn in_use(&self) -> usize {
-        sync::lock(&self.shared.state).in_use
+        self.shared.state.lock().in_use
     }
 
     /// The most bytes that were ever in use at once.
     pub fn peak(&self) -> usize {
-        sync::lock(&self.shared.state).peak
+        self.shared.state.lock().peak
     }
 
     fn capacity_for(&self, bytes: usize) -> Result<usize, PoolError> {
@@ -187,7 +187,7 @@ impl Drop for PooledBuffer {
         let Some(mut buffer) = self.buffer.take() else { return };
         buffer.clear();
         let capacity = buffer.capacity();
-        let mut state = sync::lock(&self.shared.state);
+        let mut state = self.shared.state.lock();
         state.in_use -= capacity;
         state.kept_bytes += capacity;
         state.kept.entry(capacity).or_default().push(buffer);
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(pool.try_acquire(1).unwrap_err(), PoolError::Exhausted);
         drop(small);
         let large = pool.try_acquire(3 * 4096).unwrap();
-        let kept = sync::lock(&pool.shared.state).kept_bytes;
+        let kept = pool.shared.state.lock().kept_bytes;
         assert_eq!((pool.in_use(), kept), (3 * 4096, 4096));
         drop(large);
         let too_large = PoolError::TooLarge { asked: 5 * 4096, limit: 4 * 4096 };

@@ -13,7 +13,7 @@ use std::collections::HashSet;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::sync::{LazyLock, Mutex};
+use std::sync::LazyLock;
 
 use rustix::fs::{FlockOperation, OFlags, Stat};
 use rustix::io::{Errno, retry_on_intr};
@@ -21,7 +21,7 @@ use rustix::io::{Errno, retry_on_intr};
 use super::system;
 use crate::purpose::IoMode;
 use crate::storage::FileLock;
-use crate::sync;
+use crate::sync::Mutex;
 
 /// Device and inode, in a type that holds every system's.
 type FileId = (i128, i128);
@@ -45,7 +45,7 @@ impl PosixLock {
     /// Takes the lock on `path`, which is created if it is not there; kind `WouldBlock` if it is
     /// held.
     pub(super) fn take(path: &Path) -> io::Result<Self> {
-        let mut locked = sync::lock(&LOCKED);
+        let mut locked = LOCKED.lock();
         match rustix::fs::stat(path) {
             Ok(status) if locked.contains(&file_id(&status)) => {
                 return Err(held("this process holds the lock already"));
@@ -77,7 +77,7 @@ impl FileLock for PosixLock {}
 
 impl Drop for PosixLock {
     fn drop(&mut self) {
-        let mut locked = sync::lock(&LOCKED);
+        let mut locked = LOCKED.lock();
         // Closing it releases the lock; the table must not forget the file before.
         drop(self.descriptor.take());
         locked.remove(&self.id);
@@ -89,7 +89,7 @@ impl Drop for PosixLock {
 ///
 /// While any lock is held this costs one `stat` for each file that is opened.
 pub(super) fn refuse_locked(path: &Path) -> io::Result<()> {
-    let locked = sync::lock(&LOCKED);
+    let locked = LOCKED.lock();
     if locked.is_empty() {
         return Ok(());
     }

@@ -13,7 +13,6 @@ use super::storage::Shared;
 use crate::buffer::ALIGNMENT;
 use crate::purpose::{IoMode, Purpose};
 use crate::storage::{FileLock, ReadFile, WriteFile};
-use crate::sync;
 use crate::{Error, Operation, Result};
 
 /// A handle. The file stays for as long as there is one, whatever happens to its names.
@@ -42,7 +41,7 @@ impl SimFile {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        sync::lock(&self.shared.state)
+        self.shared.state.lock()
     }
 
     /// Direct transfers want offset, length and memory aligned.
@@ -220,7 +219,7 @@ impl FileLock for SimLock {}
 
 impl Drop for SimLock {
     fn drop(&mut self) {
-        let mut state = sync::lock(&self.shared.state);
+        let mut state = self.shared.state.lock();
         state.locked.remove(&self.file);
         state.closed(self.file);
     }

@@ -3,7 +3,7 @@
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, MutexGuard};
 
 use rustix::io::Errno;
 
@@ -23,7 +23,7 @@ use crate::storage::{
     Capabilities, Create, DirectIo, DirectoryEntry, FileLock, FileMetadata, ReadFile, Storage,
     WriteFile,
 };
-use crate::sync;
+use crate::sync::Mutex;
 use crate::{Error, Operation, Result};
 
 /// What a new disk's clock shows, in microseconds since 1970.
@@ -172,7 +172,7 @@ impl SimStorage {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        sync::lock(&self.shared.state)
+        self.shared.state.lock()
     }
 
     /// Runs a call on names: through the fault point, then `body`; its error is reported for

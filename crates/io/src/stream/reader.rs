@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::Arc;
 
 use super::take_buffers;
 use super::workers::Workers;
 use crate::buffer::{ALIGNMENT, BufferPool, PooledBuffer, align_down, align_up};
 use crate::purpose::Purpose;
 use crate::storage::{ReadFile, read_as_far_as_possible};
-use crate::sync;
+use crate::sync::{Condvar, Mutex};
 use crate::{Error, Operation, Result};
 
 /// How a stream reads.
@@ -134,7 +134,7 @@ impl SequentialReader {
             None => Fetcher::Inline(buffers.into_iter().next()),
             Some(workers) => {
                 let window = Arc::new(Window::new(Arc::clone(&source), buffers));
-                window.request_ahead(&mut sync::lock(&window.state), workers);
+                window.request_ahead(&mut window.state.lock(), workers);
                 Fetcher::Ahead { window, workers: Arc::clone(workers) }
             }
         };
@@ -303,7 +303,7 @@ impl Window {
 
     /// Waits for a chunk; `used` is a buffer that the caller has done with.
     fn fetch(self: &Arc<Self>, index: u64, used: Option<PooledBuffer>, workers: &Workers) -> Chunk {
-        let mut state = sync::lock(&self.state);
+        let mut state = self.state.lock();
         state.free.extend(used);
         state.skip_to(index);
         loop {
@@ -311,19 +311,19 @@ impl Window {
             if let Some(chunk) = state.ready.remove(&index) {
                 return chunk;
             }
-            state = sync::wait(&self.changed, state);
+            state = self.changed.wait(state);
         }
     }
 
     /// Takes the buffers from requests that have not begun and waits for those that have.
     fn close(&self) {
-        let mut state = sync::lock(&self.state);
+        let mut state = self.state.lock();
         state.closed = true;
         state.reserved.clear();
         state.ready.clear();
         state.free.clear();
         while state.running > 0 {
-            state = sync::wait(&self.changed, state);
+            state = self.changed.wait(state);
         }
     }
 }
@@ -340,7 +340,7 @@ struct Request {
 
 impl Request {
     fn run(window: Arc<Window>, index: u64) {
-        let mut state = sync::lock(&window.state);
+        let mut state = window.state.lock();
         let Some(buffer) = state.reserved.remove(&index) else { return };
         state.running += 1;
         drop(state);
@@ -367,7 +367,7 @@ impl Drop for Request {
             buffer.clear();
             error = Some(self.panicked());
         }
-        let mut state = sync::lock(&self.window.state);
+        let mut state = self.window.state.lock();
         state.running -= 1;
         if state.closed {
             drop(buffer);

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::Arc;
 
-use crate::sync;
+use crate::sync::{Condvar, Mutex};
 use crate::thread::{self, Thread};
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -56,7 +56,7 @@ impl Workers {
 
     /// Hands in a job. It must not wait for another job.
     pub(super) fn submit(&self, job: impl FnOnce() + Send + 'static) {
-        sync::lock(&self.queue.jobs).waiting.push_back(Box::new(job));
+        self.queue.jobs.lock().waiting.push_back(Box::new(job));
         self.queue.changed.notify_one();
     }
 }
@@ -72,7 +72,7 @@ impl Queue {
 
     /// The next job, or `None` when there will be none.
     fn next(&self) -> Option<Job> {
-        let mut jobs = sync::lock(&self.jobs);
+        let mut jobs = self.jobs.lock();
         loop {
             if let Some(job) = jobs.waiting.pop_front() {
                 return Some(job);
@@ -80,14 +80,14 @@ impl Queue {
             if jobs.closed {
                 return None;
             }
-            jobs = sync::wait(&self.changed, jobs);
+            jobs = self.changed.wait(jobs);
         }
     }
 }
 
 impl Drop for Workers {
     fn drop(&mut self) {
-        sync::lock(&self.queue.jobs).closed = true;
+        self.queue.jobs.lock().closed = true;
         self.queue.changed.notify_all();
     }
 }

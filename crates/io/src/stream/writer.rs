@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, MutexGuard};
 
 use super::take_buffers;
 use super::workers::Workers;
@@ -10,7 +10,7 @@ use crate::buffer::{ALIGNMENT, BufferPool, PooledBuffer, align_down};
 use crate::pace::{Priority, RateLimiter};
 use crate::purpose::{IoMode, Purpose};
 use crate::storage::WriteFile;
-use crate::sync;
+use crate::sync::{Condvar, Mutex};
 use crate::{Error, Operation, Result};
 
 /// How a stream writes.
@@ -76,7 +76,7 @@ struct Shared {
 impl Shared {
     /// Queues a piece and answers the output if nobody has it.
     fn queue(&self, piece: Piece) -> Option<Output> {
-        let mut state = sync::lock(&self.state);
+        let mut state = self.state.lock();
         state.queue.push_back(piece);
         state.output.take()
     }
@@ -267,7 +267,7 @@ impl SequentialWriter {
     }
 
     fn check(&self) -> Result<()> {
-        match &sync::lock(&self.shared.state).failure {
+        match &self.shared.state.lock().failure {
             Some(failure) => Err(failure.duplicate()),
             None => Ok(()),
         }
@@ -278,7 +278,7 @@ impl SequentialWriter {
         if let Some(buffer) = self.collected.take() {
             return Ok(buffer);
         }
-        let mut state = sync::lock(&self.shared.state);
+        let mut state = self.shared.state.lock();
         loop {
             if let Some(failure) = &state.failure {
                 return Err(failure.duplicate());
@@ -287,7 +287,7 @@ impl SequentialWriter {
                 buffer.clear();
                 return Ok(buffer);
             }
-            state = sync::wait(&self.shared.changed, state);
+            state = self.shared.changed.wait(state);
         }
     }
 
@@ -330,9 +330,9 @@ impl SequentialWriter {
 
     /// Waits until nothing is queued or being written.
     fn wait_until_written(&self) -> Result<MutexGuard<'_, State>> {
-        let mut state = sync::lock(&self.shared.state);
+        let mut state = self.shared.state.lock();
         while state.output.is_none() {
-            state = sync::wait(&self.shared.changed, state);
+            state = self.shared.changed.wait(state);
         }
         match &state.failure {
             Some(failure) => Err(failure.duplicate()),
@@ -353,10 +353,10 @@ impl SequentialWriter {
 
 impl Drop for SequentialWriter {
     fn drop(&mut self) {
-        let mut state = sync::lock(&self.shared.state);
+        let mut state = self.shared.state.lock();
         state.queue.clear();
         while state.writing {
-            state = sync::wait(&self.shared.changed, state);
+            state = self.shared.changed.wait(state);
         }
         // A drain that has not ended yet may keep the rest of this for a moment; buffers and file
         // go now.
@@ -377,7 +377,7 @@ impl Drain {
         while let Some(piece) = self.next() {
             let Some(output) = &mut self.output else { return };
             let answer = output.put(&piece);
-            let mut state = sync::lock(&self.shared.state);
+            let mut state = self.shared.state.lock();
             state.free.push(piece.buffer);
             state.writing = false;
             if let Err(error) = answer {
@@ -391,7 +391,7 @@ impl Drain {
     /// The next piece to write. When there is none the output is given back in the same step, so
     /// that a piece queued after it starts a new drain.
     fn next(&mut self) -> Option<Piece> {
-        let mut state = sync::lock(&self.shared.state);
+        let mut state = self.shared.state.lock();
         if state.failure.is_some() {
             let State { queue, free, .. } = &mut *state;
             free.extend(queue.drain(..).map(|piece| piece.buffer));
@@ -413,7 +413,7 @@ impl Drop for Drain {
         let Some(output) = self.output.take() else { return };
         let source = io::Error::other("the writing thread panicked");
         let failure = Error::new(Operation::Write, output.file.path(), source);
-        let mut state = sync::lock(&self.shared.state);
+        let mut state = self.shared.state.lock();
         state.failure = Some(failure);
         state.queue.clear();
         state.writing = false;

@@ -1,0 +1,261 @@
+//! Overwriting at full speed for minutes.
+//!
+//! A database is filled, then its keys are overwritten by chance for as long as was said, by one
+//! thread that waits for nothing. What is reported of each engine:
+//!
+//! - puts per second, and how long puts took: percentiles, the longest, and the share of the time
+//!   that went into puts of more than 10 ms, which is what a writer calls a stall;
+//! - space: how many bytes the directory had for each byte of keys and values that it holds, on
+//!   average, at most, and when all work was done;
+//! - bytes that the process wrote for each byte put, logs included;
+//! - the most memory that the process had;
+//! - the levels, right after the last put and when all work was done.
+//!
+//! Each engine has a process of its own, so that their memory and their writing are told apart.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use fastrand::Rng;
+use hdrhistogram::Histogram;
+
+use crate::arguments::Subjects;
+use crate::basket::{Amount, Workload};
+use crate::engine::Engine;
+use crate::entries::{KEY_BYTES, Values, key};
+use crate::process::{directory_bytes, peak_memory_bytes, written_bytes};
+use crate::report::Rate;
+use crate::store::{Failure, Store};
+
+/// From how long on a put counts as stalled.
+const STALL: Duration = Duration::from_millis(10);
+/// How often the directory is looked at, at most, until it no longer changes.
+const LOOKS_FOR_SETTLED: usize = 60;
+/// How often the directory is looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// What is asked of this command.
+#[derive(Debug, Args)]
+pub struct SustainedArguments {
+    /// How many keys there are.
+    #[arg(long, default_value_t = 10_000_000)]
+    num: u64,
+    /// How long values are, in bytes; keys have 16.
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(..=1 << 20))]
+    value_size: u32,
+    /// For how many seconds they are overwritten.
+    #[arg(long, default_value_t = 600)]
+    seconds: u64,
+    #[command(flatten)]
+    subjects: Subjects,
+}
+
+/// How an engine overwrites.
+#[derive(Debug)]
+pub struct Overwriting<'a> {
+    /// The keys are below this number.
+    pub keys: u64,
+    /// How long values are, in bytes.
+    pub value_bytes: usize,
+    /// For how long.
+    pub time: Duration,
+    /// Where the database is.
+    pub directory: &'a Path,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Writes {
+    /// How long each put took, in nanoseconds.
+    pub latencies: Histogram<u64>,
+    /// The time that went into stalled puts.
+    pub stalled: Duration,
+    /// How many bytes the directory had, each second.
+    pub sizes: Vec<u64>,
+}
+
+impl SustainedArguments {
+    /// Runs it; answers a report.
+    pub(crate) fn run(&self, known: &[&dyn Engine]) -> Result<String, Failure> {
+        let engines = self.subjects.engines(known)?;
+        match engines[..] {
+            [engine] => self.run_engine(engine),
+            _ => engines.iter().map(|engine| self.run_process(engine.name())).collect(),
+        }
+    }
+
+    /// Lets a process of its own run one engine.
+    fn run_process(&self, engine: &str) -> Result<String, Failure> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["sustained", "--engines", engine]);
+        command.args(["--num", &self.num.to_string()]);
+        command.args(["--value-size", &self.value_size.to_string()]);
+        command.args(["--seconds", &self.seconds.to_string()]);
+        command.args(["--options", &self.subjects.options()]);
+        if let Some(directory) = self.subjects.parent_directory() {
+            command.arg("--directory").arg(directory);
+        }
+        let output = command.stderr(std::process::Stdio::inherit()).output()?;
+        if !output.status.success() {
+            return Err(format!("{engine}: {}", output.status).into());
+        }
+        Ok(String::from_utf8(output.stdout)?)
+    }
+
+    fn run_engine(&self, engine: &dyn Engine) -> Result<String, Failure> {
+        let directory = self.subjects.new_directory()?;
+        let subject = engine.create(directory.path(), &self.subjects.options())?;
+        let value_bytes = self.value_size as usize;
+        let amount = Amount { entries: self.num, reads: 0, value_bytes };
+        eprintln!("{}: filling", engine.name());
+        subject.run(Workload::FillSeq, &amount, 1)?;
+        subject.settle()?;
+        eprintln!("{}: overwriting for {} seconds", engine.name(), self.seconds);
+        let work = Overwriting {
+            keys: self.num,
+            value_bytes,
+            time: Duration::from_secs(self.seconds),
+            directory: directory.path(),
+        };
+        let written_before = written_bytes()?;
+        let writes = subject.overwrite(&work)?;
+        let levels = subject.property("rocksdb.levelstats")?;
+        subject.settle()?;
+        let figures = Figures {
+            entry_bytes: (KEY_BYTES + value_bytes) as u64,
+            live_bytes: self.num * (KEY_BYTES + value_bytes) as u64,
+            settled_bytes: settled_bytes(directory.path())?,
+            written_bytes: written_bytes()? - written_before,
+            peak_memory_bytes: peak_memory_bytes()?,
+            time: work.time,
+            levels,
+            settled_levels: subject.property("rocksdb.levelstats")?,
+            writes,
+        };
+        figures.report(engine.name())
+    }
+}
+
+/// What is known of one engine at the end.
+struct Figures {
+    entry_bytes: u64,
+    live_bytes: u64,
+    settled_bytes: u64,
+    written_bytes: u64,
+    peak_memory_bytes: u64,
+    time: Duration,
+    levels: Option<String>,
+    settled_levels: Option<String>,
+    writes: Writes,
+}
+
+impl Figures {
+    fn report(&self, engine: &str) -> Result<String, Failure> {
+        let Self { writes, .. } = self;
+        let latencies = &writes.latencies;
+        let puts = latencies.len();
+        let micros = |percent| latencies.value_at_quantile(percent / 100.0) as f64 / 1000.0;
+        let space = |bytes: u64| bytes as f64 / self.live_bytes as f64;
+        let mean_size = writes.sizes.iter().sum::<u64>() / writes.sizes.len().max(1) as u64;
+        let most = writes.sizes.iter().copied().max().unwrap_or(0);
+        let written = self.written_bytes as f64 / (puts * self.entry_bytes) as f64;
+        let stalled = 100.0 * writes.stalled.as_secs_f64() / self.time.as_secs_f64();
+        let mut text = format!("## {engine}\n\n");
+        writeln!(text, "- puts: {}/s", Rate(puts as f64 / self.time.as_secs_f64()))?;
+        writeln!(
+            text,
+            "- microseconds for a put: p50 {:.1}, p99 {:.1}, p99.9 {:.1}, p99.99 {:.1}, longest {:.0}",
+            micros(50.0),
+            micros(99.0),
+            micros(99.9),
+            micros(99.99),
+            latencies.max() as f64 / 1000.0
+        )?;
+        writeln!(text, "- time in puts of more than {} ms: {stalled:.1} %", STALL.as_millis())?;
+        writeln!(
+            text,
+            "- bytes on disk for a byte held: {:.2} on average, {:.2} at most, {:.2} settled",
+            space(mean_size),
+            space(most),
+            space(self.settled_bytes)
+        )?;
+        writeln!(text, "- bytes written for a byte put: {written:.2}")?;
+        writeln!(text, "- most memory: {} MiB", self.peak_memory_bytes >> 20)?;
+        for (when, levels) in
+            [("after the last put", &self.levels), ("settled", &self.settled_levels)]
+        {
+            if let Some(levels) = levels {
+                writeln!(text, "\nLevels {when}:\n\n```text\n{}\n```", levels.trim_end())?;
+            }
+        }
+        text.push('\n');
+        Ok(text)
+    }
+}
+
+/// Overwrites keys by chance, and looks at the directory meanwhile.
+pub(crate) fn overwrite(store: &impl Store, work: &Overwriting<'_>) -> Result<Writes, Failure> {
+    let is_done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let watch = scope.spawn(|| watch(work.directory, &is_done));
+        let put = put_for(store, work);
+        is_done.store(true, Ordering::Relaxed);
+        let sizes = watch.join().map_err(|_| "the watching thread panicked")??;
+        let (latencies, stalled) = put?;
+        Ok(Writes { latencies, stalled, sizes })
+    })
+}
+
+fn put_for(
+    store: &impl Store,
+    work: &Overwriting<'_>,
+) -> Result<(Histogram<u64>, Duration), Failure> {
+    let mut rng = Rng::with_seed(2);
+    let values = Values::new(work.value_bytes, 2);
+    let mut latencies = Histogram::new(3)?;
+    let mut stalled = Duration::ZERO;
+    let start = Instant::now();
+    let mut before = start;
+    for number in 0.. {
+        store.put(&key(rng.u64(..work.keys)), values.get(number))?;
+        let now = Instant::now();
+        let took = now - before;
+        latencies.record(took.as_nanos() as u64)?;
+        if took > STALL {
+            stalled += took;
+        }
+        if now - start >= work.time {
+            break;
+        }
+        before = now;
+    }
+    Ok((latencies, stalled))
+}
+
+/// How long a directory is when it has not changed for a while: files that nothing needs may go
+/// one after the other.
+fn settled_bytes(directory: &Path) -> Result<u64, Failure> {
+    let mut bytes = directory_bytes(directory)?;
+    for _ in 0..LOOKS_FOR_SETTLED {
+        thread::sleep(LOOK_EVERY);
+        let before = std::mem::replace(&mut bytes, directory_bytes(directory)?);
+        if before == bytes {
+            break;
+        }
+    }
+    Ok(bytes)
+}
+
+fn watch(directory: &Path, is_done: &AtomicBool) -> Result<Vec<u64>, Failure> {
+    let mut sizes = Vec::new();
+    while !is_done.load(Ordering::Relaxed) {
+        sizes.push(directory_bytes(directory)?);
+        thread::sleep(LOOK_EVERY);
+    }
+    Ok(sizes)
+}

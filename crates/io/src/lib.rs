@@ -16,6 +16,7 @@ mod histogram;
 mod host;
 pub mod pace;
 pub mod posix;
+pub mod probe;
 pub mod purpose;
 pub mod sim;
 pub mod statistics;

@@ -82,4 +82,25 @@ pub enum IoMode {
     Buffered,
     /// Past the page cache (`O_DIRECT`): offset, length and memory are aligned.
     Direct,
+    /// Through the page cache, of which the kernel drops what this transfer brought in
+    /// (`RWF_DONTCACHE`, Linux 6.14); overwritten pages stay.
+    Uncached,
+    /// Through the page cache, and then told to the kernel as no longer needed
+    /// (`POSIX_FADV_DONTNEED`): reads at once, writes when they are on the device.
+    DropBehind,
+}
+
+impl IoMode {
+    /// Every mode.
+    pub const ALL: [Self; 4] = [Self::Buffered, Self::Direct, Self::Uncached, Self::DropBehind];
+
+    /// The mode's name in options and figures.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Buffered => "buffered",
+            Self::Direct => "direct",
+            Self::Uncached => "uncached",
+            Self::DropBehind => "fadvise",
+        }
+    }
 }

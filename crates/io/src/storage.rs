@@ -72,6 +72,8 @@ pub struct Capabilities {
     pub filesystem: String,
     /// Direct I/O on the file that was asked about.
     pub direct_io: DirectIo,
+    /// Why direct writes lose data there, where they do.
+    pub direct_write_fault: Option<&'static str>,
 }
 
 /// A file system: the real one, or one that is simulated.
@@ -113,6 +115,9 @@ pub trait Storage: Debug + Send + Sync + 'static {
 
     /// What the filesystem of a file can do. Of a directory, direct I/O is unknown.
     fn capabilities(&self, path: &Path) -> Result<Capabilities>;
+
+    /// How many pages of a file are in the page cache; `None` where the system does not tell.
+    fn resident_pages(&self, path: &Path) -> Result<Option<u64>>;
 
     /// Makes the names in a directory durable.
     fn sync_directory(&self, directory: &Path) -> Result<()>;
@@ -241,7 +246,7 @@ fn stuck_before_the_end<F: ReadFile + ?Sized>(file: &F, offset: u64) -> Result<(
 /// a block does that block again, since it can begin nowhere else.
 fn resume_at(done: usize, mode: IoMode) -> usize {
     match mode {
-        IoMode::Buffered => done,
         IoMode::Direct => done - done % ALIGNMENT,
+        IoMode::Buffered | IoMode::Uncached | IoMode::DropBehind => done,
     }
 }

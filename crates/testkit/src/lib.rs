@@ -5,6 +5,7 @@
 //! - [`dump`]: what a database holds, as both of them tell it.
 //! - [`model`]: the answers that follow from a dump, to be compared with ours.
 //! - [`directory`]: what stands in a directory, to show that nothing changed it.
+//! - [`filesystem`]: small filesystems of several kinds, mounted for a test.
 //! - [`seed`]: random numbers that a failed test can be repeated with.
 //!
 //! Nothing here is built into what is shipped. A failure here is a failure of the test that called,
@@ -12,6 +13,7 @@
 
 pub mod directory;
 pub mod dump;
+pub mod filesystem;
 pub mod golden;
 pub mod model;
 pub mod oracle;

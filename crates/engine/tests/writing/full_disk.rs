@@ -1,13 +1,12 @@
 //! A disk that is full, and a directory that cannot be written.
 
-use std::io::Write as _;
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 use tailwater::{Db, ErrorKind};
 use tailwater_io::posix::PosixStorage;
 use tailwater_io::{Create, IoMode, Purpose, Storage};
+use tailwater_testkit::filesystem::Mounted;
 
 use crate::support::{default_family, findings, get, options, put, synced, told};
 
@@ -15,51 +14,6 @@ use crate::support::{default_family, findings, get, options, put, synced, told};
 const DISK: u64 = 24 << 20;
 /// How much of it is taken up at first, in bytes.
 const BALLAST: u64 = 8 << 20;
-
-/// A small filesystem on a loop device, unmounted when this goes.
-struct Mounted {
-    directory: tempfile::TempDir,
-}
-
-impl Mounted {
-    /// `None`, after saying why on standard error, where it cannot be made.
-    fn new() -> Option<Self> {
-        let directory = tempfile::tempdir().expect("a directory");
-        let (image, target) = (directory.path().join("image"), directory.path().join("disk"));
-        let storage = PosixStorage::new();
-        let mut file = storage
-            .create(&image, Create::New, IoMode::Buffered, Purpose::Metadata)
-            .expect("an image");
-        file.truncate(DISK).expect("its length");
-        storage.create_directory(&target).expect("a directory");
-        let run = |command: &mut Command| match command.output() {
-            Ok(output) if output.status.success() => Ok(()),
-            Ok(output) => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
-            Err(error) => Err(error.to_string()),
-        };
-        let made = run(Command::new("mkfs.ext4").args(["-q", "-m", "0"]).arg(&image))
-            .and_then(|()| run(Command::new("mount").args(["-o", "loop"]).args([&image, &target])));
-        match made {
-            Ok(()) => Some(Self { directory }),
-            Err(reason) => {
-                // Not by a macro: what those print is only shown for tests that fail.
-                let message = format!("LEFT OUT: a full disk needs a loop device: {reason}\n");
-                let _ = std::io::stderr().write_all(message.as_bytes());
-                None
-            }
-        }
-    }
-
-    fn path(&self) -> std::path::PathBuf {
-        self.directory.path().join("disk")
-    }
-}
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(self.path()).status();
-    }
-}
 
 fn take_up_space(path: &Path) {
     let storage = PosixStorage::new();
@@ -71,7 +25,7 @@ fn take_up_space(path: &Path) {
 
 #[test]
 fn writing_goes_on_when_a_full_disk_has_room_again() {
-    let Some(disk) = Mounted::new() else { return };
+    let Some(disk) = Mounted::new("ext4", DISK, "a full disk") else { return };
     let (path, ballast) = (disk.path().join("db"), disk.path().join("ballast"));
     take_up_space(&ballast);
     let text = "write_buffer_size=1M;max_write_buffer_number=3;compression=kNoCompression;\
@@ -119,13 +73,12 @@ fn writing_goes_on_when_a_full_disk_has_room_again() {
 
 #[test]
 fn a_filesystem_that_cannot_be_written_says_so_and_is_read() {
-    let Some(disk) = Mounted::new() else { return };
+    let Some(disk) = Mounted::new("ext4", DISK, "a read-only filesystem") else { return };
     let path = disk.path().join("db");
     let db = Db::open(&path, &options("")).expect("a new database");
     put(&db, "a", "1").expect("a put");
     drop(db);
-    let remounted = Command::new("mount").args(["-o", "remount,ro"]).arg(disk.path()).status();
-    assert!(remounted.is_ok_and(|status| status.success()), "it can be made read-only");
+    disk.make_read_only();
     let (kind, text) = told(Db::open(&path, &options("")));
     assert_eq!(kind, ErrorKind::Io);
     assert!(text.contains("LOCK") && text.contains("Read-only file system"), "{text}");

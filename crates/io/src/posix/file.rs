@@ -20,7 +20,12 @@ pub(super) struct PosixFile {
     pub(super) path: PathBuf,
     pub(super) mode: IoMode,
     pub(super) statistics: Arc<Statistics>,
+    /// In [`IoMode::DropBehind`], how far the kernel was told that written pages are not needed.
+    pub(super) dropped: u64,
 }
+
+/// How far a stream of writes goes on before it waits for what it wrote and lets it go, in bytes.
+const DROP_BEHIND: u64 = 4 << 20;
 
 impl PosixFile {
     fn file_length(&self) -> Result<u64> {
@@ -31,7 +36,7 @@ impl PosixFile {
     }
 
     fn sync(
-        &self,
+        &mut self,
         purpose: Purpose,
         call: impl Fn(BorrowedFd<'_>) -> rustix::io::Result<()>,
     ) -> Result<()> {
@@ -39,6 +44,24 @@ impl PosixFile {
         retry_on_intr(|| call(self.descriptor.as_fd()))
             .map_err(|error| Error::new(Operation::Sync, &self.path, error))?;
         self.statistics.record_sync(purpose, monotonic_ns() - started);
+        if self.mode == IoMode::DropBehind {
+            system::drop_pages(self.descriptor.as_fd(), 0, 0);
+        }
+        Ok(())
+    }
+
+    /// Starts writing back what was just written, and lets go of what was written well before it.
+    fn drop_behind(&mut self, offset: u64, length: u64) -> Result<()> {
+        let descriptor = self.descriptor.as_fd();
+        let failed = |error| Error::at(Operation::StartWriteback, &self.path, offset, error);
+        system::start_writeback(descriptor, offset, length).map_err(failed)?;
+        let end = (offset + length).saturating_sub(DROP_BEHIND);
+        if end >= self.dropped + DROP_BEHIND {
+            system::finish_writeback(descriptor, self.dropped, end - self.dropped)
+                .map_err(failed)?;
+            system::drop_pages(descriptor, self.dropped, end - self.dropped);
+            self.dropped = end;
+        }
         Ok(())
     }
 }
@@ -46,8 +69,15 @@ impl PosixFile {
 impl ReadFile for PosixFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64, purpose: Purpose) -> Result<usize> {
         let started = monotonic_ns();
-        let count = retry_on_intr(|| rustix::io::pread(&self.descriptor, &mut *buffer, offset))
-            .map_err(|error| Error::at(Operation::Read, &self.path, offset, error))?;
+        let descriptor = self.descriptor.as_fd();
+        let count = retry_on_intr(|| match self.mode {
+            IoMode::Uncached => system::read_uncached(descriptor, &mut *buffer, offset),
+            _ => rustix::io::pread(descriptor, &mut *buffer, offset),
+        })
+        .map_err(|error| Error::at(Operation::Read, &self.path, offset, error))?;
+        if self.mode == IoMode::DropBehind {
+            system::drop_pages(descriptor, offset, count as u64);
+        }
         self.statistics.record_read(purpose, count as u64, monotonic_ns() - started);
         Ok(count)
     }
@@ -68,8 +98,15 @@ impl ReadFile for PosixFile {
 impl WriteFile for PosixFile {
     fn write_at(&mut self, bytes: &[u8], offset: u64, purpose: Purpose) -> Result<usize> {
         let started = monotonic_ns();
-        let count = retry_on_intr(|| rustix::io::pwrite(&self.descriptor, bytes, offset))
-            .map_err(|error| Error::at(Operation::Write, &self.path, offset, error))?;
+        let descriptor = self.descriptor.as_fd();
+        let count = retry_on_intr(|| match self.mode {
+            IoMode::Uncached => system::write_uncached(descriptor, bytes, offset),
+            _ => rustix::io::pwrite(descriptor, bytes, offset),
+        })
+        .map_err(|error| Error::at(Operation::Write, &self.path, offset, error))?;
+        if self.mode == IoMode::DropBehind {
+            self.drop_behind(offset, count as u64)?;
+        }
         self.statistics.record_write(purpose, count as u64, monotonic_ns() - started);
         Ok(count)
     }

@@ -54,7 +54,7 @@ impl PosixStorage {
         }
         self.statistics.record_open(purpose);
         let statistics = Arc::clone(&self.statistics);
-        Ok(PosixFile { descriptor, path: path.to_owned(), mode, statistics })
+        Ok(PosixFile { descriptor, path: path.to_owned(), mode, statistics, dropped: 0 })
     }
 }
 
@@ -172,7 +172,18 @@ impl Storage for PosixStorage {
     fn capabilities(&self, path: &Path) -> Result<Capabilities> {
         let direct_io = system::direct_io(path)
             .map_err(|error| Error::new(Operation::Metadata, path, error))?;
-        Ok(Capabilities { filesystem: system::filesystem_name(path), direct_io })
+        let filesystem = system::filesystem_name(path);
+        let direct_write_fault = system::direct_write_fault(&filesystem);
+        Ok(Capabilities { filesystem, direct_io, direct_write_fault })
+    }
+
+    fn resident_pages(&self, path: &Path) -> Result<Option<u64>> {
+        let failed = |error| Error::new(Operation::Metadata, path, error);
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let descriptor =
+            retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty())).map_err(failed)?;
+        system::resident_pages(descriptor.as_fd())
+            .map_err(|error| Error::new(Operation::Metadata, path, error))
     }
 
     fn sync_directory(&self, directory: &Path) -> Result<()> {

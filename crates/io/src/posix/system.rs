@@ -1,7 +1,7 @@
 //! The calls that differ between systems.
 #![cfg_attr(
     target_os = "linux",
-    expect(unsafe_code, reason = "sync_file_range has no safe wrapper in rustix")
+    expect(unsafe_code, reason = "rustix has no safe wrapper for sync_file_range and cachestat")
 )]
 
 use std::io;
@@ -26,7 +26,7 @@ const DIRECT: Option<OFlags> = None;
 /// filesystem.
 pub(super) fn open(path: &Path, flags: OFlags, mode: IoMode) -> io::Result<OwnedFd> {
     let flags = flags | OFlags::CLOEXEC;
-    if mode == IoMode::Buffered {
+    if mode != IoMode::Direct {
         return Ok(retry_on_intr(|| rustix::fs::open(path, flags, FILE_MODE))?);
     }
     let Some(direct) = DIRECT else {
@@ -155,6 +155,30 @@ pub(super) fn start_writeback(
     offset: u64,
     length: u64,
 ) -> io::Result<()> {
+    sync_span(descriptor, offset, length, libc::SYNC_FILE_RANGE_WRITE)
+}
+
+/// Writes back dirty pages of a span and waits for that. It is no sync: the device may still hold
+/// the bytes in memory.
+#[cfg(target_os = "linux")]
+pub(super) fn finish_writeback(
+    descriptor: BorrowedFd<'_>,
+    offset: u64,
+    length: u64,
+) -> io::Result<()> {
+    let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE
+        | libc::SYNC_FILE_RANGE_WRITE
+        | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+    sync_span(descriptor, offset, length, flags)
+}
+
+#[cfg(target_os = "linux")]
+fn sync_span(
+    descriptor: BorrowedFd<'_>,
+    offset: u64,
+    length: u64,
+    flags: libc::c_uint,
+) -> io::Result<()> {
     use std::os::fd::AsRawFd;
     // The kernel takes a length of zero for "to the end of the file".
     if length == 0 {
@@ -166,14 +190,8 @@ pub(super) fn start_writeback(
     loop {
         // SAFETY: the call takes no memory of ours, and the borrowed descriptor is open for as long
         // as it lasts.
-        let answer = unsafe {
-            libc::sync_file_range(
-                descriptor.as_raw_fd(),
-                offset,
-                length,
-                libc::SYNC_FILE_RANGE_WRITE,
-            )
-        };
+        let answer =
+            unsafe { libc::sync_file_range(descriptor.as_raw_fd(), offset, length, flags) };
         if answer == 0 {
             return Ok(());
         }
@@ -191,4 +209,131 @@ pub(super) fn start_writeback(
     _length: u64,
 ) -> io::Result<()> {
     Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn finish_writeback(
+    _descriptor: BorrowedFd<'_>,
+    _offset: u64,
+    _length: u64,
+) -> io::Result<()> {
+    Ok(())
+}
+
+/// Tells the kernel that the clean pages of a span, up to the end of the file for a length of zero,
+/// are not needed. That is advice: what becomes of it is nobody's error.
+#[cfg(target_os = "linux")]
+pub(super) fn drop_pages(descriptor: BorrowedFd<'_>, offset: u64, length: u64) {
+    use std::num::NonZeroU64;
+    let advice = rustix::fs::Advice::DontNeed;
+    let _ = rustix::fs::fadvise(descriptor, offset, NonZeroU64::new(length), advice);
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn drop_pages(_descriptor: BorrowedFd<'_>, _offset: u64, _length: u64) {}
+
+/// `RWF_DONTCACHE`, of Linux 6.14 (`include/uapi/linux/fs.h`).
+#[cfg(target_os = "linux")]
+const UNCACHED: rustix::io::ReadWriteFlags = rustix::io::ReadWriteFlags::from_bits_retain(0x80);
+
+/// Reads without leaving in the page cache what was not there before.
+#[cfg(target_os = "linux")]
+pub(super) fn read_uncached(
+    descriptor: BorrowedFd<'_>,
+    buffer: &mut [u8],
+    offset: u64,
+) -> rustix::io::Result<usize> {
+    let buffers = &mut [io::IoSliceMut::new(buffer)];
+    rustix::io::preadv2(descriptor, buffers, offset, UNCACHED)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn read_uncached(
+    _descriptor: BorrowedFd<'_>,
+    _buffer: &mut [u8],
+    _offset: u64,
+) -> rustix::io::Result<usize> {
+    Err(Errno::OPNOTSUPP)
+}
+
+/// Writes without leaving in the page cache what was not there before.
+#[cfg(target_os = "linux")]
+pub(super) fn write_uncached(
+    descriptor: BorrowedFd<'_>,
+    bytes: &[u8],
+    offset: u64,
+) -> rustix::io::Result<usize> {
+    rustix::io::pwritev2(descriptor, &[io::IoSlice::new(bytes)], offset, UNCACHED)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn write_uncached(
+    _descriptor: BorrowedFd<'_>,
+    _bytes: &[u8],
+    _offset: u64,
+) -> rustix::io::Result<usize> {
+    Err(Errno::OPNOTSUPP)
+}
+
+/// How many pages of a file are in the page cache (`cachestat`, Linux 6.5); `None` where the kernel
+/// does not have the call or does not allow it.
+#[cfg(target_os = "linux")]
+pub(super) fn resident_pages(descriptor: BorrowedFd<'_>) -> io::Result<Option<u64>> {
+    use std::os::fd::AsRawFd;
+    /// The call's number, the same on every architecture.
+    const CACHESTAT: libc::c_long = 451;
+    // `struct cachestat_range`: offset and length; a length of zero means up to the end.
+    let range = [0_u64; 2];
+    // `struct cachestat`: pages cached, dirty, in write-back, evicted, recently evicted.
+    let mut counts = [0_u64; 5];
+    // SAFETY: both arrays have the sizes of the kernel's structs and live as long as the call, as
+    // does the borrowed descriptor.
+    let answer = unsafe {
+        libc::syscall(CACHESTAT, descriptor.as_raw_fd(), range.as_ptr(), counts.as_mut_ptr(), 0)
+    };
+    if answer == 0 {
+        return Ok(Some(counts[0]));
+    }
+    match io::Error::last_os_error() {
+        error if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => Ok(None),
+        error if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(None),
+        error => Err(error),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn resident_pages(_descriptor: BorrowedFd<'_>) -> io::Result<Option<u64>> {
+    Ok(None)
+}
+
+/// Why direct writes lose data on a filesystem under this kernel, if they do: ext4 in Linux from
+/// 6.1.64 to before 6.1.66 (Debian bug 1057843).
+pub(super) fn direct_write_fault(filesystem: &str) -> Option<&'static str> {
+    let system = rustix::system::uname();
+    let texts = [system.release(), system.version()].map(|text| text.to_str().unwrap_or_default());
+    // Debian's releases are named 6.1.0-N, and have Linux's own number in their versions.
+    let mut words = texts.iter().flat_map(|text| text.split_whitespace());
+    (filesystem == "ext4" && words.any(loses_direct_writes))
+        .then_some("direct writes to ext4 lose data under Linux 6.1.64 and 6.1.65")
+}
+
+fn loses_direct_writes(word: &str) -> bool {
+    let mut numbers = word.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
+    let mut next = || numbers.next().and_then(std::result::Result::ok);
+    matches!((next(), next(), next()), (Some(6), Some(1), Some(64..66)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::loses_direct_writes;
+
+    #[test]
+    fn kernels_that_lose_direct_writes_are_known() {
+        for release in ["6.1.64", "6.1.65-1-amd64", "6.1.64+deb12"] {
+            assert!(loses_direct_writes(release), "{release}");
+        }
+        for release in ["6.1.63", "6.1.66", "6.1.0-14-amd64", "6.18.5", "5.1.64", "#1", "SMP"] {
+            assert!(!loses_direct_writes(release), "{release}");
+        }
+    }
 }

@@ -385,7 +385,15 @@ impl Storage for SimStorage {
                 Node::File(_) if refuses_direct(state, path) => DirectIo::Refused,
                 Node::File(_) => DirectIo::Aligned(ALIGNMENT as u32),
             };
-            Ok(Capabilities { filesystem: "simulated".to_owned(), direct_io })
+            let filesystem = "simulated".to_owned();
+            Ok(Capabilities { filesystem, direct_io, direct_write_fault: None })
+        })
+    }
+
+    fn resident_pages(&self, path: &Path) -> Result<Option<u64>> {
+        self.on_names(Operation::Metadata, path, None, |state| {
+            state.disk.names.node(path)?;
+            Ok(None)
         })
     }
 

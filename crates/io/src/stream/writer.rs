@@ -235,7 +235,9 @@ impl SequentialWriter {
             && let Some(buffer) = self.collected.take()
         {
             match self.mode {
-                IoMode::Buffered => self.hand_over(buffer, None)?,
+                IoMode::Buffered | IoMode::Uncached | IoMode::DropBehind => {
+                    self.hand_over(buffer, None)?;
+                }
                 IoMode::Direct => self.hand_over_padded(buffer)?,
             }
             self.flushed = length;

@@ -1,0 +1,131 @@
+//! What an I/O mode comes to in a directory: found out by trying it.
+//!
+//! A filesystem may refuse a mode, and it may also take it and do something else: tmpfs opens files
+//! for direct I/O and keeps them in memory, btrfs writes them through the page cache where it has
+//! checksums. So a small file is written, synced and read back in the mode, and then the kernel is
+//! asked how much of it is in the page cache.
+
+use std::fmt;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use crate::buffer::{ALIGNMENT, AlignedBuffer};
+use crate::storage::{Create, DirectIo, Storage};
+use crate::{Error, IoMode, Purpose, Result};
+
+/// How large the file is that is tried with, in bytes.
+const TRIAL_BYTES: usize = 2 * ALIGNMENT;
+/// What the file is called: a name that RocksDB, too, takes for a leftover and removes.
+const TRIAL_NAME: &str = "000000.dbtmp";
+
+/// What a mode comes to in a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Probe {
+    /// The filesystem's name: `ext4`, `xfs`.
+    pub filesystem: String,
+    /// Whether the mode works there, and how.
+    pub answer: Answer,
+    /// What offsets, lengths and memory of direct transfers must be multiples of, in bytes.
+    pub alignment: usize,
+    /// How many pages of the file were in the page cache afterwards, if the kernel tells.
+    pub resident_pages: Option<u64>,
+}
+
+/// Whether a mode works.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// It does what its name says, as far as the kernel tells.
+    Works,
+    /// It is taken, and the bytes go through the page cache all the same.
+    Cached,
+    /// It is refused, for this reason.
+    Refused(String),
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Works => f.write_str("works"),
+            Self::Cached => f.write_str("is taken, but goes through the page cache"),
+            Self::Refused(why) => write!(f, "is refused: {why}"),
+        }
+    }
+}
+
+/// Tries a mode in a directory that is there and can be written.
+///
+/// # Errors
+/// Those of writing and reading a small file there that have nothing to do with the mode; bytes
+/// that come back other than they were written are an error of kind `InvalidData`.
+pub fn probe(storage: &dyn Storage, directory: &Path, mode: IoMode) -> Result<Probe> {
+    let capabilities = storage.capabilities(directory)?;
+    let path = directory.join(TRIAL_NAME);
+    let mut probe = Probe {
+        filesystem: capabilities.filesystem,
+        answer: Answer::Works,
+        alignment: ALIGNMENT,
+        resident_pages: None,
+    };
+    if let (IoMode::Direct, Some(fault)) = (mode, capabilities.direct_write_fault) {
+        probe.answer = Answer::Refused(fault.to_owned());
+        return Ok(probe);
+    }
+    let tried = Trial { storage, path: &path, mode }.run(&mut probe);
+    // A file that was refused at its making may be there, too.
+    let removed = match storage.remove(&path) {
+        Err(error) if error.is_not_found() => Ok(()),
+        removed => removed,
+    };
+    match tried {
+        Ok(()) => removed.map(|()| probe),
+        Err(error) if error.is_unsupported() => {
+            probe.answer = Answer::Refused(error.to_string());
+            removed.map(|()| probe)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+struct Trial<'a> {
+    storage: &'a dyn Storage,
+    path: &'a PathBuf,
+    mode: IoMode,
+}
+
+impl Trial<'_> {
+    fn run(&self, probe: &mut Probe) -> Result<()> {
+        let written = trial_bytes();
+        let mut file =
+            self.storage.create(self.path, Create::Truncate, self.mode, Purpose::Metadata)?;
+        probe.alignment = match self.storage.capabilities(self.path)?.direct_io {
+            DirectIo::Aligned(alignment) => (alignment as usize).max(ALIGNMENT),
+            DirectIo::Refused | DirectIo::Unknown => ALIGNMENT,
+        };
+        file.write_all_at(&written, 0, Purpose::Metadata)?;
+        file.sync_data(Purpose::Metadata)?;
+        drop(file);
+        let file = self.storage.open(self.path, self.mode, Purpose::Metadata)?;
+        let mut read = AlignedBuffer::with_capacity(TRIAL_BYTES);
+        read.set_length(TRIAL_BYTES);
+        let count = file.read_full_at(&mut read, 0, Purpose::Metadata)?;
+        if count != TRIAL_BYTES || read[..] != written[..] {
+            return Err(Error::new(crate::Operation::Read, self.path, ErrorKind::InvalidData));
+        }
+        probe.resident_pages = self.storage.resident_pages(self.path)?;
+        let drops = matches!(self.mode, IoMode::Direct);
+        if drops && probe.resident_pages.is_some_and(|pages| pages > 0) {
+            probe.answer = Answer::Cached;
+        }
+        Ok(())
+    }
+}
+
+/// Something that no hole and no other file reads as.
+fn trial_bytes() -> AlignedBuffer {
+    let mut bytes = AlignedBuffer::with_capacity(TRIAL_BYTES);
+    bytes.set_length(TRIAL_BYTES);
+    for (index, byte) in bytes.iter_mut().enumerate() {
+        *byte = (index % 251) as u8;
+    }
+    bytes
+}

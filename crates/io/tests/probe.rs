@@ -1,0 +1,139 @@
+//! What I/O modes come to on filesystems of several kinds, and in the simulated one.
+
+use std::path::Path;
+
+use tailwater_io::buffer::AlignedBuffer;
+use tailwater_io::posix::PosixStorage;
+use tailwater_io::probe::{Answer, Probe, probe};
+use tailwater_io::sim::SimStorage;
+use tailwater_io::{Create, IoMode, Purpose, Storage};
+use tailwater_testkit::filesystem::{Mounted, say};
+
+/// How large files are here, in bytes: more than is held back before it is dropped.
+const BYTES: usize = 16 << 20;
+/// How large one transfer is, in bytes.
+const STEP: usize = 1 << 20;
+
+fn answer(directory: &Path, mode: IoMode) -> Probe {
+    let found = probe(&PosixStorage::new(), directory, mode).expect("the directory can be written");
+    let left = PosixStorage::new().list(directory).expect("the directory");
+    assert!(left.iter().all(|entry| !entry.name.ends_with("dbtmp")), "the trial file stayed");
+    found
+}
+
+/// Whether this kernel has `RWF_DONTCACHE` there.
+fn has_uncached(directory: &Path) -> bool {
+    answer(directory, IoMode::Uncached).answer == Answer::Works
+}
+
+/// Writes a file in a mode, reads it back in the same, and answers how many pages of it were in the
+/// page cache after writing, and after reading.
+fn pages_left(directory: &Path, mode: IoMode) -> (u64, u64) {
+    let storage = PosixStorage::new();
+    let path = directory.join(format!("file-{}", mode.name()));
+    let purpose = Purpose::CompactionWrite;
+    let mut buffer = AlignedBuffer::with_capacity(STEP);
+    buffer.set_length(STEP);
+    let mut file = storage.create(&path, Create::New, mode, purpose).expect("a file");
+    for step in 0..BYTES / STEP {
+        buffer.fill(step as u8 + 1);
+        file.write_all_at(&buffer, (step * STEP) as u64, purpose).expect("room");
+    }
+    file.sync_data(purpose).expect("a sync");
+    drop(file);
+    let pages = || storage.resident_pages(&path).expect("a file").unwrap_or(0);
+    let written = pages();
+    let file = storage.open(&path, mode, Purpose::CompactionRead).expect("the file");
+    for step in 0..BYTES / STEP {
+        let count = file
+            .read_full_at(&mut buffer, (step * STEP) as u64, Purpose::CompactionRead)
+            .expect("a read");
+        assert_eq!(count, STEP);
+        assert!(buffer.iter().all(|byte| *byte == step as u8 + 1));
+    }
+    drop(file);
+    let read = pages();
+    storage.remove(&path).expect("the file");
+    (written, read)
+}
+
+/// Holds every mode to its word on a filesystem that can do direct I/O.
+fn check_modes(directory: &Path) {
+    let probed = answer(directory, IoMode::Direct);
+    if probed.resident_pages.is_none() {
+        return say("LEFT OUT: what modes leave in the page cache: no cachestat");
+    }
+    let all = (BYTES / 4096) as u64;
+    let (written, read) = pages_left(directory, IoMode::Buffered);
+    assert!(written > all / 2 && read > all / 2, "buffered: {written}, {read} of {all} pages");
+    if probed.answer == Answer::Works {
+        assert_eq!(pages_left(directory, IoMode::Direct), (0, 0));
+    }
+    let (written, read) = pages_left(directory, IoMode::DropBehind);
+    assert!(written < all / 20 && read < all / 20, "fadvise: {written}, {read} of {all} pages");
+    if has_uncached(directory) {
+        let (written, read) = pages_left(directory, IoMode::Uncached);
+        assert!(written < all / 20 && read < all / 20, "uncached: {written}, {read} of {all}");
+    } else {
+        say("LEFT OUT: uncached I/O: this kernel or filesystem does not have it");
+    }
+}
+
+#[test]
+fn ext4_does_what_modes_say() {
+    let Some(disk) = Mounted::new("ext4", 64 << 20, "modes on ext4") else { return };
+    let probed = answer(&disk.path(), IoMode::Direct);
+    assert_eq!((probed.filesystem.as_str(), &probed.answer), ("ext4", &Answer::Works));
+    assert_eq!(probed.alignment % 4096, 0);
+    check_modes(&disk.path());
+}
+
+#[test]
+fn xfs_does_what_modes_say() {
+    let Some(disk) = Mounted::new("xfs", 512 << 20, "modes on XFS") else { return };
+    let probed = answer(&disk.path(), IoMode::Direct);
+    assert_eq!((probed.filesystem.as_str(), &probed.answer), ("xfs", &Answer::Works));
+    check_modes(&disk.path());
+}
+
+#[test]
+fn btrfs_may_take_direct_io_for_buffered() {
+    let Some(disk) = Mounted::new("btrfs", 256 << 20, "modes on btrfs") else { return };
+    let probed = answer(&disk.path(), IoMode::Direct);
+    assert_eq!(probed.filesystem, "btrfs");
+    // With checksums, Linux 6.14 and later writes through the page cache.
+    assert!(matches!(probed.answer, Answer::Works | Answer::Cached), "{}", probed.answer);
+    check_modes(&disk.path());
+}
+
+#[test]
+fn tmpfs_takes_direct_io_for_what_it_is_not() {
+    let memory = Path::new("/dev/shm");
+    let Ok(directory) = tempfile::tempdir_in(memory) else {
+        return say("LEFT OUT: modes on tmpfs: there is no /dev/shm");
+    };
+    let probed = answer(directory.path(), IoMode::Direct);
+    if probed.filesystem != "tmpfs" {
+        return say("LEFT OUT: modes on tmpfs: /dev/shm is none");
+    }
+    assert_ne!(probed.answer, Answer::Works);
+}
+
+#[test]
+fn a_directory_that_refuses_says_so() {
+    let storage = SimStorage::new(1);
+    for name in ["/takes", "/refuses"] {
+        storage.create_directory(Path::new(name)).expect("a directory");
+    }
+    storage.refuse_direct(Path::new("/refuses"));
+    let answer = |directory: &str, mode| {
+        probe(&storage, Path::new(directory), mode).expect("the directory can be written").answer
+    };
+    assert_eq!(answer("/takes", IoMode::Direct), Answer::Works);
+    assert_eq!(answer("/refuses", IoMode::Buffered), Answer::Works);
+    match answer("/refuses", IoMode::Direct) {
+        Answer::Refused(why) => assert!(why.contains("refuses direct I/O"), "{why}"),
+        other => panic!("{other}"),
+    }
+    assert!(probe(&storage, Path::new("/missing"), IoMode::Direct).is_err());
+}

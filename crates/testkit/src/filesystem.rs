@@ -1,0 +1,76 @@
+//! Filesystems made for a test, on a loop device.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+/// A filesystem of its own kind and size, unmounted when this goes.
+#[derive(Debug)]
+pub struct Mounted {
+    directory: TempDir,
+}
+
+impl Mounted {
+    /// Makes one: `ext4`, `xfs`, `btrfs`, of `bytes` bytes. `None`, after saying on standard error
+    /// what is left out and why, where that cannot be done: it needs root, a loop device and the
+    /// filesystem's `mkfs`.
+    ///
+    /// # Panics
+    /// Where there is no room for a file in the system's directory for such.
+    #[expect(clippy::disallowed_methods, reason = "an image is no file of a database")]
+    pub fn new(kind: &str, bytes: u64, left_out: &str) -> Option<Self> {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (image, target) = (directory.path().join("image"), directory.path().join("disk"));
+        let file = File::create(&image).expect("an image");
+        file.set_len(bytes).expect("its length");
+        std::fs::create_dir(&target).expect("a directory");
+        let quiet: &[&str] = if kind == "ext4" { &["-q", "-m", "0"] } else { &["-q"] };
+        let made = run(Command::new(format!("mkfs.{kind}")).args(quiet).arg(&image))
+            .and_then(|()| run(Command::new("mount").args(["-o", "loop"]).args([&image, &target])));
+        match made {
+            Ok(()) => Some(Self { directory }),
+            Err(reason) => {
+                say(&format!("LEFT OUT: {left_out}: no {kind} on a loop device: {reason}"));
+                None
+            }
+        }
+    }
+
+    /// Where it is mounted.
+    pub fn path(&self) -> PathBuf {
+        self.directory.path().join("disk")
+    }
+
+    /// Makes it read-only.
+    ///
+    /// # Panics
+    /// If that is refused.
+    pub fn make_read_only(&self) {
+        run(Command::new("mount").args(["-o", "remount,ro"]).arg(self.path()))
+            .expect("it can be made read-only");
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(self.path()).status();
+    }
+}
+
+/// Prints a line on standard error. Not by a macro: what those print is only shown for tests that
+/// fail.
+pub fn say(line: &str) {
+    let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
+}
+
+fn run(command: &mut Command) -> Result<(), String> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    match command.output() {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(format!("{program}: {}", String::from_utf8_lossy(&output.stderr).trim())),
+        Err(error) => Err(format!("{program}: {error}")),
+    }
+}

@@ -1,6 +1,6 @@
 //! Whatever ends it, and whatever fails, a database keeps what it promised.
 //!
-//! Random work, over column families, snapshots, flushes and checkpoints, is done to databases in
+//! Random work, over column families, snapshots, flushes, ingestion and checkpoints, is done to databases in
 //! the simulator, under random options. Then everything that may be left of them is opened again
 //! and held against a model:
 //!
@@ -21,6 +21,8 @@ mod check;
 mod faults;
 #[path = "crash/history.rs"]
 mod history;
+#[path = "common/ingestion.rs"]
+mod ingestion;
 #[path = "crash/mended.rs"]
 mod mended;
 #[path = "crash/model.rs"]

@@ -68,6 +68,11 @@ impl CompactionState {
         Self { cursors, ..Self::default() }
     }
 
+    /// Those that are under way.
+    pub(crate) fn running(&self) -> &[Arc<Compaction>] {
+        &self.running
+    }
+
     /// Where round robin goes on.
     pub(crate) fn cursors(&self) -> &CompactCursors {
         &self.cursors

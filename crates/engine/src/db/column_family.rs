@@ -330,7 +330,7 @@ impl Memory {
 }
 
 /// The name that tables are to say.
-fn merge_operator_name(operator: &FamilyMergeOperator) -> Option<&str> {
+pub(crate) fn merge_operator_name(operator: &FamilyMergeOperator) -> Option<&str> {
     match operator {
         FamilyMergeOperator::None => None,
         FamilyMergeOperator::Known(operator) => Some(operator.name()),

@@ -312,7 +312,7 @@ impl Writer {
 
     /// Begins a new log, unless the present one is empty. Answers the number of the log that is
     /// written then.
-    fn switch_log(&self) -> Result<u64> {
+    pub(crate) fn switch_log(&self) -> Result<u64> {
         let mut logs = self.logs();
         if !logs.current_is_empty() {
             let switched = logs.switch(self.numbers.take());
@@ -348,7 +348,17 @@ impl Writer {
     /// Applies edits to the versions, all or none, and makes them durable; refuses writes where
     /// that fails.
     pub(crate) fn apply(&self, versions: &mut VersionSet, edits: Vec<VersionEdit>) -> Result<()> {
-        let applied = versions.apply(edits, self.published());
+        self.apply_at(versions, edits, self.published())
+    }
+
+    /// As [`Writer::apply`], with edits that use sequence numbers up to `last_sequence`.
+    pub(crate) fn apply_at(
+        &self,
+        versions: &mut VersionSet,
+        edits: Vec<VersionEdit>,
+        last_sequence: Sequence,
+    ) -> Result<()> {
+        let applied = versions.apply(edits, last_sequence);
         if let (Err(error), Some(_)) = (&applied, versions.failure()) {
             self.latch(FailedPart::Manifest, error);
         }

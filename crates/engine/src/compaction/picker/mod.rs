@@ -56,6 +56,7 @@ use tailwater_format::Comparator;
 use tailwater_format::key::Sequence;
 
 pub(crate) use finish::output_path;
+pub(crate) use key_range::compare_bounds;
 pub(crate) use level_targets::LevelTargets;
 pub use manual::BottommostRewrite;
 pub(crate) use manual::{ManualPick, ManualRange, ManualStep, first_step, next_step, pick_range};

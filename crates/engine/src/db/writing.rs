@@ -162,19 +162,19 @@ impl Db {
         self.writer()?.compact_range(family, begin, end, options)
     }
 
-    /// Takes tables in that were made outside the database, by [`SstFileWriter`] or that of RocksDB:
-    /// all or none. Where two have the same keys, the later one counts.
+    /// Takes tables in that were made outside the database, by [`SstFileWriter`] or that of
+    /// RocksDB: all or none. Where two have the same keys, the later one counts.
     ///
     /// Writes wait while it is installed, which takes as long as a write of the MANIFEST, and as a
     /// flush where something is in memory of the keys that the files reach over. When it answers,
     /// everything is on the device.
     ///
-    /// # Errors
-    /// Not found; corruption, for a file that is damaged or no table; invalid argument, for one that
-    /// was not made for this, or needs what the options forbid; each names the file. Not supported,
-    /// for options that are refused; busy, where `fail_if_not_bottommost_level` is set and another
-    /// level is needed; those of writing files. Nothing has changed then, unless the MANIFEST could
-    /// not be written: after reopening the files may be found to have been taken in.
+    /// # Errors Not found; corruption, for a file that is damaged or no table; invalid argument,
+    /// for one that was not made for this, or needs what the options forbid; each names the file.
+    /// Not supported, for options that are refused; busy, where `fail_if_not_bottommost_level` is
+    /// set and another level is needed; those of writing files. Nothing has changed then, unless
+    /// the MANIFEST could not be written: after reopening the files may be found to have been taken
+    /// in.
     ///
     /// [`SstFileWriter`]: crate::SstFileWriter
     pub fn ingest_external_file(

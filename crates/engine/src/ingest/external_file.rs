@@ -27,7 +27,7 @@ const PROFILE: ReadProfile =
     ReadProfile { purpose: Purpose::Ingestion, verify_checksums: true, fill_cache: false };
 
 /// A file that is to be taken in.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct ExternalFile {
     /// Where its maker left it.
     pub(super) path: PathBuf,
@@ -41,9 +41,10 @@ pub(super) struct ExternalFile {
     pub(super) entries: u64,
     /// How many of them are range tombstones.
     pub(super) range_deletions: u64,
-    unique_id: [u64; 2],
+    /// Its unique id; zeros if it has none.
+    pub(super) unique_id: [u64; 2],
     /// The length of everything behind the data blocks, in bytes; 0 if unknown.
-    tail_size: u64,
+    pub(super) tail_size: u64,
 }
 
 impl ExternalFile {

@@ -191,8 +191,8 @@ impl Writer {
         self.wait_for_flush(&sealed)
     }
 
-    /// Looks up what decides where the files go, as far as that can be told while others write: what
-    /// is found is kept, and where they go is decided later.
+    /// Looks up what decides where the files go, as far as that can be told while others write:
+    /// what is found is kept, and where they go is decided later.
     fn look_up_overlaps(&self, jobs: &mut [Job]) -> Result<()> {
         for job in jobs {
             let source = job.family.super_version();

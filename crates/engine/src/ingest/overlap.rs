@@ -1,8 +1,8 @@
 //! Whether a database has anything where a file reaches.
 //!
-//! Tables that only reach over a file's keys, and have none of them, are not in its way: so they are
-//! looked into. What was found once stays true, since neither the file nor the table changes. It is
-//! looked up while others write, and only what is new is looked up while they wait.
+//! Tables that only reach over a file's keys, and have none of them, are not in its way: so they
+//! are looked into. What was found once stays true, since neither the file nor the table changes.
+//! It is looked up while others write, and only what is new is looked up while they wait.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -11,6 +11,9 @@
 //!
 //! Source: `AssignLevelAndSeqnoForIngestedFile` in `db/external_sst_file_ingestion_job.cc`.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use tailwater_format::Comparator;

@@ -312,7 +312,7 @@ impl Writer {
 
     /// Begins a new log, unless the present one is empty. Answers the number of the log that is
     /// written then.
-    pub(crate) fn switch_log(&self) -> Result<u64> {
+    fn switch_log(&self) -> Result<u64> {
         let mut logs = self.logs();
         if !logs.current_is_empty() {
             let switched = logs.switch(self.numbers.take());

@@ -31,14 +31,6 @@ struct Job {
     places: Vec<Place>,
 }
 
-/// What became of an attempt to install the files.
-enum Attempt {
-    Installed,
-    /// Sequence numbers are given out, and a log must not go on behind them that is written over
-    /// older ones.
-    NeedsNewLog,
-}
-
 impl Writer {
     /// Takes files in, all or none. Answers what became of them, in their order.
     pub(crate) fn ingest(&self, requests: &[ExternalFiles<'_>]) -> Result<Vec<Vec<IngestedFile>>> {
@@ -65,7 +57,6 @@ impl Writer {
         let micros = self.clock.monotonic_ns().saturating_sub(begun_ns) / 1000;
         let ingested: Vec<_> = jobs.iter().map(|job| self.finish_job(job, micros)).collect();
         self.update_stall();
-        self.release_logs();
         self.compact_soon();
         Ok(ingested)
     }
@@ -146,18 +137,7 @@ impl Writer {
         jobs.iter().try_for_each(|job| self.check_family(&job.family))?;
         let due = self.families_to_flush(jobs)?;
         self.flush_leading(&leadership, &due)?;
-        let mut has_new_log = self.database.recycle_log_file_num == 0;
-        loop {
-            match self.install_files(jobs, has_new_log)? {
-                Attempt::Installed => return Ok(()),
-                Attempt::NeedsNewLog => {
-                    let all: Vec<_> = self.shared.family_set().iter().cloned().collect();
-                    self.flush_leading(&leadership, &all)?;
-                    self.switch_log()?;
-                    has_new_log = true;
-                }
-            }
-        }
+        self.install_files(jobs)
     }
 
     /// The column families that have something in memory where files reach.
@@ -229,7 +209,7 @@ impl Writer {
     }
 
     /// Steps 5 and 6. Who calls leads the write queue.
-    fn install_files(&self, jobs: &mut [Job], has_new_log: bool) -> Result<Attempt> {
+    fn install_files(&self, jobs: &mut [Job]) -> Result<()> {
         let mut versions = self.versions();
         let must_hide = jobs.iter().any(|job| job.options.snapshot_consistency);
         // None is taken that would see the files appear, nor does anybody wait who has none taken.
@@ -244,22 +224,10 @@ impl Writer {
         }
         let last = jobs.iter().flat_map(|job| &job.places).map(|place| place.sequence).max();
         let last = last.unwrap_or(0).max(self.published());
-        let is_numbered = last > self.published();
-        if is_numbered && !has_new_log {
-            return Ok(Attempt::NeedsNewLog);
-        }
         if last > MAX_SEQUENCE {
             return Err(Error::new(ErrorKind::Io, "the sequence numbers are used up"));
         }
-        let mut edits: Vec<VersionEdit> =
-            jobs.iter().map(|job| self.edit(job, &versions)).collect();
-        if let Some(edit) = edits.first_mut()
-            && self.database.recycle_log_file_num > 0
-            && is_numbered
-        {
-            // Nothing is in memory: the logs before this one are needed no more.
-            edit.min_log_number_to_keep = Some(self.logs().current_number());
-        }
+        let edits: Vec<VersionEdit> = jobs.iter().map(|job| self.edit(job, &versions)).collect();
         let added: Vec<Vec<NewFile>> = edits.iter().map(|edit| edit.new_files.clone()).collect();
         // A crash here is safe: the files are left over, and nothing else was changed.
         self.apply_at(&mut versions, edits, last)?;
@@ -271,7 +239,7 @@ impl Writer {
         }
         // Who reads at the new numbers finds the new versions.
         self.shared.published.store(last, Ordering::Release);
-        Ok(Attempt::Installed)
+        Ok(())
     }
 
     /// What the MANIFEST is told of the files of a job.

@@ -43,8 +43,8 @@ impl World {
         }
     }
 
-    /// The level and sequence number of each file, given by its first and last key: `a-c`, or `a-c)`
-    /// where a range tombstone ends the last.
+    /// The level and sequence number of each file, given by its first and last key: `a-c`, or
+    /// `a-c)` where a range tombstone ends the last.
     fn places(&self, files: &[&str]) -> Result<Vec<(usize, u64)>> {
         let mut edit = VersionEdit::default();
         let mut sparse = Vec::new();

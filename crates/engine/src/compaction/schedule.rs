@@ -322,7 +322,7 @@ impl Writer {
             self.retire_files(family, compaction.files());
         }
         self.log_compaction(claim, &outputs);
-        self.update_stall();
+        self.update_stall(&[family]);
         Ok(())
     }
 

@@ -107,7 +107,7 @@ impl Writer {
         self.options().retain_column_families(&names);
         self.info_log.info(format_args!("dropped column family '{}'", family.name()));
         self.update_log_bound();
-        self.update_stall();
+        self.update_stall(&[]);
         self.release_logs();
         self.update_options_file();
         Ok(())

@@ -56,7 +56,7 @@ impl Writer {
         }
         let micros = self.clock.monotonic_ns().saturating_sub(begun_ns) / 1000;
         let ingested: Vec<_> = jobs.iter().map(|job| self.finish_job(job, micros)).collect();
-        self.update_stall();
+        self.update_stall(&jobs.iter().map(|job| &job.family).collect::<Vec<_>>());
         self.compact_soon();
         Ok(ingested)
     }

@@ -95,7 +95,7 @@ pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Opened> {
     writer.create_missing_families()?;
     writer.update_log_bound();
     writer.write_options_file()?;
-    writer.update_stall();
+    writer.update_stall_of_all();
     let writing = Writing::start(Arc::new(writer))?;
     writing.writer.info_log.info(format_args!(
         "the database was opened at sequence number {}",

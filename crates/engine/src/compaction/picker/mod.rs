@@ -62,6 +62,7 @@ pub use manual::BottommostRewrite;
 pub(crate) use manual::{ManualPick, ManualRange, ManualStep, first_step, next_step, pick_range};
 pub(crate) use pressure::pending_compaction_bytes;
 pub(crate) use round_robin::{CompactCursors, next_cursor};
+pub(crate) use scores::level_scores;
 
 use crate::compaction::Compaction;
 use crate::options::{ColumnFamilyOptions, CompactionStyle, DbOptions};

@@ -136,7 +136,10 @@ impl Writer {
         self.errors.check()?;
         jobs.iter().try_for_each(|job| self.check_family(&job.family))?;
         let due = self.families_to_flush(jobs)?;
-        self.flush_leading(&leadership, &due)?;
+        if !due.is_empty() {
+            self.flush_leading(&leadership, &due)?;
+            self.look_up_overlaps(jobs)?;
+        }
         self.install_files(jobs)
     }
 
@@ -164,9 +167,6 @@ impl Writer {
 
     /// Flushes column families while nobody writes.
     fn flush_leading(&self, leadership: &Leadership<'_>, due: &[ColumnFamily]) -> Result<()> {
-        if due.is_empty() {
-            return Ok(());
-        }
         let sealed = self.seal_for_flush(leadership, &due.iter().collect::<Vec<_>>())?;
         self.wait_for_flush(&sealed)
     }
@@ -212,7 +212,7 @@ impl Writer {
     fn install_files(&self, jobs: &mut [Job]) -> Result<()> {
         let mut versions = self.versions();
         let must_hide = jobs.iter().any(|job| job.options.snapshot_consistency);
-        // None is taken that would see the files appear, nor does anybody wait who has none taken.
+        // From here on none is taken, which would see files appear that have no number.
         let unwatched = if must_hide { self.shared.snapshots.keep_empty() } else { None };
         let is_watched = must_hide && unwatched.is_none();
         for job in jobs.iter_mut() {

@@ -10,7 +10,7 @@ use tailwater_io::pace::Priority;
 use tailwater_io::{Create, Purpose, Storage};
 
 use crate::db::{ColumnFamily, merge_operator_name};
-use crate::options::DbOptions;
+use crate::options::{DbOptions, check_column_family};
 use crate::recovery::{OpenOptions, host_id, sync_parent};
 use crate::table::NewFiles;
 use crate::table::builder::{Builder, Format, Origin, TableCompression};
@@ -80,10 +80,13 @@ impl SstFileWriter {
     /// any column family of that order.
     ///
     /// # Errors
-    /// Invalid argument, for a comparator that is not known.
+    /// Invalid argument, which names the option, for one that contradicts another or needs what is
+    /// not built, and for a comparator that is not known.
     pub fn new(options: &OpenOptions, family: &str) -> Result<Self> {
         let options = options.sanitized(Path::new(""), false);
         let of_family = options.column_family(family);
+        let refused = |error: crate::options::Error| Error::invalid_argument(error.to_string());
+        check_column_family(of_family, options.database()).map_err(refused)?;
         let format = Format::new(
             of_family,
             options.comparator(family, "")?,

@@ -93,7 +93,7 @@ final class Database {
       case "release" -> release();
       case "external" -> beginExternal(words[1], words[2]);
       case "finish" -> finishExternal();
-      case "ingest" -> ingest(words[1], words[2], words[3]);
+      case "ingest" -> ingest(words[1], words[2], List.of(words).subList(3, words.length));
       case "dump" -> dump(words[1]);
       case "verify" -> open.verifyChecksum();
       case "list-families" -> listFamilies();
@@ -336,10 +336,10 @@ final class Database {
     external = null;
   }
 
-  private void ingest(String family, String how, String file) throws RocksDBException {
+  private void ingest(String family, String how, List<String> files) throws RocksDBException {
     IngestExternalFileOptions options = new IngestExternalFileOptions();
     options.setMoveFiles(how.equals("move")).setIngestBehind(how.equals("behind"));
-    open.ingestExternalFile(family(family), List.of(file), options);
+    open.ingestExternalFile(family(family), files, options);
   }
 
   private void listFamilies() throws RocksDBException {

@@ -52,7 +52,7 @@ import java.nio.charset.StandardCharsets;
  * external tables
  *   external FILE FAMILY                begins a table: put, merge and delete now go into it
  *   finish                              completes it
- *   ingest FAMILY copy|move|behind FILE takes it in
+ *   ingest FAMILY copy|move|behind FILE...   takes tables in, the newest last
  *
  * reading
  *   dump FILE                           writes every live entry of every family to FILE: the

@@ -80,6 +80,7 @@ fn change(verb: &Writing, output: &mut Output) -> Result<Outcome> {
         Writing::DeleteRange(arguments) => verbs::delete_range::run(arguments, output),
         Writing::Merge(arguments) => verbs::merge::run(arguments, output),
         Writing::Load(arguments) => verbs::load::run(arguments, output),
+        Writing::Ingest(arguments) => verbs::ingest::run(arguments, output),
         Writing::Flush(arguments) => verbs::flush::run(arguments, output),
         Writing::Compact(arguments) => verbs::compact::run(arguments, output),
         Writing::CreateColumnFamily(arguments) => {

@@ -11,6 +11,7 @@ mod db;
 pub mod epoch;
 mod error;
 mod flush;
+mod ingest;
 pub mod inspect;
 mod iterator;
 pub mod memtable;
@@ -36,6 +37,7 @@ pub use db::{
     ReadOptions, SizeOptions, Snapshot,
 };
 pub use error::{Error, ErrorKind, Result};
+pub use ingest::{ExternalFileInfo, ExternalFiles, IngestOptions, IngestedFile, SstFileWriter};
 pub use iterator::DbIterator;
 pub use merge_operator::{CustomMergeOperator, MergeOperator};
 pub use prefix_extractor::{CustomPrefixExtractor, PrefixExtractor};

@@ -1,8 +1,8 @@
 //! Whatever ends it, and whatever fails, a database keeps what it promised.
 //!
-//! Random work, over column families, snapshots, flushes and checkpoints, is done to databases in
-//! the simulator, under random options. Then everything that may be left of them is opened again
-//! and held against a model:
+//! Random work, over column families, snapshots, flushes, ingestion and checkpoints, is done to
+//! databases in the simulator, under random options. Then everything that may be left of them is
+//! opened again and held against a model:
 //!
 //! - `power`: the power is cut, or the process ends, before and after every sync and at calls of
 //!   every kind; also while recovery from that is on its way, and in the second life after it.
@@ -21,6 +21,8 @@ mod check;
 mod faults;
 #[path = "crash/history.rs"]
 mod history;
+#[path = "common/ingestion.rs"]
+mod ingestion;
 #[path = "crash/mended.rs"]
 mod mended;
 #[path = "crash/model.rs"]

@@ -23,6 +23,8 @@ mod model;
 mod place;
 #[path = "common/random.rs"]
 mod random;
+#[path = "interop_compact/scores.rs"]
+mod scores;
 #[path = "common/interop/shape.rs"]
 mod shape;
 #[path = "common/interop/step.rs"]

@@ -1,11 +1,12 @@
 //! The same operations under other options give the same answers.
 //!
 //! A random history of writes of every kind, over two column families, with snapshots and iterators
-//! that are held, flushes, compactions by hand, pauses, time that passes, closing and opening, is
-//! run several times. Each run chooses its own sizes, levels, styles and priorities of compaction,
-//! codecs, filters, caches and threads, anew at each opening, and how much of the flushes and
-//! compactions it does at all. Whatever it chooses, gets, gets of several keys and iterators in
-//! both directions must answer as the model does, at the present and at every snapshot.
+//! that are held, ingestion, flushes, compactions by hand, pauses, time that passes, closing and
+//! opening, is run several times. Each run chooses its own sizes, levels, styles and priorities of
+//! compaction, codecs, filters, caches and threads, anew at each opening, and how much of the
+//! flushes and compactions it does at all. Whatever it chooses, gets, gets of several keys and
+//! iterators in both directions must answer as the model does, at the present and at every
+//! snapshot.
 //!
 //! - `history`: what is done.
 //! - `setup`: the options.
@@ -22,6 +23,8 @@ mod change;
 mod check;
 #[path = "metamorphic/history.rs"]
 mod history;
+#[path = "common/ingestion.rs"]
+mod ingestion;
 #[path = "metamorphic/run.rs"]
 mod run;
 #[path = "metamorphic/setup.rs"]
@@ -96,5 +99,6 @@ fn other_options_give_the_same_answers() {
     // Not by a macro: what those print is only shown for tests that fail.
     let _ = std::io::stderr().write_all(text.as_bytes());
     assert!(tally.runs >= RUNS_MIN, "only {} runs", tally.runs);
+    assert!(tally.deep_files * 20 > tally.ingestions, "files hardly ever go below level 0");
     assert!(tally.deep_views * 4 > tally.views, "compaction has hardly done anything");
 }

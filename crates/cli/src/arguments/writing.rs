@@ -67,6 +67,17 @@ pub(crate) enum Writing {
             "each hundred on the device before LOADED says so"),
     ]))]
     Load(LoadArguments),
+    /// Take tables in that were made outside the database
+    ///
+    /// The files are made by RocksDB's SstFileWriter, or Tailwater's. All of them are taken in, or
+    /// none; where two have the same keys, the later one counts. Every block of them is read and
+    /// checked before anything is changed. Printed is what became of each.
+    #[command(after_help = examples(&[
+        ("tailwater db ingest DIR part-*.sst", "copied; the files stay"),
+        ("tailwater db ingest DIR --move --column-family users users.sst",
+            "linked, and the file's own name goes"),
+    ]))]
+    Ingest(IngestArguments),
     /// Write what is in memory and logs into tables
     #[command(after_help = examples(&[
         ("tailwater db flush DIR", "every column family"),
@@ -223,6 +234,24 @@ pub(crate) struct LoadArguments {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct IngestArguments {
+    /// The database's directory
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+    /// The files
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// The column family
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    pub(crate) column_family: String,
+    /// Link the files rather than copying them, where that can be, and remove their own names
+    #[arg(long = "move")]
+    pub(crate) moves: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct FlushArguments {
     /// The database's directory
     #[arg(value_name = "DIR")]
@@ -309,6 +338,7 @@ impl Writing {
             Self::DeleteRange(arguments) => &arguments.change.common,
             Self::Merge(arguments) => &arguments.change.common,
             Self::Load(arguments) => &arguments.common,
+            Self::Ingest(arguments) => &arguments.common,
             Self::Flush(arguments) => &arguments.common,
             Self::Compact(arguments) => &arguments.common,
             Self::CreateColumnFamily(arguments) => &arguments.common,

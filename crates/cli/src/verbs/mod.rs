@@ -13,6 +13,7 @@ pub(crate) mod drop_column_family;
 pub(crate) mod dump;
 pub(crate) mod flush;
 pub(crate) mod get;
+pub(crate) mod ingest;
 pub(crate) mod load;
 pub(crate) mod manifest;
 pub(crate) mod merge;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use tailwater_testkit::golden;
 
-use crate::support::{VERBS, WRITING_VERBS, change, db, file, manifest};
+use crate::support::{VERBS, WRITING_VERBS, change, db, external_table, file, manifest};
 
 const DOCUMENT: &str = include_str!("../../../../docs/cli.md");
 
@@ -55,10 +55,14 @@ fn every_field_of_what_changes_a_database_is_documented() {
     let scratch = tempfile::tempdir().expect("a directory");
     let (database, copy) = (scratch.path().join("database"), scratch.path().join("copy"));
     let copy = copy.to_str().expect("a path in UTF-8");
+    let file = scratch.path().join("file.sst");
+    external_table(&file, &["k"]);
+    let file = file.to_str().expect("a path in UTF-8");
     let mut fields = BTreeSet::new();
     for (verb, arguments) in WRITING_VERBS {
         let arguments: &[&str] = match verb {
             "checkpoint" => &[copy],
+            "ingest" => &[file],
             "merge" => &["key", "operand", "--options", "merge_operator=stringappend"],
             _ => arguments,
         };

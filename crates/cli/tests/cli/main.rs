@@ -4,6 +4,7 @@ mod compacting;
 mod damage;
 mod documentation;
 mod endings;
+mod ingesting;
 mod inspecting;
 mod killed;
 mod loading;

@@ -11,7 +11,7 @@ fn levels_are_shown_as_rocksdb_shows_them() {
     assert!(answer.output.starts_with("** Compaction Stats [ranges] **\n"), "{}", answer.output);
     let levels: Vec<&str> = answer.output.lines().filter(|line| line.starts_with("  L")).collect();
     assert_eq!(levels.len(), 1, "{levels:?}");
-    assert!(levels[0].starts_with("  L0      7/0    276.68 KB   0.0 "), "{levels:?}");
+    assert!(levels[0].starts_with("  L0      7/0    276.68 KB  17.5 "), "{levels:?}");
     assert!(answer.output.contains("\nmemtables "), "{}", answer.output);
     assert!(answer.output.contains("\nuser_read "), "{}", answer.output);
     assert!(!answer.output.contains("[default]"), "{}", answer.output);

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
+use tailwater::{OpenOptions, SstFileWriter};
 use tailwater_testkit::dump::Entry;
 
 /// What a run of the program answered.
@@ -111,13 +112,15 @@ pub(crate) const VERBS: [(&str, &[&str]); 12] = [
 ];
 
 /// Every verb that changes a database, with the arguments that it needs beside a directory.
-pub(crate) const WRITING_VERBS: [(&str, &[&str]); 12] = [
+pub(crate) const WRITING_VERBS: [(&str, &[&str]); 13] = [
     ("put", &["key", "value"]),
     ("delete", &["key"]),
     ("single-delete", &["key"]),
     ("delete-range", &["a", "b"]),
     ("merge", &["key", "operand"]),
     ("load", &["--format", "tsv", "-"]),
+    // Nothing is there.
+    ("ingest", &["/dev/null/file.sst"]),
     ("flush", &[]),
     ("compact", &[]),
     ("create-column-family", &["more"]),
@@ -126,6 +129,16 @@ pub(crate) const WRITING_VERBS: [(&str, &[&str]); 12] = [
     ("checkpoint", &["/dev/null/copy"]),
     ("destroy", &["--yes"]),
 ];
+
+/// Makes a table outside a database, with these keys, in order.
+pub(crate) fn external_table(path: &Path, keys: &[&str]) {
+    let mut writer = SstFileWriter::new(&OpenOptions::default(), "default").expect("a writer");
+    writer.open(path).expect("a file");
+    for key in keys {
+        writer.put(key.as_bytes(), b"ingested").expect("a put");
+    }
+    writer.finish().expect("a whole file");
+}
 
 /// The one file of a directory whose name ends so, or the last of several.
 pub(crate) fn file(directory: &Path, ending: &str) -> PathBuf {

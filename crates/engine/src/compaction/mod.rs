@@ -31,7 +31,9 @@ use crate::version::FileMetadata;
 pub use filter::{CompactionFilter, FilterDecision, FilteredValue};
 pub use manual::CompactRangeOptions;
 pub use picker::BottommostRewrite;
-pub(crate) use picker::{CompactCursors, LevelTargets, pending_compaction_bytes};
+pub(crate) use picker::{
+    CompactCursors, LevelTargets, compare_bounds, level_scores, pending_compaction_bytes,
+};
 pub(crate) use schedule::CompactionState;
 
 /// What is to be compacted: the picker's answer, which a job carries out.

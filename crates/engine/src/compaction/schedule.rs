@@ -68,6 +68,11 @@ impl CompactionState {
         Self { cursors, ..Self::default() }
     }
 
+    /// Those that are under way.
+    pub(crate) fn running(&self) -> &[Arc<Compaction>] {
+        &self.running
+    }
+
     /// Where round robin goes on.
     pub(crate) fn cursors(&self) -> &CompactCursors {
         &self.cursors
@@ -317,7 +322,7 @@ impl Writer {
             self.retire_files(family, compaction.files());
         }
         self.log_compaction(claim, &outputs);
-        self.update_stall();
+        self.update_stall(&[family]);
         Ok(())
     }
 

@@ -221,6 +221,7 @@ impl ColumnFamily {
         let level_0 = memory.version.levels().first().map_or(0, |level| level.files().len());
         StallConditions {
             family: self.inner.name.clone(),
+            compacts,
             sealed_memtables: memory.sealed.len(),
             level_0_tables: if compacts { level_0 } else { 0 },
             pending_compaction_bytes: match compacts {
@@ -330,7 +331,7 @@ impl Memory {
 }
 
 /// The name that tables are to say.
-fn merge_operator_name(operator: &FamilyMergeOperator) -> Option<&str> {
+pub(crate) fn merge_operator_name(operator: &FamilyMergeOperator) -> Option<&str> {
     match operator {
         FamilyMergeOperator::None => None,
         FamilyMergeOperator::Known(operator) => Some(operator.name()),

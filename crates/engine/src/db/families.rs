@@ -7,6 +7,7 @@ use tailwater_format::version_edit::VersionEdit;
 use crate::db::{ColumnFamily, Writer};
 use crate::memtable::MemTable;
 use crate::options::{ColumnFamilyOptions, check_column_family, sanitize_column_family};
+use crate::recovery::create_directory;
 use crate::version::{FamilyVersion, Version};
 use crate::{Error, Result};
 
@@ -33,6 +34,9 @@ impl Writer {
         all_options.set_column_family(name, options.clone());
         let comparator = all_options.comparator(name, "")?;
         let readers = Arc::new(self.readers.readers(&all_options, name, &comparator));
+        for directory in all_options.table_directories(&self.directory, name) {
+            create_directory(&*self.storage, &directory)?;
+        }
         let log_number = self.logs().current_number();
         let version = Arc::new(Version::with_levels(options.num_levels as usize));
         let memtable = MemTable::new(comparator.clone());
@@ -103,7 +107,7 @@ impl Writer {
         self.options().retain_column_families(&names);
         self.info_log.info(format_args!("dropped column family '{}'", family.name()));
         self.update_log_bound();
-        self.update_stall();
+        self.update_stall(&[]);
         self.release_logs();
         self.update_options_file();
         Ok(())

@@ -24,7 +24,7 @@ mod writing;
 pub use approximate_sizes::{MemTableStatistics, SizeOptions};
 pub(crate) use closing::Writing;
 pub use column_family::ColumnFamily;
-pub(crate) use column_family::SealedMemTable;
+pub(crate) use column_family::{SealedMemTable, merge_operator_name};
 pub(crate) use family_readers::{FamilyReaders, ReaderFactory};
 pub(crate) use family_set::FamilySet;
 pub use live_files::LiveFile;

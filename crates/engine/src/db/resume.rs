@@ -39,7 +39,7 @@ impl Writer {
         };
         resumed?;
         self.errors.clear();
-        self.update_stall();
+        self.update_stall_of_all();
         self.info_log.info(format_args!("writes go on after an error"));
         self.compact_soon();
         Ok(())

@@ -25,6 +25,12 @@ struct HeldMoments {
     count: u64,
 }
 
+/// While it lives no snapshot is taken.
+#[derive(Debug)]
+pub(crate) struct KeptEmpty<'a> {
+    _held: MutexGuard<'a, HeldMoments>,
+}
+
 /// The state of a database at one moment. What it shows is kept for as long as a clone of it lives.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
@@ -76,6 +82,13 @@ impl SnapshotList {
     /// How many snapshots there are.
     pub(crate) fn count(&self) -> usize {
         self.lock().taken_s.len()
+    }
+
+    /// If there are no snapshots, keeps it so until what this answers is dropped: whoever takes one
+    /// waits.
+    pub(crate) fn keep_empty(&self) -> Option<KeptEmpty<'_>> {
+        let held = self.lock();
+        held.taken_s.is_empty().then(|| KeptEmpty { _held: held })
     }
 
     fn lock(&self) -> MutexGuard<'_, HeldMoments> {

@@ -22,7 +22,7 @@ use crate::stats::{Activity, InfoLog, Statistics};
 use crate::version::{FileNumbers, VersionSet};
 use crate::wal::LogSet;
 use crate::write::queue::{Leadership, Queue};
-use crate::write::{StallCause, StallController, StallState, WriteOptions};
+use crate::write::{FamilyLook, StallCause, StallController, StallState, WriteOptions};
 use crate::{Error, ErrorKind, Result};
 
 /// What reading and writing have in common.
@@ -291,7 +291,7 @@ impl Writer {
         }
         let next_log = self.switch_log()?;
         let sealing = self.sealing();
-        for family in due {
+        for family in &due {
             family.seal(next_log);
             if flush == Flush::InAnyCase {
                 // Asked for when it is sealed: a flush that is under way takes what it finds and
@@ -300,7 +300,7 @@ impl Writer {
             }
         }
         drop(sealing);
-        self.update_stall();
+        self.update_stall(&due);
         self.flush_soon();
         Ok(())
     }
@@ -345,26 +345,47 @@ impl Writer {
         self.stall.wake();
     }
 
+    /// As [`Writer::update_stall`], where any column family may have changed.
+    pub(crate) fn update_stall_of_all(&self) {
+        let families = self.shared.family_set();
+        self.update_stall(&families.iter().collect::<Vec<_>>());
+    }
+
     /// Applies edits to the versions, all or none, and makes them durable; refuses writes where
     /// that fails.
     pub(crate) fn apply(&self, versions: &mut VersionSet, edits: Vec<VersionEdit>) -> Result<()> {
-        let applied = versions.apply(edits, self.published());
+        self.apply_at(versions, edits, self.published())
+    }
+
+    /// As [`Writer::apply`], with edits that use sequence numbers up to `last_sequence`.
+    pub(crate) fn apply_at(
+        &self,
+        versions: &mut VersionSet,
+        edits: Vec<VersionEdit>,
+        last_sequence: Sequence,
+    ) -> Result<()> {
+        let applied = versions.apply(edits, last_sequence);
         if let (Err(error), Some(_)) = (&applied, versions.failure()) {
             self.latch(FailedPart::Manifest, error);
         }
         applied
     }
 
-    /// Decides anew whether writes are stalled.
-    pub(crate) fn update_stall(&self) {
-        let rate = self.database.delayed_write_rate;
+    /// Decides anew whether writes are stalled, after the memtables or tables of column families
+    /// have changed.
+    pub(crate) fn update_stall(&self, changed: &[&ColumnFamily]) {
         let families = self.shared.family_set();
-        let states = families.iter().map(|family| {
-            let state = family.stall_conditions().state(rate);
-            family.statistics().stalls.record(&state);
-            state
+        let looks = families.iter().map(|family| FamilyLook {
+            id: family.id(),
+            conditions: family.stall_conditions(),
+            has_changed: changed.iter().any(|changed| changed.id() == family.id()),
         });
-        if let Some(state) = self.stall.set(states) {
+        let record = |id: u32, state: &StallState| {
+            if let Some(family) = families.by_id(id) {
+                family.statistics().stalls.record(state);
+            }
+        };
+        if let Some(state) = self.stall.update(self.database.delayed_write_rate, looks, record) {
             match state {
                 StallState::Normal => self.info_log.info(format_args!("writes go on")),
                 StallState::Delayed { bytes_per_second, reason, .. } => self.info_log.warn(

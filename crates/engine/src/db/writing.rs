@@ -8,6 +8,7 @@ use tailwater_format::batch::WriteBatch;
 use super::{Db, destroy};
 use crate::compaction::CompactRangeOptions;
 use crate::db::{ColumnFamily, Writer};
+use crate::ingest::{ExternalFiles, IngestOptions, IngestedFile};
 use crate::options::ColumnFamilyOptions;
 use crate::recovery::{self, OpenOptions};
 use crate::version::manifest::{self, Manifest};
@@ -168,6 +169,42 @@ impl Db {
         options: &CompactRangeOptions,
     ) -> Result<()> {
         self.writer()?.compact_range(family, begin, end, options)
+    }
+
+    /// Takes tables in that were made outside the database, by [`SstFileWriter`] or that of
+    /// RocksDB: all or none. Where two have the same keys, the later one counts.
+    ///
+    /// Writes wait while it is installed, which takes as long as a write of the MANIFEST, and as a
+    /// flush where something is in memory of the keys that the files reach over. When it answers,
+    /// everything is on the device.
+    ///
+    /// # Errors Not found; corruption, for a file that is damaged or no table; invalid argument,
+    /// for one that was not made for this, or needs what the options forbid; each names the file.
+    /// Not supported, for options that are refused; busy, where `fail_if_not_bottommost_level` is
+    /// set and another level is needed; those of writing files. Nothing has changed then, unless
+    /// the MANIFEST could not be written: after reopening the files may be found to have been taken
+    /// in.
+    ///
+    /// [`SstFileWriter`]: crate::SstFileWriter
+    pub fn ingest_external_file(
+        &self,
+        family: &ColumnFamily,
+        paths: &[&Path],
+        options: &IngestOptions,
+    ) -> Result<Vec<IngestedFile>> {
+        let files = ExternalFiles { family, paths, options: *options };
+        Ok(self.ingest_external_files(&[files])?.pop().unwrap_or_default())
+    }
+
+    /// As [`Db::ingest_external_file`], for several column families at once.
+    ///
+    /// # Errors
+    /// As [`Db::ingest_external_file`]; invalid argument, for a column family that is named twice.
+    pub fn ingest_external_files(
+        &self,
+        files: &[ExternalFiles<'_>],
+    ) -> Result<Vec<Vec<IngestedFile>>> {
+        self.writer()?.ingest(files)
     }
 
     /// Lets no compaction begin until [`Db::continue_compactions`] was called as often as this, and

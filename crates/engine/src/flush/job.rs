@@ -164,7 +164,7 @@ impl Writer {
             }
             Ok(())
         });
-        self.update_stall();
+        self.update_stall(&due.iter().map(|due| due.family).collect::<Vec<_>>());
         flushed
     }
 

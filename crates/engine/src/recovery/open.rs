@@ -95,7 +95,7 @@ pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Opened> {
     writer.create_missing_families()?;
     writer.update_log_bound();
     writer.write_options_file()?;
-    writer.update_stall();
+    writer.update_stall_of_all();
     let writing = Writing::start(Arc::new(writer))?;
     writing.writer.info_log.info(format_args!(
         "the database was opened at sequence number {}",
@@ -300,7 +300,7 @@ impl Writer {
         for family in families.iter() {
             let memtable = family.active();
             let sealed = [SealedMemTable { memtable, next_log_number: number }];
-            let table = self.write_table(family, &sealed, Work::Recovery)?;
+            let table = self.write_table(family, &sealed, Work::User)?;
             tables += usize::from(table.is_some());
             edits.push(self.recovered_edit(family, table, number));
         }
@@ -411,12 +411,17 @@ fn identity(
     if options.database().write_identity_file && in_file.as_ref() != Some(&database_id) {
         directory::write_identity(storage, directory, &database_id)?;
     }
-    let host_id = match options.database().db_host_id.as_str() {
-        "__hostname__" => tailwater_io::host_name(),
-        own => own.to_owned(),
-    };
+    let host_id = host_id(options.database());
     let session_id = encode_session_id(fastrand::u64(..), fastrand::u64(..));
     Ok(DatabaseIdentity { database_id, session_id, host_id })
+}
+
+/// What tables say of the machine that they were written on.
+pub(crate) fn host_id(options: &DbOptions) -> String {
+    match options.db_host_id.as_str() {
+        "__hostname__" => tailwater_io::host_name(),
+        own => own.to_owned(),
+    }
 }
 
 fn family_versions(

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use super::activity::Counter;
-use super::levels::{LevelFigures, LevelStatistics};
+use super::levels::{IngestedFigures, LevelFigures, LevelStatistics};
 use crate::write::{StallCause, StallState};
 
 /// What has happened to a column family since it was opened.
@@ -21,9 +21,17 @@ pub(crate) struct FamilyDone {
     /// The time since the database was opened, in seconds.
     pub(crate) seconds: f64,
     pub(crate) bytes_flushed: u64,
+    pub(crate) ingested: IngestedFigures,
     /// In all levels together.
     pub(crate) figures: LevelFigures,
     pub(crate) stalls: u64,
+}
+
+impl FamilyDone {
+    /// All that came in from above, by flushes and ingestion.
+    pub(crate) fn bytes_come_in(&self) -> u64 {
+        self.bytes_flushed + self.ingested.bytes
+    }
 }
 
 /// How often stalls were found to be needed, by what they were needed for. Conditions are looked

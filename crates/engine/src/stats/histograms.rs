@@ -35,6 +35,10 @@ figures! {
         /// The size of the values that a get of several keys found, in bytes.
         BytesPerMultiget = "rocksdb.bytes.per.multiget",
         FlushTime = "rocksdb.db.flush.micros",
+        /// Examining files that are ingested, and bringing them into the directory.
+        IngestPrepare = "rocksdb.ingest.external.file.prepare.micros",
+        /// Making them part of the database.
+        IngestRun = "rocksdb.ingest.external.file.run.micros",
     }
 }
 

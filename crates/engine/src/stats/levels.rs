@@ -88,8 +88,9 @@ pub(crate) enum Work {
     Compaction,
     /// RocksDB does them at high priority.
     Flush,
-    /// What the logs held when the database was opened became a table: by the user's own thread.
-    Recovery,
+    /// The user's own thread does them: what the logs held when the database was opened becomes a
+    /// table, and files are ingested.
+    User,
 }
 
 /// What flushes and compactions have done to the levels of a column family.
@@ -107,6 +108,36 @@ pub(crate) struct Figures {
     pub(crate) works: [LevelFigures; 3],
     /// The bytes that flushes wrote.
     pub(crate) bytes_flushed: u64,
+    /// What was ingested.
+    pub(crate) ingested: IngestedFigures,
+}
+
+impl Figures {
+    /// All that came in from above, by flushes and ingestion.
+    pub(crate) fn bytes_come_in(&self) -> u64 {
+        self.bytes_flushed + self.ingested.bytes
+    }
+}
+
+/// What was ingested.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct IngestedFigures {
+    pub(crate) bytes: u64,
+    pub(crate) files: u64,
+    /// Those of the files that went to level 0.
+    pub(crate) level_0_files: u64,
+    pub(crate) keys: u64,
+}
+
+/// The ingestion of a file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ingestion {
+    /// How long it took, and others with it, in microseconds.
+    pub(crate) micros: u64,
+    pub(crate) bytes: u64,
+    pub(crate) keys: u64,
+    /// Whether it was copied rather than linked.
+    pub(crate) is_copy: bool,
 }
 
 impl LevelStatistics {
@@ -114,7 +145,14 @@ impl LevelStatistics {
     pub(crate) fn new(levels: usize) -> Self {
         let levels = vec![LevelFigures::default(); levels];
         let works = [LevelFigures::default(); 3];
-        Self { inner: Mutex::new(Figures { levels, works, bytes_flushed: 0 }) }
+        Self {
+            inner: Mutex::new(Figures {
+                levels,
+                works,
+                bytes_flushed: 0,
+                ingested: IngestedFigures::default(),
+            }),
+        }
     }
 
     /// Notes a flush, whose table is in level 0.
@@ -156,6 +194,25 @@ impl LevelStatistics {
         if let Some(level) = self.lock().levels.get_mut(output_level) {
             level.bytes_moved += bytes;
         }
+    }
+
+    /// Notes a file that was ingested into a level.
+    pub(crate) fn record_ingestion(&self, level: usize, done: &Ingestion) {
+        let bytes = |counts: bool| if counts { done.bytes } else { 0 };
+        let figures = LevelFigures {
+            micros: done.micros,
+            count: 1,
+            bytes_written: bytes(done.is_copy),
+            bytes_moved: bytes(!done.is_copy),
+            files_written: 1,
+            ..LevelFigures::default()
+        };
+        self.record(level, Work::User, &figures);
+        let ingested = &mut self.lock().ingested;
+        ingested.bytes += done.bytes;
+        ingested.files += 1;
+        ingested.level_0_files += u64::from(level == 0);
+        ingested.keys += done.keys;
     }
 
     /// What was done so far.

@@ -22,7 +22,7 @@ pub(crate) use families::FamilyStatistics;
 pub(crate) use histograms::Histogram;
 pub use histograms::HistogramData;
 pub(crate) use info_log::InfoLog;
-pub(crate) use levels::{LevelFigures, Work};
+pub(crate) use levels::{Ingestion, LevelFigures, Work};
 pub(crate) use memory::{IteratorCharge, ReadAheadCharge, ReaderMemory};
 pub use statistics::Statistics;
 pub(crate) use statistics::{Recorder, Started};

@@ -56,6 +56,8 @@ figures! {
         BlockCacheDataAdd = "rocksdb.block.cache.data.add",
         /// What data blocks were charged to the block cache, in bytes.
         BlockCacheDataBytesInsert = "rocksdb.block.cache.data.bytes.insert",
+        /// What the blocks found in the block cache were charged to it, in bytes.
+        BlockCacheBytesRead = "rocksdb.block.cache.bytes.read",
         /// What all blocks were charged to the block cache, in bytes.
         BlockCacheBytesWrite = "rocksdb.block.cache.bytes.write",
         /// Blocks that somebody else had put into the block cache meanwhile.

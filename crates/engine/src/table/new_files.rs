@@ -36,7 +36,19 @@ impl NewFiles<'_> {
         priority: Priority,
         expected_bytes: u64,
     ) -> Result<SequentialWriter> {
-        let file = self.storage.create(path, Create::New, self.mode(), purpose)?;
+        self.create_as(Create::New, path, purpose, priority, expected_bytes)
+    }
+
+    /// As [`NewFiles::create`], where there may be a file already.
+    pub(crate) fn create_as(
+        &self,
+        create: Create,
+        path: &Path,
+        purpose: Purpose,
+        priority: Priority,
+        expected_bytes: u64,
+    ) -> Result<SequentialWriter> {
+        let file = self.storage.create(path, create, self.mode(), purpose)?;
         let preallocate_bytes = match self.database.allow_fallocate {
             true => expected_bytes.min(MAX_PREALLOCATION),
             false => 0,

@@ -21,6 +21,7 @@ use tailwater_io::Storage;
 
 use crate::Error;
 use crate::recovery::OpenOptions;
+use crate::table::TableReader;
 use crate::version::Version;
 use crate::version::manifest::{self, FamilyState, Manifest};
 
@@ -140,6 +141,35 @@ pub fn verify(
         Verification { directory, options, storage, progress, bytes_total: 0, report };
     verification.run();
     verification.report
+}
+
+/// Reads all of a table that is in no database.
+///
+/// # Errors
+/// Corruption, for the first damage that it finds.
+pub(crate) fn check_table(
+    storage: &Arc<dyn Storage>,
+    path: &Path,
+    table: &Arc<TableReader>,
+) -> crate::Result<()> {
+    let options = OpenOptions::new(Arc::clone(storage));
+    let mut verification = Verification {
+        directory: path.parent().unwrap_or(path),
+        options: &options,
+        storage: Arc::clone(storage),
+        progress: &mut |_| {},
+        bytes_total: 0,
+        report: Report::default(),
+    };
+    verification.check_external_table(path, table)?;
+    let mut findings = verification.report.findings.into_iter();
+    match findings.find(|finding| finding.severity == Severity::Damage) {
+        Some(Finding { path, offset: Some(offset), message, .. }) => {
+            Err(Error::corruption_at(&path, offset, message))
+        }
+        Some(Finding { path, message, .. }) => Err(Error::corruption(&path, message)),
+        None => Ok(()),
+    }
 }
 
 impl Verification<'_> {

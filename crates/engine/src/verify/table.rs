@@ -115,6 +115,16 @@ impl Verification<'_> {
         }
     }
 
+    /// Reads a table that is to be ingested.
+    pub(super) fn check_external_table(
+        &mut self,
+        path: &Path,
+        table: &Arc<TableReader>,
+    ) -> Result<()> {
+        let blobs = self.blob_cache(self.directory.to_owned());
+        self.check_table(path, table, None, &blobs, &mut BTreeMap::new())
+    }
+
     fn check_length(&mut self, path: &Path, file: &FileMetadata, length: u64) {
         if length != file.size() {
             let known = file.size();

@@ -30,10 +30,11 @@
 
 mod commit;
 mod counts;
+mod delay_rate;
 mod options;
 pub(crate) mod queue;
 mod stall;
 
 pub use options::WriteOptions;
+pub(crate) use stall::{FamilyLook, StallConditions, StallController};
 pub use stall::{StallCause, StallState};
-pub(crate) use stall::{StallConditions, StallController};

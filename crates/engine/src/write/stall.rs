@@ -3,12 +3,16 @@
 //! The conditions are RocksDB's (`ColumnFamilyData::RecalculateWriteStallConditions` in
 //! `db/column_family.cc`): too many memtables that wait to be flushed, too many tables in level 0,
 //! too many bytes that wait to be compacted. Between the bound that slows down and the bound that
-//! stops, writes go at `delayed_write_rate`.
+//! stops, writes go at a rate that follows what there is to compact ([`delay_rate`]).
+//!
+//! [`delay_rate`]: super::delay_rate
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::write::delay_rate::{Demand, Look, next_rate};
 use crate::write::queue::Leadership;
 use crate::{Error, ErrorKind, Result};
 
@@ -40,6 +44,33 @@ pub enum StallState {
 }
 
 impl StallState {
+    /// The same without numbers.
+    fn demand(&self) -> Demand {
+        match self {
+            Self::Normal => Demand::Nothing,
+            Self::Delayed { .. } => Demand::Delay,
+            Self::Stopped { .. } => Demand::Stop,
+        }
+    }
+
+    /// What there is too much of.
+    fn cause(&self) -> Option<StallCause> {
+        match self {
+            Self::Normal => None,
+            Self::Delayed { cause, .. } | Self::Stopped { cause, .. } => Some(*cause),
+        }
+    }
+
+    /// The same at another rate.
+    fn at_rate(self, rate: u64) -> Self {
+        match self {
+            Self::Delayed { cause, reason, .. } => {
+                Self::Delayed { bytes_per_second: rate, cause, reason }
+            }
+            other => other,
+        }
+    }
+
     /// What there is too much of where writes are stopped.
     fn stopped_by(&self) -> Option<StallCause> {
         match self {
@@ -64,6 +95,8 @@ pub enum StallCause {
 #[derive(Debug, Clone)]
 pub(crate) struct StallConditions {
     pub(crate) family: String,
+    /// Whether it is compacted by itself.
+    pub(crate) compacts: bool,
     /// How many memtables wait to be flushed.
     pub(crate) sealed_memtables: usize,
     /// How many tables there are in level 0; 0 where nothing is compacted by itself.
@@ -112,6 +145,19 @@ impl StallConditions {
         StallState::Normal
     }
 
+    /// Whether little is missing until writes are stopped for `cause`.
+    fn is_near_stop(&self, cause: StallCause) -> bool {
+        let gap = self.hard_pending_bytes.saturating_sub(self.soft_pending_bytes);
+        match cause {
+            StallCause::MemTables => false,
+            StallCause::Level0 => self.level_0_tables >= self.level_0_stop.saturating_sub(2),
+            StallCause::PendingCompaction => {
+                let over = self.pending_compaction_bytes.saturating_sub(self.soft_pending_bytes);
+                self.hard_pending_bytes > 0 && over > gap.saturating_mul(3) / 4
+            }
+        }
+    }
+
     fn reason(&self, cause: StallCause) -> String {
         let family = &self.family;
         match cause {
@@ -134,14 +180,67 @@ impl StallConditions {
 pub(crate) struct StallController {
     /// Whether `state` is other than normal, for a look without its lock.
     is_stalled: AtomicBool,
-    state: Mutex<StallState>,
+    stalls: Mutex<Stalls>,
     changed: Condvar,
+}
+
+/// What is the matter, and how it came to that.
+#[derive(Debug, Default)]
+struct Stalls {
+    state: StallState,
+    /// At which rate writes go where they are slowed down, and at most, in bytes per second.
+    rate: u64,
+    rate_max: u64,
+    /// By column family, at the last look at it.
+    families: BTreeMap<u32, FamilyStall>,
+}
+
+/// What a column family demanded at the last look, and how much of it waited to be compacted.
+#[derive(Debug, Clone, Copy, Default)]
+struct FamilyStall {
+    demand: Demand,
+    pending_bytes: u64,
+}
+
+/// A column family, as it is looked at.
+#[derive(Debug)]
+pub(crate) struct FamilyLook {
+    pub(crate) id: u32,
+    pub(crate) conditions: StallConditions,
+    /// Whether its memtables or tables have changed.
+    pub(crate) has_changed: bool,
+}
+
+impl Stalls {
+    /// Looks at a column family. Answers what it demands.
+    fn look(&mut self, family: &FamilyLook) -> StallState {
+        let FamilyLook { id, conditions, has_changed } = family;
+        let state = conditions.state(self.rate);
+        let demand = state.demand();
+        let pending_bytes = conditions.pending_compaction_bytes;
+        if *has_changed {
+            let demanded =
+                |demand: Demand| self.families.values().any(|family| family.demand == demand);
+            let look = Look {
+                demand,
+                is_near_stop: state.cause().is_some_and(|cause| conditions.is_near_stop(cause)),
+                pending_bytes,
+                pending_bytes_before: self.families.get(id).map_or(0, |it| it.pending_bytes),
+                compacts: conditions.compacts,
+                was_delayed: demanded(Demand::Delay),
+                was_stopped: demanded(Demand::Stop),
+            };
+            self.rate = next_rate(self.rate, self.rate_max, &look);
+            self.families.insert(*id, FamilyStall { demand, pending_bytes });
+        }
+        state
+    }
 }
 
 impl StallController {
     /// What is the matter now.
     pub(crate) fn state(&self) -> StallState {
-        self.lock().clone()
+        self.lock().state.clone()
     }
 
     /// Whether anything is the matter.
@@ -150,27 +249,52 @@ impl StallController {
         self.is_stalled.load(Ordering::Acquire)
     }
 
-    /// Makes the strictest of `states` count. Answers it if that changed anything.
+    /// Looks at all column families, makes the strictest of what they demand count, and calls
+    /// `record` with what those demand that have changed. Answers what counts then, if that is
+    /// something else than before or writes go at another rate.
     ///
-    /// They are asked for under the lock, so that no older answer takes the place of a newer one.
-    pub(crate) fn set(&self, states: impl Iterator<Item = StallState>) -> Option<StallState> {
-        let rank = |state: &StallState| match state {
-            StallState::Normal => 0,
-            StallState::Delayed { .. } => 1,
-            StallState::Stopped { .. } => 2,
+    /// The families are asked for under the lock, so that no older answer takes the place of a
+    /// newer one. `rate_max` is in bytes per second.
+    pub(crate) fn update(
+        &self,
+        rate_max: u64,
+        families: impl Iterator<Item = FamilyLook>,
+        mut record: impl FnMut(u32, &StallState),
+    ) -> Option<StallState> {
+        let mut stalls = self.lock();
+        if stalls.rate_max != rate_max {
+            (stalls.rate_max, stalls.rate) = (rate_max, rate_max);
+        }
+        let mut known = Vec::new();
+        let mut strictest = StallState::Normal;
+        for family in families {
+            let state = stalls.look(&family);
+            if family.has_changed {
+                record(family.id, &state);
+            }
+            known.push(family.id);
+            if state.demand() >= strictest.demand() {
+                strictest = state;
+            }
+        }
+        stalls.families.retain(|id, _| known.contains(id));
+        let strictest = strictest.at_rate(stalls.rate);
+        let rate = |state: &StallState| match state {
+            StallState::Delayed { bytes_per_second, .. } => *bytes_per_second,
+            _ => 0,
         };
-        let mut state = self.lock();
-        let strictest = states.max_by_key(rank).unwrap_or_default();
-        let changed = (rank(&state) != rank(&strictest)).then(|| strictest.clone());
+        let has_changed =
+            stalls.state.demand() != strictest.demand() || rate(&stalls.state) != rate(&strictest);
+        let changed = has_changed.then(|| strictest.clone());
         self.is_stalled.store(strictest != StallState::Normal, Ordering::Release);
-        *state = strictest;
+        stalls.state = strictest;
         self.changed.notify_all();
         changed
     }
 
     /// Wakes whoever waits, for a reason that is not the stall's.
     pub(crate) fn wake(&self) {
-        let _state = self.lock();
+        let _stalls = self.lock();
         self.changed.notify_all();
     }
 
@@ -203,38 +327,38 @@ impl StallController {
         no_slowdown: bool,
         mut go_on: impl FnMut(Option<StallCause>) -> Result<()>,
     ) -> Result<()> {
-        let mut state = self.lock();
+        let mut stalls = self.lock();
         let mut refusing = None;
         loop {
+            let state = &stalls.state;
             go_on(state.stopped_by())?;
-            if let StallState::Delayed { reason, .. } | StallState::Stopped { reason, .. } = &*state
-            {
+            if let StallState::Delayed { reason, .. } | StallState::Stopped { reason, .. } = state {
                 let error = || Error::new(ErrorKind::Busy, format!("writes are stalled: {reason}"));
                 if no_slowdown {
                     return Err(error());
                 }
                 refusing.get_or_insert_with(|| leadership.refuse_impatient(error()));
             }
-            match &*state {
+            match state {
                 StallState::Normal => return Ok(()),
                 StallState::Delayed { bytes_per_second, .. } => {
                     let micros = bytes.saturating_mul(1_000_000) / (*bytes_per_second).max(1);
                     let pause = Duration::from_micros(micros);
                     // The rate is kept even if the stall ends meanwhile: the pause is short.
-                    let waited = self.changed.wait_timeout(state, pause);
+                    let waited = self.changed.wait_timeout(stalls, pause);
                     drop(waited.unwrap_or_else(PoisonError::into_inner));
                     return Ok(());
                 }
                 StallState::Stopped { .. } => {
-                    let waited = self.changed.wait_timeout(state, LOOK_AGAIN);
-                    state = waited.unwrap_or_else(PoisonError::into_inner).0;
+                    let waited = self.changed.wait_timeout(stalls, LOOK_AGAIN);
+                    stalls = waited.unwrap_or_else(PoisonError::into_inner).0;
                 }
             }
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, StallState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Stalls> {
+        self.stalls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -245,6 +369,7 @@ mod tests {
     fn quiet() -> StallConditions {
         StallConditions {
             family: "default".to_owned(),
+            compacts: true,
             sealed_memtables: 0,
             level_0_tables: 0,
             pending_compaction_bytes: 0,

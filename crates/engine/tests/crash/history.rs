@@ -3,7 +3,7 @@
 //! # What must be left
 //!
 //! - After a power cut: every acknowledged synced write and every logged write before it; what was
-//!   flushed to a table; column families as they were created and dropped.
+//!   ingested or flushed to a table; column families as they were created and dropped.
 //! - After a crash of the process: besides, every acknowledged logged write, unless
 //!   `manual_wal_flush` kept it in memory.
 //!
@@ -12,6 +12,8 @@
 //! - Nothing that was not begun. A logged batch is there whole or not at all.
 //! - Logged batches that are not promised go from the end: none is there without those before it.
 //!   `kSkipAnyCorruptedRecords` takes whatever can be read, so there may be holes.
+//! - Files that were ingested are there, all of one ingestion or none, whatever became of the
+//!   writes before.
 //! - Writes that were not logged go from the end too, in each column family by itself; with
 //!   `atomic_flush` all column families together, whole.
 //! - A write that answered an error may be there or not, whole.
@@ -242,6 +244,9 @@ impl<'a> Claims<'a> {
                 Durability::Logged if self.history.manual_wal_flush => {}
                 Durability::Logged => self.log_reached(false),
                 Durability::Synced => self.log_reached(true),
+                Durability::Ingested => {
+                    self.writes.iter_mut().last().expect("the one above").must = true;
+                }
             }
         }
     }
@@ -302,7 +307,9 @@ impl<'a> Claims<'a> {
     fn judge_order(&self, present: &[Presence]) -> Checked<()> {
         let mut missing = None;
         for (index, (write, presence)) in self.writes.iter().zip(present).enumerate() {
-            if write.batch.durability == Durability::Unlogged || write.doubtful {
+            let is_logged =
+                matches!(write.batch.durability, Durability::Logged | Durability::Synced);
+            if !is_logged || write.doubtful {
                 continue;
             }
             match (presence, missing) {

@@ -61,6 +61,8 @@ pub(crate) enum Durability {
     Logged,
     /// To survive the machine.
     Synced,
+    /// The same, whatever becomes of the writes before: it is made of files, which are taken in.
+    Ingested,
 }
 
 /// One write: all of it happens, or nothing.

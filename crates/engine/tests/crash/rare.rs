@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use tailwater::{Db, ErrorKind, OpenOptions, WriteBatch, WriteOptions};
+use tailwater::{
+    Db, ErrorKind, IngestOptions, OpenOptions, SstFileWriter, WriteBatch, WriteOptions,
+};
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
 use tailwater_io::{Create, IoMode, Operation, Purpose, Storage};
 
@@ -152,4 +154,95 @@ fn options_can_always_be_loaded() {
         let loaded = OpenOptions::load_from(std::sync::Arc::new(image), Path::new(PATH));
         assert!(loaded.is_ok_and(|it| it.column_families().count() > 0), "{moment}");
     });
+}
+
+/// Where files outside the database are.
+const OUTSIDE: &str = "/outside/file.sst";
+
+/// A disk on which the directory for files outside the database is.
+fn disk_with_outside() -> SimStorage {
+    let disk = SimStorage::new(1);
+    disk.create_directory(Path::new("/outside")).expect("a directory");
+    disk.sync_directory(Path::new("/")).expect("a sync");
+    disk
+}
+
+/// Makes a file with one key.
+fn make_outside(disk: &SimStorage, path: &str) {
+    let mut writer = SstFileWriter::new(&options(disk, ""), DEFAULT).expect("a writer");
+    writer.open(Path::new(path)).expect("a file");
+    writer.put(b"ingested", b"value").expect("a put");
+    writer.finish().expect("a whole file");
+}
+
+/// Has a file taken in that holds one key.
+fn ingest(db: &Db, path: &str, options: &IngestOptions) -> tailwater::Result<()> {
+    let family = db.column_family(DEFAULT).expect("a column family");
+    db.ingest_external_file(&family, &[Path::new(path)], options).map(drop)
+}
+
+/// A file that was made outside a database is there when its maker was told so.
+#[test]
+fn a_finished_external_file_is_on_the_device() {
+    let disk = disk_with_outside();
+    make_outside(&disk, OUTSIDE);
+    for seed in 0..30 {
+        let image = disk.crash_image(seed);
+        let db = open(&image, "");
+        ingest(&db, OUTSIDE, &IngestOptions::default()).expect("a whole file");
+        assert!(has(&db, "ingested"), "image {seed}");
+    }
+}
+
+/// A file that is moved into a database is on the device then, though its maker had not put it
+/// there.
+#[test]
+fn a_file_that_is_moved_is_put_on_the_device() {
+    let disk = disk_with_outside();
+    make_outside(&disk, "/outside/original.sst");
+    let source = disk.open(Path::new("/outside/original.sst"), IoMode::Buffered, Purpose::Wal);
+    let source = source.expect("a file");
+    let mut bytes = vec![0; source.length().expect("a length") as usize];
+    source.read_full_at(&mut bytes, 0, Purpose::Wal).expect("its bytes");
+    let path = Path::new(OUTSIDE);
+    let copy = disk.create(path, Create::New, IoMode::Buffered, Purpose::Wal);
+    copy.expect("a file").write_all_at(&bytes, 0, Purpose::Wal).expect("a write");
+    let db = open(&disk, "");
+    let moves = IngestOptions { move_files: true, ..IngestOptions::default() };
+    ingest(&db, OUTSIDE, &moves).expect("a file");
+    for seed in 0..30 {
+        assert!(has(&open(&disk.crash_image(seed), ""), "ingested"), "image {seed}");
+    }
+}
+
+/// A log that is written over an older one may look damaged behind its end, and what the next one
+/// holds counts only if it goes on with the very next sequence number: one that an ingestion took
+/// must not be missing there.
+#[test]
+fn recycled_logs_go_on_behind_an_ingestion() {
+    let text = "recycle_log_file_num=2;write_buffer_size=65536;arena_block_size=4096;\
+                min_write_buffer_number_to_merge=3;max_write_buffer_number=6";
+    for with_snapshot in [false, true] {
+        let disk = disk_with_outside();
+        let db = open(&disk, text);
+        // So that there are logs to be written over, which are longer than those below.
+        for round in 0..4 {
+            put(&db, DEFAULT, &format!("{round}{}", "k".repeat(150_000)), true);
+            db.flush_all().expect("a flush");
+        }
+        // The memtable is full: the next write switches the log.
+        let before: Vec<String> = (0..3).map(|at| format!("{at}{}", "b".repeat(30_000))).collect();
+        before.iter().for_each(|key| put(&db, DEFAULT, key, true));
+        let snapshot = with_snapshot.then(|| db.snapshot());
+        make_outside(&disk, OUTSIDE);
+        ingest(&db, OUTSIDE, &IngestOptions::default()).expect("a file");
+        put(&db, DEFAULT, "after", true);
+        drop(snapshot);
+        for seed in 0..30 {
+            let db = open(&disk.crash_image(seed), text);
+            for key in ["ingested", "after"].into_iter().chain(before.iter().map(String::as_str)) {
+                assert!(has(&db, key), "{} of {seed}, snapshot {with_snapshot}", &key[..5]);
+            }
+        }
+    }
 }

@@ -1,17 +1,19 @@
 //! Carries out work on a database in the simulator and writes its history.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use fastrand::Rng;
 use tailwater::{
-    BottommostRewrite, ColumnFamily, CompactRangeOptions, Db, ErrorKind, ReadOptions, Snapshot,
-    WriteBatch, WriteOptions,
+    BottommostRewrite, ColumnFamily, CompactRangeOptions, Db, ErrorKind, ExternalFiles,
+    IngestOptions, ReadOptions, Snapshot, SstFileWriter, WriteBatch, WriteOptions,
 };
 use tailwater_format::log::RecoveryMode;
+use tailwater_io::Storage;
 use tailwater_io::sim::{FaultPlan, SimStorage};
 
 use crate::Checked;
 use crate::history::{Ending, Entry, History, Outcome, Step};
+use crate::ingestion;
 use crate::model::{Batch, DEFAULT, Durability, State, difference};
 use crate::setup::Setup;
 use crate::workload::{Action, Generator};
@@ -162,6 +164,7 @@ impl Run {
         let Some(db) = self.db.clone() else { return Ok(()) };
         match action {
             Action::Write { batch, single } => self.write(&db, batch, single)?,
+            Action::Ingest { batch, moves } => self.ingest(&db, batch, moves)?,
             Action::Flush(name) => {
                 if let Some(family) = self.family(&db, &name)? {
                     self.record(Step::Flush(vec![name]), |_| db.flush(&family))?;
@@ -233,6 +236,37 @@ impl Run {
                 part.changes.iter().for_each(|change| change.add_to(&mut bytes, family.id()));
             }
             db.write(&mut bytes, &options)
+        })?;
+        Ok(())
+    }
+
+    /// Makes files outside the database, and has them taken in together.
+    fn ingest(&mut self, db: &Db, batch: Batch, moves: bool) -> Checked<()> {
+        let mut families = Vec::new();
+        for part in &batch.parts {
+            let Some(family) = self.family(db, &part.family)? else { return Ok(()) };
+            families.push(family);
+        }
+        let parts = batch.parts.clone();
+        let number = self.history.entries.len();
+        self.record(Step::Write(batch), |run| {
+            let options = run.setup.options(&run.storage);
+            run.storage.create_directory(Path::new("/outside"))?;
+            let mut paths = Vec::new();
+            for (at, part) in parts.iter().enumerate() {
+                let path = PathBuf::from(format!("/outside/{number}-{at}.sst"));
+                let mut writer = SstFileWriter::new(&options, &part.family)?;
+                ingestion::write(&mut writer, &path, &part.changes)?;
+                paths.push(path);
+            }
+            let options = IngestOptions { move_files: moves, ..IngestOptions::default() };
+            let paths: Vec<[&Path; 1]> = paths.iter().map(|path| [path.as_path()]).collect();
+            let files: Vec<ExternalFiles<'_>> = families
+                .iter()
+                .zip(&paths)
+                .map(|(family, paths)| ExternalFiles { family, paths, options })
+                .collect();
+            db.ingest_external_files(&files).map(drop)
         })?;
         Ok(())
     }

@@ -15,6 +15,12 @@ pub(crate) enum Action {
         batch: Batch,
         single: bool,
     },
+    /// Each part of the batch becomes a file.
+    Ingest {
+        batch: Batch,
+        /// Whether the files' first names go.
+        moves: bool,
+    },
     Flush(String),
     /// A compaction of all of a column family, which flushes it before.
     Compact(String),
@@ -100,6 +106,7 @@ impl Generator {
             23..=25 => Action::Read,
             26 | 27 if self.limits.reopening => Action::Reopen { cleanly: self.rng.bool() },
             28 => Action::Checkpoint,
+            39..=42 => Action::Ingest { batch: self.files(), moves: self.rng.bool() },
             29..=38 => {
                 let (batch, single) = self.single();
                 Action::Write { batch, single }
@@ -152,6 +159,40 @@ impl Generator {
                 Change::Put { key, value: self.value() }
             }
         }
+    }
+
+    /// Files for one or more column families. Some hold nothing that others could have.
+    fn files(&mut self) -> Batch {
+        let number = self.number();
+        let mut families = self.families.clone();
+        self.rng.shuffle(&mut families);
+        families.truncate(self.rng.usize(1..=2));
+        let parts = families.into_iter().map(|family| self.file(family, number)).collect();
+        Batch { parts, durability: Durability::Ingested }
+    }
+
+    /// Deletions of ranges, which hide nothing of the file, then keys in order.
+    fn file(&mut self, family: String, number: u64) -> Part {
+        let marker = marker(number);
+        let mut changes = Vec::new();
+        let mut keys = Vec::new();
+        if self.rng.u8(..3) > 0 {
+            if self.rng.u8(..4) == 0 {
+                let (a, b) = (self.key(), self.key());
+                changes
+                    .push(Change::DeleteRange { begin: a.clone().min(b.clone()), end: a.max(b) });
+            }
+            keys.extend((0..self.rng.u8(..6)).map(|_| self.key()));
+            keys.sort();
+            keys.dedup();
+        }
+        changes.push(Change::Put { key: marker.clone(), value: b"here".to_vec() });
+        changes.extend(keys.into_iter().map(|key| match self.rng.u8(..4) {
+            0 => Change::Delete { key },
+            1 => Change::Merge { key, operand: self.value() },
+            _ => Change::Put { key, value: self.value() },
+        }));
+        Part { family, changes, evidence: Evidence::Present(marker) }
     }
 
     /// A batch of one operation, and whether there is a method for it: always.

@@ -29,6 +29,12 @@ pub(crate) struct Write {
 pub(crate) enum Step {
     /// What may be written as one batch.
     Write(Vec<Write>),
+    /// Files that are made of these changes and taken in, all for one column family, the newest
+    /// last; in each, deletions of ranges come first, and then each key once, in order.
+    Ingest {
+        family: usize,
+        files: Vec<Vec<Change>>,
+    },
     TakeSnapshot,
     /// The snapshot at that place among those held, modulo their number.
     ReleaseSnapshot(usize),
@@ -68,6 +74,7 @@ impl Step {
             | Self::Continue
             | Self::PassTime { .. } => true,
             Self::Write(_)
+            | Self::Ingest { .. }
             | Self::TakeSnapshot
             | Self::ReleaseSnapshot(_)
             | Self::HoldIterator(_)
@@ -135,11 +142,44 @@ impl Generator {
             31 | 32 => Step::PassTime { seconds: 10_u64.pow(self.rng.u32(1..6)) },
             33 | 34 => Step::Reopen,
             35..=37 => Step::Ask,
+            38..=40 => self.ingest(family),
             _ => {
                 let count = if self.rng.u8(..4) > 0 { 1 } else { self.rng.usize(2..12) };
                 Step::Write((0..count).map(|_| self.write()).collect())
             }
         }
+    }
+
+    fn ingest(&mut self, family: usize) -> Step {
+        let count = if self.rng.bool() { 1 } else { self.rng.usize(2..5) };
+        Step::Ingest { family, files: (0..count).map(|_| self.file(family)).collect() }
+    }
+
+    /// What a file does, which is something.
+    fn file(&mut self, family: usize) -> Vec<Change> {
+        let near = self.rng.bool().then(|| self.rng.u32(..KEYS));
+        let count = self.rng.usize(..10);
+        let mut keys: Vec<Vec<u8>> = (0..count)
+            .map(|_| match near {
+                Some(near) => key((near + self.rng.u32(..5)).min(KEYS - 1)),
+                None => key(self.rng.u32(..KEYS)),
+            })
+            .collect();
+        keys.sort_by(|a, b| self.orders[family].compare(a, b));
+        keys.dedup();
+        let mut changes = Vec::new();
+        while self.rng.u8(..100) < self.ranges {
+            changes.push(self.delete_range(family));
+        }
+        if keys.is_empty() {
+            keys.push(key(self.rng.u32(..KEYS)));
+        }
+        changes.extend(keys.into_iter().map(|key| match self.rng.u8(..4) {
+            0 => Change::Delete { key },
+            1 => Change::Merge { key, operand: self.operand() },
+            _ => Change::Put { key, value: self.value() },
+        }));
+        changes
     }
 
     fn compact(&mut self, family: usize) -> Step {

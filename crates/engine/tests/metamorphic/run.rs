@@ -3,22 +3,22 @@
 use std::any::Any;
 use std::fmt;
 use std::panic::{self, AssertUnwindSafe};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fastrand::Rng;
 use tailwater::verify::{self, Severity};
 use tailwater::{
-    ColumnFamily, CompactRangeOptions, Db, DbIterator, ErrorKind, OpenOptions, ReadOptions,
-    Snapshot, WriteBatch, WriteOptions,
+    ColumnFamily, CompactRangeOptions, Db, DbIterator, ErrorKind, IngestOptions, OpenOptions,
+    ReadOptions, Snapshot, SstFileWriter, WriteBatch, WriteOptions,
 };
 use tailwater_io::sim::SimStorage;
 use tailwater_testkit::dump::Entry;
 
-use crate::change::Table;
+use crate::change::{Change, Table};
 use crate::history::{FAMILIES, History, Step, Write};
 use crate::setup::Setup;
 use crate::subject::Effort;
-use crate::{check, subject};
+use crate::{check, ingestion, subject};
 
 /// Where the database is.
 const DIRECTORY: &str = "/database";
@@ -32,6 +32,9 @@ pub(crate) struct Tally {
     steps: u64,
     openings: u64,
     compactions: u64,
+    pub(crate) ingestions: u64,
+    /// The files that were ingested below level 0.
+    pub(crate) deep_files: u64,
     /// How often everything was asked, at the present or a snapshot.
     pub(crate) views: u64,
     /// How often of these there were tables below level 0.
@@ -45,6 +48,8 @@ impl Tally {
         self.steps += other.steps;
         self.openings += other.openings;
         self.compactions += other.compactions;
+        self.ingestions += other.ingestions;
+        self.deep_files += other.deep_files;
         self.views += other.views;
         self.deep_views += other.deep_views;
     }
@@ -55,6 +60,8 @@ impl fmt::Display for Tally {
         writeln!(f, "  {:>8} runs, of {} steps", self.runs, self.steps)?;
         writeln!(f, "  {:>8} openings, each under options of its own", self.openings)?;
         writeln!(f, "  {:>8} compactions of ranges by hand", self.compactions)?;
+        let (ingestions, deep) = (self.ingestions, self.deep_files);
+        writeln!(f, "  {ingestions:>8} ingestions, of which {deep} files below level 0")?;
         writeln!(f, "  {:>8} views asked, {} over deeper levels", self.views, self.deep_views)
     }
 }
@@ -174,6 +181,7 @@ impl<'a> Run<'a> {
         let db = self.opened().db.clone();
         match step {
             Step::Write(writes) => self.write(writes),
+            Step::Ingest { family, files } => self.ingest(*family, files),
             Step::TakeSnapshot => {
                 let held = HeldSnapshot { snapshot: db.snapshot(), dump: self.dump() };
                 self.snapshots.push(held);
@@ -233,6 +241,35 @@ impl<'a> Run<'a> {
         }
         for Write { family, change } in writes {
             change.apply(&mut self.tables[*family], &self.history.orders[*family]);
+        }
+    }
+
+    /// Makes files, and has them taken in.
+    fn ingest(&mut self, family: usize, files: &[Vec<Change>]) {
+        let Open { db, families, options } = self.open.as_ref().expect("an open database");
+        let mut writer = must(SstFileWriter::new(options, FAMILIES[family]), "making files");
+        if self.rng.bool() {
+            writer = writer.for_column_family(&families[family]);
+        }
+        let name = |at: usize| format!("/outside{}-{at}.sst", self.tally.ingestions);
+        let paths: Vec<PathBuf> = (0..files.len()).map(|at| PathBuf::from(name(at))).collect();
+        for (path, changes) in paths.iter().zip(files) {
+            must(ingestion::write(&mut writer, path, changes), "making a file");
+        }
+        let asked = IngestOptions {
+            move_files: self.rng.bool(),
+            verify_checksums_before_ingest: self.rng.u8(..4) == 0,
+            ..IngestOptions::default()
+        };
+        let asked_paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
+        let ingested = db.ingest_external_file(&families[family], &asked_paths, &asked);
+        let ingested = must(ingested, "ingesting");
+        self.tally.ingestions += 1;
+        self.tally.deep_files += ingested.iter().filter(|file| file.level > 0).count() as u64;
+        for changes in files {
+            for change in changes {
+                change.apply(&mut self.tables[family], &self.history.orders[family]);
+            }
         }
     }
 

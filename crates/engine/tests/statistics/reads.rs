@@ -51,6 +51,7 @@ fn a_get_counts_where_it_ended() {
         ("l0.hit", 1),
         ("block.cache.hit", 1),
         ("block.cache.data.hit", 1),
+        ("block.cache.bytes.read", charged),
     ];
     assert_eq!(counted.moved(), tickers(cached));
 }
@@ -122,6 +123,8 @@ fn index_and_filter_blocks_count_where_the_cache_has_them() {
         assert_eq!(second.get(&format!("block.cache.{kind}.hit")), Some(&1), "{kind}: {second:?}");
     }
     assert_eq!((second.get("block.cache.hit"), second.get("block.cache.miss")), (Some(&3), None));
+    assert_eq!(first.get("block.cache.bytes.read"), None);
+    assert_eq!(second["block.cache.bytes.read"], charges);
 }
 
 /// A get that finds a filter and an index in the cache and a data block not, does so twice: from

@@ -9,6 +9,7 @@ mod errors;
 mod families;
 mod flushes;
 mod full_disk;
+mod ingestion;
 mod logs;
 mod opening;
 mod places;

@@ -1,6 +1,9 @@
 //! Which directories tables are in.
 
-use tailwater::{CompactRangeOptions, Db};
+use std::collections::BTreeSet;
+
+use tailwater::options::{ColumnFamilyOptions, DbPath};
+use tailwater::{CompactRangeOptions, Db, WriteOptions};
 use tailwater_io::sim::SimStorage;
 
 use crate::support::{default_family, findings, get, names, put, simulated};
@@ -29,4 +32,48 @@ fn compacted_tables_are_found_in_the_directory_of_their_level() {
 
     assert!(findings("/db".as_ref(), &options).is_empty());
     assert_eq!(get(&open(), "b").as_deref(), Some("2"));
+}
+
+/// A column family without directories of its own has the database's; flushed tables go to the
+/// first, and those of a level to the first in which it and the levels above it fit.
+#[test]
+fn levels_go_to_the_first_directory_that_has_room() {
+    let disk = SimStorage::new(1);
+    let text = "db_paths={/fast,11000:/middle,25000:/slow};max_bytes_for_level_base=5000;\
+        max_bytes_for_level_multiplier=4;target_file_size_base=1500;\
+        level0_file_num_compaction_trigger=2;compression=kNoCompression;\
+        block_based_table_factory={block_size=200}";
+    let mut options = simulated(&disk, text);
+    let db = Db::open("/db".as_ref(), &options).expect("a database");
+    let default = default_family(&db);
+    let own = ColumnFamilyOptions {
+        cf_paths: vec![DbPath { path: "/own".into(), target_size: 1 << 40 }],
+        ..default.options().clone()
+    };
+    options.set_column_family("own", own.clone());
+    let own = db.create_column_family("own", &own).expect("a column family");
+    let mut places = BTreeSet::new();
+    for number in 0..900 {
+        for family in [&default, &own] {
+            let key = format!("{:05}", number * 7919 % 1000);
+            let value = [b'v'; 100];
+            db.put(family, key.as_bytes(), &value, &WriteOptions::default()).expect("a put");
+        }
+        if number % 10 == 9 {
+            db.flush_all().expect("a flush");
+        }
+        for file in db.live_files() {
+            let directory = file.path.parent().expect("a directory").display().to_string();
+            match &*file.column_family {
+                "own" => assert_eq!(directory, "/own"),
+                _ => _ = places.insert((file.level, directory)),
+            }
+        }
+    }
+    // Level 0 is taken to be as large as level 1, and both have room in the first.
+    let places: Vec<_> = places.iter().map(|(level, path)| (*level, &**path)).collect();
+    let expected = [(0, "/fast"), (1, "/fast"), (2, "/middle"), (3, "/slow"), (4, "/slow")];
+    assert_eq!(places, expected);
+    drop((default, own, db));
+    assert_eq!(findings("/db".as_ref(), &options), []);
 }

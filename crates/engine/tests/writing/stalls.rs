@@ -35,7 +35,10 @@ fn many_tables_in_level_0_slow_writes_down_and_then_refuse_them() {
     let hasty = WriteOptions { no_slowdown: true, ..WriteOptions::default() };
     let (kind, text) = told(db.put(&default_family(&db), b"a", b"1", &hasty));
     assert_eq!((kind, text.contains("3 tables in level 0")), (ErrorKind::Busy, true), "{text}");
-    flush_rounds(&db, 2);
+    flush_rounds(&db, 1);
+    // Near the stop it goes down quickly: when the memtable is sealed, and when it is a table.
+    assert_eq!(property(&db, "rocksdb.actual-delayed-write-rate"), "360000");
+    flush_rounds(&db, 1);
     assert_eq!(property(&db, "rocksdb.is-write-stopped"), "1");
     let (kind, text) = told(put(&db, "a", "1"));
     assert_eq!(kind, ErrorKind::Busy);
@@ -49,6 +52,35 @@ fn many_tables_in_level_0_slow_writes_down_and_then_refuse_them() {
     let db = Db::open("/db".as_ref(), &simulated(&disk, &text)).expect("the database again");
     flush_rounds(&db, 6);
     assert_eq!(db.stall_state(), StallState::Normal, "nothing compacts, so nothing is waited for");
+}
+
+#[test]
+fn the_rate_of_slow_writes_follows_what_there_is_to_compact() {
+    let disk = SimStorage::new(1);
+    let text = "level0_file_num_compaction_trigger=2;level0_slowdown_writes_trigger=3;\
+                level0_stop_writes_trigger=20;delayed_write_rate=1000000";
+    let db = Db::open("/db".as_ref(), &simulated(&disk, text)).expect("a new database");
+    let rate = || property(&db, "rocksdb.actual-delayed-write-rate");
+    db.pause_compactions().expect("a pause");
+    flush_rounds(&db, 3);
+    assert_eq!(rate(), "1000000");
+    flush_rounds(&db, 1);
+    assert_eq!(rate(), "640000", "as much when it is sealed, more when it is a table");
+    flush_rounds(&db, 1);
+    assert_eq!(rate(), "409600");
+    db.continue_compactions().expect("no pause");
+    assert_eq!(db.stall_state(), StallState::Normal);
+    db.pause_compactions().expect("a pause");
+    flush_rounds(&db, 3);
+    assert_eq!(rate(), "573440", "it went up when the delay ended");
+    // There is one rate: column families that are content make it go up, as in RocksDB.
+    let options = default_family(&db).options().clone();
+    let other = db.create_column_family("other", &options).expect("a column family");
+    for _ in 0..2 {
+        db.put(&other, b"key", b"value", &WriteOptions::default()).expect("a put");
+        db.flush(&other).expect("a flush");
+    }
+    assert_eq!(rate(), "1000000");
 }
 
 #[test]

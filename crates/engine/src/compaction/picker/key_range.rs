@@ -46,7 +46,7 @@ pub(super) struct Bounds<'k> {
 
 /// Compares bounds of tables: by user key, all records of a key being one, but an exclusive end
 /// comes before its key.
-pub(super) fn compare_bounds(comparator: &Comparator, a: &[u8], b: &[u8]) -> Ordering {
+pub(crate) fn compare_bounds(comparator: &Comparator, a: &[u8], b: &[u8]) -> Ordering {
     let (a_key, a_trailer) = key::split(a).unwrap_or((a, 0));
     let (b_key, b_trailer) = key::split(b).unwrap_or((b, 0));
     let order = comparator.compare(a_key, b_key);

@@ -56,11 +56,13 @@ use tailwater_format::Comparator;
 use tailwater_format::key::Sequence;
 
 pub(crate) use finish::output_path;
+pub(crate) use key_range::compare_bounds;
 pub(crate) use level_targets::LevelTargets;
 pub use manual::BottommostRewrite;
 pub(crate) use manual::{ManualPick, ManualRange, ManualStep, first_step, next_step, pick_range};
 pub(crate) use pressure::pending_compaction_bytes;
 pub(crate) use round_robin::{CompactCursors, next_cursor};
+pub(crate) use scores::level_scores;
 
 use crate::compaction::Compaction;
 use crate::options::{ColumnFamilyOptions, CompactionStyle, DbOptions};

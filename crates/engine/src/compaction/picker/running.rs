@@ -21,7 +21,7 @@ impl Compaction {
     }
 
     /// The smallest and the largest user key of the inputs.
-    fn user_keys(&self, comparator: &Comparator) -> Option<(&[u8], &[u8])> {
+    pub(crate) fn user_keys(&self, comparator: &Comparator) -> Option<(&[u8], &[u8])> {
         let files = || self.inputs.iter().flat_map(|input| &input.files);
         let smallest = files().map(|file| file.smallest_user_key());
         let largest = files().map(|file| file.largest_user_key());

@@ -2,7 +2,12 @@
 //!
 //! Source: `ComputeCompactionScore` in `db/version_set.cc`.
 
+use tailwater_format::Comparator;
+
 use crate::compaction::picker::tree::{Tree, total_size};
+use crate::compaction::picker::{CompactCursors, PickContext};
+use crate::options::{ColumnFamilyOptions, CompactionStyle, DbOptions};
+use crate::version::Version;
 
 /// With level sizes chosen by the last level, a score that is due is scaled up by this, so that it
 /// can be lowered again by what is coming from above and stay due.
@@ -13,6 +18,37 @@ const SCALE: f64 = 10.0;
 pub(super) struct Score {
     pub(super) level: usize,
     pub(super) value: f64,
+}
+
+/// How urgent a compaction of each level is, by level: 0 for the last one, and for other than
+/// leveled compaction, which is not scored.
+pub(crate) fn level_scores(
+    version: &Version,
+    options: &ColumnFamilyOptions,
+    comparator: &Comparator,
+) -> Vec<f64> {
+    let mut by_level = vec![0.0; version.levels().len()];
+    if options.compaction_style != CompactionStyle::Level {
+        return by_level;
+    }
+    // Scores go by the tables alone, and by which of them are being compacted.
+    let (database, cursors) = (DbOptions::default(), CompactCursors::default());
+    let tree = Tree::new(&PickContext {
+        version,
+        options,
+        database: &database,
+        comparator,
+        now_s: 0,
+        oldest_snapshot: 0,
+        cursors: &cursors,
+        running: &[],
+    });
+    for Score { level, value } in tree.scores() {
+        if let Some(score) = by_level.get_mut(level) {
+            *score = value;
+        }
+    }
+    by_level
 }
 
 impl Tree<'_> {

@@ -1,10 +1,14 @@
 //! Properties that report what was done since the database was opened.
 
+use std::sync::Arc;
+
 use super::blobs::{blob_file_bytes, blob_garbage_bytes};
 use super::saturating_sum;
+use crate::compaction::level_scores;
 use crate::db::{ColumnFamily, Db};
 use crate::stats::Statistics;
 use crate::stats::report::{FamilyState, LevelState, database_text, family_text, stall_text};
+use crate::version::FileMetadata;
 
 impl Db {
     /// A property that reports what was done.
@@ -37,10 +41,13 @@ impl ColumnFamily {
     pub(crate) fn report_state(&self, seconds: f64) -> FamilyState {
         let source = self.super_version();
         let version = source.version();
-        let levels = version.levels().iter().map(|level| LevelState {
+        let scores = level_scores(version, self.options(), self.comparator());
+        let is_taken = |file: &&Arc<FileMetadata>| file.is_being_compacted();
+        let levels = version.levels().iter().zip(scores).map(|(level, score)| LevelState {
             files: level.files().len(),
+            files_being_compacted: level.files().iter().filter(is_taken).count(),
             bytes: saturating_sum(level.files().iter().map(|file| file.size())),
-            ..LevelState::default()
+            score,
         });
         FamilyState {
             name: self.name().to_owned(),

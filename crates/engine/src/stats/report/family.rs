@@ -44,6 +44,7 @@ pub(crate) fn family_done(state: &FamilyState, statistics: &FamilyStatistics) ->
     FamilyDone {
         seconds: state.seconds,
         bytes_flushed: figures.bytes_flushed,
+        ingested: figures.ingested,
         figures: sum(&figures),
         stalls: statistics.stalls.all_delays() + statistics.stalls.all_stops(),
     }
@@ -57,12 +58,11 @@ pub(crate) fn family_text(state: &FamilyState, statistics: &FamilyStatistics) ->
     let mut text = header(&state.name, "Level");
     append_levels(&mut text, state, &figures);
     let interval = total.figures.since(&earlier.figures);
-    let flushed = total.bytes_flushed - earlier.bytes_flushed;
-    let amplification = ratio(interval.all_bytes_written(), flushed + 1);
+    let came_in = total.bytes_come_in() - earlier.bytes_come_in();
+    let amplification = ratio(interval.all_bytes_written(), came_in + 1);
     append_line(&mut text, "Int", LevelState::default(), amplification, &interval);
     text.push_str(&header(&state.name, "Priority"));
-    for (name, work) in [("Low", Work::Compaction), ("High", Work::Flush), ("User", Work::Recovery)]
-    {
+    for (name, work) in [("Low", Work::Compaction), ("High", Work::Flush), ("User", Work::User)] {
         let figures = &figures.works[work as usize];
         if figures.micros > 0 {
             append_line(&mut text, name, LevelState::default(), 0.0, figures);
@@ -118,14 +118,14 @@ fn append_levels(text: &mut String, state: &FamilyState, figures: &Figures) {
         }
         sum_state.bytes = sum_state.bytes.saturating_add(level.bytes);
         let taken_in = match number {
-            0 => figures.bytes_flushed,
+            0 => figures.bytes_come_in(),
             _ => done.bytes_read_above + done.bytes_read_blob,
         };
         let amplification = ratio(done.all_bytes_written(), taken_in);
         append_line(text, &format!("L{number}"), *level, amplification, done);
     }
     let sum = sum(figures);
-    let amplification = ratio(sum.all_bytes_written(), figures.bytes_flushed);
+    let amplification = ratio(sum.all_bytes_written(), figures.bytes_come_in());
     append_line(text, "Sum", sum_state, amplification, &sum);
 }
 
@@ -183,17 +183,25 @@ fn append_totals(text: &mut String, state: &FamilyState, total: &FamilyDone, ear
         "\nBlob file count: {}, total size: {:.1} GB, garbage size: {:.1} GB, space amp: {:.1}\n\n\
          Uptime(secs): {:.1} total, {seconds:.1} interval\n\
          Flush(GB): cumulative {:.3}, interval {:.3}\n\
-         AddFile(GB): cumulative 0.000, interval 0.000\n\
-         AddFile(Total Files): cumulative 0, interval 0\n\
-         AddFile(L0 Files): cumulative 0, interval 0\n\
-         AddFile(Keys): cumulative 0, interval 0\n",
+         AddFile(GB): cumulative {:.3}, interval {:.3}\n\
+         AddFile(Total Files): cumulative {}, interval {}\n\
+         AddFile(L0 Files): cumulative {}, interval {}\n\
+         AddFile(Keys): cumulative {}, interval {}\n",
         state.blob_files,
         gigabytes(state.blob_bytes),
         gigabytes(state.blob_garbage_bytes),
         ratio(state.blob_bytes, live),
         total.seconds,
         gigabytes(total.bytes_flushed),
-        gigabytes(total.bytes_flushed - earlier.bytes_flushed)
+        gigabytes(total.bytes_flushed - earlier.bytes_flushed),
+        gigabytes(total.ingested.bytes),
+        gigabytes(total.ingested.bytes - earlier.ingested.bytes),
+        total.ingested.files,
+        total.ingested.files - earlier.ingested.files,
+        total.ingested.level_0_files,
+        total.ingested.level_0_files - earlier.ingested.level_0_files,
+        total.ingested.keys,
+        total.ingested.keys - earlier.ingested.keys
     );
     let interval = total.figures.since(&earlier.figures);
     for (which, done, seconds) in

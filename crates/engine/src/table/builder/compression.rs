@@ -65,6 +65,23 @@ impl TableCompression {
         Self { kind: format_compression(kind), options: options.clone() }
     }
 
+    /// What a column family's options choose for tables that are made outside a database: as for
+    /// its last level.
+    pub fn for_external(options: &ColumnFamilyOptions) -> Self {
+        let is_bottommost = options.bottommost_compression != CompressionType::Inherited;
+        let kind = match options.compression_per_level.last() {
+            _ if is_bottommost => options.bottommost_compression,
+            Some(last) => *last,
+            None => options.compression,
+        };
+        let own_options = is_bottommost && options.bottommost_compression_opts.enabled;
+        let options = match own_options {
+            true => &options.bottommost_compression_opts,
+            false => &options.compression_opts,
+        };
+        Self { kind: format_compression(kind), options: options.clone() }
+    }
+
     /// A compressor of blocks.
     ///
     /// # Errors

@@ -105,32 +105,43 @@ impl Probe {
 pub(crate) struct Resident<'g> {
     /// What keeps the blocks in memory.
     pub(crate) guard: &'g Guard,
+    counts: Counts,
+}
+
+/// What was come by in blocks in memory.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Counts {
     /// By [`Probe`].
-    counts: [Cell<u32>; Probe::COUNT],
+    probes: [Cell<u32>; Probe::COUNT],
+    /// What the blocks in the cache are charged to it, in bytes; only where it is counted.
+    cached_bytes: Cell<u64>,
 }
 
 impl<'g> Resident<'g> {
     /// One that has come by nothing yet.
     #[inline]
     pub(crate) fn new(guard: &'g Guard) -> Self {
-        Self { guard, counts: Default::default() }
+        Self { guard, counts: Counts::default() }
     }
 
     /// What it has come by so far: a place to [`Resident::rewind`] to.
     #[inline]
-    pub(crate) fn mark(&self) -> [Cell<u32>; Probe::COUNT] {
+    pub(crate) fn mark(&self) -> Counts {
         self.counts.clone()
     }
 
     /// Forgets what it came by since `mark`.
-    pub(crate) fn rewind(&self, mark: &[Cell<u32>; Probe::COUNT]) {
-        self.counts.iter().zip(mark).for_each(|(count, mark)| count.set(mark.get()));
+    pub(crate) fn rewind(&self, mark: &Counts) {
+        let counts = self.counts.probes.iter().zip(&mark.probes);
+        counts.for_each(|(count, mark)| count.set(mark.get()));
+        self.counts.cached_bytes.set(mark.cached_bytes.get());
     }
 
     /// Counts what it has come by.
     pub(crate) fn add_to(&self, statistics: &Statistics) {
         let recorder = statistics.recorder();
-        for (count, (ticker, also)) in self.counts.iter().zip(Probe::TICKERS) {
+        recorder.add(Ticker::BlockCacheBytesRead, self.counts.cached_bytes.get());
+        for (count, (ticker, also)) in self.counts.probes.iter().zip(Probe::TICKERS) {
             let count = u64::from(count.get());
             if count > 0 {
                 recorder.add(ticker, count);
@@ -152,15 +163,19 @@ impl BlockAccess for Resident<'_> {
     ) -> Result<Option<BlockRef<'a>>> {
         let Some(cache) = &table.context.block_cache else { return Ok(None) };
         let block = cache.blocks.lookup(table.cache_key(handle), self.guard);
-        if block.is_some() {
+        if let Some(block) = &block {
             self.count(table, Probe::hit(kind));
+            if table.context.statistics.is_some() {
+                let bytes = &self.counts.cached_bytes;
+                bytes.set(bytes.get() + block.charge() as u64);
+            }
         }
         Ok(block.map(BlockRef::Borrowed))
     }
 
     #[inline]
     fn count(&self, _table: &TableReader, probe: Probe) {
-        let count = &self.counts[probe as usize];
+        let count = &self.counts.probes[probe as usize];
         count.set(count.get().wrapping_add(1));
     }
 }
@@ -240,8 +255,11 @@ impl TableReader {
             cache.blocks.lookup(self.cache_key(handle), &guard).map(Arc::clone)
         };
         if let Some(statistics) = &self.context.statistics {
-            match block {
-                Some(_) => Probe::hit(kind).add_to(statistics, 1),
+            match &block {
+                Some(block) => {
+                    Probe::hit(kind).add_to(statistics, 1);
+                    statistics.add(Ticker::BlockCacheBytesRead, block.charge() as u64);
+                }
                 None => {
                     let recorder = statistics.recorder();
                     recorder.add(Ticker::BlockCacheMiss, 1);

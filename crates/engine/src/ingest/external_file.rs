@@ -1,0 +1,244 @@
+//! A file that is to be taken in, as it is found where its maker left it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tailwater_format::key::{self, MAX_SEQUENCE, ParsedKey, Sequence, ValueType, pack_trailer};
+use tailwater_format::table::properties::UNKNOWN_COLUMN_FAMILY_ID;
+use tailwater_format::table::{Properties, UniqueId};
+use tailwater_format::version_edit::NewFile;
+use tailwater_io::{IoMode, Purpose, Storage};
+
+use crate::compaction::compare_bounds;
+use crate::db::ColumnFamily;
+use crate::table::{
+    AutoReadAhead, BlockCache, MetaBlockPlacement, ReadProfile, TableContext, TableIdentity,
+    TableIterator, TableReader,
+};
+use crate::verify;
+use crate::{Error, Result};
+
+/// The version of such tables that is taken in.
+const VERSION: u32 = 2;
+/// Where index and filter partitions are kept while a table is examined, in bytes.
+const PARTITION_CACHE: usize = 16 << 20;
+/// How it is read.
+const PROFILE: ReadProfile =
+    ReadProfile { purpose: Purpose::Ingestion, verify_checksums: true, fill_cache: false };
+
+/// A file that is to be taken in.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ExternalFile {
+    /// Where its maker left it.
+    pub(super) path: PathBuf,
+    /// Its length in bytes.
+    pub(super) size: u64,
+    /// Its smallest internal key, range tombstones included, at sequence number 0.
+    pub(super) smallest: Vec<u8>,
+    /// Its largest internal key, range tombstones included.
+    pub(super) largest: Vec<u8>,
+    /// How many records it has, range tombstones included.
+    pub(super) entries: u64,
+    /// How many of them are range tombstones.
+    pub(super) range_deletions: u64,
+    /// Its unique id; zeros if it has none.
+    pub(super) unique_id: [u64; 2],
+    /// The length of everything behind the data blocks, in bytes; 0 if unknown.
+    pub(super) tail_size: u64,
+}
+
+impl ExternalFile {
+    /// Looks at a file that `family` is to take in. With `verifies` all of it is read and checked.
+    ///
+    /// # Errors
+    /// Not found; corruption, for a file that is no table or a damaged one; invalid argument, for
+    /// one that was not made for this. Each names the file.
+    pub(super) fn examine(
+        storage: &Arc<dyn Storage>,
+        path: &Path,
+        family: &ColumnFamily,
+        verifies: bool,
+    ) -> Result<Self> {
+        let file = storage.open(path, IoMode::Buffered, Purpose::Ingestion)?;
+        let size = file.length()?;
+        let identity = TableIdentity::unknown();
+        let opened = TableReader::open(file, context(family), &identity, Purpose::Ingestion);
+        let table = Arc::new(opened.map_err(|error| error.in_file(path))?);
+        let properties = table.properties();
+        check_properties(path, properties, family)?;
+        if verifies {
+            verify::check_table(storage, path, &table)?;
+        }
+        let (smallest, largest) = bounds(path, &table)?;
+        let Properties { db_id, db_session_id, original_file_number, .. } = properties;
+        let unique_id = UniqueId::new(db_id, db_session_id, *original_file_number);
+        Ok(Self {
+            path: path.to_owned(),
+            size,
+            smallest,
+            largest,
+            entries: properties.num_entries.max(properties.num_range_deletions),
+            range_deletions: properties.num_range_deletions,
+            unique_id: unique_id.map_or([0; 2], |id| id.words()),
+            tail_size: match properties.tail_start_offset {
+                0 => 0,
+                start => size.saturating_sub(start),
+            },
+        })
+    }
+
+    /// The user key it begins with.
+    pub(super) fn begin(&self) -> &[u8] {
+        key::user_key(&self.smallest)
+    }
+
+    /// The user key it ends with. It may be the end of a range tombstone, and not in the table
+    /// itself; it is taken to be.
+    pub(super) fn end(&self) -> &[u8] {
+        key::user_key(&self.largest)
+    }
+
+    /// The table that it is in a level, with all its records at a sequence number; its time is that
+    /// of ingestion, in seconds since 1970.
+    pub(super) fn new_file(
+        &self,
+        number: u64,
+        level: usize,
+        sequence: Sequence,
+        now_s: u64,
+    ) -> NewFile {
+        NewFile {
+            level: level as u32,
+            number,
+            size: self.size,
+            smallest: at_sequence(&self.smallest, sequence),
+            largest: at_sequence(&self.largest, sequence),
+            smallest_sequence: sequence,
+            largest_sequence: sequence,
+            oldest_ancestor_time_s: now_s,
+            creation_time_s: now_s,
+            // One range tombstone alone takes a place, and does nothing before it is compacted.
+            marked_for_compaction: self.range_deletions == 1 && self.entries == 1,
+            unique_id: self.unique_id,
+            tail_size: self.tail_size,
+            ..NewFile::default()
+        }
+    }
+}
+
+/// What a file is read with before it belongs to the database: nothing of it goes into the block
+/// cache, for its blocks have no name there yet.
+fn context(family: &ColumnFamily) -> Arc<TableContext> {
+    let of_family = family.readers().tables.context();
+    Arc::new(TableContext {
+        comparator: of_family.comparator.clone(),
+        prefix_extractor: of_family.prefix_extractor.clone(),
+        block_cache: Some(Arc::new(BlockCache::new(PARTITION_CACHE))),
+        uses_filters: true,
+        verifies_unique_ids: false,
+        meta_blocks: MetaBlockPlacement::WITH_TABLE,
+        auto_read_ahead: AutoReadAhead::NONE,
+        statistics: None,
+        reader_memory: Arc::default(),
+    })
+}
+
+/// Refuses a table that was not made to be taken in, or by another column family.
+fn check_properties(path: &Path, properties: &Properties, family: &ColumnFamily) -> Result<()> {
+    let refused = |message: String| Err(Error::invalid_argument(message).in_file(path));
+    let known = family.comparator().name();
+    let found = &properties.comparator_name;
+    if !found.is_empty() && found != known.as_bytes() {
+        let found = found.escape_ascii();
+        return refused(format!("the table is in order of '{found}', the database of '{known}'"));
+    }
+    match properties.external_version {
+        None => return refused("the table was not made to be ingested".to_owned()),
+        Some(VERSION) => {}
+        Some(version) => {
+            let feature = format!("an external table of version {version}");
+            return Err(Error::not_supported(feature).in_file(path));
+        }
+    }
+    match (properties.external_global_sequence, properties.largest_sequence) {
+        (None, _) => {
+            let message = "an external table without a place for its sequence number";
+            return Err(Error::corruption(path, message));
+        }
+        (Some(stored), _) if stored > 0 => {
+            return refused(format!("it was ingested before, and given sequence number {stored}"));
+        }
+        (_, Some(largest)) if largest > 0 => {
+            let message = format!("a record of an external table has sequence number {largest}");
+            return Err(Error::corruption(path, message));
+        }
+        _ => {}
+    }
+    let id = properties.column_family_id;
+    if id != UNKNOWN_COLUMN_FAMILY_ID && id != u64::from(family.id()) {
+        let (made_for, name) = (properties.column_family_name.escape_ascii(), family.name());
+        return refused(format!(
+            "the table was made for column family '{made_for}' of id {id}, not for '{name}' of \
+             id {}",
+            family.id()
+        ));
+    }
+    if properties.num_entries == 0 && properties.num_range_deletions == 0 {
+        return refused("the table has no entries".to_owned());
+    }
+    Ok(())
+}
+
+/// The smallest and the largest internal key of a table.
+fn bounds(path: &Path, table: &Arc<TableReader>) -> Result<(Vec<u8>, Vec<u8>)> {
+    let comparator = table.comparator();
+    let mut iterator = TableIterator::new(Arc::clone(table), PROFILE, 0);
+    let mut bounds: Option<(Vec<u8>, Vec<u8>)> = None;
+    iterator.seek_to_first()?;
+    if iterator.valid() {
+        let first = checked(path, iterator.key())?;
+        iterator.seek_to_last()?;
+        let last = checked(path, iterator.key())?;
+        if key::compare_internal(comparator, &first, &last).is_gt() {
+            return Err(Error::corruption(path, "the last key comes before the first"));
+        }
+        bounds = Some((first, last));
+    }
+    table.for_each_range_tombstone(|start, end| {
+        let begin = ParsedKey::parse(start)?;
+        let mut limit = Vec::new();
+        let exclusive = pack_trailer(MAX_SEQUENCE, ValueType::RangeDeletion as u8);
+        key::put_internal_key(&mut limit, end, exclusive);
+        let begin = ParsedKey { sequence: 0, ..begin }.to_vec();
+        match &mut bounds {
+            None => bounds = Some((begin, limit)),
+            Some((smallest, largest)) => {
+                if compare_bounds(comparator, &begin, smallest).is_lt() {
+                    *smallest = begin;
+                }
+                if compare_bounds(comparator, &limit, largest).is_gt() {
+                    *largest = limit;
+                }
+            }
+        }
+        Ok(())
+    })?;
+    bounds.ok_or_else(|| {
+        Error::corruption(path, "the properties count entries, but the table has none")
+    })
+}
+
+/// An internal key that is one, at sequence number 0.
+fn checked(path: &Path, internal_key: &[u8]) -> Result<Vec<u8>> {
+    let parsed = ParsedKey::parse(internal_key).map_err(|error| Error::decoding(path, 0, error))?;
+    Ok(ParsedKey { sequence: 0, ..parsed }.to_vec())
+}
+
+/// A bound with the sequence number that its records have from now on; the end of a range tombstone
+/// keeps its own.
+fn at_sequence(bound: &[u8], sequence: Sequence) -> Vec<u8> {
+    match ParsedKey::parse(bound) {
+        Ok(parsed) if parsed.sequence == 0 => ParsedKey { sequence, ..parsed }.to_vec(),
+        _ => bound.to_vec(),
+    }
+}

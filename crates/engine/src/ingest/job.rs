@@ -1,0 +1,310 @@
+//! An ingestion, from the files to the new versions.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tailwater_format::key::MAX_SEQUENCE;
+use tailwater_format::version_edit::{NewFile, VersionEdit};
+
+use super::arrival::Arrival;
+use super::external_file::ExternalFile;
+use super::options::{ExternalFiles, IngestOptions, IngestedFile};
+use super::overlap::{self, Overlaps};
+use super::place::{Place, Surroundings};
+use crate::compaction::{Compaction, LevelTargets};
+use crate::db::{ColumnFamily, Writer};
+use crate::stats::{Histogram, Ingestion};
+use crate::version::{Version, VersionSet};
+use crate::write::queue::Leadership;
+use crate::{Error, ErrorKind, Result};
+
+/// The files for one column family, on their way into it.
+struct Job {
+    family: ColumnFamily,
+    options: IngestOptions,
+    files: Vec<ExternalFile>,
+    /// Those of the files that are in the directory, in the same order.
+    arrivals: Vec<Arrival>,
+    overlaps: Overlaps,
+    places: Vec<Place>,
+}
+
+impl Writer {
+    /// Takes files in, all or none. Answers what became of them, in their order.
+    pub(crate) fn ingest(&self, requests: &[ExternalFiles<'_>]) -> Result<Vec<Vec<IngestedFile>>> {
+        self.errors.check()?;
+        self.check_requests(requests)?;
+        let statistics = self.shared.statistics.as_deref();
+        let begun_ns = self.clock.monotonic_ns();
+        let started = statistics.map(|statistics| (statistics, statistics.start()));
+        let mut jobs =
+            requests.iter().map(|request| self.examine(request)).collect::<Result<Vec<Job>>>()?;
+        let brought = self.bring_all(&mut jobs);
+        if let Some((statistics, started)) = started {
+            statistics.record_since(Histogram::IngestPrepare, started);
+        }
+        let started = statistics.map(|statistics| (statistics, statistics.start()));
+        let done = brought.and_then(|()| self.take_in(&mut jobs));
+        if let Err(error) = done {
+            self.remove_arrivals(&jobs);
+            return Err(error);
+        }
+        if let Some((statistics, started)) = started {
+            statistics.record_since(Histogram::IngestRun, started);
+        }
+        let micros = self.clock.monotonic_ns().saturating_sub(begun_ns) / 1000;
+        let ingested: Vec<_> = jobs.iter().map(|job| self.finish_job(job, micros)).collect();
+        self.update_stall(&jobs.iter().map(|job| &job.family).collect::<Vec<_>>());
+        self.compact_soon();
+        Ok(ingested)
+    }
+
+    fn check_requests(&self, requests: &[ExternalFiles<'_>]) -> Result<()> {
+        let mut ids = BTreeSet::new();
+        for ExternalFiles { family, paths, options } in requests {
+            options.check()?;
+            self.check_family(family)?;
+            if !ids.insert(family.id()) {
+                let message = format!("column family '{}' is named twice", family.name());
+                return Err(Error::invalid_argument(message));
+            }
+            if paths.is_empty() {
+                return Err(Error::invalid_argument("there are no files to take in"));
+            }
+        }
+        match requests {
+            [] => Err(Error::invalid_argument("there are no files to take in")),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_family(&self, family: &ColumnFamily) -> Result<()> {
+        let families = self.shared.family_set();
+        match families.by_id(family.id()) {
+            Some(known) if known.is_same(family) => Ok(()),
+            _ => {
+                let message = format!("there is no column family '{}' here", family.name());
+                Err(Error::invalid_argument(message))
+            }
+        }
+    }
+
+    /// Step 1.
+    fn examine(&self, request: &ExternalFiles<'_>) -> Result<Job> {
+        let ExternalFiles { family, paths, options } = *request;
+        let examine = |path: &&Path| {
+            let verifies = options.verify_checksums_before_ingest;
+            ExternalFile::examine(&self.storage, path, family, verifies)
+        };
+        Ok(Job {
+            family: family.clone(),
+            options,
+            files: paths.iter().map(examine).collect::<Result<_>>()?,
+            arrivals: Vec::new(),
+            overlaps: Overlaps::default(),
+            places: Vec::new(),
+        })
+    }
+
+    /// Step 2.
+    fn bring_all(&self, jobs: &mut [Job]) -> Result<()> {
+        let mut directories = BTreeSet::new();
+        for job in jobs {
+            for file in &job.files {
+                let arrival = self.bring(&job.family, file, &job.options)?;
+                directories.extend(arrival.path.parent().map(Path::to_owned));
+                job.arrivals.push(arrival);
+            }
+        }
+        // A crash here is safe: no MANIFEST names the files.
+        for directory in directories {
+            self.storage.sync_directory(&directory)?;
+        }
+        Ok(())
+    }
+
+    /// Steps 3 to 6.
+    fn take_in(&self, jobs: &mut [Job]) -> Result<()> {
+        let due = self.families_to_flush(jobs)?;
+        if !due.is_empty() {
+            self.flush(&due.iter().collect::<Vec<_>>())?;
+        }
+        self.look_up_overlaps(jobs)?;
+        let leadership = self.queue.lead()?;
+        self.errors.check()?;
+        jobs.iter().try_for_each(|job| self.check_family(&job.family))?;
+        let due = self.families_to_flush(jobs)?;
+        if !due.is_empty() {
+            self.flush_leading(&leadership, &due)?;
+            self.look_up_overlaps(jobs)?;
+        }
+        self.install_files(jobs)
+    }
+
+    /// The column families that have something in memory where files reach.
+    fn families_to_flush(&self, jobs: &[Job]) -> Result<Vec<ColumnFamily>> {
+        let mut due = Vec::new();
+        for job in jobs {
+            let source = job.family.super_version();
+            let in_the_way = job.files.iter().find(|file| {
+                let mut memtables = source.memtables().iter();
+                memtables.any(|memtable| overlap::with_memtable(file, memtable))
+            });
+            match in_the_way {
+                Some(file) if !job.options.allow_blocking_flush => {
+                    let message = "the file needs a flush of what is in memory, which \
+                         allow_blocking_flush forbids";
+                    return Err(Error::invalid_argument(message).in_file(&file.path));
+                }
+                Some(_) => due.push(job.family.clone()),
+                None => {}
+            }
+        }
+        Ok(due)
+    }
+
+    /// Flushes column families while nobody writes.
+    fn flush_leading(&self, leadership: &Leadership<'_>, due: &[ColumnFamily]) -> Result<()> {
+        let sealed = self.seal_for_flush(leadership, &due.iter().collect::<Vec<_>>())?;
+        self.wait_for_flush(&sealed)
+    }
+
+    /// Looks up what decides where the files go, as far as that can be told while others write:
+    /// what is found is kept, and where they go is decided later.
+    fn look_up_overlaps(&self, jobs: &mut [Job]) -> Result<()> {
+        for job in jobs {
+            let source = job.family.super_version();
+            self.find_places(job, source.version(), &[], false)?;
+        }
+        Ok(())
+    }
+
+    /// Decides where the files of a job go.
+    fn find_places(
+        &self,
+        job: &mut Job,
+        version: &Version,
+        running: &[Arc<Compaction>],
+        is_watched: bool,
+    ) -> Result<()> {
+        let Job { files, overlaps, family, options, .. } = job;
+        let of_family = family.options();
+        let surroundings = Surroundings {
+            comparator: family.comparator(),
+            version,
+            running,
+            style: of_family.compaction_style,
+            levels: usize::try_from(of_family.num_levels).unwrap_or(1).max(1),
+            base_level: LevelTargets::new(version, of_family).base_level,
+            last_sequence: self.published(),
+            is_watched,
+            options,
+        };
+        let tables = &family.readers().tables;
+        job.places = surroundings
+            .places(files, |place, file, table| overlaps.with_table(place, file, tables, table))?;
+        Ok(())
+    }
+
+    /// Steps 5 and 6. Who calls leads the write queue.
+    fn install_files(&self, jobs: &mut [Job]) -> Result<()> {
+        let mut versions = self.versions();
+        let must_hide = jobs.iter().any(|job| job.options.snapshot_consistency);
+        // From here on none is taken, which would see files appear that have no number.
+        let unwatched = if must_hide { self.shared.snapshots.keep_empty() } else { None };
+        let is_watched = must_hide && unwatched.is_none();
+        for job in jobs.iter_mut() {
+            let Some(known) = versions.families().get(&job.family.id()) else {
+                return Err(Error::new(ErrorKind::Io, "a column family lost its version"));
+            };
+            let is_watched = is_watched && job.options.snapshot_consistency;
+            self.find_places(job, &known.version, known.compactions.running(), is_watched)?;
+        }
+        let last = jobs.iter().flat_map(|job| &job.places).map(|place| place.sequence).max();
+        let last = last.unwrap_or(0).max(self.published());
+        if last > MAX_SEQUENCE {
+            return Err(Error::new(ErrorKind::Io, "the sequence numbers are used up"));
+        }
+        let edits: Vec<VersionEdit> = jobs.iter().map(|job| self.edit(job, &versions)).collect();
+        let added: Vec<Vec<NewFile>> = edits.iter().map(|edit| edit.new_files.clone()).collect();
+        // A crash here is safe: the files are left over, and nothing else was changed.
+        self.apply_at(&mut versions, edits, last)?;
+        for (job, added) in jobs.iter().zip(&added) {
+            if let Some(known) = versions.families().get(&job.family.id()) {
+                self.open_new_tables(&job.family, &known.version, added);
+                job.family.install(Arc::clone(&known.version), &[]);
+            }
+        }
+        // Who reads at the new numbers finds the new versions.
+        self.shared.published.store(last, Ordering::Release);
+        Ok(())
+    }
+
+    /// What the MANIFEST is told of the files of a job.
+    fn edit(&self, job: &Job, versions: &VersionSet) -> VersionEdit {
+        let column_family = job.family.id();
+        let now_s = self.clock.wall_us() / 1_000_000;
+        let next_epoch = versions.families().get(&column_family).map_or(1, |it| it.next_epoch());
+        let files = job.files.iter().zip(&job.arrivals).zip(&job.places).zip(next_epoch..);
+        let new_files = files.map(|(((file, arrival), place), epoch_number)| NewFile {
+            epoch_number,
+            ..file.new_file(arrival.number, place.level, place.sequence, now_s)
+        });
+        VersionEdit { column_family, new_files: new_files.collect(), ..VersionEdit::default() }
+    }
+
+    /// Removes what was brought into the directory and does not count.
+    fn remove_arrivals(&self, jobs: &[Job]) {
+        if self.versions().failure().is_some() {
+            // The MANIFEST may name them. If it does not, the next open removes them.
+            return;
+        }
+        for arrival in jobs.iter().flat_map(|job| &job.arrivals) {
+            // What stays is removed by the next open.
+            let _ = self.storage.remove(&arrival.path);
+        }
+    }
+
+    /// Step 7 for the files of a job; tells what became of them.
+    fn finish_job(&self, job: &Job, micros: u64) -> Vec<IngestedFile> {
+        let mut ingested = Vec::new();
+        for ((file, arrival), place) in job.files.iter().zip(&job.arrivals).zip(&job.places) {
+            if job.options.move_files
+                && let Err(error) = self.storage.remove(&file.path)
+            {
+                self.info_log.warn(format_args!("a file that was taken in stays: {error}"));
+            }
+            self.info_log.info(format_args!(
+                "ingested {} into level {} of '{}' as table {}: {} entries, {} bytes, sequence \
+                 number {}",
+                file.path.display(),
+                place.level,
+                job.family.name(),
+                arrival.number,
+                file.entries,
+                file.size,
+                place.sequence,
+            ));
+            let done = Ingestion {
+                micros,
+                bytes: file.size,
+                keys: file.entries,
+                is_copy: arrival.is_copy,
+            };
+            job.family.statistics().levels.record_ingestion(place.level, &done);
+            ingested.push(IngestedFile {
+                path: file.path.clone(),
+                number: arrival.number,
+                level: place.level,
+                sequence: place.sequence,
+                size: file.size,
+                entries: file.entries,
+                range_deletions: file.range_deletions,
+                is_copy: arrival.is_copy,
+            });
+        }
+        ingested
+    }
+}

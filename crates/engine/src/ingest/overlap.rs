@@ -1,0 +1,87 @@
+//! Whether a database has anything where a file reaches.
+//!
+//! Tables that only reach over a file's keys, and have none of them, are not in its way: so they
+//! are looked into. What was found once stays true, since neither the file nor the table changes.
+//! It is looked up while others write, and only what is new is looked up while they wait.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tailwater_format::key::{self, MAX_SEQUENCE, ValueType, pack_trailer};
+use tailwater_io::Purpose;
+
+use super::external_file::ExternalFile;
+use crate::Result;
+use crate::memtable::{self, MemTable};
+use crate::range_tombstone::FragmentedRangeTombstones;
+use crate::table::{ReadProfile, TableCache, TableIterator};
+use crate::version::FileMetadata;
+
+/// How tables of the database are looked into.
+const PROFILE: ReadProfile =
+    ReadProfile { purpose: Purpose::Ingestion, verify_checksums: true, fill_cache: true };
+
+/// Which tables have records or range tombstones where the files for a column family reach.
+#[derive(Debug, Default)]
+pub(super) struct Overlaps {
+    /// By the file's place and the table's number.
+    known: BTreeMap<(usize, u64), bool>,
+}
+
+impl Overlaps {
+    /// Whether a table has anything from the first key of the file at that place to its last.
+    pub(super) fn with_table(
+        &mut self,
+        place: usize,
+        file: &ExternalFile,
+        tables: &TableCache,
+        table: &Arc<FileMetadata>,
+    ) -> Result<bool> {
+        let known = (place, table.number());
+        if let Some(&answer) = self.known.get(&known) {
+            return Ok(answer);
+        }
+        let answer = has_any(file, tables, table)?;
+        self.known.insert(known, answer);
+        Ok(answer)
+    }
+}
+
+fn has_any(file: &ExternalFile, tables: &TableCache, table: &Arc<FileMetadata>) -> Result<bool> {
+    let table = tables.open(table, PROFILE.purpose)?;
+    if tombstones_overlap(table.range_tombstones(), file) {
+        return Ok(true);
+    }
+    let comparator = tables.comparator();
+    let mut iterator = TableIterator::new(table, PROFILE, 0);
+    iterator.seek(&first_of(file.begin()))?;
+    let key = key::user_key(iterator.key());
+    Ok(iterator.valid() && comparator.compare(key, file.end()).is_le())
+}
+
+/// Whether a memtable has anything from the first key of a file to its last.
+pub(super) fn with_memtable(file: &ExternalFile, memtable: &MemTable) -> bool {
+    if memtable.range_tombstones().is_some_and(|tombstones| tombstones_overlap(&tombstones, file)) {
+        return true;
+    }
+    let mut cursor = memtable::Cursor::default();
+    cursor.seek(memtable, &first_of(file.begin()));
+    let is_within = |key: &[u8]| memtable.comparator().compare(key, file.end()).is_le();
+    cursor.valid() && is_within(key::user_key(cursor.key(memtable)))
+}
+
+fn tombstones_overlap(tombstones: &FragmentedRangeTombstones, file: &ExternalFile) -> bool {
+    let comparator = tombstones.comparator();
+    tombstones.iter().any(|tombstone| {
+        comparator.compare(tombstone.start, file.end()).is_le()
+            && comparator.compare(file.begin(), tombstone.end).is_lt()
+    })
+}
+
+/// The internal key before all records of a user key.
+fn first_of(user_key: &[u8]) -> Vec<u8> {
+    let mut internal_key = Vec::new();
+    let trailer = pack_trailer(MAX_SEQUENCE, ValueType::FOR_SEEK);
+    key::put_internal_key(&mut internal_key, user_key, trailer);
+    internal_key
+}

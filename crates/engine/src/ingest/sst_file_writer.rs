@@ -1,0 +1,306 @@
+//! Making tables outside a database.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tailwater_format::key::{ValueType, pack_trailer, put_internal_key};
+use tailwater_format::table::unique_id::encode_session_id;
+use tailwater_io::buffer::{ALIGNMENT, BufferPool};
+use tailwater_io::pace::Priority;
+use tailwater_io::{Create, Purpose, Storage};
+
+use crate::db::{ColumnFamily, merge_operator_name};
+use crate::options::{DbOptions, check_column_family};
+use crate::recovery::{OpenOptions, host_id, sync_parent};
+use crate::table::NewFiles;
+use crate::table::builder::{Builder, Format, Origin, TableCompression};
+use crate::{Error, Result};
+
+/// What such tables have in the place of a database's id: RocksDB's name for it.
+const DATABASE_ID: &str = "SST Writer";
+/// How many buffers a table is written with.
+const BUFFERS: usize = 4;
+
+/// Makes tables outside a database, one after the other, for [`Db::ingest_external_file`] to take
+/// in: of this engine or of RocksDB, which its `SstFileWriter` is the counterpart of.
+///
+/// A table is begun by [`SstFileWriter::open`] and completed by [`SstFileWriter::finish`]. Keys
+/// come in the column family's order, each once; range deletions come at any time, and hide nothing
+/// of the table itself. One thread at a time.
+///
+/// [`Db::ingest_external_file`]: crate::Db::ingest_external_file
+#[derive(Debug)]
+pub struct SstFileWriter {
+    storage: Arc<dyn Storage>,
+    database: DbOptions,
+    buffers: BufferPool,
+    format: Arc<Format>,
+    compression: TableCompression,
+    /// With the number of the table before.
+    origin: Origin,
+    open: Option<OpenTable>,
+}
+
+/// The table that is being written.
+#[derive(Debug)]
+struct OpenTable {
+    builder: Builder,
+    info: ExternalFileInfo,
+    /// The internal key at hand.
+    key: Vec<u8>,
+}
+
+/// What a table that was made outside a database holds. Keys are user keys; they are empty where
+/// there is none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExternalFileInfo {
+    /// The file.
+    pub file_path: PathBuf,
+    /// The first key, apart from range deletions.
+    pub smallest_key: Vec<u8>,
+    /// The last key, apart from range deletions.
+    pub largest_key: Vec<u8>,
+    /// The key at which the first range deletion begins.
+    pub smallest_range_del_key: Vec<u8>,
+    /// The key before which the last range deletion ends.
+    pub largest_range_del_key: Vec<u8>,
+    /// The length in bytes; while it is written, that of the blocks that are complete.
+    pub file_size: u64,
+    /// How many keys there are, apart from range deletions.
+    pub num_entries: u64,
+    /// How many range deletions there are.
+    pub num_range_del_entries: u64,
+    /// The version of such tables.
+    pub version: u32,
+}
+
+impl SstFileWriter {
+    /// Makes tables as column family `family` of a database with these options would: its order of
+    /// keys, its blocks and filters, and the compression of its last level. They can be taken in by
+    /// any column family of that order.
+    ///
+    /// # Errors
+    /// Invalid argument, which names the option, for one that contradicts another or needs what is
+    /// not built, and for a comparator that is not known.
+    pub fn new(options: &OpenOptions, family: &str) -> Result<Self> {
+        let options = options.sanitized(Path::new(""), false);
+        let of_family = options.column_family(family);
+        let refused = |error: crate::options::Error| Error::invalid_argument(error.to_string());
+        check_column_family(of_family, options.database()).map_err(refused)?;
+        let format = Format::new(
+            of_family,
+            options.comparator(family, "")?,
+            options.prefix_extractor(family),
+            merge_operator_name(&options.merge_operator(family)),
+        );
+        let buffer_bytes = options.database().writable_file_max_buffer_size as usize;
+        let buffer_bytes = buffer_bytes.max(2 * ALIGNMENT).next_multiple_of(ALIGNMENT);
+        let origin = Origin {
+            db_id: DATABASE_ID.to_owned(),
+            session_id: encode_session_id(fastrand::u64(..), fastrand::u64(..)),
+            host_id: host_id(options.database()),
+            external: true,
+            ..Origin::default()
+        };
+        Ok(Self {
+            storage: Arc::clone(options.storage()),
+            database: options.database().clone(),
+            buffers: BufferPool::new(BUFFERS * buffer_bytes),
+            format: Arc::new(format),
+            compression: TableCompression::for_external(of_family),
+            origin,
+            open: None,
+        })
+    }
+
+    /// Has the tables say which column family they are for; no other takes them in then.
+    #[must_use]
+    pub fn for_column_family(mut self, family: &ColumnFamily) -> Self {
+        self.origin.column_family_id = Some(family.id());
+        family.name().clone_into(&mut self.origin.column_family_name);
+        self
+    }
+
+    /// Begins a table. A file that is there is written over.
+    ///
+    /// # Errors
+    /// Invalid argument, while another table is open; not supported, for a compression that is not
+    /// built; those of creating the file.
+    pub fn open(&mut self, path: &Path) -> Result<()> {
+        if let Some(open) = &self.open {
+            let message = "a table that was begun is not finished yet";
+            return Err(Error::invalid_argument(message).in_file(&open.info.file_path));
+        }
+        let files = NewFiles {
+            storage: &*self.storage,
+            database: &self.database,
+            buffers: &self.buffers,
+            workers: None,
+            rate_limiter: None,
+        };
+        let (purpose, priority) = (Purpose::Ingestion, Priority::Low);
+        let writer = files.create_as(Create::Truncate, path, purpose, priority, 0)?;
+        self.origin.file_number += 1;
+        let format = Arc::clone(&self.format);
+        let origin = self.origin.clone();
+        let builder = Builder::new(format, &self.compression, origin, path, writer)?;
+        self.open = Some(OpenTable { builder, info: ExternalFileInfo::of(path), key: Vec::new() });
+        Ok(())
+    }
+
+    /// Gives `key` this value.
+    ///
+    /// # Errors
+    /// Invalid argument, if no table is open, and for a key that is not behind the one before: the
+    /// table stays as it was. Not supported, for a key or value of 4 GiB, and those of the file: it
+    /// takes nothing more then.
+    pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.add(ValueType::Value, key, value)
+    }
+
+    /// Gives `key` a merge operand.
+    ///
+    /// # Errors
+    /// As [`SstFileWriter::put`].
+    pub fn merge(&mut self, key: &[u8], operand: &[u8]) -> Result<()> {
+        self.add(ValueType::Merge, key, operand)
+    }
+
+    /// Deletes `key`.
+    ///
+    /// # Errors
+    /// As [`SstFileWriter::put`].
+    pub fn delete(&mut self, key: &[u8]) -> Result<()> {
+        self.add(ValueType::Deletion, key, &[])
+    }
+
+    /// Deletes every key from `begin` up to, not including, `end` of what the database holds when
+    /// it takes the table in. Nothing is deleted between a key and itself.
+    ///
+    /// # Errors
+    /// As [`SstFileWriter::put`]; invalid argument, for an end that comes before the beginning.
+    pub fn delete_range(&mut self, begin: &[u8], end: &[u8]) -> Result<()> {
+        let comparator = self.format.comparator();
+        let open = self.open.as_mut().ok_or_else(no_table)?;
+        let order = comparator.compare(begin, end);
+        if order.is_gt() {
+            let message = "a range deletion ends before it begins";
+            return Err(Error::invalid_argument(message).in_file(&open.info.file_path));
+        }
+        if order.is_eq() {
+            return Ok(());
+        }
+        open.set_key(begin, ValueType::RangeDeletion);
+        open.builder.add_range_tombstone(&open.key, end)?;
+        let info = &mut open.info;
+        let is_first = info.num_range_del_entries == 0;
+        if is_first || comparator.compare(begin, &info.smallest_range_del_key).is_lt() {
+            info.smallest_range_del_key = begin.to_vec();
+        }
+        if is_first || comparator.compare(end, &info.largest_range_del_key).is_gt() {
+            info.largest_range_del_key = end.to_vec();
+        }
+        info.num_range_del_entries += 1;
+        info.file_size = open.builder.size();
+        Ok(())
+    }
+
+    /// The length of the table's blocks that are complete, in bytes; 0 if none is open.
+    pub fn file_size(&self) -> u64 {
+        self.open.as_ref().map_or(0, |open| open.info.file_size)
+    }
+
+    /// Completes the table, and puts it and its name on the device.
+    ///
+    /// # Errors
+    /// Invalid argument, if no table is open, and for one that nothing was added to, which stays
+    /// open. Those of the file, which is removed then.
+    pub fn finish(&mut self) -> Result<ExternalFileInfo> {
+        let open = self.open.take().ok_or_else(no_table)?;
+        if open.builder.is_empty() {
+            let error = Error::invalid_argument("a table without entries is not written")
+                .in_file(&open.info.file_path);
+            self.open = Some(open);
+            return Err(error);
+        }
+        let OpenTable { builder, mut info, .. } = open;
+        let finished = builder.finish().and_then(|(table, mut writer)| {
+            writer.sync()?;
+            writer.close()?;
+            sync_parent(&*self.storage, &info.file_path)?;
+            Ok(table)
+        });
+        match finished {
+            Ok(table) => {
+                info.file_size = table.size;
+                Ok(info)
+            }
+            Err(error) => {
+                // What is left is no table.
+                let _ = self.storage.remove(&info.file_path);
+                Err(error)
+            }
+        }
+    }
+
+    fn add(&mut self, value_type: ValueType, key: &[u8], value: &[u8]) -> Result<()> {
+        let comparator = self.format.comparator();
+        let open = self.open.as_mut().ok_or_else(no_table)?;
+        let info = &mut open.info;
+        if info.num_entries > 0 && comparator.compare(key, &info.largest_key).is_le() {
+            let (shown, before) = (key.escape_ascii(), info.largest_key.escape_ascii());
+            let message = format!("key '{shown}' does not come behind the one before, '{before}'");
+            return Err(Error::invalid_argument(message).in_file(&info.file_path));
+        }
+        open.set_key(key, value_type);
+        open.builder.add(&open.key, value)?;
+        let info = &mut open.info;
+        if info.num_entries == 0 {
+            info.smallest_key = key.to_vec();
+        }
+        info.largest_key.clear();
+        info.largest_key.extend_from_slice(key);
+        info.num_entries += 1;
+        info.file_size = open.builder.size();
+        Ok(())
+    }
+}
+
+impl Drop for SstFileWriter {
+    /// A table that was not finished is removed.
+    fn drop(&mut self) {
+        if let Some(OpenTable { builder, info, .. }) = self.open.take() {
+            builder.abandon();
+            let _ = self.storage.remove(&info.file_path);
+        }
+    }
+}
+
+impl OpenTable {
+    /// Sets the internal key at hand; its sequence number is 0.
+    fn set_key(&mut self, user_key: &[u8], value_type: ValueType) {
+        self.key.clear();
+        put_internal_key(&mut self.key, user_key, pack_trailer(0, value_type as u8));
+    }
+}
+
+impl ExternalFileInfo {
+    /// That of an empty table.
+    fn of(path: &Path) -> Self {
+        Self {
+            file_path: path.to_owned(),
+            smallest_key: Vec::new(),
+            largest_key: Vec::new(),
+            smallest_range_del_key: Vec::new(),
+            largest_range_del_key: Vec::new(),
+            file_size: 0,
+            num_entries: 0,
+            num_range_del_entries: 0,
+            version: 2,
+        }
+    }
+}
+
+fn no_table() -> Error {
+    Error::invalid_argument("no table is open")
+}

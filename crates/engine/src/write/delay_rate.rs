@@ -1,0 +1,124 @@
+//! How fast writes go where they are slowed down.
+//!
+//! The rate begins at `delayed_write_rate` and never exceeds it. Whenever the memtables or tables
+//! of a column family change, it follows what there is left to compact: down while that grows or
+//! stays, further down near the bound that stops writes, up while it shrinks, and more so when the
+//! delay ends. It is one rate for all column families, which each of them moves.
+//!
+//! Source: `SetupDelay` and `RecalculateWriteStallConditions` in `db/column_family.cc`.
+
+/// A slower rate is not chosen, in bytes per second; one that the user gave is left as it is.
+const RATE_MIN: u64 = 16 << 10;
+/// What the rate is multiplied with while there is more and more to compact.
+const MORE_TO_DO: f64 = 0.8;
+/// What it is multiplied with while there is less and less.
+const LESS_TO_DO: f64 = 1.0 / MORE_TO_DO;
+/// What it is multiplied with near the bound that stops writes.
+const NEAR_STOP: f64 = 0.6;
+/// What it is multiplied with when a column family goes on without delay.
+const GOES_ON: f64 = 1.4;
+
+/// What a column family demands of those who write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) enum Demand {
+    #[default]
+    Nothing,
+    Delay,
+    Stop,
+}
+
+/// A column family whose memtables or tables have changed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Look {
+    /// What it demands now.
+    pub(crate) demand: Demand,
+    /// Whether little is missing until writes are stopped for what it demands a delay for.
+    pub(crate) is_near_stop: bool,
+    /// How many bytes wait to be compacted, and how many did at the look before.
+    pub(crate) pending_bytes: u64,
+    pub(crate) pending_bytes_before: u64,
+    /// Whether it is compacted by itself.
+    pub(crate) compacts: bool,
+    /// Whether any column family, this one included, demanded a delay before.
+    pub(crate) was_delayed: bool,
+    /// Whether any demanded a stop before.
+    pub(crate) was_stopped: bool,
+}
+
+/// The rate after a look at a column family, in bytes per second: at most `rate_max`, at least 1.
+pub(crate) fn next_rate(rate: u64, rate_max: u64, look: &Look) -> u64 {
+    let times = |factor: f64| (rate as f64 * factor) as u64;
+    let next = match look.demand {
+        Demand::Stop => rate,
+        Demand::Nothing if look.was_delayed => times(GOES_ON),
+        Demand::Nothing => rate,
+        Demand::Delay if !look.compacts => rate_max,
+        Demand::Delay if !look.was_delayed || rate_max <= RATE_MIN => rate,
+        Demand::Delay if look.was_stopped || look.is_near_stop => times(NEAR_STOP).max(RATE_MIN),
+        Demand::Delay if look.pending_bytes_before > look.pending_bytes => times(LESS_TO_DO),
+        Demand::Delay if look.pending_bytes_before > 0 => times(MORE_TO_DO).max(RATE_MIN),
+        Demand::Delay => rate,
+    };
+    next.clamp(1, rate_max.max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Demand, Look, next_rate};
+
+    /// A column family that demands a delay as it did before, with so much to compact before and
+    /// now.
+    fn delayed(pending_bytes_before: u64, pending_bytes: u64) -> Look {
+        Look {
+            demand: Demand::Delay,
+            is_near_stop: false,
+            pending_bytes,
+            pending_bytes_before,
+            compacts: true,
+            was_delayed: true,
+            was_stopped: false,
+        }
+    }
+
+    #[test]
+    fn the_rate_follows_what_there_is_to_compact() {
+        const MAX: u64 = 10_000_000;
+        let near_stop = |look| Look { is_near_stop: true, ..look };
+        let after_stop = |look| Look { was_stopped: true, ..look };
+        let first = |look| Look { was_delayed: false, ..look };
+        let by_hand = |look| Look { compacts: false, ..look };
+        let demands = |demand, look| Look { demand, ..look };
+        let cases = [
+            ("more", 1_000_000, delayed(5, 6), 800_000),
+            ("the same", 1_000_000, delayed(5, 5), 800_000),
+            ("less", 1_000_000, delayed(6, 5), 1_250_000),
+            ("less, at the bound", 9_000_000, delayed(6, 5), MAX),
+            ("nothing known before", 1_000_000, delayed(0, 5), 1_000_000),
+            ("near the stop", 1_000_000, near_stop(delayed(6, 5)), 600_000),
+            ("after a stop", 1_000_000, after_stop(delayed(6, 5)), 600_000),
+            ("very slow already", 17_000, delayed(5, 6), 16_384),
+            ("very slow, near the stop", 17_000, near_stop(delayed(5, 6)), 16_384),
+            ("first delay", 1_000_000, first(near_stop(delayed(5, 6))), 1_000_000),
+            ("compacted by hand", 1_000_000, by_hand(delayed(5, 6)), MAX),
+            ("stopped", 1_000_000, demands(Demand::Stop, delayed(5, 6)), 1_000_000),
+            ("goes on", 1_000_000, demands(Demand::Nothing, delayed(5, 6)), 1_400_000),
+            ("goes on, at the bound", 9_000_000, demands(Demand::Nothing, delayed(5, 6)), MAX),
+            (
+                "never was delayed",
+                1_000_000,
+                first(demands(Demand::Nothing, delayed(5, 6))),
+                1_000_000,
+            ),
+        ];
+        for (what, rate, look, expected) in cases {
+            assert_eq!(next_rate(rate, MAX, &look), expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn a_rate_that_the_user_wants_slow_stays() {
+        assert_eq!(next_rate(10_000, 10_000, &delayed(5, 6)), 10_000);
+        assert_eq!(next_rate(10_000, 16_384, &delayed(5, 6)), 10_000);
+        assert_eq!(next_rate(0, 0, &delayed(5, 6)), 1, "nothing is divided by it");
+    }
+}

@@ -1,0 +1,21 @@
+//! Files for a database to take in, made of changes.
+
+use std::path::Path;
+
+use tailwater::{Result, SstFileWriter};
+
+use crate::change::Change;
+
+/// Makes a file of changes: deletions of ranges, and each key once, in order.
+pub(crate) fn write(writer: &mut SstFileWriter, path: &Path, changes: &[Change]) -> Result<()> {
+    writer.open(path)?;
+    for change in changes {
+        match change {
+            Change::Put { key, value } => writer.put(key, value)?,
+            Change::Merge { key, operand } => writer.merge(key, operand)?,
+            Change::Delete { key } | Change::SingleDelete { key } => writer.delete(key)?,
+            Change::DeleteRange { begin, end } => writer.delete_range(begin, end)?,
+        }
+    }
+    writer.finish().map(drop)
+}

@@ -1,0 +1,28 @@
+//! Tables that one made outside a database, the other takes in.
+//!
+//! Both engines make external tables of random records, of every kind, and both take them in, into
+//! databases of random contents, one table or several that overlap, with snapshots held or not. A
+//! model says what must be there then, by both, also once the other has compacted everything; and
+//! both must choose the same levels and sequence numbers. A failure names the seed;
+//! `TAILWATER_SEED` repeats it, and `TAILWATER_ROUNDS` does everything so many times over.
+
+#[path = "common/check.rs"]
+mod check;
+#[path = "interop_ingest/files.rs"]
+mod files;
+#[path = "common/interop/laboratory.rs"]
+mod laboratory;
+#[path = "common/interop/model.rs"]
+mod model;
+#[path = "common/interop/place.rs"]
+mod place;
+#[path = "interop_ingest/properties.rs"]
+mod properties;
+#[path = "common/random.rs"]
+mod random;
+#[path = "common/interop/shape.rs"]
+mod shape;
+#[path = "common/interop/step.rs"]
+mod step;
+#[path = "interop_ingest/taken_in.rs"]
+mod taken_in;

@@ -1,0 +1,145 @@
+//! Random external tables, as either engine makes them.
+
+use std::path::{Path, PathBuf};
+
+use fastrand::Rng;
+use tailwater::{OpenOptions, SstFileWriter};
+use tailwater_format::Comparator;
+use tailwater_testkit::oracle::Script;
+
+use crate::model::Model;
+use crate::random::{self, KEYS, Operands};
+use crate::step::{Durability, Record, Step, Write};
+
+/// How many records a table has at most.
+const RECORDS: usize = 120;
+/// The longest value, in bytes.
+const LONGEST: usize = 400;
+
+/// Who makes a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Maker {
+    Ours,
+    RocksDb,
+}
+
+/// An external table.
+#[derive(Debug, Clone)]
+pub(crate) struct ExternalTable {
+    pub(crate) family: String,
+    pub(crate) path: PathBuf,
+    /// Range deletions first, which hide nothing of the table, then keys in order.
+    records: Vec<Record>,
+}
+
+impl ExternalTable {
+    /// Any table for a column family with these options, at this path. RocksDB's Java makes none
+    /// with range deletions.
+    pub(crate) fn random(
+        rng: &mut Rng,
+        (family, options): (&str, &str),
+        path: PathBuf,
+        maker: Maker,
+    ) -> Self {
+        let order = match options.contains("ReverseBytewise") {
+            true => Comparator::ReverseBytewise,
+            false => Comparator::Bytewise,
+        };
+        let operands = match options {
+            _ if options.contains("UInt64AddOperator") => Operands::Numbers,
+            _ if options.contains("StringAppendOperator") => Operands::Bytes,
+            _ => Operands::None,
+        };
+        let mut keys = random_keys(rng);
+        keys.sort_by(|a, b| order.compare(a, b));
+        keys.dedup();
+        let mut records = Vec::new();
+        if maker == Maker::Ours && rng.u8(..3) == 0 {
+            for _ in 0..rng.usize(1..4) {
+                let (a, b) = (random::key(rng, KEYS), random::key(rng, KEYS));
+                let (a, b) = if order.compare(&a, &b).is_le() { (a, b) } else { (b, a) };
+                records.push(Record::DeleteRange(a, b));
+            }
+            if rng.u8(..4) == 0 {
+                keys.clear();
+            }
+        }
+        records.extend(keys.into_iter().map(|key| match rng.u8(..6) {
+            0 => Record::Delete(key),
+            1 if operands != Operands::None => Record::Merge(key, random::operand(rng, operands)),
+            _ if operands == Operands::Numbers => Record::Put(key, random::operand(rng, operands)),
+            _ => Record::Put(key, random::value(rng, LONGEST)),
+        }));
+        Self { family: family.to_owned(), path, records }
+    }
+
+    /// Makes it by ours.
+    pub(crate) fn write(&self, options: &OpenOptions) -> tailwater::Result<()> {
+        let mut writer = SstFileWriter::new(options, &self.family)?;
+        writer.open(&self.path)?;
+        for record in &self.records {
+            match record {
+                Record::Put(key, value) => writer.put(key, value)?,
+                Record::Merge(key, operand) => writer.merge(key, operand)?,
+                Record::Delete(key) | Record::SingleDelete(key) => writer.delete(key)?,
+                Record::DeleteRange(from, to) => writer.delete_range(from, to)?,
+            }
+        }
+        if self.records.iter().all(|record| matches!(record, Record::DeleteRange(a, b) if a == b)) {
+            // There must be something in it.
+            writer.delete(b"nothing has this key")?;
+        }
+        writer.finish().map(drop)
+    }
+
+    /// Has RocksDB make it, in a script for an open database with the same column families.
+    pub(crate) fn tell(&self, script: &mut Script) {
+        script.line(&[&"external", &self.path.display(), &self.family]);
+        for record in &self.records {
+            match record {
+                Record::Put(key, value) => script.put(&self.family, key, value),
+                Record::Merge(key, operand) => script.merge(&self.family, key, operand),
+                Record::Delete(key) => script.delete(&self.family, key),
+                other => panic!("RocksDB's Java writes no {other:?} into a table"),
+            }
+        }
+        script.line(&[&"finish"]);
+    }
+
+    /// The table is taken in.
+    pub(crate) fn apply(&self, model: &mut Model) {
+        let write = |record: &Record| Write { family: self.family.clone(), record: record.clone() };
+        let writes = self.records.iter().map(write).collect();
+        model.apply(&Step::Write(writes, Durability::Synced));
+    }
+
+    /// The path, as ingestion takes it.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Keys from everywhere, or near each other, or beyond all others.
+fn random_keys(rng: &mut Rng) -> Vec<Vec<u8>> {
+    let count = rng.usize(1..RECORDS);
+    match rng.u8(..3) {
+        0 => (0..count).map(|_| random::key(rng, KEYS)).collect(),
+        1 => {
+            let near = random::key(rng, KEYS);
+            (0..count % 8 + 1).map(|at| [&near[..], &[at as u8; 3]].concat()).collect()
+        }
+        _ => {
+            let first = rng.u16(..);
+            (0..count).map(|at| format!("z{first:05}{at:04}").into_bytes()).collect()
+        }
+    }
+}
+
+/// Has RocksDB take tables in, all for one column family, by `copy` or `move`.
+pub(crate) fn tell_ingestion(script: &mut Script, tables: &[ExternalTable], how: &str) {
+    let paths: Vec<String> =
+        tables.iter().map(|table| table.path().display().to_string()).collect();
+    let mut words: Vec<&dyn std::fmt::Display> = vec![&"ingest", &tables[0].family, &how];
+    words.extend(paths.iter().map(|path| path as &dyn std::fmt::Display));
+    script.line(&words);
+}

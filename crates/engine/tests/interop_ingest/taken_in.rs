@@ -1,0 +1,270 @@
+//! Databases that tables are taken into.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use tailwater::{BottommostRewrite, CompactRangeOptions, Db, IngestOptions};
+use tailwater_testkit::oracle::Script;
+
+use crate::check;
+use crate::files::{ExternalTable, Maker, tell_ingestion};
+use crate::laboratory::{self, CREATE, Laboratory, in_laboratory};
+use crate::model::Model;
+use crate::place::Place;
+use crate::shape::{Shape, join};
+
+/// How many times tables are taken into one database.
+const TURNS: usize = 14;
+/// How much is written before each time.
+const STEPS: usize = 120;
+/// Levels so small that several fill.
+const SMALL: &str = "level0_file_num_compaction_trigger=2;target_file_size_base=12000;\
+    max_bytes_for_level_base=30000;max_bytes_for_level_multiplier=3";
+/// Options of databases, and of their column families.
+const SHAPES: [(&str, &str); 4] = [
+    ("", "compression=kZSTD;block_based_table_factory={filter_policy=bloomfilter:10:false}"),
+    ("recycle_log_file_num=2", "level_compaction_dynamic_level_bytes=false;num_levels=4"),
+    (
+        "max_manifest_file_size=2000",
+        "comparator=rocksdb.ReverseBytewiseComparator;\
+         block_based_table_factory={format_version=5;checksum=kCRC32c}",
+    ),
+    ("atomic_flush=true", "prefix_extractor=fixed:6;num_levels=2"),
+];
+
+#[test]
+fn ours_takes_in_what_rocksdb_made() {
+    in_laboratory("ours takes in what RocksDB made", |laboratory| {
+        SHAPES.iter().for_each(|shape| ours_takes_in(laboratory, Maker::RocksDb, *shape));
+    });
+}
+
+#[test]
+fn ours_takes_in_what_ours_made() {
+    in_laboratory("ours takes in what ours made", |laboratory| {
+        SHAPES.iter().for_each(|shape| ours_takes_in(laboratory, Maker::Ours, *shape));
+    });
+}
+
+/// Has ours take tables in, and both find what must be there then, also what RocksDB compacts.
+fn ours_takes_in(laboratory: &mut Laboratory, maker: Maker, (database, family): (&str, &str)) {
+    let shape = Shape::new(database, &join(&[SMALL, family]));
+    let place = laboratory.next_place();
+    let mut model = shape.model();
+    let context = format!("{}, {shape:?}", laboratory.context);
+    let mut db = laboratory::open_ours(&shape, &place, &model, CREATE, &context);
+    let mut has_sequences = BTreeSet::new();
+    for turn in 0..TURNS {
+        let context = format!("{context}, turn {turn}");
+        laboratory::ours_does(&db, &mut model, &mut laboratory.rng, STEPS, &context);
+        let tables = make(laboratory, &shape, &model, maker, &context);
+        let snapshot = laboratory.rng.bool().then(|| (db.snapshot(), model.clone()));
+        let options = IngestOptions {
+            move_files: laboratory.rng.bool(),
+            verify_checksums_before_ingest: laboratory.rng.bool(),
+            ..IngestOptions::default()
+        };
+        let family = db.column_family(&tables[0].family).expect("a family");
+        let paths: Vec<&Path> = tables.iter().map(ExternalTable::path).collect();
+        let ingested = db
+            .ingest_external_file(&family, &paths, &options)
+            .unwrap_or_else(|error| panic!("{context}: {error}"));
+        assert!(snapshot.is_none() || ingested.iter().all(|file| file.sequence > 0), "{context}");
+        has_sequences.extend(ingested.iter().map(|file| file.sequence > 0));
+        tables.iter().for_each(|table| table.apply(&mut model));
+        check::holds(&db, &model.dump(), &context);
+        if let Some((snapshot, model)) = snapshot {
+            check::holds_at(&db, Some(&snapshot), &model.dump(), &format!("{context}, snapshot"));
+        }
+        if turn % 5 == 4 {
+            db.close().unwrap_or_else(|error| panic!("{context}: {error}"));
+            let options = shape.open_options(&place, &model, "");
+            laboratory::ours_finds(&options, &place, &model, &context);
+            rocksdb_goes_on(laboratory, &shape, &place, &model, &context);
+            db = laboratory::open_ours(&shape, &place, &model, "", &context);
+        }
+    }
+    assert!(has_sequences.contains(&true), "{context}: nothing was hidden");
+}
+
+/// Asserts that RocksDB finds what it must in a copy, before and after it compacts everything.
+fn rocksdb_goes_on(
+    laboratory: &mut Laboratory,
+    shape: &Shape,
+    place: &Place,
+    model: &Model,
+    context: &str,
+) {
+    let copy = laboratory.copy(place);
+    let mut script = shape.describe(&copy, model, "paranoid_checks=true");
+    script.line(&[&"open-existing"]);
+    script.line(&[&"verify"]);
+    laboratory.rocksdb_finds(script, model, context);
+    let mut script = Script::default();
+    model.families().iter().for_each(|(family, _)| script.compact(family));
+    laboratory.rocksdb_finds(script, model, &format!("{context}, compacted"));
+    laboratory.rocksdb_closes(context);
+}
+
+#[test]
+fn rocksdb_takes_in_what_ours_made() {
+    in_laboratory("RocksDB takes in what ours made", |laboratory| {
+        let shape = Shape::new("", SMALL);
+        let place = laboratory.next_place();
+        let mut model = shape.model();
+        let context = laboratory.context.clone();
+        for turn in 0..TURNS {
+            let context = format!("{context}, turn {turn}");
+            let mut script = shape.describe(&place, &model, "");
+            script.line(&[if turn == 0 { &"open" } else { &"open-existing" }]);
+            laboratory.rocksdb_does(&script, &context);
+            let steps = laboratory::rocksdb_steps(&mut model, &mut laboratory.rng, STEPS);
+            laboratory.rocksdb_does(&steps, &context);
+            let tables = make(laboratory, &shape, &model, Maker::Ours, &context);
+            let mut script = Script::default();
+            if laboratory.rng.bool() {
+                script.line(&[&"snapshot"]);
+            }
+            tell_ingestion(&mut script, &tables, ["copy", "move"][turn % 2]);
+            script.line(&[&"release"]);
+            tables.iter().for_each(|table| table.apply(&mut model));
+            laboratory.rocksdb_finds(script, &model, &context);
+            laboratory.rocksdb_closes(&context);
+        }
+        let options = shape.open_options(&place, &model, "");
+        laboratory::ours_finds(&options, &place, &model, &context);
+        let db = laboratory::open_ours(&shape, &place, &model, "", &context);
+        compact_everything(&db, &context);
+        check::holds(&db, &model.dump(), &context);
+    });
+}
+
+/// Where a table is in a database, and what of it decides how it is read.
+type Seat = (String, String, String, String, String);
+
+#[test]
+fn both_choose_the_same_levels_and_sequence_numbers() {
+    in_laboratory("both choose the same levels", |laboratory| {
+        let levels = "disable_auto_compactions=true;level0_stop_writes_trigger=1000;\
+            level0_slowdown_writes_trigger=1000;num_levels=5";
+        let shape = Shape::new("", &join(&[SMALL, levels]));
+        let mut place = laboratory.next_place();
+        let mut model = shape.model();
+        let mut depths = BTreeSet::new();
+        for turn in 0..TURNS {
+            let context = format!("{}, turn {turn}", laboratory.context);
+            let mut script = shape.describe(&place, &model, "");
+            script.line(&[if turn == 0 { &"open" } else { &"open-existing" }]);
+            laboratory.rocksdb_does(&script, &context);
+            let steps = laboratory::rocksdb_steps(&mut model, &mut laboratory.rng, STEPS);
+            laboratory.rocksdb_does(&steps, &context);
+            let mut script = Script::default();
+            let some = laboratory.rng.usize(..model.families().len());
+            script.line(&[&"compact-to", &model.families()[some].0, &laboratory.rng.u8(1..5)]);
+            model.families().iter().for_each(|(family, _)| script.flush(family));
+            laboratory.rocksdb_does(&script, &context);
+            laboratory.rocksdb_closes(&context);
+            let tables = make(laboratory, &shape, &model, Maker::Ours, &context);
+            let is_watched = laboratory.rng.bool();
+            let ours = laboratory.copy(&place);
+            let seats = seats_by_rocksdb(laboratory, &shape, &place, &model, |script| {
+                if is_watched {
+                    script.line(&[&"snapshot"]);
+                }
+                tell_ingestion(script, &tables, "copy");
+            });
+            ingest_by_ours(&shape, &ours, &model, &tables, is_watched, &context);
+            tables.iter().for_each(|table| table.apply(&mut model));
+            let our_seats = seats_by_rocksdb(laboratory, &shape, &ours, &model, |_| {});
+            assert_eq!(our_seats, seats, "{context}");
+            depths.extend(seats.iter().map(|seat| seat.1.clone()));
+            place = ours;
+        }
+        assert!(depths.len() > 2, "only levels {depths:?}");
+    });
+}
+
+fn ingest_by_ours(
+    shape: &Shape,
+    place: &Place,
+    model: &Model,
+    tables: &[ExternalTable],
+    is_watched: bool,
+    context: &str,
+) {
+    let db = laboratory::open_ours(shape, place, model, "", context);
+    let snapshot = is_watched.then(|| db.snapshot());
+    let family = db.column_family(&tables[0].family).expect("a family");
+    let paths: Vec<&Path> = tables.iter().map(ExternalTable::path).collect();
+    db.ingest_external_file(&family, &paths, &IngestOptions::default())
+        .unwrap_or_else(|error| panic!("{context}: {error}"));
+    drop(snapshot);
+    db.close().unwrap_or_else(|error| panic!("{context}: {error}"));
+}
+
+/// Where RocksDB says that tables are, once it has done more in an open database.
+fn seats_by_rocksdb(
+    laboratory: &mut Laboratory,
+    shape: &Shape,
+    place: &Place,
+    model: &Model,
+    more: impl FnOnce(&mut Script),
+) -> BTreeSet<Seat> {
+    let mut script = shape.describe(place, model, "");
+    script.line(&[&"open-existing"]);
+    more(&mut script);
+    script.line(&[&"live-files"]);
+    let context = laboratory.context.clone();
+    let told = laboratory.rocksdb_does(&script, &context);
+    laboratory.rocksdb_closes(&context);
+    let seat = |line: &str| {
+        let part = |at: usize| line.split(',').nth(at).expect("a part").to_owned();
+        (part(0), part(1), part(4), part(5), part(7))
+    };
+    told.split_whitespace().map(seat).collect()
+}
+
+/// One table, or several that mostly overlap, for one column family.
+fn make(
+    laboratory: &mut Laboratory,
+    shape: &Shape,
+    model: &Model,
+    maker: Maker,
+    context: &str,
+) -> Vec<ExternalTable> {
+    let outside = laboratory.next_place();
+    let families = model.families();
+    let family = families[laboratory.rng.usize(..families.len())];
+    let count = if laboratory.rng.bool() { 1 } else { laboratory.rng.usize(2..5) };
+    let tables: Vec<ExternalTable> = (0..count)
+        .map(|at| {
+            let path = outside.root().join(format!("{at}.sst"));
+            ExternalTable::random(&mut laboratory.rng, family, path, maker)
+        })
+        .collect();
+    match maker {
+        Maker::Ours => {
+            let options = shape.open_options(&outside, model, "");
+            for table in &tables {
+                table.write(&options).unwrap_or_else(|error| panic!("{context}: {error}"));
+            }
+        }
+        Maker::RocksDb => {
+            // Any database will do, for its options.
+            let mut script = shape.describe(&outside, model, CREATE);
+            script.line(&[&"open"]);
+            tables.iter().for_each(|table| table.tell(&mut script));
+            script.line(&[&"close"]);
+            laboratory.rocksdb_does(&script, context);
+        }
+    }
+    tables
+}
+
+fn compact_everything(db: &Db, context: &str) {
+    let options = CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
+    for family in db.column_families() {
+        db.compact_range(&family, None, None, &options)
+            .unwrap_or_else(|error| panic!("{context}: {error}"));
+    }
+}

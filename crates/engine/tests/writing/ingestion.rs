@@ -1,0 +1,417 @@
+//! Files that are taken in, and those that are not.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use tailwater::{
+    ColumnFamily, Db, ErrorKind, ExternalFiles, IngestOptions, IngestedFile, OpenOptions,
+    ReadOptions, Result, SstFileWriter, WriteOptions,
+};
+use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
+use tailwater_io::{Create, IoMode, Operation, Purpose, Storage};
+
+use crate::support::{
+    default_family, findings, get, get_from, names, options, property, put, simulated, told,
+};
+
+const PATH: &str = "/database";
+const FILE: &str = "/outside/file.sst";
+
+/// A disk with a directory for files outside the database.
+fn disk() -> SimStorage {
+    let disk = SimStorage::new(1);
+    disk.create_directory(Path::new("/outside")).expect("a directory");
+    disk
+}
+
+fn open(disk: &SimStorage, text: &str) -> Db {
+    Db::open(Path::new(PATH), &simulated(disk, text)).expect("a database")
+}
+
+/// Makes a file of puts.
+fn make(options: &OpenOptions, path: &str, keys: &[&str], value: &str) {
+    let mut writer = SstFileWriter::new(options, "default").expect("a writer");
+    writer.open(Path::new(path)).expect("a file");
+    for key in keys {
+        writer.put(key.as_bytes(), value.as_bytes()).expect("a put");
+    }
+    writer.finish().expect("a whole file");
+}
+
+fn ingest(db: &Db, path: &str, options: &IngestOptions) -> Result<IngestedFile> {
+    let mut files = db.ingest_external_file(&default_family(db), &[Path::new(path)], options)?;
+    Ok(files.pop().expect("one file"))
+}
+
+/// Takes the file in, which must be refused, for this reason, and change nothing.
+fn refused(disk: &SimStorage, db: &Db, options: &IngestOptions) -> (ErrorKind, String) {
+    let state = || {
+        let tables = names(disk, Path::new(PATH)).into_iter().filter(|name| name.ends_with("sst"));
+        (tables.collect::<Vec<_>>(), db.latest_sequence())
+    };
+    let before = state();
+    let told = told(ingest(db, FILE, options));
+    assert_eq!(state(), before, "{told:?}");
+    told
+}
+
+#[test]
+fn a_file_that_hides_nothing_goes_to_the_last_level() {
+    let disk = disk();
+    let db = open(&disk, "");
+    put(&db, "z", "older").expect("a put");
+    make(&simulated(&disk, ""), FILE, &["a", "b"], "ingested");
+    let file = ingest(&db, FILE, &IngestOptions::default()).expect("a file");
+    assert_eq!((file.level, file.sequence, file.entries, file.is_copy), (6, 0, 2, true));
+    assert_eq!(file.path, Path::new(FILE));
+    assert_eq!(get(&db, "a").as_deref(), Some("ingested"));
+    assert_eq!(db.latest_sequence(), 1);
+    assert_eq!(property(&db, "rocksdb.num-entries-active-mem-table"), "1", "nothing was flushed");
+    assert!(disk.metadata(Path::new(FILE)).is_ok(), "a copied file stays");
+    drop(db);
+    assert_eq!(findings(Path::new(PATH), &simulated(&disk, "")), []);
+    assert_eq!(get(&open(&disk, ""), "b").as_deref(), Some("ingested"));
+}
+
+#[test]
+fn a_file_that_hides_something_gets_a_sequence_number() {
+    let disk = disk();
+    let db = open(&disk, "");
+    put(&db, "b", "older").expect("a put");
+    make(&simulated(&disk, ""), FILE, &["a", "c"], "ingested");
+    let mut writer = SstFileWriter::new(&simulated(&disk, ""), "default").expect("a writer");
+    writer.open(Path::new("/outside/range.sst")).expect("a file");
+    writer.delete_range(b"a", b"bb").expect("a range deletion");
+    let info = writer.finish().expect("a whole file");
+    assert_eq!((info.num_entries, info.num_range_del_entries), (0, 1));
+    assert_eq!(
+        (&info.smallest_range_del_key[..], &info.largest_range_del_key[..]),
+        (&b"a"[..], &b"bb"[..])
+    );
+    let file = ingest(&db, FILE, &IngestOptions::default()).expect("a file");
+    assert_eq!((file.level, file.sequence), (0, 2), "b lies between a and c");
+    let file = ingest(&db, "/outside/range.sst", &IngestOptions::default()).expect("a file");
+    assert_eq!((file.level, file.sequence, file.range_deletions), (0, 3, 1));
+    assert_eq!((get(&db, "a"), get(&db, "b")), (None, None));
+    assert_eq!(get(&db, "c").as_deref(), Some("ingested"));
+    put(&db, "b", "newer").expect("a put");
+    assert_eq!(db.latest_sequence(), 4);
+    assert_eq!(get(&db, "b").as_deref(), Some("newer"));
+}
+
+#[test]
+fn snapshots_do_not_see_a_file_unless_they_may() {
+    let disk = disk();
+    let db = open(&disk, "");
+    let snapshot = db.snapshot();
+    make(&simulated(&disk, ""), FILE, &["a"], "ingested");
+    let file = ingest(&db, FILE, &IngestOptions::default()).expect("a file");
+    assert_eq!((file.level, file.sequence), (6, 1));
+    make(&simulated(&disk, ""), FILE, &["c"], "ingested");
+    let careless = IngestOptions { snapshot_consistency: false, ..IngestOptions::default() };
+    let file = ingest(&db, FILE, &careless).expect("a file");
+    assert_eq!((file.level, file.sequence), (6, 0));
+    let options = ReadOptions { snapshot: Some(snapshot), ..ReadOptions::default() };
+    let family = default_family(&db);
+    assert_eq!(db.get(&family, b"a", &options).expect("a get"), None);
+    assert_eq!(db.get(&family, b"c", &options).expect("a get"), Some(b"ingested".to_vec()));
+    assert_eq!(get(&db, "a").as_deref(), Some("ingested"));
+}
+
+#[test]
+fn of_files_that_overlap_the_last_one_counts() {
+    let disk = disk();
+    let db = open(&disk, "");
+    let options = simulated(&disk, "");
+    let paths = ["/outside/1.sst", "/outside/2.sst", "/outside/3.sst"];
+    make(&options, paths[0], &["a", "b", "c"], "first");
+    make(&options, paths[1], &["b"], "second");
+    make(&options, paths[2], &["c", "d"], "third");
+    let family = default_family(&db);
+    let files = db
+        .ingest_external_file(&family, &paths.map(Path::new), &IngestOptions::default())
+        .expect("files");
+    let places: Vec<_> = files.iter().map(|file| (file.level, file.sequence)).collect();
+    assert_eq!(places, [(6, 1), (0, 2), (0, 3)]);
+    let found = ["a", "b", "c", "d"].map(|key| get(&db, key).expect("a value"));
+    assert_eq!(found, ["first", "second", "third", "third"]);
+}
+
+#[test]
+fn files_are_linked_moved_or_copied() {
+    let disk = disk();
+    let db = open(&disk, "");
+    let options = simulated(&disk, "");
+    let moves = IngestOptions { move_files: true, ..IngestOptions::default() };
+    make(&options, FILE, &["a"], "moved");
+    assert!(!ingest(&db, FILE, &moves).expect("a file").is_copy);
+    assert!(disk.metadata(Path::new(FILE)).is_err(), "the first name goes");
+    make(&options, FILE, &["b"], "linked");
+    let links = IngestOptions { link_files: true, ..IngestOptions::default() };
+    assert!(!ingest(&db, FILE, &links).expect("a file").is_copy);
+    assert!(disk.metadata(Path::new(FILE)).is_ok(), "the first name stays");
+    // A new file, not the one that is linked.
+    disk.remove(Path::new(FILE)).expect("a file");
+    make(&options, FILE, &["c"], "copied");
+    let no_links = FaultRule::new(Fault::InputOutput).operation(Operation::Link).from(0);
+    disk.set_faults(FaultPlan::none().with(no_links));
+    let only_moves = IngestOptions { failed_move_fall_back_to_copy: false, ..moves };
+    let (_, message) = refused(&disk, &db, &only_moves);
+    assert!(message.contains("link"), "{message}");
+    assert!(ingest(&db, FILE, &moves).expect("a file").is_copy);
+    assert_eq!(
+        ["a", "b", "c"].map(|key| get(&db, key).expect("a value")),
+        ["moved", "linked", "copied"]
+    );
+}
+
+#[test]
+fn what_the_options_forbid_is_refused() {
+    let disk = disk();
+    let db = open(&disk, "disable_auto_compactions=true");
+    let all = IngestOptions::default();
+    make(&simulated(&disk, ""), FILE, &["a", "c"], "ingested");
+    put(&db, "b", "older").expect("a put");
+    let (kind, message) =
+        refused(&disk, &db, &IngestOptions { allow_blocking_flush: false, ..all });
+    assert_eq!(kind, ErrorKind::InvalidArgument);
+    assert!(message.contains("allow_blocking_flush") && message.contains(FILE), "{message}");
+    db.flush_all().expect("a flush");
+    let (kind, message) = refused(&disk, &db, &IngestOptions { allow_global_seqno: false, ..all });
+    assert_eq!(kind, ErrorKind::InvalidArgument);
+    assert!(message.contains("allow_global_seqno") && message.contains(FILE), "{message}");
+    let last = IngestOptions { fail_if_not_bottommost_level: true, ..all };
+    let (kind, message) = refused(&disk, &db, &last);
+    assert_eq!(kind, ErrorKind::Busy);
+    assert!(message.contains("level 0") && message.contains(FILE), "{message}");
+    let not_built = [
+        (IngestOptions { ingest_behind: true, ..all }, "ingest_behind"),
+        (IngestOptions { write_global_seqno: true, ..all }, "write_global_seqno"),
+        (IngestOptions { allow_db_generated_files: true, ..all }, "allow_db_generated_files"),
+    ];
+    for (options, name) in not_built {
+        let (kind, message) = refused(&disk, &db, &options);
+        assert!(kind == ErrorKind::NotSupported && message.contains(name), "{message}");
+    }
+    let both = IngestOptions { move_files: true, link_files: true, ..all };
+    assert_eq!(refused(&disk, &db, &both).0, ErrorKind::InvalidArgument);
+}
+
+#[test]
+fn files_that_are_not_for_this_are_refused_by_name() {
+    let disk = disk();
+    let db = open(&disk, "");
+    let family = default_family(&db);
+    let other = db.create_column_family("other", family.options()).expect("a column family");
+    let mine = simulated(&disk, "");
+    let careful =
+        IngestOptions { verify_checksums_before_ingest: true, ..IngestOptions::default() };
+    let refused = |expected: ErrorKind, part: &str| {
+        let (kind, message) = refused(&disk, &db, &careful);
+        assert!(kind == expected && message.contains(part), "{message}");
+        assert!(message.contains(FILE), "{message}");
+    };
+    refused(ErrorKind::NotFound, "");
+    let write = |bytes: &[u8]| {
+        let path = Path::new(FILE);
+        let file = disk.create(path, Create::Truncate, IoMode::Buffered, Purpose::Ingestion);
+        file.expect("a file").write_all_at(bytes, 0, Purpose::Ingestion).expect("a write");
+    };
+    write(b"no table");
+    refused(ErrorKind::Corruption, "footer");
+    make(&simulated(&disk, "comparator=rocksdb.ReverseBytewiseComparator"), FILE, &["b"], "value");
+    refused(ErrorKind::InvalidArgument, "in order of 'rocksdb.ReverseBytewiseComparator'");
+    let mut writer = SstFileWriter::new(&mine, "default").expect("a writer");
+    writer = writer.for_column_family(&other);
+    writer.open(Path::new(FILE)).expect("a file");
+    writer.put(b"key", b"value").expect("a put");
+    writer.finish().expect("a whole file");
+    refused(ErrorKind::InvalidArgument, "for column family 'other'");
+    let path = [Path::new(FILE)];
+    db.ingest_external_file(&other, &path, &careful).expect("the family it is for");
+    assert_eq!(get_from(&db, &other, "key").as_deref(), Some("value"));
+
+    put(&db, "key", "value").expect("a put");
+    db.flush_all().expect("a flush");
+    let own = names(&disk, Path::new(PATH)).into_iter().rfind(|name| name.ends_with("sst"));
+    write(&read(&disk, &Path::new(PATH).join(own.expect("a table"))));
+    refused(ErrorKind::InvalidArgument, "not made to be ingested");
+
+    let keys: Vec<String> = (0..500).map(|at| format!("key{at:04}")).collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    make(&mine, FILE, &keys, "a value");
+    let mut bytes = read(&disk, Path::new(FILE));
+    bytes[700] ^= 1;
+    write(&bytes);
+    refused(ErrorKind::Corruption, "checksum");
+}
+
+fn read(disk: &SimStorage, path: &Path) -> Vec<u8> {
+    let file = disk.open(path, IoMode::Buffered, Purpose::Ingestion).expect("a file");
+    let mut bytes = vec![0; file.length().expect("a length") as usize];
+    file.read_full_at(&mut bytes, 0, Purpose::Ingestion).expect("its bytes");
+    bytes
+}
+
+#[test]
+fn wrong_calls_are_refused() {
+    let disk = disk();
+    let db = open(&disk, "");
+    let family = default_family(&db);
+    let all = IngestOptions::default();
+    let kind = |result: Result<_>| told(result).0;
+    assert_eq!(kind(db.ingest_external_file(&family, &[], &all)), ErrorKind::InvalidArgument);
+    let paths = [Path::new(FILE)];
+    let files = ExternalFiles { family: &family, paths: &paths, options: all };
+    let (kind, message) = told(db.ingest_external_files(&[files, files]));
+    assert!(kind == ErrorKind::InvalidArgument && message.contains("twice"), "{message}");
+    db.close().expect("closing");
+    assert_eq!(told(ingest(&db, FILE, &all)).0, ErrorKind::InvalidArgument);
+    drop(db);
+    let db = Db::open_read_only(Path::new(PATH), &simulated(&disk, "")).expect("a database");
+    assert_eq!(told(ingest(&db, FILE, &all)).0, ErrorKind::InvalidArgument);
+}
+
+#[test]
+fn a_writer_refuses_what_makes_no_table_and_goes_on() {
+    let disk = disk();
+    let mut writer = SstFileWriter::new(&simulated(&disk, ""), "default").expect("a writer");
+    assert_eq!(told(writer.put(b"key", b"")).0, ErrorKind::InvalidArgument);
+    assert_eq!(told(writer.finish()).0, ErrorKind::InvalidArgument);
+    writer.open(Path::new(FILE)).expect("a file");
+    assert_eq!(told(writer.open(Path::new("/outside/other.sst"))).0, ErrorKind::InvalidArgument);
+    let (kind, message) = told(writer.finish());
+    assert!(kind == ErrorKind::InvalidArgument && message.contains("without entries"));
+    writer.put(b"m", b"value").expect("a put");
+    for key in [b"m", b"a"] {
+        let (kind, message) = told(writer.delete(key));
+        assert!(kind == ErrorKind::InvalidArgument && message.contains(FILE), "{message}");
+    }
+    assert_eq!(told(writer.delete_range(b"z", b"a")).0, ErrorKind::InvalidArgument);
+    writer.delete_range(b"a", b"a").expect("nothing");
+    writer.merge(b"n", b"operand").expect("an operand");
+    let info = writer.finish().expect("a whole file");
+    assert_eq!((&info.smallest_key[..], &info.largest_key[..]), (&b"m"[..], &b"n"[..]));
+    assert_eq!((info.num_entries, info.num_range_del_entries, info.version), (2, 0, 2));
+    assert_eq!(info.file_size, disk.metadata(Path::new(FILE)).expect("a file").length);
+    assert_eq!(told(writer.finish()).0, ErrorKind::InvalidArgument);
+    writer.open(Path::new("/outside/given up.sst")).expect("the next file");
+    drop(writer);
+    assert_eq!(names(&disk, Path::new("/outside")), ["file.sst"]);
+}
+
+#[test]
+fn a_file_that_could_not_be_brought_leaves_nothing() {
+    for operation in [Operation::Write, Operation::Sync, Operation::Read] {
+        let disk = disk();
+        let db = open(&disk, "");
+        make(&simulated(&disk, ""), FILE, &["a"], "value");
+        let fault = FaultRule::new(Fault::InputOutput).operation(operation);
+        disk.set_faults(FaultPlan::none().with(fault.purpose(Purpose::Ingestion).at(0)));
+        let (kind, _) = refused(&disk, &db, &IngestOptions::default());
+        assert_eq!(kind, ErrorKind::Io, "{operation:?}");
+        ingest(&db, FILE, &IngestOptions::default()).expect("the database goes on");
+        assert_eq!(get(&db, "a").as_deref(), Some("value"));
+    }
+}
+
+#[test]
+fn it_is_told_and_counted() {
+    let disk = disk();
+    let db = open(&disk, "");
+    make(&simulated(&disk, ""), FILE, &["a", "b"], "value");
+    ingest(&db, FILE, &IngestOptions::default()).expect("a file");
+    let stats = property(&db, "rocksdb.cfstats-no-file-histogram");
+    for line in ["AddFile(Total Files): cumulative 1, ", "AddFile(Keys): cumulative 2, "] {
+        assert!(stats.contains(line), "{stats}");
+    }
+    let log = String::from_utf8(read(&disk, &Path::new(PATH).join("LOG"))).expect("text");
+    let line = "ingested /outside/file.sst into level 6 of 'default' as table";
+    assert!(log.contains(line), "{log}");
+}
+
+/// How often each ingestion is repeated while others write, and how many keys a file has.
+const REPEATS: usize = 60;
+const KEYS: usize = 40;
+
+/// Whoever reads at a snapshot sees all of an ingestion, in all column families, or nothing, also
+/// while others write in between its keys and everything is flushed and compacted.
+#[test]
+fn ingestions_are_seen_whole_while_others_write() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let text = "write_buffer_size=65536;level0_file_num_compaction_trigger=2;\
+                target_file_size_base=20000;max_bytes_for_level_base=50000;max_background_jobs=3";
+    let options = options(text);
+    let db = Db::open(&directory.path().join("db"), &options).expect("a database");
+    let first = default_family(&db);
+    let second = db.create_column_family("second", first.options()).expect("a column family");
+    let families = [first, second];
+    let is_done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 0..REPEATS {
+                let paths = families.each_ref().map(|family| {
+                    let path = directory.path().join(format!("{}{number}.sst", family.name()));
+                    make_numbered(&options, &path, number);
+                    path
+                });
+                let paths: Vec<[&Path; 1]> =
+                    paths.iter().map(|path: &PathBuf| [path.as_path()]).collect();
+                let files = families.iter().zip(&paths).map(|(family, paths)| ExternalFiles {
+                    family,
+                    paths,
+                    options: IngestOptions { move_files: true, ..IngestOptions::default() },
+                });
+                let files: Vec<_> = files.collect();
+                db.ingest_external_files(&files).expect("an ingestion");
+            }
+            is_done.store(true, Ordering::Release);
+        });
+        scope.spawn(|| write_until(&db, &families, &is_done));
+        scope.spawn(|| {
+            while !is_done.load(Ordering::Acquire) {
+                check_whole(&db, &families);
+            }
+        });
+    });
+    check_whole(&db, &families);
+    db.close().expect("closing");
+    assert_eq!(findings(&directory.path().join("db"), &options), []);
+}
+
+fn make_numbered(options: &OpenOptions, path: &Path, number: usize) {
+    let mut writer = SstFileWriter::new(options, "default").expect("a writer");
+    writer.open(path).expect("a file");
+    for key in 0..KEYS {
+        let value = number.to_string();
+        writer.put(format!("ingested{key:03}").as_bytes(), value.as_bytes()).expect("a put");
+    }
+    writer.finish().expect("a whole file");
+}
+
+/// Writes keys in between those that are ingested.
+fn write_until(db: &Db, families: &[ColumnFamily], is_done: &AtomicBool) {
+    let mut number = 0_usize;
+    while !is_done.load(Ordering::Acquire) {
+        number += 1;
+        let key = format!("ingested{:03} and more", number % KEYS);
+        let value = number.to_string().repeat(20);
+        let family = &families[number % families.len()];
+        db.put(family, key.as_bytes(), value.as_bytes(), &WriteOptions::default()).expect("a put");
+    }
+}
+
+/// Asserts that all keys that are ingested have the same value at a snapshot.
+fn check_whole(db: &Db, families: &[ColumnFamily]) {
+    let options = ReadOptions { snapshot: Some(db.snapshot()), ..ReadOptions::default() };
+    let mut seen = Vec::new();
+    for family in families {
+        for key in 0..KEYS {
+            let key = format!("ingested{key:03}");
+            seen.push(db.get(family, key.as_bytes(), &options).expect("a get"));
+        }
+    }
+    seen.dedup();
+    assert_eq!(seen.len(), 1, "{seen:?}");
+}

@@ -386,7 +386,8 @@ fn leaves(
         if number == 0 {
             for file in level.files() {
                 let table = tables.open(file, profile.purpose)?;
-                let iterator = TableIterator::new(table, *profile, read_ahead);
+                let mut iterator = TableIterator::new(table, *profile, read_ahead);
+                iterator.set_prefixes(tables.context().prefix_extractor.clone());
                 leaves.push(Leaf::of_table(iterator, file, snapshot)?);
             }
         } else if !level.files().is_empty() {

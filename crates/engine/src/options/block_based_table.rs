@@ -148,11 +148,9 @@ option_table! {
 /// The name of the one kind of table that is built.
 pub(super) const BLOCK_BASED_TABLE: &str = "BlockBasedTable";
 
-/// As the value of `table_factory`: the kind of table, alone or with its options. Options that a
-/// text does not name are the defaults then.
-impl OptionValue for BlockBasedTableOptions {
-    fn set(&mut self, text: &str) -> Result<()> {
-        let mut options = Self::default();
+impl BlockBasedTableOptions {
+    /// Takes the kind of table, alone or with options. Those that `text` does not name stay.
+    pub(super) fn set_named(&mut self, text: &str) -> Result<()> {
         let check_kind = |kind: &str| match kind {
             BLOCK_BASED_TABLE => Ok(()),
             "PlainTable" | "CuckooTable" | "AdaptiveTable" => {
@@ -160,16 +158,25 @@ impl OptionValue for BlockBasedTableOptions {
             }
             _ => Err(Error::malformed(kind, BLOCK_BASED_TABLE)),
         };
-        if text.contains('=') {
-            for assignment in parse_option_string(text)? {
-                match assignment.name {
-                    "id" => check_kind(assignment.value)?,
-                    name => options.set_option(name, assignment.value)?,
-                }
-            }
-        } else {
-            check_kind(strip_outer_braces(text))?;
+        if !text.contains('=') {
+            return check_kind(strip_outer_braces(text));
         }
+        for assignment in parse_option_string(text)? {
+            match assignment.name {
+                "id" => check_kind(assignment.value)?,
+                name => self.set_option(name, assignment.value)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// As the value of `table_factory`: the kind of table, alone or with its options. Options that a
+/// text does not name are the defaults then.
+impl OptionValue for BlockBasedTableOptions {
+    fn set(&mut self, text: &str) -> Result<()> {
+        let mut options = Self::default();
+        options.set_named(text)?;
         *self = options;
         Ok(())
     }

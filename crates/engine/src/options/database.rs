@@ -279,7 +279,7 @@ option_table! {
         /// Who is told of flushes, compactions and errors.
         listeners: Vec<ObjectName> = Vec::new(), Fixed, Refused(IN_CODE, &[""]);
         /// How fast flushes and compactions may write, in bytes per second; 0 means no limit.
-        rate_limiter_bytes_per_sec: u64 = 0, Unwritten, Honoured;
+        rate_limiter_bytes_per_sec: u64 = 0, MutableUnwritten, Honoured;
         /// The operating system, as RocksDB sees it.
         env: ObjectName = ObjectName::default(), Unwritten,
             Refused(IN_CODE, &["nullptr", "DefaultEnv", "PosixEnv"]);
@@ -316,5 +316,18 @@ option_table! {
         "skip_checking_sst_file_sizes_on_db_open"
         "skip_log_error_on_recovery"
         "use_direct_writes"
+    }
+}
+
+impl DbOptions {
+    /// How many compactions run at a time: what `max_background_compactions` says, or three quarters
+    /// of `max_background_jobs`, as RocksDB shares them out.
+    pub(crate) fn compactions_max(&self) -> usize {
+        let jobs = self.max_background_jobs;
+        let own = match (self.max_background_flushes, self.max_background_compactions) {
+            (-1, -1) => jobs - (jobs / 4).max(1),
+            (_, compactions) => compactions,
+        };
+        usize::try_from(own).unwrap_or(0).max(1)
     }
 }

@@ -18,6 +18,20 @@ pub enum Life {
     Mutable,
     /// Only when the database is opened; it is not written to the OPTIONS file.
     Unwritten,
+    /// Also while it is open; it is not written to the OPTIONS file.
+    MutableUnwritten,
+}
+
+impl Life {
+    /// Whether the option can be changed while the database is open.
+    pub fn is_mutable(self) -> bool {
+        matches!(self, Self::Mutable | Self::MutableUnwritten)
+    }
+
+    /// Whether the option is written to the OPTIONS file.
+    pub fn is_written(self) -> bool {
+        matches!(self, Self::Fixed | Self::Mutable)
+    }
 }
 
 /// What comes of setting an option.
@@ -107,7 +121,7 @@ pub trait OptionTable: Sized + 'static {
     fn set_mutable_option(&mut self, name: &str, text: &str) -> Result<()> {
         let whole = name.split_once('.').map_or(name, |(whole, _)| whole);
         match Self::table().iter().find(|info| info.name == whole) {
-            Some(info) if info.life != Life::Mutable => Err(Error::new(name, Problem::Fixed)),
+            Some(info) if !info.life.is_mutable() => Err(Error::new(name, Problem::Fixed)),
             _ => self.set_option(name, text),
         }
     }
@@ -129,7 +143,7 @@ pub trait OptionTable: Sized + 'static {
     fn print_options(&self) -> impl Iterator<Item = (&'static str, String)> {
         Self::table()
             .iter()
-            .filter(|info| info.life != Life::Unwritten)
+            .filter(|info| info.life.is_written())
             .map(|info| (info.name, (info.print)(self)))
             .filter(|(_, text)| !text.is_empty())
     }
@@ -148,6 +162,17 @@ pub trait OptionTable: Sized + 'static {
             }
         }
         Ok(())
+    }
+
+    /// Checks that nothing differs from a group that is to take its place while the database is
+    /// open, but for options that can be changed then.
+    ///
+    /// # Errors
+    /// The first option that does.
+    fn check_fixed(&self, after: &Self) -> Result<()> {
+        let fixed = Self::table().iter().filter(|info| !info.life.is_mutable());
+        let mut changed = fixed.filter(|info| (info.print)(self) != (info.print)(after));
+        changed.next().map_or(Ok(()), |info| Err(Error::new(info.name, Problem::Fixed)))
     }
 
     /// The options in which two groups differ: name, value here, value there.

@@ -24,7 +24,6 @@ use std::sync::{Arc, Mutex};
 use tailwater_format::file_name::FileKind;
 use tailwater_format::table::unique_id::encode_session_id;
 use tailwater_format::version_edit::{NewFile, VersionEdit};
-use tailwater_io::buffer::BufferPool;
 use tailwater_io::stream::Workers;
 use tailwater_io::{Create, FileLock, IoMode, Purpose, Storage};
 
@@ -34,8 +33,10 @@ use crate::background::Background;
 use crate::compaction::{CompactCursors, CompactionState};
 use crate::db::errors::ErrorState;
 use crate::db::{
-    ColumnFamily, DatabaseIdentity, FamilySet, SealedMemTable, Shared, Writer, Writing,
+    ColumnFamily, DatabaseIdentity, DatabaseOptions, FamilySet, SealedMemTable, Shared, Writer,
+    Writing, table_buffers,
 };
+use crate::epoch::EpochCell;
 use crate::options::{CompressionType, DbOptions, check_column_family, check_database};
 use crate::stats::{Activity, InfoLog, Work};
 use crate::version::{
@@ -49,8 +50,6 @@ use crate::{Error, ErrorKind, Result};
 
 /// Where damaged logs go.
 const LOST: &str = "lost";
-/// How many buffers there are for tables that are being written.
-const TABLE_BUFFERS: usize = 4;
 /// The smallest bound at which a log is switched, in bytes.
 const SMALLEST_FULL_LOG: u64 = 1 << 20;
 
@@ -94,7 +93,7 @@ pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Opened> {
     let writer = replayed.into_writer(lock, info_log)?;
     writer.create_missing_families()?;
     writer.update_log_bound();
-    writer.write_options_file()?;
+    writer.write_options_file(&writer.all_options())?;
     writer.update_stall();
     let writing = Writing::start(Arc::new(writer))?;
     writing.writer.info_log.info(format_args!(
@@ -194,10 +193,7 @@ impl LogsReplayed {
             last_sequence: self.last_sequence.max(manifest.last_sequence),
             min_log_number: manifest.min_log_number_to_keep,
             families: family_versions(&families, &self.log_numbers, self.cursors),
-            limits: ManifestLimits {
-                max_bytes: database.max_manifest_file_size,
-                max_growth_percent: u64::try_from(database.max_manifest_space_amp_pct).unwrap_or(0),
-            },
+            limits: manifest_limits(&database),
         });
         versions.start_over()?;
         let damaged: Vec<u64> = self
@@ -210,7 +206,7 @@ impl LogsReplayed {
         // number, which cannot be told if nothing came before.
         let are_whole = self.logs.iter().all(|log| log.whole);
         let keeps_logs = database.avoid_flush_during_recovery && are_whole && damaged.is_empty();
-        let log_options = log_options(&directory, &options, &families);
+        let log_options = log_options(&directory, &options, families.iter());
         let older: Vec<LiveLog> = self
             .logs
             .iter()
@@ -235,7 +231,6 @@ impl LogsReplayed {
             })?;
             Some(Arc::new(workers))
         };
-        let buffer_bytes = (database.writable_file_max_buffer_size as usize).max(8192);
         let writer = Writer {
             shared: Arc::new(Shared::new(
                 FamilySet::new(families),
@@ -254,8 +249,8 @@ impl LogsReplayed {
             background: Background::default(),
             identity,
             clock: Arc::clone(options.clock()),
-            rate_limiter: options.rate_limiter(),
-            buffers: BufferPool::new(TABLE_BUFFERS * buffer_bytes.next_multiple_of(4096)),
+            rate_limiter: EpochCell::new(options.rate_limiter()),
+            buffers: Mutex::new(table_buffers(&database)),
             table_writers,
             has_full_memtable: AtomicBool::new(keeps_logs),
             has_full_logs: AtomicBool::new(false),
@@ -270,7 +265,8 @@ impl LogsReplayed {
             sealing: Mutex::new(()),
             obsolete: Mutex::default(),
             lock: Mutex::new(Some(lock)),
-            database,
+            changing_options: Mutex::default(),
+            database: DatabaseOptions::new(database),
             options: Mutex::new(options),
         };
         if keeps_logs {
@@ -386,7 +382,7 @@ impl Writer {
             if self.shared.family_set().by_name(name).is_some() {
                 continue;
             }
-            if !self.database.create_missing_column_families {
+            if !self.database.fixed().create_missing_column_families {
                 let message = format!(
                     "there is no column family '{name}', and create_missing_column_families is \
                      false"
@@ -439,9 +435,22 @@ fn family_versions(
     versions.collect()
 }
 
-fn log_options(directory: &Path, options: &OpenOptions, families: &[ColumnFamily]) -> LogOptions {
+/// How large the options let a MANIFEST become.
+pub(crate) fn manifest_limits(options: &DbOptions) -> ManifestLimits {
+    ManifestLimits {
+        max_bytes: options.max_manifest_file_size,
+        max_growth_percent: u64::try_from(options.max_manifest_space_amp_pct).unwrap_or(0),
+    }
+}
+
+/// How the options have the logs written of a database with these column families.
+pub(crate) fn log_options<'a>(
+    directory: &Path,
+    options: &OpenOptions,
+    families: impl Iterator<Item = &'a ColumnFamily>,
+) -> LogOptions {
     let database: &DbOptions = options.database();
-    let largest = families.iter().map(|family| family.options().write_buffer_size).max();
+    let largest = families.map(|family| family.options().write_buffer_size).max();
     let max_bytes = largest.unwrap_or(0).max(SMALLEST_FULL_LOG);
     LogOptions {
         directory: options.wal_directory(directory),

@@ -19,6 +19,8 @@ pub(crate) struct FamilyReaders {
     pub(crate) tables: Arc<TableCache>,
     pub(crate) blobs: Arc<BlobCache>,
     pub(crate) merge_operator: FamilyMergeOperator,
+    /// Whether iterators go by prefixes only where they are asked to.
+    pub(crate) prefixes_on_request: bool,
 }
 
 /// Makes the readers of column families, which share a block cache and a bound on open files.
@@ -78,6 +80,7 @@ impl ReaderFactory {
             ),
             blobs: Arc::new(blobs),
             merge_operator: options.merge_operator(name),
+            prefixes_on_request: options.database().prefix_seek_opt_in_only,
         }
     }
 
@@ -99,6 +102,7 @@ impl ReaderFactory {
             tables: self.tables(options, name, &context.comparator, block_cache),
             blobs: Arc::clone(&before.blobs),
             merge_operator: before.merge_operator.clone(),
+            prefixes_on_request: before.prefixes_on_request,
         }
     }
 

@@ -71,6 +71,11 @@ impl SuperVersion {
         &self.settings.readers.merge_operator
     }
 
+    /// Whether iterators go by prefixes only where they are asked to.
+    pub(crate) fn prefixes_on_request(&self) -> bool {
+        self.settings.readers.prefixes_on_request
+    }
+
     /// How many records an iterator steps over, one by one, before it tries a seek.
     pub(crate) fn max_sequential_skip(&self) -> u64 {
         self.settings.options.max_sequential_skip_in_iterations

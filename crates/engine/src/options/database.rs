@@ -63,13 +63,13 @@ option_table! {
         verify_manifest_content_on_close: bool = false, Mutable,
             Refused("closing does not read the MANIFEST back", &["false"]);
         /// How many bytes are reserved for the MANIFEST at a time.
-        manifest_preallocation_size: u64 = 4 << 20, Mutable, Honoured;
+        manifest_preallocation_size: u64 = 4 << 20, Mutable, NoEffect("the MANIFEST takes its space as it grows");
         /// How long the MANIFEST may become, in bytes, before it is written anew.
         max_manifest_file_size: u64 = 1 << 30, Mutable, Honoured;
         /// How far compaction reads ahead, in bytes.
         compaction_readahead_size: u64 = 2 << 20, Mutable, Honoured;
         /// Never lets more than the limits below wait to be written to the device.
-        strict_bytes_per_sync: bool = false, Mutable, Honoured;
+        strict_bytes_per_sync: bool = false, Mutable, NoEffect("writing back is begun in time and not waited for");
         /// How many bytes of a table are written before the device is asked to take them; 0 leaves
         /// it to the system.
         bytes_per_sync: u64 = 0, Mutable, Honoured;
@@ -78,7 +78,7 @@ option_table! {
         /// Flushes nothing when the database is closed, so that writes without a log are lost.
         avoid_flush_during_shutdown: bool = false, Mutable, Honoured;
         /// How many flushes run at a time; -1 goes by `max_background_jobs`.
-        max_background_flushes: i32 = -1, Mutable, Honoured;
+        max_background_flushes: i32 = -1, Mutable, NoEffect("one thread flushes, all column families in turn");
         /// The rate at which writes go on when compaction is behind, in bytes per second; 0 means
         /// 16 MiB.
         delayed_write_rate: u64 = 0, Mutable, Honoured;
@@ -97,7 +97,7 @@ option_table! {
         /// by write buffers.
         max_total_wal_size: u64 = 0, Mutable, Honoured;
         /// How often the directory is searched for files that nothing needs, in microseconds.
-        delete_obsolete_files_period_micros: u64 = 21_600_000_000, Mutable, Honoured;
+        delete_obsolete_files_period_micros: u64 = 21_600_000_000, Mutable, NoEffect("files go as soon as nobody reads them, without a search");
         /// How often statistics go to the information log, in seconds; 0 means never.
         stats_dump_period_sec: u32 = 600, Mutable, Honoured;
         /// The time of day when there is little to do, as `HH:mm-HH:mm` in UTC; empty means none.
@@ -153,17 +153,17 @@ option_table! {
         verify_sst_unique_id_in_manifest: bool = true, Fixed, Honoured;
         /// Reads no properties of tables when the database is opened, so that compaction knows less
         /// at first.
-        skip_stats_update_on_db_open: bool = false, Fixed, Honoured;
+        skip_stats_update_on_db_open: bool = false, Fixed, NoEffect("a table's properties are read whenever it is opened");
         /// Writes into each log what is known of the one before it, and checks it in recovery.
         track_and_verify_wals: bool = false, Fixed, Honoured;
         /// Writes the lengths of synced logs to the MANIFEST, and checks them in recovery.
-        track_and_verify_wals_in_manifest: bool = false, Fixed, Honoured;
+        track_and_verify_wals_in_manifest: bool = false, Fixed, Refused("what a MANIFEST says of logs is checked, but not written", &["false"]);
         /// Checks that a compaction read as many records as its inputs hold.
         compaction_verify_record_count: bool = true, Fixed, Honoured;
         /// Checks that a flush wrote as many records as the memtable holds.
         flush_verify_memtable_count: bool = true, Fixed, Honoured;
         /// Refuses to open a database, and to go on writing, where a file is damaged.
-        paranoid_checks: bool = true, Fixed, Honoured;
+        paranoid_checks: bool = true, Fixed, NoEffect("the checks are always made");
         /// Makes the database if it is not there.
         create_if_missing: bool = false, Fixed, Honoured;
         /// Computes the checksum of each whole table for the MANIFEST.
@@ -199,7 +199,7 @@ option_table! {
         wal_size_limit_mb as "WAL_size_limit_MB": u64 = 0, Fixed,
             Refused("logs are not archived", &["0"]);
         /// Users' reads go around the page cache.
-        use_direct_reads: bool = false, Fixed, Honoured;
+        use_direct_reads: bool = false, Fixed, NoEffect("reads go through the page cache");
         /// Keeps the history of statistics in the database.
         persist_stats_to_disk: bool = false, Fixed,
             Refused("no history of statistics is kept", &["false"]);
@@ -211,7 +211,7 @@ option_table! {
         /// limit.
         max_log_file_size: u64 = 0, Fixed, Honoured;
         /// How many threads open tables when the database is opened.
-        max_file_opening_threads: i32 = 16, Fixed, Honoured;
+        max_file_opening_threads: i32 = 16, Fixed, NoEffect("tables are opened one after the other");
         /// Looks at log records in recovery.
         wal_filter: ObjectName = ObjectName::default(), Fixed,
             Refused("recovery takes every record", &["nullptr"]);
@@ -234,7 +234,7 @@ option_table! {
         table_cache_numshardbits: i32 = 6, Fixed,
             NoEffect("the cache of open tables chooses its shards");
         /// Compactions read around the page cache, even if users' reads go through it.
-        use_direct_io_for_compaction_reads: bool = false, Fixed, Honoured;
+        use_direct_io_for_compaction_reads: bool = false, Fixed, NoEffect("reads go through the page cache");
         /// How many bytes of memory the write buffers of all column families may take; 0 means no
         /// limit.
         db_write_buffer_size: u64 = 0, Fixed, Honoured;
@@ -243,7 +243,7 @@ option_table! {
         /// How often a background error is tried again.
         max_bgerror_resume_count: i32 = i32::MAX, Fixed, Honoured;
         /// Keeps to the limit of memory for write buffers in recovery too.
-        enforce_write_buffer_manager_during_recovery: bool = true, Fixed, Honoured;
+        enforce_write_buffer_manager_during_recovery: bool = true, Fixed, NoEffect("what logs hold is flushed when all of them are read");
         /// Lets writers insert into a memtable at the same time.
         allow_concurrent_memtable_write: bool = true, Fixed, NoEffect(OWN_PIPELINE);
         /// How many used logs are kept to be written over; 0 means none.
@@ -254,7 +254,7 @@ option_table! {
         async_wal_precreate: bool = false, Fixed,
             NoEffect("the next log is always made before it is needed");
         /// Tells the system that tables are read at random places.
-        advise_random_on_open: bool = true, Fixed, Honoured;
+        advise_random_on_open: bool = true, Fixed, NoEffect("the system is not told how tables are read");
         /// The least important messages that the information log takes.
         info_log_level: InfoLogLevel = InfoLogLevel::Info, Fixed, Honoured;
         /// After how many seconds a new information log is begun; 0 means never.
@@ -324,9 +324,9 @@ impl DbOptions {
     /// of `max_background_jobs`, as RocksDB shares them out.
     pub(crate) fn compactions_max(&self) -> usize {
         let jobs = self.max_background_jobs;
-        let own = match (self.max_background_flushes, self.max_background_compactions) {
-            (-1, -1) => jobs - (jobs / 4).max(1),
-            (_, compactions) => compactions,
+        let own = match self.max_background_compactions {
+            -1 => jobs - (jobs / 4).max(1),
+            compactions => compactions,
         };
         usize::try_from(own).unwrap_or(0).max(1)
     }

@@ -148,6 +148,20 @@ pub trait OptionTable: Sized + 'static {
             .filter(|(_, text)| !text.is_empty())
     }
 
+    /// The options that differ from `defaults` and have no effect: name, value, and why.
+    fn without_effect(
+        &self,
+        defaults: &Self,
+    ) -> impl Iterator<Item = (&'static str, String, &'static str)> {
+        Self::table().iter().filter_map(move |info| match info.verdict {
+            Verdict::NoEffect(why) => {
+                let (value, default) = ((info.print)(self), (info.print)(defaults));
+                (value != default).then_some((info.name, value, why))
+            }
+            _ => None,
+        })
+    }
+
     /// Checks that nothing is switched on that is refused.
     ///
     /// # Errors

@@ -37,7 +37,10 @@ use crate::db::{
     Writing, table_buffers,
 };
 use crate::epoch::EpochCell;
-use crate::options::{CompressionType, DbOptions, check_column_family, check_database};
+use crate::options::{
+    ColumnFamilyOptions, CompressionType, DbOptions, OptionTable, check_column_family,
+    check_database, sanitize_column_family,
+};
 use crate::stats::{Activity, InfoLog, Work};
 use crate::version::{
     FamilyVersion, FileNumbers, ManifestLimits, VersionSet, VersionSetBeginning, manifest,
@@ -100,6 +103,7 @@ pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Opened> {
         "the database was opened at sequence number {}",
         writing.writer.published()
     ));
+    writing.writer.warn_of_options();
     writing.writer.warn_of_styles();
     writing.writer.compact_soon();
     Ok(Opened { writing, left_out })
@@ -114,11 +118,6 @@ fn checked(directory: &Path, options: &OpenOptions) -> Result<OpenOptions> {
     for name in named.iter().map(String::as_str).chain(["default"]) {
         check_column_family(options.column_family(name), options.database())
             .map_err(|error| Error::invalid_argument(format!("column family '{name}': {error}")))?;
-    }
-    if options.database().track_and_verify_wals_in_manifest {
-        let message = "track_and_verify_wals_in_manifest: the lengths of logs are checked when a \
-                       database is read, and not written";
-        return Err(Error::not_supported(message));
     }
     Ok(options)
 }
@@ -360,6 +359,31 @@ impl Writer {
             }
         }
         Ok(())
+    }
+
+    /// Says which options are set that have no effect.
+    fn warn_of_options(&self) {
+        let database = self.database.now();
+        self.warn_of_group("", &*database, &DbOptions::default());
+        for family in self.shared.family_set().iter() {
+            let (options, name) = (family.options(), family.name());
+            // What is derived from the sizes of memtables was not set.
+            let mut defaults = ColumnFamilyOptions {
+                write_buffer_size: options.write_buffer_size,
+                max_write_buffer_number: options.max_write_buffer_number,
+                ..ColumnFamilyOptions::default()
+            };
+            sanitize_column_family(&mut defaults, &database, false);
+            self.warn_of_group(&format!(" of '{name}'"), &*options, &defaults);
+            let whose = format!(" of the tables of '{name}'");
+            self.warn_of_group(&whose, &options.table_factory, &defaults.table_factory);
+        }
+    }
+
+    fn warn_of_group<T: OptionTable>(&self, whose: &str, options: &T, defaults: &T) {
+        for (name, value, why) in options.without_effect(defaults) {
+            self.info_log.warn(format_args!("option {name}{whose} is {value} in vain: {why}"));
+        }
     }
 
     /// Says of which column families nothing is compacted unless somebody asks for it.

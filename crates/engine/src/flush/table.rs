@@ -144,7 +144,7 @@ impl Writer {
             .map(|memtable| memtable.counters())
             .map(|counters| counters.entries - counters.range_deletions)
             .sum();
-        if self.database.fixed().flush_verify_memtable_count && contents.read() != held {
+        if contents.read() != held {
             let read = contents.read();
             let message = format!("memtables of {held} entries gave {read} to a flush");
             return Err(Error::new(ErrorKind::Corruption, message));

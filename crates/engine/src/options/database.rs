@@ -161,7 +161,7 @@ option_table! {
         /// Checks that a compaction read as many records as its inputs hold.
         compaction_verify_record_count: bool = true, Fixed, Honoured;
         /// Checks that a flush wrote as many records as the memtable holds.
-        flush_verify_memtable_count: bool = true, Fixed, Honoured;
+        flush_verify_memtable_count: bool = true, Fixed, NoEffect("it is always counted");
         /// Refuses to open a database, and to go on writing, where a file is damaged.
         paranoid_checks: bool = true, Fixed, NoEffect("the checks are always made");
         /// Makes the database if it is not there.
@@ -183,7 +183,8 @@ option_table! {
         /// How many bytes of other writers' batches a leader takes along.
         max_write_batch_group_size_bytes: u64 = 1 << 20, Fixed, Honoured;
         /// Puts keys into messages about errors.
-        allow_data_in_errors: bool = false, Fixed, Honoured;
+        allow_data_in_errors: bool = false, Fixed,
+            NoEffect("an error about a key names it");
         /// Refuses to open a database that is there.
         error_if_exists: bool = false, Fixed, Honoured;
         /// Flushes and compactions write around the page cache.
@@ -226,7 +227,7 @@ option_table! {
         allow_mmap_writes: bool = false, Fixed, NoEffect(NO_MMAP);
         /// Spins before it waits for a lock.
         use_adaptive_mutex: bool = false, Fixed, NoEffect(OWN_WAITING);
-        /// Syncs with `fsync` where `fdatasync` would do.
+        /// Syncs logs with `fsync` where `fdatasync` would do.
         use_fsync: bool = false, Fixed, Honoured;
         /// The directory of the information log; empty means the database's.
         db_log_dir: String = String::new(), Fixed, Honoured;

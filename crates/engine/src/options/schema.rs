@@ -50,6 +50,8 @@ pub enum Verdict {
 pub struct OptionInfo<T: 'static> {
     /// RocksDB's name.
     pub name: &'static str,
+    /// What it does, in sentences.
+    pub about: &'static str,
     /// When it can be changed.
     pub life: Life,
     /// What comes of setting it.
@@ -57,6 +59,13 @@ pub struct OptionInfo<T: 'static> {
     pub(super) set: fn(&mut T, &str) -> Result<()>,
     pub(super) set_part: fn(&mut T, &str, &str) -> Result<()>,
     pub(super) print: fn(&T) -> String,
+}
+
+impl<T: 'static> OptionInfo<T> {
+    /// The text of its value among others.
+    pub fn value_in(&self, options: &T) -> String {
+        (self.print)(options)
+    }
 }
 
 /// A further name under which values are taken.
@@ -243,6 +252,7 @@ macro_rules! option_table {
                 static TABLE: &[$crate::options::OptionInfo<$group>] = &[
                     $($crate::options::OptionInfo {
                         name: option_name!($field $($text)?),
+                        about: concat!($($doc),+),
                         life: $crate::options::Life::$life,
                         verdict: $verdict,
                         set: |options, text| OptionValue::set(&mut options.$field, text),

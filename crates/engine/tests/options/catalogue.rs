@@ -217,7 +217,12 @@ fn every_name_in_the_fixtures_has_a_verdict() {
 #[test]
 fn the_list_of_options_is_up_to_date() {
     let path = engine().join("../../docs/options.md");
-    let page = page::page(&rows(), &shown());
+    let rows = rows();
+    let page = page::page(&rows, &shown());
+    for row in &rows {
+        let line = format!("\n| `{}` |", row.name);
+        assert_eq!(page.matches(&line).count(), 1, "{} stands in one chapter", row.name);
+    }
     if std::env::var_os("TAILWATER_REWRITE").is_some() {
         write(&path, &page);
         return;

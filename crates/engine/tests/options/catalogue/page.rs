@@ -53,12 +53,21 @@ fn chapter(page: &mut String, topic: &Topic, rows: &[Row], shown: &[(&str, Strin
     let _ = write!(page, "\n## {}\n\n{}\n\n", topic.title, topic.about);
     page.push_str("| option | default | changes | what it does | what comes of it |\n");
     page.push_str("|---|---|---|---|---|\n");
-    for row in rows.iter().filter(|row| topic.has(&row.name)) {
+    let mut rows: Vec<&Row> = rows.iter().filter(|row| topic.has(&row.name)).collect();
+    rows.sort_by_key(|row| match row.verdict {
+        Verdict::Honoured => 0,
+        Verdict::NoEffect(_) => 1,
+        Verdict::Refused(..) => 2,
+    });
+    for row in rows {
         let changes = if row.life.is_mutable() { "while open" } else { "at open" };
         let note = if row.life.is_written() { "" } else { "; not in the file" };
         let default = match row.default.as_str() {
             "" => "none".to_owned(),
             default if default.len() > 40 => "its parts'".to_owned(),
+            default if default.contains('.') && default.parse::<f64>().is_ok() => {
+                format!("`{}`", default.trim_end_matches('0').trim_end_matches('.'))
+            }
             default => format!("`{default}`"),
         };
         let _ = writeln!(
@@ -83,7 +92,10 @@ fn outcome(row: &Row, shown: &[(&str, String, &str)]) -> String {
             let tests = shown.iter().filter(|(option, ..)| *option == row.name);
             let tests: Vec<String> =
                 tests.map(|(_, file, test)| format!("[{test}](../crates/engine/{file})")).collect();
-            if tests.is_empty() { "by its parts".to_owned() } else { tests.join(", ") }
+            match tests.join(", ").as_str() {
+                "" => "its parts say".to_owned(),
+                tests => format!("honoured: {tests}"),
+            }
         }
     }
 }

@@ -13,7 +13,7 @@ const fn topic(title: &'static str, about: &'static str, parts: &'static [&'stat
 }
 
 /// The chapters, those first that take options away from others.
-const RULES: &[Topic] = &[
+static RULES: &[Topic] = &[
     topic(
         "Universal and FIFO databases",
         "These styles are compacted only when somebody asks for it.",

@@ -110,7 +110,7 @@ effects! {
             for round in 0..10 {
                 scene.get(&format!("{:06}", round * 100));
                 // What is read once between the uses of an index is more than there is room for.
-                for key in (2000..6000).step_by(90) {
+                for key in (2000..6000).step_by(70) {
                     scene.get(&format!("{key:06}"));
                 }
             }

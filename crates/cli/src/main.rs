@@ -82,6 +82,7 @@ fn change(verb: &Writing, output: &mut Output) -> Result<Outcome> {
         Writing::Load(arguments) => verbs::load::run(arguments, output),
         Writing::Flush(arguments) => verbs::flush::run(arguments, output),
         Writing::Compact(arguments) => verbs::compact::run(arguments, output),
+        Writing::SetOptions(arguments) => verbs::set_options::run(arguments, output),
         Writing::CreateColumnFamily(arguments) => {
             verbs::create_column_family::run(arguments, output)
         }

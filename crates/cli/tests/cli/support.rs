@@ -111,7 +111,7 @@ pub(crate) const VERBS: [(&str, &[&str]); 12] = [
 ];
 
 /// Every verb that changes a database, with the arguments that it needs beside a directory.
-pub(crate) const WRITING_VERBS: [(&str, &[&str]); 12] = [
+pub(crate) const WRITING_VERBS: [(&str, &[&str]); 13] = [
     ("put", &["key", "value"]),
     ("delete", &["key"]),
     ("single-delete", &["key"]),
@@ -120,6 +120,7 @@ pub(crate) const WRITING_VERBS: [(&str, &[&str]); 12] = [
     ("load", &["--format", "tsv", "-"]),
     ("flush", &[]),
     ("compact", &[]),
+    ("set-options", &["write_buffer_size=1m"]),
     ("create-column-family", &["more"]),
     ("drop-column-family", &["more"]),
     // Nothing can be made there.

@@ -230,7 +230,7 @@ option_table! {
         merge_operator: ObjectName = ObjectName::default(), Fixed, Honoured;
         /// How the memtable's filter is laid out.
         bloom_locality: u32 = 0, Fixed,
-            NoEffect("the memtable's filter keeps a key in one cache line");
+            NoEffect(NO_MEMTABLE_FILTER);
         /// The order of the keys; one that is not built in the user supplies in code.
         comparator: ObjectName = ObjectName::new("leveldb.BytewiseComparator"), Fixed, Honoured;
         /// Makes no filters for the last level, since most reads find their keys.

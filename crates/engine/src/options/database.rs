@@ -177,7 +177,7 @@ option_table! {
         /// How many threads read for users.
         read_io_executor_threads: i32 = 1, Fixed, NoEffect("users' threads read for themselves");
         /// Opens tables in the background after the database is open.
-        open_files_async: bool = false, Fixed, NoEffect("tables are opened when they are needed");
+        open_files_async: bool = false, Fixed, NoEffect("tables are opened before the database is, as many as max_open_files lets");
         /// Reserves space for files before they are written.
         allow_fallocate: bool = true, Fixed, Honoured;
         /// How many bytes of other writers' batches a leader takes along.
@@ -191,7 +191,7 @@ option_table! {
         use_direct_io_for_flush_and_compaction: bool = false, Fixed, Honoured;
         /// Closes logs in the background.
         background_close_inactive_wals: bool = false, Fixed,
-            NoEffect("logs are always closed in the background");
+            NoEffect("a log is closed when it was synced, or at the next flush");
         /// Makes the column families that are asked for and not there.
         create_missing_column_families: bool = false, Fixed, Honoured;
         /// Goes on with the MANIFEST that is there.
@@ -253,7 +253,7 @@ option_table! {
         prefix_seek_opt_in_only: bool = false, Fixed, Honoured;
         /// Makes the next log before it is needed.
         async_wal_precreate: bool = false, Fixed,
-            NoEffect("the next log is always made before it is needed");
+            NoEffect("the next log is made when it is needed");
         /// Tells the system that tables are read at random places.
         advise_random_on_open: bool = true, Fixed, NoEffect("the system is not told how tables are read");
         /// The least important messages that the information log takes.

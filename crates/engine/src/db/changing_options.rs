@@ -121,8 +121,8 @@ impl Writer {
         self.flush_and_compact_what_is_due();
     }
 
-    /// What is under way keeps to the limiter it has, whose rate changes at once where there was one
-    /// and will be one.
+    /// What is under way keeps to the limiter it has. Its rate changes at once where there was one
+    /// and still is.
     fn change_rate(&self, bytes_per_second: u64) {
         match self.rate_limiter.load_arc() {
             Some(limiter) if bytes_per_second > 0 => {

@@ -114,7 +114,7 @@ impl OutputTable {
 }
 
 /// Whether outputs are read back. The flags are those of `VerifyOutputFlags` in
-/// `include/rocksdb/advanced_options.h`: what is to be checked, and that outputs of compactions are.
+/// `include/rocksdb/advanced_options.h`: what is checked, and that outputs of compactions are.
 fn reads_back(options: &ColumnFamilyOptions) -> bool {
     const BLOCK_CHECKSUMS: u32 = 1 << 0;
     const ENTRIES: u32 = 1 << 1;

@@ -78,7 +78,7 @@ effects! {
         "level0_slowdown_writes_trigger", "delayed_write_rate"
     {
         assert_eq!(cause(&stall_after("", 4)), None);
-        let state = stall_after("level0_slowdown_writes_trigger=3;delayed_write_rate=4567", 4);
+        let state = stall_after("level0_slowdown_writes_trigger=3;delayed_write_rate=4567", 3);
         assert_eq!(cause(&state), Some((false, StallCause::Level0)));
         assert!(matches!(state, StallState::Delayed { bytes_per_second: 4567, .. }), "{state:?}");
     }

@@ -185,7 +185,6 @@ effects! {
             db.put(&family, b"a", b"1", &WriteOptions::default()).expect("a put");
             let all = CompactRangeOptions {
                 bottommost_level_compaction: BottommostRewrite::Force,
-                ..CompactRangeOptions::default()
             };
             db.compact_range(&family, None, None, &all).expect("a compaction");
             let value = db.get(&family, b"a", &ReadOptions::default()).expect("a get");

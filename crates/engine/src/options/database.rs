@@ -321,8 +321,8 @@ option_table! {
 }
 
 impl DbOptions {
-    /// How many compactions run at a time: what `max_background_compactions` says, or three quarters
-    /// of `max_background_jobs`, as RocksDB shares them out.
+    /// How many compactions run at a time: what `max_background_compactions` says, or three
+    /// quarters of `max_background_jobs`, as RocksDB shares them out.
     pub(crate) fn compactions_max(&self) -> usize {
         let jobs = self.max_background_jobs;
         let own = match self.max_background_compactions {

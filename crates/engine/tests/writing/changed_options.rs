@@ -295,6 +295,90 @@ fn a_rate_limiter_comes_and_goes() {
 }
 
 #[test]
+fn options_that_are_set_in_vain_are_told() {
+    let disk = SimStorage::new(1);
+    let text = "use_adaptive_mutex=true;memtable_huge_page_size=4096;\
+                block_based_table_factory={metadata_block_size=8192}";
+    drop(open(&disk, text));
+    let told = log(&disk);
+    for line in [
+        "option use_adaptive_mutex is true in vain: writers wait in their own way",
+        "option memtable_huge_page_size of 'default' is 4096 in vain: memtables take",
+        "option metadata_block_size of the tables of 'default' is 8192 in vain: filters",
+    ] {
+        assert!(told.contains(line), "{line} is not in {told}");
+    }
+    assert_eq!(told.matches(" in vain: ").count(), 3, "{told}");
+}
+
+#[test]
+fn a_compaction_keeps_the_options_that_it_began_with() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let text = "compression=kNoCompression;disable_auto_compactions=true";
+    let mut options = options(text);
+    let filter = Arc::new(Halting::default());
+    options.add_compaction_filter(Arc::clone(&filter) as Arc<dyn tailwater::CompactionFilter>);
+    options.set_options("compaction_filter=halting").expect("options");
+    let db = Db::open(directory.path(), &options).expect("a new database");
+    for _ in 0..2 {
+        for key in 0..2000 {
+            put(&db, &format!("{key:04}"), &"v".repeat(100)).expect("a put");
+        }
+        db.flush_all().expect("a flush");
+    }
+    std::thread::scope(|scope| {
+        let compacting = scope.spawn(|| {
+            let all = tailwater::CompactRangeOptions::default();
+            db.compact_range(&default_family(&db), None, None, &all).expect("a compaction");
+        });
+        filter.began.wait();
+        // The options that the outputs are written with.
+        set(&db, &[("compression", "kZSTD"), ("table_factory", "{format_version=5}")]);
+        filter.goes_on.wait();
+        compacting.join().expect("the thread");
+    });
+    let path = db.live_files().into_iter().next().expect("a table").path;
+    let table = tailwater::inspect::table::TableFile::open(&**db.storage(), &path);
+    assert_eq!(table.expect("a table").footer().format_version, 7);
+    let size = db.live_files()[0].size;
+    assert!(size > 200_000, "{size} bytes, so it is not compressed");
+}
+
+/// A compaction filter that stops at the first record until it is told to go on.
+struct Halting {
+    began: std::sync::Barrier,
+    goes_on: std::sync::Barrier,
+    has_halted: AtomicBool,
+}
+
+impl Default for Halting {
+    fn default() -> Self {
+        let barrier = || std::sync::Barrier::new(2);
+        Self { began: barrier(), goes_on: barrier(), has_halted: AtomicBool::new(false) }
+    }
+}
+
+impl tailwater::CompactionFilter for Halting {
+    fn name(&self) -> &str {
+        "halting"
+    }
+
+    fn filter(
+        &self,
+        _: usize,
+        _: &[u8],
+        _: tailwater::FilteredValue,
+        _: &[u8],
+    ) -> tailwater::FilterDecision {
+        if !self.has_halted.swap(true, Ordering::Relaxed) {
+            self.began.wait();
+            self.goes_on.wait();
+        }
+        tailwater::FilterDecision::Keep
+    }
+}
+
+#[test]
 fn options_change_while_others_read_write_and_compact() {
     let directory = tempfile::tempdir().expect("a directory");
     let text = "write_buffer_size=64k;level0_file_num_compaction_trigger=2;max_background_jobs=2";

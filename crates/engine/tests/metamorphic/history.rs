@@ -46,6 +46,8 @@ pub(crate) enum Step {
         end: Option<Vec<u8>>,
         rewrite: BottommostRewrite,
     },
+    /// Some options of the column family, its tables or the database become others.
+    ChangeOptions(usize),
     Pause,
     Continue,
     PassTime {
@@ -64,6 +66,7 @@ impl Step {
             | Self::FlushAll
             | Self::FlushLog { .. }
             | Self::Compact { .. }
+            | Self::ChangeOptions(_)
             | Self::Pause
             | Self::Continue
             | Self::PassTime { .. } => true,
@@ -135,6 +138,7 @@ impl Generator {
             31 | 32 => Step::PassTime { seconds: 10_u64.pow(self.rng.u32(1..6)) },
             33 | 34 => Step::Reopen,
             35..=37 => Step::Ask,
+            38..=41 => Step::ChangeOptions(family),
             _ => {
                 let count = if self.rng.u8(..4) > 0 { 1 } else { self.rng.usize(2..12) };
                 Step::Write((0..count).map(|_| self.write()).collect())

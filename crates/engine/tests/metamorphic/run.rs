@@ -8,15 +8,15 @@ use std::path::Path;
 use fastrand::Rng;
 use tailwater::verify::{self, Severity};
 use tailwater::{
-    ColumnFamily, CompactRangeOptions, Db, DbIterator, ErrorKind, OpenOptions, ReadOptions,
-    Snapshot, WriteBatch, WriteOptions,
+    ColumnFamily, CompactRangeOptions, Db, DbIterator, ErrorKind, ReadOptions, Snapshot,
+    WriteBatch, WriteOptions,
 };
 use tailwater_io::sim::SimStorage;
 use tailwater_testkit::dump::Entry;
 
 use crate::change::Table;
 use crate::history::{FAMILIES, History, Step, Write};
-use crate::setup::Setup;
+use crate::setup::{OptionChange, Setup};
 use crate::subject::Effort;
 use crate::{check, subject};
 
@@ -32,6 +32,7 @@ pub(crate) struct Tally {
     steps: u64,
     openings: u64,
     compactions: u64,
+    changes: u64,
     /// How often everything was asked, at the present or a snapshot.
     pub(crate) views: u64,
     /// How often of these there were tables below level 0.
@@ -45,6 +46,7 @@ impl Tally {
         self.steps += other.steps;
         self.openings += other.openings;
         self.compactions += other.compactions;
+        self.changes += other.changes;
         self.views += other.views;
         self.deep_views += other.deep_views;
     }
@@ -55,6 +57,7 @@ impl fmt::Display for Tally {
         writeln!(f, "  {:>8} runs, of {} steps", self.runs, self.steps)?;
         writeln!(f, "  {:>8} openings, each under options of its own", self.openings)?;
         writeln!(f, "  {:>8} compactions of ranges by hand", self.compactions)?;
+        writeln!(f, "  {:>8} changes of options", self.changes)?;
         writeln!(f, "  {:>8} views asked, {} over deeper levels", self.views, self.deep_views)
     }
 }
@@ -77,7 +80,6 @@ struct HeldIterator {
 struct Open {
     db: Db,
     families: Vec<ColumnFamily>,
-    options: OpenOptions,
 }
 
 /// A history that is being run.
@@ -144,7 +146,7 @@ impl<'a> Run<'a> {
         let db = must(Db::open(Path::new(DIRECTORY), &options), "opening");
         let family = |name: &&str| must(db.column_family(name), "looking for a column family");
         let families = FAMILIES.iter().map(family).collect();
-        self.open = Some(Open { db, families, options });
+        self.open = Some(Open { db, families });
         self.is_paused = false;
         self.tally.openings += 1;
     }
@@ -185,6 +187,7 @@ impl<'a> Run<'a> {
             Step::FlushAll => must(db.flush_all(), "flushing all"),
             Step::FlushLog { sync } => must(db.flush_wal(*sync), "flushing the log"),
             Step::Compact { .. } => self.compact(step),
+            Step::ChangeOptions(family) => self.change_options(*family),
             Step::Pause if !self.is_paused => {
                 must(db.pause_compactions(), "pausing");
                 self.is_paused = true;
@@ -248,6 +251,21 @@ impl<'a> Run<'a> {
         }
     }
 
+    fn change_options(&mut self, family: usize) {
+        let change = OptionChange::random(&mut self.rng);
+        let Open { db, families, .. } = self.opened();
+        let changed = match &change {
+            OptionChange::OfDatabase(changes) => db.set_database_options(changes),
+            OptionChange::OfFamily(changes) => db.set_options(&families[family], changes),
+        };
+        match changed {
+            Ok(()) => self.tally.changes += 1,
+            // It may not go with others, of which only opening mends some.
+            Err(error) if error.kind() == ErrorKind::InvalidArgument => {}
+            Err(error) => panic!("{change:?}: {error}"),
+        }
+    }
+
     fn hold_iterator(&mut self, family: usize) {
         let Open { db, families, .. } = self.opened();
         let options = ReadOptions { total_order_seek: true, ..ReadOptions::default() };
@@ -275,15 +293,15 @@ impl<'a> Run<'a> {
 
     fn ask(&mut self) {
         let present = self.dump();
-        let Open { db, families, options } = self.open.as_ref().expect("an open database");
+        let Open { db, families, .. } = self.open.as_ref().expect("an open database");
         let is_deep = families.iter().any(|family| has_deeper_levels(db, family));
         check::holds(db, &present, "the present");
-        subject::ask(db, options, &present, EFFORT, &mut self.rng, "the present");
+        subject::ask(db, &present, EFFORT, &mut self.rng, "the present");
         for (at, HeldSnapshot { snapshot, dump }) in self.snapshots.iter().enumerate() {
             let context = format!("snapshot {at} of sequence {}", snapshot.sequence());
             let snapshot = Some(snapshot);
             check::holds_at(db, snapshot, dump, &context);
-            subject::ask_at(db, snapshot, options, dump, EFFORT, &mut self.rng, &context);
+            subject::ask_at(db, snapshot, dump, EFFORT, &mut self.rng, &context);
         }
         for held in &mut self.iterators {
             held.check();

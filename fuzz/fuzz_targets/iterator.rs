@@ -18,7 +18,8 @@ fuzz_target!(|input: &[u8]| {
     let files = database.edited(Choices::new(edits), flags & 1 == 0, is_table);
     allocation::within(MEMORY_MAX, || {
         let Ok(db) = open(&files, RecoveryMode::PointInTime) else { return };
-        let family = choices.of(&db.column_families());
+        let families = db.column_families();
+        let family = choices.of(&families);
         if edits.is_empty() {
             let entries = entries(&db, &family).expect("nothing is edited");
             walk_model(&db, &family, &entries, choices);

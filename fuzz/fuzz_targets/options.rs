@@ -1,10 +1,12 @@
 //! Options as values: what a document or an option string sets can be printed and sets the same.
 #![no_main]
 
+use std::path::Path;
+
 use libfuzzer_sys::fuzz_target;
 use tailwater::options::{
-    ColumnFamilyOptions, DbOptions, Options, UnknownOptions, check_column_family, check_database,
-    set_mutable_options, set_options,
+    ColumnFamilyOptions, DbOptions, Options, UnknownOptions, change_column_family, change_database,
+    check_column_family, check_database, set_options,
 };
 use tailwater_format::options_text::Document;
 
@@ -15,14 +17,25 @@ fuzz_target!(|bytes: &[u8]| {
     {
         check(&options);
     }
-    for set in [set_options, set_mutable_options] {
-        let (mut database, mut family) = (DbOptions::default(), ColumnFamilyOptions::default());
-        if set(&mut database, &mut family, text).is_ok() {
-            let column_families = vec![("default".to_owned(), family)];
-            check(&Options { database, column_families });
-        }
+    let (mut database, mut family) = (DbOptions::default(), ColumnFamilyOptions::default());
+    if set_options(&mut database, &mut family, text).is_ok() {
+        check(&Options { database, column_families: vec![("default".to_owned(), family)] });
     }
+    change(text);
 });
+
+/// Changes options as in a database that is open: a name and a value on each line.
+fn change(text: &str) {
+    let changes: Vec<(&str, &str)> = text.lines().filter_map(|line| line.split_once('=')).collect();
+    let (mut database, mut family) = (DbOptions::default(), ColumnFamilyOptions::default());
+    if let Ok(changed) = change_database(&database, Path::new("/db"), &changes) {
+        database = changed;
+    }
+    if let Ok(changed) = change_column_family(&family, &database, &changes) {
+        family = changed;
+    }
+    check(&Options { database, column_families: vec![("default".to_owned(), family)] });
+}
 
 fn check(options: &Options) {
     let _ = check_database(&options.database);

@@ -21,8 +21,8 @@ fuzz_target!(|input: &[u8]| {
             let db = open(&files, RecoveryMode::PointInTime).expect("nothing is damaged");
             let missing = |left_out: &LeftOut| left_out.reason.contains("missing");
             assert!(!db.left_out().iter().any(missing), "{:?}", db.left_out());
-            for family in db.column_families() {
-                entries(&db, &family).expect("nothing is damaged");
+            for family in &db.column_families() {
+                entries(&db, family).expect("nothing is damaged");
             }
         }
     });

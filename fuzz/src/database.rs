@@ -239,12 +239,12 @@ pub fn entries(db: &Db, family: &ColumnFamily) -> Result<Entries> {
 /// Reads everything that a database shows: forward, backward, and each key by itself. Whatever is
 /// found is right.
 pub fn read_everything(db: &Db) {
-    for family in db.column_families() {
-        let forward = entries(db, &family).unwrap_or_default();
-        let _ = read_backward(db, &family);
+    for family in &db.column_families() {
+        let forward = entries(db, family).unwrap_or_default();
+        let _ = read_backward(db, family);
         for (key, _) in forward.iter().step_by(3) {
-            let _ = db.get(&family, key, &ReadOptions::default());
-            let _ = db.get_pinned(&family, &key[..key.len() / 2], &total_order());
+            let _ = db.get(family, key, &ReadOptions::default());
+            let _ = db.get_pinned(family, &key[..key.len() / 2], &total_order());
         }
     }
 }

@@ -83,6 +83,7 @@ fn change(verb: &Writing, output: &mut Output) -> Result<Outcome> {
         Writing::Ingest(arguments) => verbs::ingest::run(arguments, output),
         Writing::Flush(arguments) => verbs::flush::run(arguments, output),
         Writing::Compact(arguments) => verbs::compact::run(arguments, output),
+        Writing::SetOptions(arguments) => verbs::set_options::run(arguments, output),
         Writing::CreateColumnFamily(arguments) => {
             verbs::create_column_family::run(arguments, output)
         }

@@ -162,3 +162,28 @@ fn a_seek_in_cached_data_allocates_nothing() {
         }
     }
 }
+
+/// The checks cannot be seen to fail: memory would have to be damaged. They can be seen to be made.
+#[test]
+fn what_is_written_is_checked_where_that_is_asked_for() {
+    let flush = |table: &str| {
+        let disk = tailwater_io::sim::SimStorage::new(1);
+        let mut options = OpenOptions::new(Arc::new(disk));
+        options.set_inline_background(true);
+        let table = format!("block_based_table_factory={{filter_policy=bloomfilter:10;{table}}}");
+        options.set_options(&format!("create_if_missing=true;{table}")).expect("options");
+        let db = Db::open("/db".as_ref(), &options).expect("a new database");
+        let family = db.column_family("default").expect("a column family");
+        for key in 0..2000u32 {
+            let value = key.to_string().repeat(10);
+            let options = tailwater::WriteOptions::default();
+            db.put(&family, &key.to_be_bytes(), value.as_bytes(), &options).expect("a put");
+        }
+        allocations(|| db.flush(&family).expect("a flush"))
+    };
+    let without = flush("");
+    for option in ["verify_compression", "detect_filter_construct_corruption"] {
+        let with = flush(&format!("{option}=true"));
+        assert!(with > without, "{option}: {with} and {without}");
+    }
+}

@@ -35,7 +35,7 @@ fn check_database(name: &str) {
         let db = Db::open_read_only(copy.path(), &options).expect("the database");
         let context = format!("{name} '{text}', seed {}", seed.value());
         for _ in 0..seed::rounds() {
-            subject::ask(&db, &options, &dump, EFFORT, &mut seed.rng, &context);
+            subject::ask(&db, &dump, EFFORT, &mut seed.rng, &context);
         }
     }
 }

@@ -93,6 +93,17 @@ pub(crate) enum Writing {
         ("tailwater db compact DIR --column-family users --from a --to b", "the tables of a range"),
     ]))]
     Compact(CompactArguments),
+    /// Change options, so that they count from then on
+    ///
+    /// They are changed as in a program that has the database open, are in its OPTIONS file then,
+    /// and count for every program that loads it. docs/options.md lists those that can be changed.
+    /// Where one is refused, the other options of its column family or of the database stay too.
+    #[command(after_help = examples(&[
+        ("tailwater db set-options DIR write_buffer_size=32m", "of the default column family"),
+        ("tailwater db set-options DIR --column-family users ttl=86400", "of another"),
+        ("tailwater db set-options DIR max_background_jobs=4", "of the database"),
+    ]))]
+    SetOptions(SetOptionsArguments),
     /// Make a column family
     #[command(after_help = examples(&[
         ("tailwater db create-column-family DIR users", "with the default options"),
@@ -264,6 +275,21 @@ pub(crate) struct FlushArguments {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct SetOptionsArguments {
+    /// The database's directory
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+    /// Names of options, each with its value
+    #[arg(value_name = "NAME=VALUE", required = true)]
+    pub(crate) assignments: Vec<String>,
+    /// The column family whose options these are, but for those of the database
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    pub(crate) column_family: String,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct CompactArguments {
     /// The database's directory
     #[arg(value_name = "DIR")]
@@ -341,6 +367,7 @@ impl Writing {
             Self::Ingest(arguments) => &arguments.common,
             Self::Flush(arguments) => &arguments.common,
             Self::Compact(arguments) => &arguments.common,
+            Self::SetOptions(arguments) => &arguments.common,
             Self::CreateColumnFamily(arguments) => &arguments.common,
             Self::DropColumnFamily(arguments) => &arguments.common,
             Self::Checkpoint(arguments) => &arguments.common,

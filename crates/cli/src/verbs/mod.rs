@@ -21,6 +21,7 @@ pub(crate) mod options;
 pub(crate) mod properties;
 pub(crate) mod put;
 pub(crate) mod scan;
+pub(crate) mod set_options;
 pub(crate) mod single_delete;
 pub(crate) mod stats;
 pub(crate) mod table;

@@ -75,3 +75,29 @@ fn options_are_set_over_those_of_the_file() {
     db("scan", directory.path(), ["--count"]).ended(3, "torn tail");
     db("scan", directory.path(), ["--count"].into_iter().chain(strict)).ended(1, "000032.log");
 }
+
+#[test]
+fn options_that_are_set_stay_set() {
+    let directory = golden::unpack("records");
+    let path = directory.path();
+    let set = |arguments: &[&str]| db("set-options", path, arguments.iter().copied());
+    set(&["write_buffer_size=1m", "max_background_jobs=5", "table_factory.block_size=8k"]).well();
+    let is_effective = |name: &str, value: &str| {
+        let output = db("options", path, []).well().output;
+        output.lines().any(|line| line.split_whitespace().take(2).eq([name, value]))
+    };
+    assert!(is_effective("write_buffer_size", "1048576"));
+    assert!(is_effective("max_background_jobs", "5"));
+    assert!(is_effective("block_size", "8192"));
+    for (wrong, words) in [
+        ("write_buffer_size", "is no option and its value: NAME=VALUE"),
+        ("num_levels=3", "option num_levels cannot be changed while the database is open"),
+        ("write_bufer_size=3", "unknown option write_bufer_size; is it write_buffer_size?"),
+        ("ttl=soon", "'soon' is not a whole number"),
+        ("enable_blob_files=true", "blob files are read and not written"),
+    ] {
+        set(&["write_buffer_size=2m", wrong]).ended(2, words);
+    }
+    assert!(is_effective("write_buffer_size", "1048576"), "nothing else was changed");
+    set(&["ttl=1", "--column-family", "nope"]).ended(1, "no column family 'nope'");
+}

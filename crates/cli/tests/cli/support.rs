@@ -112,7 +112,7 @@ pub(crate) const VERBS: [(&str, &[&str]); 12] = [
 ];
 
 /// Every verb that changes a database, with the arguments that it needs beside a directory.
-pub(crate) const WRITING_VERBS: [(&str, &[&str]); 13] = [
+pub(crate) const WRITING_VERBS: [(&str, &[&str]); 14] = [
     ("put", &["key", "value"]),
     ("delete", &["key"]),
     ("single-delete", &["key"]),
@@ -123,6 +123,7 @@ pub(crate) const WRITING_VERBS: [(&str, &[&str]); 13] = [
     ("ingest", &["/dev/null/file.sst"]),
     ("flush", &[]),
     ("compact", &[]),
+    ("set-options", &["write_buffer_size=1m"]),
     ("create-column-family", &["more"]),
     ("drop-column-family", &["more"]),
     // Nothing can be made there.

@@ -36,6 +36,8 @@ struct State {
     compaction_wanted: bool,
     cleaning_wanted: bool,
     closing: bool,
+    /// How many of the threads for it compact; the others rest.
+    compactions_max: usize,
     /// How many times compactions are paused.
     pauses: usize,
     /// How many compactions run, those that somebody waits for too.
@@ -77,6 +79,21 @@ impl Background {
     /// Has somebody remove what nobody needs.
     pub(crate) fn clean_soon(&self) {
         self.lock().cleaning_wanted = true;
+        self.wanted.notify_all();
+    }
+
+    /// Lets so many compactions of background threads run at a time; those that run go on.
+    pub(crate) fn set_compactions_max(&self, compactions: usize) {
+        self.lock().compactions_max = compactions;
+        self.wanted.notify_all();
+    }
+
+    /// Has all threads look for what they have to do.
+    pub(crate) fn wake(&self) {
+        let mut state = self.lock();
+        state.flush_wanted = true;
+        state.compaction_wanted = true;
+        drop(state);
         self.wanted.notify_all();
     }
 
@@ -123,15 +140,16 @@ impl Background {
         }
     }
 
-    /// Waits until somebody is to look for something to compact, at the latest for `period`.
-    /// `None` when the thread is to end.
-    pub(crate) fn next_compaction(&self, period: Duration) -> Option<Running<'_>> {
+    /// Waits until compacting thread `number`, counted from 0, is to look for something to compact,
+    /// at the latest for `period`. `None` when the thread is to end.
+    pub(crate) fn next_compaction(&self, number: usize, period: Duration) -> Option<Running<'_>> {
+        let rests = |state: &State| state.pauses > 0 || number >= state.compactions_max;
         let state = self.lock();
         let waits =
-            |state: &mut State| !state.closing && (!state.compaction_wanted || state.pauses > 0);
+            |state: &mut State| !state.closing && (!state.compaction_wanted || rests(state));
         let waited = self.wanted.wait_timeout_while(state, period, waits);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        while state.pauses > 0 && !state.closing {
+        while rests(&state) && !state.closing {
             state = self.wanted.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         if state.closing {

@@ -11,38 +11,41 @@ use crate::{Error, ErrorKind, Result};
 #[derive(Debug, Default)]
 pub(crate) struct Threads {
     #[expect(dead_code, reason = "dropped to be joined")]
-    threads: Vec<Thread>,
+    flushing: Vec<Thread>,
+    compacting: Vec<Thread>,
 }
 
 impl Threads {
-    /// Starts a thread that flushes, some that compact and one that cleans up.
+    /// Starts a thread that flushes, one that cleans up and some that compact.
     pub(crate) fn start(writer: &Arc<Writer>) -> Result<Self> {
-        let compacting = compaction_threads(writer);
-        let mut threads = vec![
+        let flushing = vec![
             spawn("tailwater-flush", writer, |writer| writer.run_flushes())?,
             spawn("tailwater-clean", writer, |writer| writer.run_cleaning())?,
         ];
-        for number in 0..compacting {
+        let mut threads = Self { flushing, compacting: Vec::new() };
+        threads.grow(writer)?;
+        Ok(threads)
+    }
+
+    /// Starts threads until there are as many as compactions may run at a time. Those that are
+    /// more rest.
+    pub(crate) fn grow(&mut self, writer: &Arc<Writer>) -> Result<()> {
+        let wanted = writer.database.now().compactions_max();
+        writer.background.set_compactions_max(wanted);
+        for number in self.compacting.len()..wanted {
             let name = format!("tailwater-comp{number}");
-            threads.push(spawn(&name, writer, |writer| writer.run_compactions())?);
+            let thread = spawn(&name, writer, move |writer| writer.run_compactions(number))?;
+            self.compacting.push(thread);
         }
-        Ok(Self { threads })
+        Ok(())
     }
 }
 
-/// How many compactions run at a time: what `max_background_compactions` says, or three quarters of
-/// `max_background_jobs`, as RocksDB shares them out.
-fn compaction_threads(writer: &Writer) -> usize {
-    let database = &writer.database;
-    let jobs = database.max_background_jobs;
-    let own = match (database.max_background_flushes, database.max_background_compactions) {
-        (-1, -1) => jobs - (jobs / 4).max(1),
-        (_, compactions) => compactions,
-    };
-    usize::try_from(own).unwrap_or(0).max(1)
-}
-
-fn spawn(name: &str, writer: &Arc<Writer>, work: fn(&Writer)) -> Result<Thread> {
+fn spawn(
+    name: &str,
+    writer: &Arc<Writer>,
+    work: impl FnOnce(&Writer) + Send + 'static,
+) -> Result<Thread> {
     let working = Arc::clone(writer);
     thread::spawn(name, move || work(&working)).map_err(|error| {
         Error::new(ErrorKind::Io, format!("cannot start the thread '{name}': {error}"))

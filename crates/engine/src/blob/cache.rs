@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tailwater_format::blob::BlobIndex;
@@ -16,8 +17,8 @@ use crate::{Error, ErrorKind, Result};
 pub(crate) struct BlobCache {
     storage: Arc<dyn Storage>,
     directory: PathBuf,
-    /// How many files are open at once; `None` for as many as there are.
-    capacity: Option<usize>,
+    /// How many files are open at once; [`usize::MAX`] for as many as there are.
+    capacity: AtomicUsize,
     open: Mutex<OpenFiles>,
 }
 
@@ -36,7 +37,13 @@ impl BlobCache {
         directory: PathBuf,
         capacity: Option<usize>,
     ) -> Self {
+        let capacity = AtomicUsize::new(capacity.unwrap_or(usize::MAX));
         Self { storage, directory, capacity, open: Mutex::default() }
+    }
+
+    /// Keeps so many files open from the next one on that is opened.
+    pub(crate) fn set_capacity(&self, capacity: Option<usize>) {
+        self.capacity.store(capacity.unwrap_or(usize::MAX), Ordering::Relaxed);
     }
 
     /// Reads the value that a blob index of `user_key` stands for.
@@ -66,7 +73,8 @@ impl BlobCache {
             open.order.push_back(number);
         }
         // Reads under way keep a file that is closed here.
-        while self.capacity.is_some_and(|capacity| open.order.len() > capacity.max(1))
+        let capacity = self.capacity.load(Ordering::Relaxed).max(1);
+        while open.order.len() > capacity
             && let Some(oldest) = open.order.pop_front()
         {
             open.readers.remove(&oldest);

@@ -19,8 +19,9 @@ use super::job::{Job, LevelFiles, Needs, Outcome, Statistics};
 use super::picker::{self, CompactCursors, LevelTargets, PickContext};
 use crate::background::Running;
 use crate::db::errors::FailedPart;
-use crate::db::{ColumnFamily, Writer};
+use crate::db::{ColumnFamily, FamilySettings, Writer};
 use crate::epoch;
+use crate::options::DbOptions;
 use crate::stats::LevelFigures;
 use crate::table::builder::TableCompression;
 use crate::version::{FileMetadata, Version, VersionSet};
@@ -58,6 +59,8 @@ pub(super) struct Claim<'w> {
     pub(super) compaction: Arc<Compaction>,
     /// What it was picked from.
     version: Arc<Version>,
+    /// What the column family went by then.
+    settings: Arc<FamilySettings>,
     /// Where round robin goes on when it is done.
     cursor: Option<CompactCursor>,
 }
@@ -95,10 +98,11 @@ impl Drop for Claim<'_> {
 }
 
 impl Writer {
-    /// What a compacting thread does until the database is closed.
-    pub(crate) fn run_compactions(&self) {
-        let period = Duration::from_secs(self.database.max_compaction_trigger_wakeup_seconds);
-        while let Some(running) = self.background.next_compaction(period) {
+    /// What compacting thread `number`, counted from 0, does until the database is closed.
+    pub(crate) fn run_compactions(&self, number: usize) {
+        let period =
+            || Duration::from_secs(self.database.now().max_compaction_trigger_wakeup_seconds);
+        while let Some(running) = self.background.next_compaction(number, period()) {
             self.compaction_round(&running);
         }
     }
@@ -179,7 +183,8 @@ impl Writer {
         compaction.mark_inputs(true);
         let state = versions.compactions(family.id())?;
         state.running.push(Arc::clone(&compaction));
-        Some(Claim { writer: self, family: family.clone(), compaction, version, cursor })
+        let settings = family.settings();
+        Some(Claim { writer: self, family: family.clone(), compaction, version, settings, cursor })
     }
 
     /// Calls `call` with what a picker looks at. `None` for a column family that was dropped, and
@@ -196,8 +201,8 @@ impl Writer {
         }
         Some(call(&PickContext {
             version: &known.version,
-            options: family.options(),
-            database: &self.database,
+            options: &family.options(),
+            database: &self.database.now(),
             comparator: family.comparator(),
             now_s: self.clock.wall_us() / 1_000_000,
             oldest_snapshot: self.shared.snapshots.oldest_at_release(),
@@ -256,8 +261,8 @@ impl Writer {
     }
 
     fn run_job(&self, claim: &Claim<'_>) -> Result<Outcome> {
-        let family = &claim.family;
-        let options = family.options();
+        let Claim { family, settings, .. } = claim;
+        let options = &*settings.options;
         let output_level = claim.compaction.output_level;
         let directories = self.options().table_directories(&self.directory, family.name());
         let path_id = picker::output_path(options, output_level);
@@ -268,10 +273,10 @@ impl Writer {
             directory,
             path_id,
             numbers: self.numbers.clone(),
-            readers: Arc::clone(family.readers()),
+            readers: Arc::clone(&settings.readers),
             options: options.clone(),
-            database: self.database.clone(),
-            format: Arc::clone(family.table_format()),
+            database: DbOptions::clone(&self.database.now()),
+            format: Arc::clone(&settings.table_format),
             compression: TableCompression::for_level(
                 options,
                 output_level,
@@ -282,7 +287,7 @@ impl Writer {
             snapshots: self.shared.snapshots.sequences(),
             filter: self.options().compaction_filter(family.name()),
             clock: Arc::clone(&self.clock),
-            rate_limiter: self.rate_limiter.clone(),
+            rate_limiter: self.rate_limiter.load_arc(),
             buffers: self.compaction_buffers(claim.compaction.max_subcompactions),
             workers: self.table_writers.clone(),
             cancelled: Arc::clone(self.background.cancelling()),
@@ -293,7 +298,7 @@ impl Writer {
 
     /// The buffers of a compaction that runs in so many parts.
     fn compaction_buffers(&self, parts: usize) -> BufferPool {
-        let bytes = (self.database.writable_file_max_buffer_size as usize).max(2 * ALIGNMENT);
+        let bytes = (self.database.now().writable_file_max_buffer_size as usize).max(2 * ALIGNMENT);
         BufferPool::new(parts.max(1) * BUFFERS_OF_A_PART * bytes.next_multiple_of(ALIGNMENT))
     }
 
@@ -331,7 +336,7 @@ impl Writer {
         if claim.compaction.is_move {
             return;
         }
-        let tables = &claim.family.readers().tables;
+        let tables = &claim.settings.readers.tables;
         for output in outputs {
             // What stays is removed by the next open.
             let _ = self.storage.remove(&tables.path(&FileMetadata::new(output.clone())));
@@ -348,7 +353,8 @@ impl Writer {
                 self.info_log.warn(format_args!(
                     "a compaction of '{name}' found no space and is tried again later: {error}"
                 ));
-                let pause = Duration::from_micros(self.database.bgerror_resume_retry_interval);
+                let pause =
+                    Duration::from_micros(self.database.fixed().bgerror_resume_retry_interval);
                 self.background.sleep(pause);
                 !self.options().inline_background()
             }

@@ -38,6 +38,19 @@ impl Writing {
         Ok(Self { writer, threads: Mutex::new(threads) })
     }
 
+    /// Changes options of the database, and has as many threads work in the background as these
+    /// ask for.
+    pub(crate) fn set_database_options(&self, changes: &[(&str, &str)]) -> Result<()> {
+        self.writer.set_database_options(changes)?;
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(threads) = &mut *threads
+            && let Err(error) = threads.grow(&self.writer)
+        {
+            self.writer.info_log.warn(format_args!("fewer compactions run than could: {error}"));
+        }
+        Ok(())
+    }
+
     /// Closes the database. A second call does nothing.
     pub(crate) fn close(&self) -> Result<()> {
         let writer = &*self.writer;
@@ -48,6 +61,8 @@ impl Writing {
         writer.stall.wake();
         let flushed = writer.end_writes();
         writer.background.close();
+        // Options that are being changed are changed, and no others will be.
+        drop(writer.changing_options());
         drop(self.threads.lock().unwrap_or_else(PoisonError::into_inner).take());
         writer.background.wait_for_all_compactions();
         let closed = writer.close_logs();
@@ -76,7 +91,7 @@ impl Writer {
         let leadership = self.queue.lead()?;
         let was_latched = self.errors.latched();
         let unlogged = self.has_unlogged.load(Ordering::Relaxed);
-        let flushes = unlogged && !self.database.avoid_flush_during_shutdown;
+        let flushes = unlogged && !self.database.now().avoid_flush_during_shutdown;
         let mut flushed = Ok(());
         if flushes && was_latched.is_none() {
             let families = self.shared.family_set();

@@ -6,13 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tailwater_format::Comparator;
 
 use crate::compaction::pending_compaction_bytes;
-use crate::db::{Closing, FamilyReaders, SuperVersion};
+use crate::db::{Closing, FamilyReaders, FamilySettings, SuperVersion};
 use crate::epoch::EpochCell;
 use crate::memtable::MemTable;
 use crate::merge_operator::FamilyMergeOperator;
 use crate::options::{ColumnFamilyOptions, CompactionStyle};
 use crate::stats::FamilyStatistics;
-use crate::table::builder::Format;
 use crate::version::Version;
 use crate::write::StallConditions;
 
@@ -27,10 +26,10 @@ struct Inner {
     id: u32,
     name: String,
     comparator: Comparator,
-    options: ColumnFamilyOptions,
-    /// The form of the tables that are written for it.
-    table_format: Arc<Format>,
-    readers: Arc<FamilyReaders>,
+    /// Whether batches may write to it.
+    takes_writes: bool,
+    /// Whether its merges can be carried out.
+    merges: bool,
     current: EpochCell<SuperVersion>,
     memory: Mutex<Memory>,
     statistics: FamilyStatistics,
@@ -51,6 +50,7 @@ struct Memory {
     /// Memtables that get no more entries, the oldest first.
     sealed: Vec<SealedMemTable>,
     version: Arc<Version>,
+    settings: Arc<FamilySettings>,
     /// The versions that somebody reads or may read still, among others.
     versions: Vec<Weak<Version>>,
     /// How many super versions there were.
@@ -76,25 +76,20 @@ impl ColumnFamily {
         active: Arc<MemTable>,
         version: Arc<Version>,
     ) -> Self {
-        let context = readers.tables.context();
-        let comparator = context.comparator.clone();
-        let table_format = Format::new(
-            &options,
-            comparator.clone(),
-            context.prefix_extractor.clone(),
-            merge_operator_name(&readers.merge_operator),
-        );
+        let comparator = readers.tables.comparator().clone();
+        let takes_writes = !options.disallow_memtable_writes;
+        let merges = matches!(readers.merge_operator, FamilyMergeOperator::Known(_));
+        let settings = Arc::new(FamilySettings::new(options, readers));
         let statistics = FamilyStatistics::new(version.levels().len());
-        let memory = Memory::new(active, version);
-        let current = EpochCell::new(Some(Arc::new(memory.super_version(&readers))));
+        let memory = Memory::new(active, version, settings);
+        let current = EpochCell::new(Some(Arc::new(memory.super_version())));
         Self {
             inner: Arc::new(Inner {
                 id,
                 name,
                 comparator,
-                options,
-                table_format: Arc::new(table_format),
-                readers,
+                takes_writes,
+                merges,
                 current,
                 memory: Mutex::new(memory),
                 statistics,
@@ -120,9 +115,21 @@ impl ColumnFamily {
         &self.inner.comparator
     }
 
-    /// Its options.
-    pub fn options(&self) -> &ColumnFamilyOptions {
-        &self.inner.options
+    /// Its options as they are at this moment; [`crate::Db::set_options`] changes them.
+    pub fn options(&self) -> Arc<ColumnFamilyOptions> {
+        Arc::clone(&self.settings().options)
+    }
+
+    /// What it goes by at this moment.
+    pub(crate) fn settings(&self) -> Arc<FamilySettings> {
+        Arc::clone(self.super_version().settings())
+    }
+
+    /// Has it go by other options from now on, and its tables be read in another way.
+    pub(crate) fn change(&self, options: ColumnFamilyOptions, readers: Arc<FamilyReaders>) {
+        let mut memory = self.memory();
+        memory.settings = Arc::new(FamilySettings::new(options, readers));
+        self.publish(&mut memory);
     }
 
     /// Whether it was dropped. Reads go on; writes to it are refused.
@@ -164,32 +171,31 @@ impl ColumnFamily {
     pub(crate) fn super_version(&self) -> Arc<SuperVersion> {
         match self.inner.current.load_arc() {
             Some(current) => current,
-            None => Arc::new(self.memory().super_version(&self.inner.readers)),
+            None => Arc::new(self.memory().super_version()),
         }
     }
 
-    /// The form of the tables that are written for it.
-    pub(crate) fn table_format(&self) -> &Arc<Format> {
-        &self.inner.table_format
+    /// What all its reads have in common.
+    pub(crate) fn readers(&self) -> Arc<FamilyReaders> {
+        Arc::clone(&self.settings().readers)
     }
 
-    /// What all its reads have in common.
-    pub(crate) fn readers(&self) -> &Arc<FamilyReaders> {
-        &self.inner.readers
+    /// Whether batches may write to it.
+    #[inline]
+    pub(crate) fn takes_writes(&self) -> bool {
+        self.inner.takes_writes
     }
 
     /// Whether its merges can be carried out.
+    #[inline]
     pub(crate) fn has_merge_operator(&self) -> bool {
-        matches!(self.inner.readers.merge_operator, FamilyMergeOperator::Known(_))
+        self.inner.merges
     }
 
-    /// Whether a memtable of its has grown to its bound.
-    #[inline]
-    pub(crate) fn is_filled_by(&self, memtable: &MemTable) -> bool {
-        let options = &self.inner.options;
-        let range_deletions = u64::from(options.memtable_max_range_deletions);
-        memtable.memory_usage() as u64 >= options.write_buffer_size && !memtable.is_empty()
-            || (range_deletions > 0 && memtable.counters().range_deletions >= range_deletions)
+    /// Whether its active memtable has grown to its bound.
+    pub(crate) fn is_full(&self) -> bool {
+        let source = self.super_version();
+        source.memtables().first().is_some_and(|active| source.is_filled_by(active))
     }
 
     /// Has what is sealed flushed however little it is, or says that this was done.
@@ -200,24 +206,24 @@ impl ColumnFamily {
     /// Whether there are sealed memtables that are to be flushed: as many as make a table, or any
     /// that were asked for.
     pub(crate) fn wants_flush(&self) -> bool {
-        let sealed = self.memory().sealed.len();
-        let enough = self.inner.options.min_write_buffer_number_to_merge.max(1) as usize;
+        let memory = self.memory();
+        let sealed = memory.sealed.len();
+        let enough = memory.settings.options.min_write_buffer_number_to_merge.max(1) as usize;
         let requested = self.inner.flush_requested.load(Ordering::Acquire);
         sealed >= enough || (sealed > 0 && requested)
     }
 
     /// Whether it is compacted without being asked for: other than leveled compaction is not built.
     pub(crate) fn compacts_by_itself(&self) -> bool {
-        let options = &self.inner.options;
-        !options.disable_auto_compactions && options.compaction_style == CompactionStyle::Level
+        compacts_by_itself(&self.options())
     }
 
     /// What decides whether writes are stalled for it.
     pub(crate) fn stall_conditions(&self) -> StallConditions {
-        let options = &self.inner.options;
         let memory = self.memory();
+        let options = &*memory.settings.options;
         let count = |number: i32| usize::try_from(number).unwrap_or(usize::MAX);
-        let compacts = self.compacts_by_itself();
+        let compacts = compacts_by_itself(options);
         let level_0 = memory.version.levels().first().map_or(0, |level| level.files().len());
         StallConditions {
             family: self.inner.name.clone(),
@@ -303,7 +309,7 @@ impl ColumnFamily {
     /// Reads read what `memory` holds from now on.
     fn publish(&self, memory: &mut Memory) {
         memory.super_versions += 1;
-        self.inner.current.store(Some(Arc::new(memory.super_version(&self.inner.readers))));
+        self.inner.current.store(Some(Arc::new(memory.super_version())));
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
@@ -312,9 +318,9 @@ impl ColumnFamily {
 }
 
 impl Memory {
-    fn new(active: Arc<MemTable>, version: Arc<Version>) -> Self {
+    fn new(active: Arc<MemTable>, version: Arc<Version>, settings: Arc<FamilySettings>) -> Self {
         let versions = vec![Arc::downgrade(&version)];
-        Self { active, sealed: Vec::new(), version, versions, super_versions: 1 }
+        Self { active, sealed: Vec::new(), version, settings, versions, super_versions: 1 }
     }
 
     fn set_version(&mut self, version: Arc<Version>) {
@@ -323,10 +329,10 @@ impl Memory {
         self.version = version;
     }
 
-    fn super_version(&self, readers: &Arc<FamilyReaders>) -> SuperVersion {
+    fn super_version(&self) -> SuperVersion {
         let sealed = self.sealed.iter().rev().map(|sealed| Arc::clone(&sealed.memtable));
         let memtables = std::iter::once(Arc::clone(&self.active)).chain(sealed).collect();
-        SuperVersion::new(memtables, Arc::clone(&self.version), Arc::clone(readers))
+        SuperVersion::new(memtables, Arc::clone(&self.version), Arc::clone(&self.settings))
     }
 }
 
@@ -337,4 +343,9 @@ pub(crate) fn merge_operator_name(operator: &FamilyMergeOperator) -> Option<&str
         FamilyMergeOperator::Known(operator) => Some(operator.name()),
         FamilyMergeOperator::Unknown(name) => Some(name),
     }
+}
+
+/// Whether these options ask for compactions that nobody asks for, of a kind that is built.
+fn compacts_by_itself(options: &ColumnFamilyOptions) -> bool {
+    !options.disable_auto_compactions && options.compaction_style == CompactionStyle::Level
 }

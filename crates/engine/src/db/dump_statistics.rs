@@ -7,7 +7,7 @@ impl Writer {
     /// Writes what was done to the LOG, if it is time for that.
     pub(crate) fn dump_statistics_if_due(&self) {
         let activity = &self.shared.activity;
-        if !activity.is_dump_due(self.database.stats_dump_period_sec.into()) {
+        if !activity.is_dump_due(self.database.now().stats_dump_period_sec.into()) {
             return;
         }
         let done = activity.done();

@@ -18,10 +18,12 @@ impl Writer {
         name: &str,
         options: &ColumnFamilyOptions,
     ) -> Result<ColumnFamily> {
+        let _changing = self.changing_options();
+        let database = self.database.now();
         let mut options = options.clone();
-        sanitize_column_family(&mut options, &self.database, false);
+        sanitize_column_family(&mut options, &database, false);
         let refused = |error: crate::options::Error| Error::invalid_argument(error.to_string());
-        check_column_family(&options, &self.database).map_err(refused)?;
+        check_column_family(&options, &database).map_err(refused)?;
         // Nobody writes meanwhile, so the log number below is that of the first log that can hold
         // anything for it.
         let _leadership = self.queue.lead()?;
@@ -81,6 +83,7 @@ impl Writer {
         if family.id() == 0 {
             return Err(Error::invalid_argument("the default column family cannot be dropped"));
         }
+        let _changing = self.changing_options();
         let _leadership = self.queue.lead()?;
         self.errors.check()?;
         let families = self.shared.family_set();

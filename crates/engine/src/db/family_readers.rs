@@ -2,10 +2,12 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 use tailwater_format::Comparator;
 
 use crate::blob::BlobCache;
+use crate::db::{ColumnFamily, FamilySet};
 use crate::merge_operator::FamilyMergeOperator;
 use crate::recovery::OpenOptions;
 use crate::stats::ReaderMemory;
@@ -15,10 +17,10 @@ use crate::table::{BlockCache, OpenTables, TableCache, TableContext};
 #[derive(Debug)]
 pub(crate) struct FamilyReaders {
     pub(crate) tables: Arc<TableCache>,
-    pub(crate) blobs: BlobCache,
+    pub(crate) blobs: Arc<BlobCache>,
     pub(crate) merge_operator: FamilyMergeOperator,
-    /// How many records an iterator steps over, one by one, before it tries a seek.
-    pub(crate) max_sequential_skip: u64,
+    /// Whether iterators go by prefixes only where they are asked to.
+    pub(crate) prefixes_on_request: bool,
 }
 
 /// Makes the readers of column families, which share a block cache and a bound on open files.
@@ -27,21 +29,35 @@ pub(crate) struct ReaderFactory {
     directory: PathBuf,
     block_cache: Arc<BlockCache>,
     open_tables: Arc<OpenTables>,
-    max_open_files: Option<usize>,
+    /// A negative number means any.
+    max_open_files: AtomicI32,
     memory: Arc<ReaderMemory>,
 }
 
 impl ReaderFactory {
     /// For the database in `directory`.
     pub(crate) fn new(directory: &Path, options: &OpenOptions) -> Self {
-        // A negative number means any.
-        let max_open_files = usize::try_from(options.database().max_open_files).ok();
+        let max_open_files = options.database().max_open_files;
         Self {
             directory: directory.to_owned(),
             block_cache: options.shared_block_cache(),
-            open_tables: Arc::new(OpenTables::new(max_open_files)),
-            max_open_files,
+            open_tables: Arc::new(OpenTables::new(usize::try_from(max_open_files).ok())),
+            max_open_files: AtomicI32::new(max_open_files),
             memory: Arc::default(),
+        }
+    }
+
+    /// Keeps so many tables and blob files of these column families open from now on; a negative
+    /// number means any.
+    pub(crate) fn bound_open_files(&self, max_open_files: i32, families: &FamilySet) {
+        let capacity = usize::try_from(max_open_files).ok();
+        self.max_open_files.store(max_open_files, Ordering::Relaxed);
+        let sources: Vec<_> = families.iter().map(ColumnFamily::super_version).collect();
+        let files = sources.iter().flat_map(|source| source.version().files());
+        let files: Vec<_> = files.map(|(_, file)| Arc::clone(file)).collect();
+        self.open_tables.set_capacity(capacity, &files);
+        for source in &sources {
+            source.settings().readers.blobs.set_capacity(capacity);
         }
     }
 
@@ -52,10 +68,55 @@ impl ReaderFactory {
         name: &str,
         comparator: &Comparator,
     ) -> FamilyReaders {
+        let blobs = options.blob_directory(&self.directory, name);
+        let capacity = usize::try_from(self.max_open_files.load(Ordering::Relaxed)).ok();
+        let blobs = BlobCache::new(Arc::clone(options.storage()), blobs, capacity);
+        FamilyReaders {
+            tables: self.tables(
+                options,
+                name,
+                comparator,
+                options.block_cache(name, &self.block_cache),
+            ),
+            blobs: Arc::new(blobs),
+            merge_operator: options.merge_operator(name),
+            prefixes_on_request: options.database().prefix_seek_opt_in_only,
+        }
+    }
+
+    /// The readers that take the place of others, when the options have changed. They share the
+    /// block cache, unless the options want none, or one again.
+    pub(crate) fn changed(
+        &self,
+        before: &FamilyReaders,
+        options: &OpenOptions,
+        name: &str,
+    ) -> FamilyReaders {
+        let context = before.tables.context();
+        let block_cache = match &context.block_cache {
+            Some(_) if options.column_family(name).table_factory.no_block_cache => None,
+            Some(cache) => Some(Arc::clone(cache)),
+            None => options.block_cache(name, &self.block_cache),
+        };
+        FamilyReaders {
+            tables: self.tables(options, name, &context.comparator, block_cache),
+            blobs: Arc::clone(&before.blobs),
+            merge_operator: before.merge_operator.clone(),
+            prefixes_on_request: before.prefixes_on_request,
+        }
+    }
+
+    fn tables(
+        &self,
+        options: &OpenOptions,
+        name: &str,
+        comparator: &Comparator,
+        block_cache: Option<Arc<BlockCache>>,
+    ) -> Arc<TableCache> {
         let context = Arc::new(TableContext {
             comparator: comparator.clone(),
             prefix_extractor: options.prefix_extractor(name),
-            block_cache: options.block_cache(name, &self.block_cache),
+            block_cache,
             uses_filters: options.uses_filters(name),
             verifies_unique_ids: options.database().verify_sst_unique_id_in_manifest,
             meta_blocks: options.meta_block_placement(name),
@@ -63,16 +124,8 @@ impl ReaderFactory {
             statistics: options.statistics().cloned(),
             reader_memory: Arc::clone(&self.memory),
         });
-        let storage = Arc::clone(options.storage());
         let directories = options.table_directories(&self.directory, name);
-        let blobs = options.blob_directory(&self.directory, name);
-        let blobs = BlobCache::new(Arc::clone(&storage), blobs, self.max_open_files);
-        let open_tables = Arc::clone(&self.open_tables);
-        FamilyReaders {
-            tables: Arc::new(TableCache::new(storage, directories, context, open_tables)),
-            blobs,
-            merge_operator: options.merge_operator(name),
-            max_sequential_skip: options.column_family(name).max_sequential_skip_in_iterations,
-        }
+        let storage = Arc::clone(options.storage());
+        Arc::new(TableCache::new(storage, directories, context, Arc::clone(&self.open_tables)))
     }
 }

@@ -1,15 +1,18 @@
 //! The handle: a database that is open.
 
 mod approximate_sizes;
+mod changing_options;
 mod checkpoint;
 mod closing;
 mod column_family;
+mod database_options;
 mod destroy;
 mod dump_statistics;
 pub(crate) mod errors;
 mod families;
 mod family_readers;
 mod family_set;
+mod family_settings;
 mod live_files;
 mod obsolete;
 mod options_file;
@@ -22,11 +25,14 @@ mod writer;
 mod writing;
 
 pub use approximate_sizes::{MemTableStatistics, SizeOptions};
+pub(crate) use changing_options::table_buffers;
 pub(crate) use closing::Writing;
 pub use column_family::ColumnFamily;
 pub(crate) use column_family::{SealedMemTable, merge_operator_name};
+pub(crate) use database_options::DatabaseOptions;
 pub(crate) use family_readers::{FamilyReaders, ReaderFactory};
 pub(crate) use family_set::FamilySet;
+pub(crate) use family_settings::FamilySettings;
 pub use live_files::LiveFile;
 pub use properties::{LEVEL_PROPERTY_NAMES, PROPERTY_NAMES};
 pub use read_options::ReadOptions;

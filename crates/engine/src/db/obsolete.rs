@@ -47,7 +47,8 @@ impl Writer {
         family: &ColumnFamily,
         files: impl Iterator<Item = &'a Arc<FileMetadata>>,
     ) {
-        let tables = &family.readers().tables;
+        let readers = family.readers();
+        let tables = &readers.tables;
         let block_cache = &tables.context().block_cache;
         let retired = files.map(|file| Obsolete {
             path: tables.path(file),

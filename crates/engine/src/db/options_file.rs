@@ -1,60 +1,70 @@
-//! The OPTIONS file: what the database was last opened with, in RocksDB's form.
+//! The OPTIONS file: what the database was last opened with, or changed to, in RocksDB's form.
 //!
 //! It is written aside, synced and renamed. Of older ones the newest is kept, as RocksDB does.
+
+use std::path::Path;
 
 use tailwater_format::file_name::FileKind;
 use tailwater_io::Purpose;
 
 use crate::Result;
 use crate::db::Writer;
-use crate::options::Options;
+use crate::options::{ColumnFamilyOptions, DbOptions, Options};
 use crate::version::write_whole;
 
 /// How many OPTIONS files are kept.
 const KEPT: usize = 2;
 
 impl Writer {
-    /// Writes the options of the database and its column families as they are.
+    /// Writes options of the database and its column families.
     ///
     /// # Errors
-    /// Those of writing the file. That an older one stays is none; the LOG has it.
-    pub(crate) fn write_options_file(&self) -> Result<()> {
-        self.write_new_options()?;
+    /// Those of writing the file; then the one before counts. That an older one stays is none; the
+    /// LOG has it.
+    pub(crate) fn write_options_file(&self, options: &Options) -> Result<()> {
+        let number = self.numbers.take();
+        let aside = self.directory.join(FileKind::TemporaryOptions(number).to_string());
+        let path = self.directory.join(FileKind::Options(number).to_string());
+        self.write_new_options(options, &aside, &path).inspect_err(|_| {
+            // Where it has its name already, it does not count; where it stays, the next open takes
+            // its place.
+            let _ = self.storage.remove(&path);
+        })?;
         if let Err(error) = self.remove_old_options() {
             self.info_log.warn(format_args!("an old OPTIONS file stays: {error}"));
         }
         Ok(())
     }
 
-    /// As [`Self::write_options_file`] after something that was done with the database, of which it
+    /// Writes the options as they are, after something that was done with the database, of which it
     /// is no error if this fails; the LOG has it.
     pub(crate) fn update_options_file(&self) {
-        if let Err(error) = self.write_options_file() {
+        if let Err(error) = self.write_options_file(&self.all_options()) {
             self.info_log.warn(format_args!("the OPTIONS file was not written: {error}"));
+        }
+    }
+
+    /// The options of the database and its column families.
+    pub(crate) fn all_options(&self) -> Options {
+        let families = self.shared.family_set();
+        let options = families.iter().map(|family| ColumnFamilyOptions::clone(&family.options()));
+        let names = families.iter().map(|family| family.name().to_owned());
+        Options {
+            database: DbOptions::clone(&self.database.now()),
+            column_families: names.zip(options).collect(),
         }
     }
 
     /// The options as an OPTIONS file has them.
     pub(crate) fn options_text(&self) -> String {
-        let families = self.shared.family_set();
-        let options = Options {
-            database: self.database.clone(),
-            column_families: families
-                .iter()
-                .map(|family| (family.name().to_owned(), family.options().clone()))
-                .collect(),
-        };
-        options.to_document().to_text()
+        self.all_options().to_document().to_text()
     }
 
-    fn write_new_options(&self) -> Result<()> {
-        let text = self.options_text();
-        let number = self.numbers.take();
-        let aside = self.directory.join(FileKind::TemporaryOptions(number).to_string());
-        let path = self.directory.join(FileKind::Options(number).to_string());
-        write_whole(&*self.storage, &aside, text.as_bytes(), Purpose::Metadata)?;
+    fn write_new_options(&self, options: &Options, aside: &Path, path: &Path) -> Result<()> {
+        let text = options.to_document().to_text();
+        write_whole(&*self.storage, aside, text.as_bytes(), Purpose::Metadata)?;
         // A crash here is safe: the older file counts.
-        self.storage.rename(&aside, &path)?;
+        self.storage.rename(aside, path)?;
         self.storage.sync_directory(&self.directory)?;
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tailwater_io::Purpose;
 
 use crate::Result;
-use crate::db::FamilyReaders;
+use crate::db::FamilySettings;
 use crate::memtable::MemTable;
 use crate::merge_operator::FamilyMergeOperator;
 use crate::table::TableCache;
@@ -19,7 +19,7 @@ pub(crate) struct SuperVersion {
     /// Newest first.
     memtables: Vec<Arc<MemTable>>,
     version: Arc<Version>,
-    readers: Arc<FamilyReaders>,
+    settings: Arc<FamilySettings>,
 }
 
 impl SuperVersion {
@@ -27,9 +27,24 @@ impl SuperVersion {
     pub(crate) fn new(
         memtables: Vec<Arc<MemTable>>,
         version: Arc<Version>,
-        readers: Arc<FamilyReaders>,
+        settings: Arc<FamilySettings>,
     ) -> Self {
-        Self { memtables, version, readers }
+        Self { memtables, version, settings }
+    }
+
+    /// What the column family goes by.
+    #[inline]
+    pub(crate) fn settings(&self) -> &Arc<FamilySettings> {
+        &self.settings
+    }
+
+    /// Whether a memtable has grown to its bound.
+    #[inline]
+    pub(crate) fn is_filled_by(&self, memtable: &MemTable) -> bool {
+        let options = &self.settings.options;
+        let range_deletions = u64::from(options.memtable_max_range_deletions);
+        memtable.memory_usage() as u64 >= options.write_buffer_size && !memtable.is_empty()
+            || (range_deletions > 0 && memtable.counters().range_deletions >= range_deletions)
     }
 
     /// The memtables, newest first.
@@ -47,22 +62,27 @@ impl SuperVersion {
     /// The open tables.
     #[inline]
     pub(crate) fn tables(&self) -> &Arc<TableCache> {
-        &self.readers.tables
+        &self.settings.readers.tables
     }
 
     /// How operands fold.
     #[inline]
     pub(crate) fn merge_operator(&self) -> &FamilyMergeOperator {
-        &self.readers.merge_operator
+        &self.settings.readers.merge_operator
+    }
+
+    /// Whether iterators go by prefixes only where they are asked to.
+    pub(crate) fn prefixes_on_request(&self) -> bool {
+        self.settings.readers.prefixes_on_request
     }
 
     /// How many records an iterator steps over, one by one, before it tries a seek.
     pub(crate) fn max_sequential_skip(&self) -> u64 {
-        self.readers.max_sequential_skip
+        self.settings.options.max_sequential_skip_in_iterations
     }
 
     /// The value that a blob index of `user_key` stands for.
     pub(crate) fn read_blob(&self, user_key: &[u8], index: &[u8]) -> Result<Vec<u8>> {
-        self.readers.blobs.read(user_key, index, Purpose::UserBlobRead)
+        self.settings.readers.blobs.read(user_key, index, Purpose::UserBlobRead)
     }
 }

@@ -14,9 +14,8 @@ use tailwater_io::{Clock, FileLock, Storage};
 use crate::background::Background;
 use crate::db::errors::{ErrorState, FailedPart};
 use crate::db::obsolete::Obsolete;
-use crate::db::{Closing, ColumnFamily, FamilySet, ReaderFactory, SnapshotList};
+use crate::db::{Closing, ColumnFamily, DatabaseOptions, FamilySet, ReaderFactory, SnapshotList};
 use crate::epoch::EpochCell;
-use crate::options::DbOptions;
 use crate::recovery::OpenOptions;
 use crate::stats::{Activity, InfoLog, Statistics};
 use crate::version::{FileNumbers, VersionSet};
@@ -88,7 +87,7 @@ pub(crate) struct Writer {
     pub(crate) shared: Arc<Shared>,
     pub(crate) storage: Arc<dyn Storage>,
     pub(crate) directory: PathBuf,
-    pub(crate) database: DbOptions,
+    pub(crate) database: DatabaseOptions,
     /// With the options of the column families that there are.
     pub(crate) options: Mutex<OpenOptions>,
     pub(crate) readers: ReaderFactory,
@@ -100,9 +99,9 @@ pub(crate) struct Writer {
     pub(crate) background: Background,
     pub(crate) identity: DatabaseIdentity,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) rate_limiter: Option<Arc<RateLimiter>>,
-    /// The buffers of tables that are being written.
-    pub(crate) buffers: BufferPool,
+    pub(crate) rate_limiter: EpochCell<RateLimiter>,
+    /// The buffers of tables that flushes write.
+    pub(crate) buffers: Mutex<BufferPool>,
     /// Write full buffers behind the back of who fills them; `None` where all work is done by who
     /// asks for it.
     pub(crate) table_writers: Option<Arc<Workers>>,
@@ -129,6 +128,8 @@ pub(crate) struct Writer {
     pub(crate) sealing: Mutex<()>,
     /// Tables that no version has, which go when nobody reads them.
     pub(crate) obsolete: Mutex<Vec<Obsolete>>,
+    /// Held while options change, and the set of what has options.
+    pub(crate) changing_options: Mutex<()>,
     /// Held until the database is closed.
     pub(crate) lock: Mutex<Option<Box<dyn FileLock>>>,
 }
@@ -164,8 +165,7 @@ impl Writer {
     ) -> Result<()> {
         self.errors.check()?;
         if self.has_full_memtable.swap(false, Ordering::Relaxed) {
-            let is_full = |family: &ColumnFamily| family.is_filled_by(&family.active());
-            self.seal_where(leadership, is_full, Flush::WhenEnough)?;
+            self.seal_where(leadership, ColumnFamily::is_full, Flush::WhenEnough)?;
         }
         self.bound_memtables(leadership)?;
         if self.has_full_logs.swap(false, Ordering::Relaxed) {
@@ -197,7 +197,7 @@ impl Writer {
 
     /// Seals the largest memtable where all together have grown to `db_write_buffer_size`.
     fn bound_memtables(&self, leadership: &Leadership<'_>) -> Result<()> {
-        let bound = self.database.db_write_buffer_size;
+        let bound = self.database.fixed().db_write_buffer_size;
         if bound == 0 {
             return Ok(());
         }
@@ -247,8 +247,8 @@ impl Writer {
     }
 
     fn total_log_bound(&self, families: &FamilySet) -> u64 {
-        if self.database.max_total_wal_size > 0 {
-            return self.database.max_total_wal_size;
+        if self.database.now().max_total_wal_size > 0 {
+            return self.database.now().max_total_wal_size;
         }
         let buffers = families.iter().map(|family| {
             let options = family.options();
@@ -281,7 +281,8 @@ impl Writer {
     ) -> Result<()> {
         let all = self.shared.family_set();
         let holds_something = |family: &&ColumnFamily| !family.active().is_empty();
-        let due: Vec<&ColumnFamily> = if self.database.atomic_flush && !families.is_empty() {
+        let due: Vec<&ColumnFamily> = if self.database.fixed().atomic_flush && !families.is_empty()
+        {
             all.iter().filter(holds_something).collect()
         } else {
             families.iter().copied().filter(holds_something).collect()
@@ -385,7 +386,9 @@ impl Writer {
                 family.statistics().stalls.record(state);
             }
         };
-        if let Some(state) = self.stall.update(self.database.delayed_write_rate, looks, record) {
+        if let Some(state) =
+            self.stall.update(self.database.now().delayed_write_rate, looks, record)
+        {
             match state {
                 StallState::Normal => self.info_log.info(format_args!("writes go on")),
                 StallState::Delayed { bytes_per_second, reason, .. } => self.info_log.warn(

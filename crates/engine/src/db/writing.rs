@@ -2,14 +2,15 @@
 
 use std::cell::Cell;
 use std::path::Path;
+use std::sync::Arc;
 
 use tailwater_format::batch::WriteBatch;
 
-use super::{Db, destroy};
+use super::{Db, Writing, destroy};
 use crate::compaction::CompactRangeOptions;
 use crate::db::{ColumnFamily, Writer};
 use crate::ingest::{ExternalFiles, IngestOptions, IngestedFile};
-use crate::options::ColumnFamilyOptions;
+use crate::options::{ColumnFamilyOptions, DbOptions};
 use crate::recovery::{self, OpenOptions};
 use crate::version::manifest::{self, Manifest};
 use crate::write::{StallState, WriteOptions};
@@ -260,6 +261,40 @@ impl Db {
         self.writer()?.create_family(name, options)
     }
 
+    /// Changes options of a column family, each a name and a value, while the database is open:
+    /// all of them or none. A part of an option is named with a dot, or in braces:
+    /// `("compression_opts", "{level=3}")`.
+    ///
+    /// What comes of it is brought into its ranges and checked as by [`Db::open`]. It is in a new
+    /// OPTIONS file, on the device, when this returns, and takes effect at once: for memtables, the
+    /// conditions of stalls, what is to be compacted, and tables that are written from then on. A
+    /// flush or compaction that runs keeps the options it began with, and so does a table that is
+    /// open of how it is read. `docs/options.md` lists what can be changed.
+    ///
+    /// # Errors
+    /// Invalid argument, which names the option, for one that there is not, that is the database's
+    /// or cannot be changed while it is open, and for a value that is refused; those of writing the
+    /// OPTIONS file. Nothing is changed then.
+    pub fn set_options(&self, family: &ColumnFamily, changes: &[(&str, &str)]) -> Result<()> {
+        self.writer()?.set_family_options(family, changes)
+    }
+
+    /// Changes options of the database as [`Db::set_options`] does those of a column family.
+    ///
+    /// # Errors
+    /// As [`Db::set_options`].
+    pub fn set_database_options(&self, changes: &[(&str, &str)]) -> Result<()> {
+        self.write_side()?.set_database_options(changes)
+    }
+
+    /// The options of the database as they are at this moment.
+    ///
+    /// # Errors
+    /// Invalid argument, for a handle that was opened for reading.
+    pub fn database_options(&self) -> Result<Arc<DbOptions>> {
+        Ok(self.writer()?.database.now())
+    }
+
     /// Drops a column family with all it holds. Handles to it can read on; its files go when there
     /// are none.
     ///
@@ -333,9 +368,11 @@ impl Db {
     }
 
     fn writer(&self) -> Result<&Writer> {
-        match &self.inner.writing {
-            Some(writing) => Ok(&writing.writer),
-            None => Err(Error::invalid_argument("the database was opened for reading only")),
-        }
+        self.write_side().map(|writing| &*writing.writer)
+    }
+
+    fn write_side(&self) -> Result<&Writing> {
+        let reading = || Error::invalid_argument("the database was opened for reading only");
+        self.inner.writing.as_ref().ok_or_else(reading)
     }
 }

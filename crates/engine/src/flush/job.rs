@@ -74,9 +74,9 @@ impl Writer {
             self.background.round_ended(Some(error));
             return;
         }
-        let interval = Duration::from_micros(self.database.bgerror_resume_retry_interval);
+        let interval = Duration::from_micros(self.database.fixed().bgerror_resume_retry_interval);
         let mut pause = interval / PAUSE_RANGE;
-        let mut tries_left = self.database.max_bgerror_resume_count;
+        let mut tries_left = self.database.fixed().max_bgerror_resume_count;
         let failure = loop {
             let flushed = self.flush_all_sealed();
             if flushed.is_err() {
@@ -125,7 +125,7 @@ impl Writer {
         let _flushing = self.flushing();
         let families = self.shared.family_set();
         let due = self.due(&families);
-        let flushed = if self.database.atomic_flush {
+        let flushed = if self.database.fixed().atomic_flush {
             self.flush_together(&due)
         } else {
             due.chunks(1).try_for_each(|family| self.flush_together(family))

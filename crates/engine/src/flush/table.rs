@@ -1,7 +1,7 @@
 //! From memtables to a table on the device.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use tailwater_format::file_name::FileKind;
 use tailwater_format::key::{ValueType, pack_trailer, put_internal_key};
@@ -111,17 +111,21 @@ impl Writer {
         if !memtables.iter().any(|memtable| has_entries(memtable) || deletes_ranges(memtable)) {
             return Ok(None);
         }
+        let database = self.database.now();
+        let buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let rate_limiter = self.rate_limiter.load_arc();
         let files = NewFiles {
             storage: &*self.storage,
-            database: &self.database,
-            buffers: &self.buffers,
+            database: &database,
+            buffers: &buffers,
             workers: self.table_writers.as_ref(),
-            rate_limiter: self.rate_limiter.as_ref(),
+            rate_limiter: rate_limiter.as_ref(),
         };
-        let expected_bytes = family.options().write_buffer_size;
+        let settings = family.settings();
+        let expected_bytes = settings.options.write_buffer_size;
         let writer = files.create(path, Purpose::FlushWrite, Priority::High, expected_bytes)?;
-        let format = Arc::clone(family.table_format());
-        let compression = TableCompression::for_flush(family.options());
+        let format = Arc::clone(&settings.table_format);
+        let compression = TableCompression::for_flush(&settings.options);
         let origin = self.table_origin(family, memtables, number);
         Builder::new(format, &compression, origin, path, writer).map(Some)
     }
@@ -140,7 +144,7 @@ impl Writer {
             .map(|memtable| memtable.counters())
             .map(|counters| counters.entries - counters.range_deletions)
             .sum();
-        if self.database.flush_verify_memtable_count && contents.read() != held {
+        if contents.read() != held {
             let read = contents.read();
             let message = format!("memtables of {held} entries gave {read} to a flush");
             return Err(Error::new(ErrorKind::Corruption, message));
@@ -194,7 +198,8 @@ impl Writer {
         version: &Version,
         added: &[NewFile],
     ) {
-        let tables = &family.readers().tables;
+        let readers = family.readers();
+        let tables = &readers.tables;
         for (_, file) in version.files() {
             if added.iter().any(|added| added.number == file.number())
                 && let Err(error) = tables.open(file, Purpose::FlushWrite)

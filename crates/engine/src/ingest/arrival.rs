@@ -85,15 +85,16 @@ impl Writer {
 
     fn copy(&self, file: &ExternalFile, path: &Path) -> Result<()> {
         let purpose = Purpose::Ingestion;
-        let buffer_bytes = (self.database.writable_file_max_buffer_size as usize)
+        let (database, rate_limiter) = (self.database.now(), self.rate_limiter.load_arc());
+        let buffer_bytes = (database.writable_file_max_buffer_size as usize)
             .max(2 * ALIGNMENT)
             .next_multiple_of(ALIGNMENT);
         let files = NewFiles {
             storage: &*self.storage,
-            database: &self.database,
+            database: &database,
             buffers: &BufferPool::new(BUFFERS * buffer_bytes),
             workers: self.table_writers.as_ref(),
-            rate_limiter: self.rate_limiter.as_ref(),
+            rate_limiter: rate_limiter.as_ref(),
         };
         let source = self.storage.open(&file.path, IoMode::Buffered, purpose)?;
         let mut writer = files.create_as(Create::New, path, purpose, Priority::Low, file.size)?;

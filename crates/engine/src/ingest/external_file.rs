@@ -129,7 +129,8 @@ impl ExternalFile {
 /// What a file is read with before it belongs to the database: nothing of it goes into the block
 /// cache, for its blocks have no name there yet.
 fn context(family: &ColumnFamily) -> Arc<TableContext> {
-    let of_family = family.readers().tables.context();
+    let readers = family.readers();
+    let of_family = readers.tables.context();
     Arc::new(TableContext {
         comparator: of_family.comparator.clone(),
         prefix_extractor: of_family.prefix_extractor.clone(),

@@ -197,7 +197,7 @@ impl Writer {
             running,
             style: of_family.compaction_style,
             levels: usize::try_from(of_family.num_levels).unwrap_or(1).max(1),
-            base_level: LevelTargets::new(version, of_family).base_level,
+            base_level: LevelTargets::new(version, &of_family).base_level,
             last_sequence: self.published(),
             is_watched,
             options,

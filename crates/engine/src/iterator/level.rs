@@ -201,6 +201,7 @@ impl LevelIterator {
                 }
                 None => TableIterator::new(table, self.profile, self.read_ahead),
             };
+            iterator.set_prefixes(self.tables.context().prefix_extractor.clone());
             iterator.ask_prefix_filter(self.asks_prefix_filter);
             self.iterator = Some(iterator);
         }

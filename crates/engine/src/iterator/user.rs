@@ -106,12 +106,14 @@ impl DbIterator {
         let comparator = source.tables().comparator().clone();
         let merged = MergingIterator::new(comparator.clone(), leaves);
         let prefix_extractor = source.tables().context().prefix_extractor.clone();
+        let asks_prefixes = !options.total_order_seek
+            && (options.prefix_same_as_start || !source.prefixes_on_request());
         let view = View {
             comparator,
             snapshot,
             lower_bound: options.iterate_lower_bound.clone(),
             upper_bound: options.iterate_upper_bound.clone(),
-            filter_prefixes: prefix_extractor.clone().filter(|_| !options.total_order_seek),
+            filter_prefixes: prefix_extractor.clone().filter(|_| asks_prefixes),
             prefix_extractor: prefix_extractor.filter(|_| options.prefix_same_as_start),
             max_sequential_skip: source.max_sequential_skip(),
         };
@@ -386,7 +388,8 @@ fn leaves(
         if number == 0 {
             for file in level.files() {
                 let table = tables.open(file, profile.purpose)?;
-                let iterator = TableIterator::new(table, *profile, read_ahead);
+                let mut iterator = TableIterator::new(table, *profile, read_ahead);
+                iterator.set_prefixes(tables.context().prefix_extractor.clone());
                 leaves.push(Leaf::of_table(iterator, file, snapshot)?);
             }
         } else if !level.files().is_empty() {

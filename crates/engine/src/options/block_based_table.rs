@@ -11,6 +11,7 @@ use super::object::{CacheCapacity, FilterPolicy, ObjectName};
 use super::schema::OptionTable;
 use super::value::OptionValue;
 
+const NO_PARTS: &str = "filters and indexes are written in one part";
 const NO_OWN_INDEX: &str = "indexes of the user's are not built";
 
 option_table! {
@@ -69,7 +70,7 @@ option_table! {
         whole_key_filtering: bool = true, Mutable, Honoured;
         /// Which blocks are put into the cache while they are written.
         prepopulate_block_cache: PrepopulateBlockCache = PrepopulateBlockCache::Disable, Mutable,
-            Honoured;
+            Refused("blocks that are written do not go to the cache", &["kDisable"]);
         /// Which filters tables get. Where it asks for a Ribbon filter, a Bloom filter of as many
         /// bits is written, which takes more room and is as accurate.
         filter_policy: FilterPolicy = FilterPolicy::None, Mutable, Honoured;
@@ -79,13 +80,13 @@ option_table! {
         optimize_filters_for_memory: bool = true, Mutable,
             NoEffect("filters have the size that their keys ask for");
         /// Ends the parts of a filter independently of those of the index.
-        decouple_partitioned_filters: bool = true, Mutable, Honoured;
+        decouple_partitioned_filters: bool = true, Mutable, NoEffect(NO_PARTS);
         /// Divides filters into parts under an index; only with an index in parts.
-        partition_filters: bool = false, Mutable, Honoured;
+        partition_filters: bool = false, Mutable, Refused("filters are written in one part", &["false"]);
         /// How evenly the keys of an index block must be spread to be marked so; below 0 none is.
         uniform_cv_threshold: f64 = -1.0, Mutable, NoEffect("index blocks are searched by halving");
         /// The size of the parts of filters and indexes, in bytes.
-        metadata_block_size: u64 = 4096, Mutable, Honoured;
+        metadata_block_size: u64 = 4096, Mutable, NoEffect(NO_PARTS);
         /// How many keys of an index block share a restart point.
         index_block_restart_interval: i32 = 1, Mutable, Honoured;
         /// How far below its size a data block is ended, in percent, if the next record would pass
@@ -117,7 +118,7 @@ option_table! {
         index_block_search_type: IndexSearchType = IndexSearchType::Binary, Mutable,
             NoEffect("index blocks are searched by halving");
         /// How the index is laid out.
-        index_type: IndexType = IndexType::BinarySearch, Mutable, Honoured;
+        index_type: IndexType = IndexType::BinarySearch, Mutable, Refused("indexes are written as kBinarySearch", &["kBinarySearch"]);
         /// Keeps the filters and indexes of tables of level 0 in the cache.
         pin_l0_filter_and_index_blocks_in_cache: bool = false, Mutable, Honoured;
         /// Keeps filters and indexes in the cache of blocks, instead of with their tables.
@@ -148,11 +149,9 @@ option_table! {
 /// The name of the one kind of table that is built.
 pub(super) const BLOCK_BASED_TABLE: &str = "BlockBasedTable";
 
-/// As the value of `table_factory`: the kind of table, alone or with its options. Options that a
-/// text does not name are the defaults then.
-impl OptionValue for BlockBasedTableOptions {
-    fn set(&mut self, text: &str) -> Result<()> {
-        let mut options = Self::default();
+impl BlockBasedTableOptions {
+    /// Takes the kind of table, alone or with options. Those that `text` does not name stay.
+    pub(super) fn set_named(&mut self, text: &str) -> Result<()> {
         let check_kind = |kind: &str| match kind {
             BLOCK_BASED_TABLE => Ok(()),
             "PlainTable" | "CuckooTable" | "AdaptiveTable" => {
@@ -160,16 +159,25 @@ impl OptionValue for BlockBasedTableOptions {
             }
             _ => Err(Error::malformed(kind, BLOCK_BASED_TABLE)),
         };
-        if text.contains('=') {
-            for assignment in parse_option_string(text)? {
-                match assignment.name {
-                    "id" => check_kind(assignment.value)?,
-                    name => options.set_option(name, assignment.value)?,
-                }
-            }
-        } else {
-            check_kind(strip_outer_braces(text))?;
+        if !text.contains('=') {
+            return check_kind(strip_outer_braces(text));
         }
+        for assignment in parse_option_string(text)? {
+            match assignment.name {
+                "id" => check_kind(assignment.value)?,
+                name => self.set_option(name, assignment.value)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// As the value of `table_factory`: the kind of table, alone or with its options. Options that a
+/// text does not name are the defaults then.
+impl OptionValue for BlockBasedTableOptions {
+    fn set(&mut self, text: &str) -> Result<()> {
+        let mut options = Self::default();
+        options.set_named(text)?;
         *self = options;
         Ok(())
     }

@@ -6,22 +6,21 @@
 //! `db/db_impl/db_impl_open.cc`, `db/column_family.cc` and
 //! `table/block_based/block_based_table_factory.cc`.
 
-use super::choice::{
-    CompactionStyle, CompressionType, DataBlockIndexType, IndexSearchType, IndexType,
-    PrepopulateBlockCache,
-};
+use super::choice::{CompactionStyle, CompressionType, DataBlockIndexType, IndexSearchType};
 use super::column_family::ColumnFamilyOptions;
 use super::database::DbOptions;
 use super::error::{Error, Problem, Result};
-use super::object::PrefixExtractor;
 use super::schema::OptionTable;
 use super::value::OptionValue;
 
 /// How many directories tables can be in.
 const PATHS_MAX: usize = 4;
 
-/// The versions of a table's format that are written.
+/// The versions that a table's format has.
 const FORMAT_VERSIONS: std::ops::RangeInclusive<u32> = 2..=7;
+
+/// The lowest of them that is written.
+const WRITTEN_VERSION_MIN: u32 = 5;
 
 /// Refuses options that a database cannot even be read with, as they contradict each other.
 ///
@@ -127,6 +126,12 @@ fn is_time_range(text: &str) -> bool {
 /// The first option that is refused, with the reason.
 pub fn check_column_family(options: &ColumnFamilyOptions, database: &DbOptions) -> Result<()> {
     options.check_verdicts()?;
+    let own = &options.compression_opts;
+    own.check_verdicts().map_err(|error| error.within("compression_opts"))?;
+    let bottommost = &options.bottommost_compression_opts;
+    if bottommost.enabled {
+        bottommost.check_verdicts().map_err(|error| error.within("bottommost_compression_opts"))?;
+    }
     let fifo = &options.compaction_options_fifo;
     fifo.check_verdicts().map_err(|error| error.within("compaction_options_fifo"))?;
     check_compaction(options, database)?;
@@ -138,8 +143,7 @@ pub fn check_column_family(options: &ColumnFamilyOptions, database: &DbOptions) 
         "it does not go with unordered_write",
     )?;
     check_compression(options)?;
-    check_table(options).map_err(|error| error.within("table_factory"))?;
-    check_written_table(options)
+    check_table(options).map_err(|error| error.within("table_factory"))
 }
 
 fn check_compaction(options: &ColumnFamilyOptions, database: &DbOptions) -> Result<()> {
@@ -219,6 +223,10 @@ fn check_table(options: &ColumnFamilyOptions) -> Result<()> {
     let version = &table.format_version;
     let is_known = FORMAT_VERSIONS.contains(version);
     refuse(!is_known, "format_version", version, "it must be from 2 to 7")?;
+    if *version < WRITTEN_VERSION_MIN {
+        let why = "tables are written in versions 5 to 7";
+        return Err(Error::refused(&version.print(), why).within("format_version"));
+    }
     check_index(options)?;
     let no_cache = "there is no cache: no_block_cache is true";
     let cached = &table.cache_index_and_filter_blocks;
@@ -245,13 +253,6 @@ fn check_table(options: &ColumnFamilyOptions) -> Result<()> {
 fn check_index(options: &ColumnFamilyOptions) -> Result<()> {
     let table = &options.table_factory;
     refuse(
-        table.index_type == IndexType::HashSearch
-            && options.prefix_extractor == PrefixExtractor::None,
-        "index_type",
-        &table.index_type,
-        "it needs a prefix_extractor",
-    )?;
-    refuse(
         table.index_block_search_type == IndexSearchType::Interpolation
             && options.comparator.id() != Some("leveldb.BytewiseComparator"),
         "index_block_search_type",
@@ -264,54 +265,6 @@ fn check_index(options: &ColumnFamilyOptions) -> Result<()> {
         "data_block_hash_table_util_ratio",
         &table.data_block_hash_table_util_ratio,
         "it must be above 0",
-    )
-}
-
-/// Refuses what tables are read with and not written.
-fn check_written_table(options: &ColumnFamilyOptions) -> Result<()> {
-    const NO_DICTIONARIES: &str = "tables are written without dictionaries";
-    let table = &options.table_factory;
-    let refuse = |is_refused: bool, name: &str, value: &dyn OptionValue, why: &'static str| {
-        if is_refused { Err(Error::refused(&value.print(), why).within(name)) } else { Ok(()) }
-    };
-    refuse(
-        options.enable_blob_files,
-        "enable_blob_files",
-        &options.enable_blob_files,
-        "blob files are read and not written",
-    )?;
-    refuse(
-        table.format_version < 5,
-        "table_factory.format_version",
-        &table.format_version,
-        "tables are written in versions 5 to 7",
-    )?;
-    refuse(
-        table.index_type != IndexType::BinarySearch,
-        "table_factory.index_type",
-        &table.index_type,
-        "indexes are written as kBinarySearch",
-    )?;
-    refuse(
-        table.partition_filters,
-        "table_factory.partition_filters",
-        &table.partition_filters,
-        "filters are written in one part",
-    )?;
-    refuse(
-        table.prepopulate_block_cache != PrepopulateBlockCache::Disable,
-        "table_factory.prepopulate_block_cache",
-        &table.prepopulate_block_cache,
-        "blocks that are written do not go to the cache",
-    )?;
-    let own = &options.compression_opts.max_dict_bytes;
-    refuse(*own > 0, "compression_opts.max_dict_bytes", own, NO_DICTIONARIES)?;
-    let bottommost = &options.bottommost_compression_opts;
-    refuse(
-        bottommost.enabled && bottommost.max_dict_bytes > 0,
-        "bottommost_compression_opts.max_dict_bytes",
-        &bottommost.max_dict_bytes,
-        NO_DICTIONARIES,
     )
 }
 

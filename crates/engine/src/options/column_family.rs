@@ -6,7 +6,9 @@ use super::block_based_table::BlockBasedTableOptions;
 use super::choice::{CompactionPriority, CompactionStyle, CompressionType, PrepopulateBlobCache};
 use super::database::{DbPath, set_paths};
 use super::error::Error;
-use super::group::{CompressionOptions, FifoCompactionOptions, UniversalCompactionOptions};
+use super::group::{
+    CompressionOptions, FifoCompactionOptions, ONLY_BY_HAND, UniversalCompactionOptions,
+};
 use super::object::{CacheCapacity, ObjectName, PrefixExtractor};
 use super::schema::OptionTable;
 use super::value::OptionValue;
@@ -16,6 +18,9 @@ const NO_PROTECTION: &str = "records have no checksums of their own in memory";
 const NO_INPLACE: &str = "a write never changes an older one";
 const NO_SCAN_TRIGGER: &str = "memtables are flushed by their size";
 const NO_OWN_PARTS: &str = "compaction cuts tables by size and overlap";
+const NO_BLOBS: &str = "blob files are read and not written";
+const NO_CLEANING: &str = "compaction carries blobs along and rewrites no blob file";
+const NO_MEMTABLE_FILTER: &str = "memtables have no filter and are always searched";
 const NO_DIRECT_BLOBS: &str = "large values reach blob files in flushes";
 
 /// What stands for the age at which RocksDB's own default applies, in seconds.
@@ -54,13 +59,13 @@ option_table! {
         prepopulate_blob_cache: PrepopulateBlobCache = PrepopulateBlobCache::Disable, Mutable,
             NoEffect("large values are not cached");
         /// From which level on large values are put into blob files.
-        blob_file_starting_level: i32 = 0, Mutable, Honoured;
+        blob_file_starting_level: i32 = 0, Mutable, NoEffect(NO_BLOBS);
         /// How far compaction reads ahead in blob files, in bytes; 0 goes by the database's.
-        blob_compaction_readahead_size: u64 = 0, Mutable, Honoured;
+        blob_compaction_readahead_size: u64 = 0, Mutable, NoEffect(NO_BLOBS);
         /// What share of the oldest blob files must be garbage for compaction to clean them.
-        blob_garbage_collection_force_threshold: f64 = 1.0, Mutable, Honoured;
+        blob_garbage_collection_force_threshold: f64 = 1.0, Mutable, NoEffect(NO_CLEANING);
         /// What share of blob files, the oldest, compaction cleans.
-        blob_garbage_collection_age_cutoff: f64 = 0.25, Mutable, Honoured;
+        blob_garbage_collection_age_cutoff: f64 = 0.25, Mutable, NoEffect(NO_CLEANING);
         /// The options of the tables.
         table_factory: BlockBasedTableOptions = BlockBasedTableOptions::default(), Mutable,
             Honoured;
@@ -80,7 +85,7 @@ option_table! {
         strict_max_successive_merges: bool = false, Mutable,
             NoEffect("operands are merged by reads, flushes and compactions");
         /// How large the chunks of a memtable's memory are, in bytes; 0 goes by its size.
-        arena_block_size: u64 = 0, Mutable, Honoured;
+        arena_block_size: u64 = 0, Mutable, NoEffect("the chunks of a memtable grow with it");
         /// How many hidden records a step of an iterator passes over before the memtable is
         /// flushed; 0 means any.
         memtable_op_scan_flush_trigger: u32 = 0, Mutable, NoEffect(NO_SCAN_TRIGGER);
@@ -92,11 +97,11 @@ option_table! {
         inplace_update_num_locks: u64 = 10_000, Mutable, NoEffect(NO_INPLACE);
         /// How large the memtable's filter is, as a share of the write buffer; 0 means none, 0.25
         /// is the most.
-        memtable_prefix_bloom_size_ratio: f64 = 0.0, Mutable, Honoured;
+        memtable_prefix_bloom_size_ratio: f64 = 0.0, Mutable, NoEffect(NO_MEMTABLE_FILTER);
         /// How many tables of level 0 stop writes.
         level0_stop_writes_trigger: i32 = 36, Mutable, Honoured;
         /// How blob files are compressed.
-        blob_compression_type: CompressionType = CompressionType::None, Mutable, Honoured;
+        blob_compression_type: CompressionType = CompressionType::None, Mutable, NoEffect(NO_BLOBS);
         /// How many tables of level 0 slow writes down.
         level0_slowdown_writes_trigger: i32 = 20, Mutable, Honoured;
         /// How many bytes may wait for compaction before writes stop; 0 means any number.
@@ -108,7 +113,7 @@ option_table! {
         /// How many point deletions in a row a read turns into a range deletion; 0 means none.
         min_tombstones_for_range_conversion: u32 = 0, Mutable, NoEffect("reads write nothing");
         /// The length from which on a value is put into a blob file, in bytes.
-        min_blob_size: u64 = 0, Mutable, Honoured;
+        min_blob_size: u64 = 0, Mutable, NoEffect(NO_BLOBS);
         /// How many bytes one compaction may read, about; 0 means 25 tables.
         max_compaction_bytes: u64 = 0, Mutable, Honoured;
         /// Compacts only when asked to.
@@ -119,7 +124,7 @@ option_table! {
             NoEffect("flushes always write tables");
         /// How blob files are compressed in detail.
         blob_compression_opts: CompressionOptions = CompressionOptions::default(), Mutable,
-            Honoured;
+            NoEffect(NO_BLOBS);
         /// Which checks each output of a compaction goes through, as bits.
         verify_output_flags: u32 = 0, Mutable, Honoured;
         /// The temperature of tables of the last level.
@@ -133,21 +138,21 @@ option_table! {
         /// How large a table of level 1 becomes, in bytes.
         target_file_size_base: u64 = 64 << 20, Mutable, Honoured;
         /// Lets compaction clean blob files.
-        enable_blob_garbage_collection: bool = false, Mutable, Honoured;
+        enable_blob_garbage_collection: bool = false, Mutable, NoEffect(NO_CLEANING);
         /// Puts large values into blob files.
-        enable_blob_files: bool = false, Mutable, Honoured;
+        enable_blob_files: bool = false, Mutable, Refused(NO_BLOBS, &["false"]);
         /// How blocks of the last level are compressed in detail.
         bottommost_compression_opts: CompressionOptions = CompressionOptions::default(), Mutable,
             Honoured;
         /// Puts whole keys into the memtable's filter.
-        memtable_whole_key_filtering: bool = false, Mutable, Honoured;
+        memtable_whole_key_filtering: bool = false, Mutable, NoEffect(NO_MEMTABLE_FILTER);
         /// Ends a table before it passes its size, instead of after.
         target_file_size_is_upper_bound: bool = false, Mutable, Honoured;
         /// How large level 1 becomes, in bytes.
         max_bytes_for_level_base: u64 = 256 << 20, Mutable, Honoured;
         /// How FIFO compaction drops tables.
         compaction_options_fifo: FifoCompactionOptions = FifoCompactionOptions::default(), Mutable,
-            Honoured;
+            NoEffect(ONLY_BY_HAND);
         /// How much larger each level is than the one before.
         max_bytes_for_level_multiplier: f64 = 10.0, Mutable, Honoured;
         /// Further factors for each level.
@@ -178,7 +183,7 @@ option_table! {
         /// For how many seconds data is kept out of the last level.
         preclude_last_level_data_seconds: u64 = 0, Mutable, Refused(NO_TIERS, &["0"]);
         /// How large a blob file becomes, in bytes.
-        blob_file_size: u64 = 1 << 28, Mutable, Honoured;
+        blob_file_size: u64 = 1 << 28, Mutable, NoEffect(NO_BLOBS);
         /// Looks up several keys of a memtable in one walk.
         memtable_batch_lookup_optimization: bool = false, Fixed,
             NoEffect("the way through a memtable is the engine's");
@@ -200,7 +205,7 @@ option_table! {
         /// Takes data only by ingestion.
         disallow_memtable_writes: bool = false, Fixed, Honoured;
         /// Checks what levels consist of whenever it changes.
-        force_consistency_checks: bool = true, Fixed, Honoured;
+        force_consistency_checks: bool = true, Fixed, NoEffect("levels are always checked");
         /// The part of a key that hints for insertion go by.
         memtable_insert_with_hint_prefix_extractor: PrefixExtractor = PrefixExtractor::None, Fixed,
             NoEffect("memtables take no hints");
@@ -225,7 +230,7 @@ option_table! {
         merge_operator: ObjectName = ObjectName::default(), Fixed, Honoured;
         /// How the memtable's filter is laid out.
         bloom_locality: u32 = 0, Fixed,
-            NoEffect("the memtable's filter keeps a key in one cache line");
+            NoEffect(NO_MEMTABLE_FILTER);
         /// The order of the keys; one that is not built in the user supplies in code.
         comparator: ObjectName = ObjectName::new("leveldb.BytewiseComparator"), Fixed, Honoured;
         /// Makes no filters for the last level, since most reads find their keys.
@@ -233,7 +238,7 @@ option_table! {
         /// Writes large values to blob files before they are in the log.
         enable_blob_direct_write: bool = false, Fixed, NoEffect(NO_DIRECT_BLOBS);
         /// Makes a compaction filter for each compaction; the user supplies it in code.
-        compaction_filter_factory: ObjectName = ObjectName::default(), Fixed, Honoured;
+        compaction_filter_factory: ObjectName = ObjectName::default(), Fixed, NoEffect("filters are given in code, and named by compaction_filter");
         /// How many bytes of flushed memtables are kept in memory.
         max_write_buffer_size_to_maintain: i64 = 0, Fixed,
             NoEffect("flushed memtables are given up when no reader needs them");

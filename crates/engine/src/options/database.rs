@@ -63,13 +63,13 @@ option_table! {
         verify_manifest_content_on_close: bool = false, Mutable,
             Refused("closing does not read the MANIFEST back", &["false"]);
         /// How many bytes are reserved for the MANIFEST at a time.
-        manifest_preallocation_size: u64 = 4 << 20, Mutable, Honoured;
+        manifest_preallocation_size: u64 = 4 << 20, Mutable, NoEffect("the MANIFEST takes its space as it grows");
         /// How long the MANIFEST may become, in bytes, before it is written anew.
         max_manifest_file_size: u64 = 1 << 30, Mutable, Honoured;
         /// How far compaction reads ahead, in bytes.
         compaction_readahead_size: u64 = 2 << 20, Mutable, Honoured;
         /// Never lets more than the limits below wait to be written to the device.
-        strict_bytes_per_sync: bool = false, Mutable, Honoured;
+        strict_bytes_per_sync: bool = false, Mutable, NoEffect("writing back is begun in time and not waited for");
         /// How many bytes of a table are written before the device is asked to take them; 0 leaves
         /// it to the system.
         bytes_per_sync: u64 = 0, Mutable, Honoured;
@@ -78,7 +78,7 @@ option_table! {
         /// Flushes nothing when the database is closed, so that writes without a log are lost.
         avoid_flush_during_shutdown: bool = false, Mutable, Honoured;
         /// How many flushes run at a time; -1 goes by `max_background_jobs`.
-        max_background_flushes: i32 = -1, Mutable, Honoured;
+        max_background_flushes: i32 = -1, Mutable, NoEffect("one thread flushes, all column families in turn");
         /// The rate at which writes go on when compaction is behind, in bytes per second; 0 means
         /// 16 MiB.
         delayed_write_rate: u64 = 0, Mutable, Honoured;
@@ -97,7 +97,7 @@ option_table! {
         /// by write buffers.
         max_total_wal_size: u64 = 0, Mutable, Honoured;
         /// How often the directory is searched for files that nothing needs, in microseconds.
-        delete_obsolete_files_period_micros: u64 = 21_600_000_000, Mutable, Honoured;
+        delete_obsolete_files_period_micros: u64 = 21_600_000_000, Mutable, NoEffect("files go as soon as nobody reads them, without a search");
         /// How often statistics go to the information log, in seconds; 0 means never.
         stats_dump_period_sec: u32 = 600, Mutable, Honoured;
         /// The time of day when there is little to do, as `HH:mm-HH:mm` in UTC; empty means none.
@@ -153,17 +153,17 @@ option_table! {
         verify_sst_unique_id_in_manifest: bool = true, Fixed, Honoured;
         /// Reads no properties of tables when the database is opened, so that compaction knows less
         /// at first.
-        skip_stats_update_on_db_open: bool = false, Fixed, Honoured;
+        skip_stats_update_on_db_open: bool = false, Fixed, NoEffect("a table's properties are read whenever it is opened");
         /// Writes into each log what is known of the one before it, and checks it in recovery.
         track_and_verify_wals: bool = false, Fixed, Honoured;
         /// Writes the lengths of synced logs to the MANIFEST, and checks them in recovery.
-        track_and_verify_wals_in_manifest: bool = false, Fixed, Honoured;
+        track_and_verify_wals_in_manifest: bool = false, Fixed, Refused("what a MANIFEST says of logs is checked, but not written", &["false"]);
         /// Checks that a compaction read as many records as its inputs hold.
         compaction_verify_record_count: bool = true, Fixed, Honoured;
         /// Checks that a flush wrote as many records as the memtable holds.
-        flush_verify_memtable_count: bool = true, Fixed, Honoured;
+        flush_verify_memtable_count: bool = true, Fixed, NoEffect("it is always counted");
         /// Refuses to open a database, and to go on writing, where a file is damaged.
-        paranoid_checks: bool = true, Fixed, Honoured;
+        paranoid_checks: bool = true, Fixed, NoEffect("the checks are always made");
         /// Makes the database if it is not there.
         create_if_missing: bool = false, Fixed, Honoured;
         /// Computes the checksum of each whole table for the MANIFEST.
@@ -177,20 +177,21 @@ option_table! {
         /// How many threads read for users.
         read_io_executor_threads: i32 = 1, Fixed, NoEffect("users' threads read for themselves");
         /// Opens tables in the background after the database is open.
-        open_files_async: bool = false, Fixed, NoEffect("tables are opened when they are needed");
+        open_files_async: bool = false, Fixed, NoEffect("tables are opened before the database is, as many as max_open_files lets");
         /// Reserves space for files before they are written.
         allow_fallocate: bool = true, Fixed, Honoured;
         /// How many bytes of other writers' batches a leader takes along.
         max_write_batch_group_size_bytes: u64 = 1 << 20, Fixed, Honoured;
         /// Puts keys into messages about errors.
-        allow_data_in_errors: bool = false, Fixed, Honoured;
+        allow_data_in_errors: bool = false, Fixed,
+            NoEffect("an error about a key names it");
         /// Refuses to open a database that is there.
         error_if_exists: bool = false, Fixed, Honoured;
         /// Flushes and compactions write around the page cache.
         use_direct_io_for_flush_and_compaction: bool = false, Fixed, Honoured;
         /// Closes logs in the background.
         background_close_inactive_wals: bool = false, Fixed,
-            NoEffect("logs are always closed in the background");
+            NoEffect("a log is closed when it was synced, or at the next flush");
         /// Makes the column families that are asked for and not there.
         create_missing_column_families: bool = false, Fixed, Honoured;
         /// Goes on with the MANIFEST that is there.
@@ -199,7 +200,7 @@ option_table! {
         wal_size_limit_mb as "WAL_size_limit_MB": u64 = 0, Fixed,
             Refused("logs are not archived", &["0"]);
         /// Users' reads go around the page cache.
-        use_direct_reads: bool = false, Fixed, Honoured;
+        use_direct_reads: bool = false, Fixed, NoEffect("reads go through the page cache");
         /// Keeps the history of statistics in the database.
         persist_stats_to_disk: bool = false, Fixed,
             Refused("no history of statistics is kept", &["false"]);
@@ -211,7 +212,7 @@ option_table! {
         /// limit.
         max_log_file_size: u64 = 0, Fixed, Honoured;
         /// How many threads open tables when the database is opened.
-        max_file_opening_threads: i32 = 16, Fixed, Honoured;
+        max_file_opening_threads: i32 = 16, Fixed, NoEffect("tables are opened one after the other");
         /// Looks at log records in recovery.
         wal_filter: ObjectName = ObjectName::default(), Fixed,
             Refused("recovery takes every record", &["nullptr"]);
@@ -226,7 +227,7 @@ option_table! {
         allow_mmap_writes: bool = false, Fixed, NoEffect(NO_MMAP);
         /// Spins before it waits for a lock.
         use_adaptive_mutex: bool = false, Fixed, NoEffect(OWN_WAITING);
-        /// Syncs with `fsync` where `fdatasync` would do.
+        /// Syncs logs with `fsync` where `fdatasync` would do.
         use_fsync: bool = false, Fixed, Honoured;
         /// The directory of the information log; empty means the database's.
         db_log_dir: String = String::new(), Fixed, Honoured;
@@ -234,7 +235,7 @@ option_table! {
         table_cache_numshardbits: i32 = 6, Fixed,
             NoEffect("the cache of open tables chooses its shards");
         /// Compactions read around the page cache, even if users' reads go through it.
-        use_direct_io_for_compaction_reads: bool = false, Fixed, Honoured;
+        use_direct_io_for_compaction_reads: bool = false, Fixed, NoEffect("reads go through the page cache");
         /// How many bytes of memory the write buffers of all column families may take; 0 means no
         /// limit.
         db_write_buffer_size: u64 = 0, Fixed, Honoured;
@@ -243,7 +244,7 @@ option_table! {
         /// How often a background error is tried again.
         max_bgerror_resume_count: i32 = i32::MAX, Fixed, Honoured;
         /// Keeps to the limit of memory for write buffers in recovery too.
-        enforce_write_buffer_manager_during_recovery: bool = true, Fixed, Honoured;
+        enforce_write_buffer_manager_during_recovery: bool = true, Fixed, NoEffect("what logs hold is flushed when all of them are read");
         /// Lets writers insert into a memtable at the same time.
         allow_concurrent_memtable_write: bool = true, Fixed, NoEffect(OWN_PIPELINE);
         /// How many used logs are kept to be written over; 0 means none.
@@ -252,9 +253,9 @@ option_table! {
         prefix_seek_opt_in_only: bool = false, Fixed, Honoured;
         /// Makes the next log before it is needed.
         async_wal_precreate: bool = false, Fixed,
-            NoEffect("the next log is always made before it is needed");
+            NoEffect("the next log is made when it is needed");
         /// Tells the system that tables are read at random places.
-        advise_random_on_open: bool = true, Fixed, Honoured;
+        advise_random_on_open: bool = true, Fixed, NoEffect("the system is not told how tables are read");
         /// The least important messages that the information log takes.
         info_log_level: InfoLogLevel = InfoLogLevel::Info, Fixed, Honoured;
         /// After how many seconds a new information log is begun; 0 means never.
@@ -279,7 +280,7 @@ option_table! {
         /// Who is told of flushes, compactions and errors.
         listeners: Vec<ObjectName> = Vec::new(), Fixed, Refused(IN_CODE, &[""]);
         /// How fast flushes and compactions may write, in bytes per second; 0 means no limit.
-        rate_limiter_bytes_per_sec: u64 = 0, Unwritten, Honoured;
+        rate_limiter_bytes_per_sec: u64 = 0, MutableUnwritten, Honoured;
         /// The operating system, as RocksDB sees it.
         env: ObjectName = ObjectName::default(), Unwritten,
             Refused(IN_CODE, &["nullptr", "DefaultEnv", "PosixEnv"]);
@@ -316,5 +317,18 @@ option_table! {
         "skip_checking_sst_file_sizes_on_db_open"
         "skip_log_error_on_recovery"
         "use_direct_writes"
+    }
+}
+
+impl DbOptions {
+    /// How many compactions run at a time: what `max_background_compactions` says, or three
+    /// quarters of `max_background_jobs`, as RocksDB shares them out.
+    pub(crate) fn compactions_max(&self) -> usize {
+        let jobs = self.max_background_jobs;
+        let own = match self.max_background_compactions {
+            -1 => jobs - (jobs / 4).max(1),
+            compactions => compactions,
+        };
+        usize::try_from(own).unwrap_or(0).max(1)
     }
 }

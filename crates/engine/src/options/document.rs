@@ -133,36 +133,13 @@ pub fn set_options(
     column_family: &mut ColumnFamilyOptions,
     text: &str,
 ) -> Result<()> {
-    apply(database, column_family, text, OptionTable::set_option, OptionTable::set_option)
-}
-
-/// Sets options of a database that is open, as [`set_options`] does.
-///
-/// # Errors
-/// As [`set_options`], and an option that cannot be changed then.
-pub fn set_mutable_options(
-    database: &mut DbOptions,
-    column_family: &mut ColumnFamilyOptions,
-    text: &str,
-) -> Result<()> {
-    let set_database = OptionTable::set_mutable_option;
-    apply(database, column_family, text, set_database, OptionTable::set_mutable_option)
-}
-
-fn apply(
-    database: &mut DbOptions,
-    column_family: &mut ColumnFamilyOptions,
-    text: &str,
-    set_database: impl Fn(&mut DbOptions, &str, &str) -> Result<()>,
-    set_column_family: impl Fn(&mut ColumnFamilyOptions, &str, &str) -> Result<()>,
-) -> Result<()> {
     let (mut new_database, mut new_family) = (database.clone(), column_family.clone());
     for assignment in parse_option_string(text)? {
         let name = assignment.name;
         if DbOptions::knows(name) {
-            set_database(&mut new_database, name, assignment.value)?;
+            new_database.set_option(name, assignment.value)?;
         } else if ColumnFamilyOptions::knows(name) {
-            set_column_family(&mut new_family, name, assignment.value)?;
+            new_family.set_option(name, assignment.value)?;
         } else if !DbOptions::retired_names().contains(&name)
             && !ColumnFamilyOptions::retired_names().contains(&name)
         {

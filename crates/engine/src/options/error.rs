@@ -20,6 +20,8 @@ pub struct Error {
 /// What is wrong with an option.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Problem {
+    /// It is another group's: "the database's".
+    Elsewhere(&'static str),
     /// There is none of that name.
     Unknown {
         /// The known name that looks most like it.
@@ -126,6 +128,7 @@ impl fmt::Display for Error {
                 write!(f, "option {option}: '{value}' is not supported: {why}")
             }
             Problem::Invalid { value, why } => write!(f, "option {option}: '{value}': {why}"),
+            Problem::Elsewhere(whose) => write!(f, "option {option} is {whose}"),
             Problem::Fixed => {
                 write!(f, "option {option} cannot be changed while the database is open")
             }

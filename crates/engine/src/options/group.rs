@@ -6,6 +6,11 @@ use super::choice::StopStyle;
 use super::error::{Error, Result};
 use super::value::OptionValue;
 
+const NO_DICTIONARIES: &str = "tables are written without dictionaries";
+const NO_TIERS: &str = "files are not sorted by temperature";
+/// Of styles other than leveled.
+pub(super) const ONLY_BY_HAND: &str = "databases of this style are compacted only by hand";
+
 option_table! {
     /// How blocks are compressed.
     pub struct CompressionOptions {
@@ -13,11 +18,11 @@ option_table! {
         checksum: bool = false, Mutable, Honoured;
         /// How many bytes of data are held back to make a dictionary of; 0 goes by the table's
         /// size.
-        max_dict_buffer_bytes: u64 = 0, Mutable, Honoured;
+        max_dict_buffer_bytes: u64 = 0, Mutable, NoEffect(NO_DICTIONARIES);
         /// For the last level: these options count there, instead of those for all levels.
         enabled: bool = false, Mutable, Honoured;
         /// How large a table's dictionary may be, in bytes; 0 means none is made.
-        max_dict_bytes: u32 = 0, Mutable, Honoured;
+        max_dict_bytes: u32 = 0, Mutable, Refused(NO_DICTIONARIES, &["0"]);
         /// How large a compressed block may be, in bytes for each KiB before; larger ones are not
         /// compressed.
         max_compressed_bytes_per_kb: i32 = 896, Mutable, Honoured;
@@ -26,11 +31,11 @@ option_table! {
             NoEffect("a table's blocks are compressed one after the other");
         /// How much data zstd's trainer sees, in bytes; 0 makes the dictionary of samples as they
         /// are.
-        zstd_max_train_bytes: u32 = 0, Mutable, Honoured;
+        zstd_max_train_bytes: u32 = 0, Mutable, NoEffect(NO_DICTIONARIES);
         /// The level of effort; 32767 is the algorithm's own default.
         level: i32 = 32_767, Mutable, Honoured;
         /// Lets zstd's trainer make the dictionary, instead of its finisher.
-        use_zstd_dict_trainer: bool = true, Mutable, Honoured;
+        use_zstd_dict_trainer: bool = true, Mutable, NoEffect(NO_DICTIONARIES);
         /// zlib's strategy.
         strategy: i32 = 0, Mutable, NoEffect("zlib's own strategy is taken");
         /// zlib's window, as a power of two; negative means without zlib's head.
@@ -77,9 +82,9 @@ option_table! {
     /// From which age on files get a temperature.
     pub struct FileTemperatureAge {
         /// The age in seconds.
-        age: u64 = 0, Mutable, Honoured;
+        age: u64 = 0, Mutable, NoEffect(NO_TIERS);
         /// The temperature.
-        temperature: Temperature = Temperature::UNKNOWN, Mutable, Honoured;
+        temperature: Temperature = Temperature::UNKNOWN, Mutable, NoEffect(NO_TIERS);
     }
     elsewhere {}
     other_names {}
@@ -92,22 +97,22 @@ option_table! {
     /// How FIFO compaction drops tables.
     pub struct FifoCompactionOptions {
         /// Chooses how large tables become by the share of blobs in the data.
-        use_kv_ratio_compaction: bool = false, Mutable, Honoured;
+        use_kv_ratio_compaction: bool = false, Mutable, NoEffect(ONLY_BY_HAND);
         /// How many bytes tables and blob files may take together; 0 goes by tables alone.
-        max_data_files_size: u64 = 0, Mutable, Honoured;
+        max_data_files_size: u64 = 0, Mutable, NoEffect(ONLY_BY_HAND);
         /// The buffer for copying a file, in bytes.
-        trivial_copy_buffer_size: u64 = 4096, Mutable, Honoured;
+        trivial_copy_buffer_size: u64 = 4096, Mutable, NoEffect(ONLY_BY_HAND);
         /// Copies files whose temperature changes as they are.
-        allow_trivial_copy_when_change_temperature: bool = false, Mutable, Honoured;
+        allow_trivial_copy_when_change_temperature: bool = false, Mutable, NoEffect(ONLY_BY_HAND);
         /// From which ages on files get which temperatures.
         file_temperature_age_thresholds: Vec<FileTemperatureAge> = Vec::new(), Mutable,
-            Refused("files are not sorted by temperature", &[""]);
+            Refused(NO_TIERS, &[""]);
         /// Compacts small tables of level 0 into larger ones.
-        allow_compaction: bool = false, Mutable, Honoured;
+        allow_compaction: bool = false, Mutable, NoEffect(ONLY_BY_HAND);
         /// The age in seconds from which files were once made warm; 0 means none.
         age_for_warm: u64 = 0, Mutable, NoEffect("ages and temperatures stand in their own list");
         /// How many bytes tables may take before the oldest is dropped.
-        max_table_files_size: u64 = 1 << 30, Mutable, Honoured;
+        max_table_files_size: u64 = 1 << 30, Mutable, NoEffect(ONLY_BY_HAND);
     }
     elsewhere {}
     other_names {}
@@ -120,26 +125,26 @@ option_table! {
     /// How universal compaction chooses sorted runs.
     pub struct UniversalCompactionOptions {
         /// Locks only the files that a compaction reads.
-        reduce_file_locking: bool = true, Mutable, Honoured;
+        reduce_file_locking: bool = true, Mutable, NoEffect(ONLY_BY_HAND);
         /// Compacts a part of the runs at a time.
-        incremental: bool = false, Mutable, Honoured;
+        incremental: bool = false, Mutable, NoEffect(ONLY_BY_HAND);
         /// How much of the data is compressed, in percent from the oldest on; -1 means all.
         compression_size_percent: i32 = -1, Mutable, Honoured;
         /// Moves tables that overlap with nothing, instead of writing them anew.
-        allow_trivial_move: bool = false, Mutable, Honoured;
+        allow_trivial_move: bool = false, Mutable, NoEffect(ONLY_BY_HAND);
         /// How much larger than the oldest run all others may become, in percent, before all are
         /// merged.
-        max_size_amplification_percent: u32 = 200, Mutable, Honoured;
+        max_size_amplification_percent: u32 = 200, Mutable, NoEffect(ONLY_BY_HAND);
         /// How many runs are merged at a time, at most.
-        max_merge_width: u32 = u32::MAX, Mutable, Honoured;
+        max_merge_width: u32 = u32::MAX, Mutable, NoEffect(ONLY_BY_HAND);
         /// When no more runs are added to a merge.
-        stop_style: StopStyle = StopStyle::TotalSize, Mutable, Honoured;
+        stop_style: StopStyle = StopStyle::TotalSize, Mutable, NoEffect(ONLY_BY_HAND);
         /// How many runs are merged at a time, at least.
-        min_merge_width: u32 = 2, Mutable, Honoured;
+        min_merge_width: u32 = 2, Mutable, NoEffect(ONLY_BY_HAND);
         /// How many runs there may be; -1 goes by the trigger of level 0, 0 means any number.
-        max_read_amp: i32 = -1, Mutable, Honoured;
+        max_read_amp: i32 = -1, Mutable, NoEffect(ONLY_BY_HAND);
         /// How much larger the next run may be to be of similar size, in percent.
-        size_ratio: u32 = 1, Mutable, Honoured;
+        size_ratio: u32 = 1, Mutable, NoEffect(ONLY_BY_HAND);
     }
     elsewhere {}
     other_names {}

@@ -10,7 +10,8 @@
 //!   values.
 //! - [`Options`] is a database's with all its column families', read from and written to an OPTIONS
 //!   file.
-//! - [`set_options`] takes an option string over both.
+//! - [`set_options`] takes an option string over both, [`change_database`] and
+//!   [`change_column_family`] what is to be changed while the database is open.
 //! - [`sanitize_database`] and [`sanitize_column_family`] bring values into their ranges as RocksDB
 //!   does; [`check_database`] and [`check_column_family`] then refuse those that contradict each
 //!   other, and what is not built. A database that is only read passes [`check_for_reading`], which
@@ -22,6 +23,7 @@ mod error;
 #[macro_use]
 mod schema;
 mod block_based_table;
+mod change;
 mod check;
 mod choice;
 mod column_family;
@@ -33,6 +35,7 @@ mod sanitize;
 mod value;
 
 pub use block_based_table::{BlockBasedTableOptions, MetadataCacheOptions};
+pub use change::{change_column_family, change_database};
 pub use check::{check_column_family, check_database, check_for_reading};
 pub use choice::{
     CacheTier, ChecksumType, CompactionPriority, CompactionStyle, CompressionType,
@@ -41,7 +44,7 @@ pub use choice::{
 };
 pub use column_family::ColumnFamilyOptions;
 pub use database::{DbOptions, DbPath};
-pub use document::{Options, UnknownOptions, set_mutable_options, set_options};
+pub use document::{Options, UnknownOptions, set_options};
 pub use error::{Error, Problem, Result};
 pub use group::{
     CompressionOptions, FifoCompactionOptions, FileTemperatureAge, UniversalCompactionOptions,

@@ -18,6 +18,20 @@ pub enum Life {
     Mutable,
     /// Only when the database is opened; it is not written to the OPTIONS file.
     Unwritten,
+    /// Also while it is open; it is not written to the OPTIONS file.
+    MutableUnwritten,
+}
+
+impl Life {
+    /// Whether the option can be changed while the database is open.
+    pub fn is_mutable(self) -> bool {
+        matches!(self, Self::Mutable | Self::MutableUnwritten)
+    }
+
+    /// Whether the option is written to the OPTIONS file.
+    pub fn is_written(self) -> bool {
+        matches!(self, Self::Fixed | Self::Mutable)
+    }
 }
 
 /// What comes of setting an option.
@@ -36,6 +50,8 @@ pub enum Verdict {
 pub struct OptionInfo<T: 'static> {
     /// RocksDB's name.
     pub name: &'static str,
+    /// What it does, in sentences.
+    pub about: &'static str,
     /// When it can be changed.
     pub life: Life,
     /// What comes of setting it.
@@ -43,6 +59,13 @@ pub struct OptionInfo<T: 'static> {
     pub(super) set: fn(&mut T, &str) -> Result<()>,
     pub(super) set_part: fn(&mut T, &str, &str) -> Result<()>,
     pub(super) print: fn(&T) -> String,
+}
+
+impl<T: 'static> OptionInfo<T> {
+    /// The text of its value among others.
+    pub fn value_in(&self, options: &T) -> String {
+        (self.print)(options)
+    }
 }
 
 /// A further name under which values are taken.
@@ -107,7 +130,7 @@ pub trait OptionTable: Sized + 'static {
     fn set_mutable_option(&mut self, name: &str, text: &str) -> Result<()> {
         let whole = name.split_once('.').map_or(name, |(whole, _)| whole);
         match Self::table().iter().find(|info| info.name == whole) {
-            Some(info) if info.life != Life::Mutable => Err(Error::new(name, Problem::Fixed)),
+            Some(info) if !info.life.is_mutable() => Err(Error::new(name, Problem::Fixed)),
             _ => self.set_option(name, text),
         }
     }
@@ -129,9 +152,23 @@ pub trait OptionTable: Sized + 'static {
     fn print_options(&self) -> impl Iterator<Item = (&'static str, String)> {
         Self::table()
             .iter()
-            .filter(|info| info.life != Life::Unwritten)
+            .filter(|info| info.life.is_written())
             .map(|info| (info.name, (info.print)(self)))
             .filter(|(_, text)| !text.is_empty())
+    }
+
+    /// The options that differ from `defaults` and have no effect: name, value, and why.
+    fn without_effect(
+        &self,
+        defaults: &Self,
+    ) -> impl Iterator<Item = (&'static str, String, &'static str)> {
+        Self::table().iter().filter_map(move |info| match info.verdict {
+            Verdict::NoEffect(why) => {
+                let (value, default) = ((info.print)(self), (info.print)(defaults));
+                (value != default).then_some((info.name, value, why))
+            }
+            _ => None,
+        })
     }
 
     /// Checks that nothing is switched on that is refused.
@@ -148,6 +185,17 @@ pub trait OptionTable: Sized + 'static {
             }
         }
         Ok(())
+    }
+
+    /// Checks that nothing differs from a group that is to take its place while the database is
+    /// open, but for options that can be changed then.
+    ///
+    /// # Errors
+    /// The first option that does.
+    fn check_fixed(&self, after: &Self) -> Result<()> {
+        let fixed = Self::table().iter().filter(|info| !info.life.is_mutable());
+        let mut changed = fixed.filter(|info| (info.print)(self) != (info.print)(after));
+        changed.next().map_or(Ok(()), |info| Err(Error::new(info.name, Problem::Fixed)))
     }
 
     /// The options in which two groups differ: name, value here, value there.
@@ -204,6 +252,7 @@ macro_rules! option_table {
                 static TABLE: &[$crate::options::OptionInfo<$group>] = &[
                     $($crate::options::OptionInfo {
                         name: option_name!($field $($text)?),
+                        about: concat!($($doc),+),
                         life: $crate::options::Life::$life,
                         verdict: $verdict,
                         set: |options, text| OptionValue::set(&mut options.$field, text),

@@ -32,7 +32,7 @@ use crate::{Error, ErrorKind, Result};
 
 use directory::new_identity;
 pub(crate) use directory::{create_directory, link_or_copy, sync_parent};
-pub(crate) use open::{Opened, host_id, open};
+pub(crate) use open::{Opened, host_id, log_options, manifest_limits, open};
 pub use options::OpenOptions;
 
 /// How often a database that is written elsewhere is read anew before it is given up.

@@ -24,7 +24,6 @@ use std::sync::{Arc, Mutex};
 use tailwater_format::file_name::FileKind;
 use tailwater_format::table::unique_id::encode_session_id;
 use tailwater_format::version_edit::{NewFile, VersionEdit};
-use tailwater_io::buffer::BufferPool;
 use tailwater_io::stream::Workers;
 use tailwater_io::{Create, FileLock, IoMode, Purpose, Storage};
 
@@ -34,9 +33,14 @@ use crate::background::Background;
 use crate::compaction::{CompactCursors, CompactionState};
 use crate::db::errors::ErrorState;
 use crate::db::{
-    ColumnFamily, DatabaseIdentity, FamilySet, SealedMemTable, Shared, Writer, Writing,
+    ColumnFamily, DatabaseIdentity, DatabaseOptions, FamilySet, SealedMemTable, Shared, Writer,
+    Writing, table_buffers,
 };
-use crate::options::{CompressionType, DbOptions, check_column_family, check_database};
+use crate::epoch::EpochCell;
+use crate::options::{
+    ColumnFamilyOptions, CompressionType, DbOptions, OptionTable, check_column_family,
+    check_database, sanitize_column_family,
+};
 use crate::stats::{Activity, InfoLog, Work};
 use crate::version::{
     FamilyVersion, FileNumbers, ManifestLimits, VersionSet, VersionSetBeginning, manifest,
@@ -49,8 +53,6 @@ use crate::{Error, ErrorKind, Result};
 
 /// Where damaged logs go.
 const LOST: &str = "lost";
-/// How many buffers there are for tables that are being written.
-const TABLE_BUFFERS: usize = 4;
 /// The smallest bound at which a log is switched, in bytes.
 const SMALLEST_FULL_LOG: u64 = 1 << 20;
 
@@ -94,13 +96,14 @@ pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Opened> {
     let writer = replayed.into_writer(lock, info_log)?;
     writer.create_missing_families()?;
     writer.update_log_bound();
-    writer.write_options_file()?;
+    writer.write_options_file(&writer.all_options())?;
     writer.update_stall_of_all();
     let writing = Writing::start(Arc::new(writer))?;
     writing.writer.info_log.info(format_args!(
         "the database was opened at sequence number {}",
         writing.writer.published()
     ));
+    writing.writer.warn_of_options();
     writing.writer.warn_of_styles();
     writing.writer.compact_soon();
     Ok(Opened { writing, left_out })
@@ -115,11 +118,6 @@ fn checked(directory: &Path, options: &OpenOptions) -> Result<OpenOptions> {
     for name in named.iter().map(String::as_str).chain(["default"]) {
         check_column_family(options.column_family(name), options.database())
             .map_err(|error| Error::invalid_argument(format!("column family '{name}': {error}")))?;
-    }
-    if options.database().track_and_verify_wals_in_manifest {
-        let message = "track_and_verify_wals_in_manifest: the lengths of logs are checked when a \
-                       database is read, and not written";
-        return Err(Error::not_supported(message));
     }
     Ok(options)
 }
@@ -194,10 +192,7 @@ impl LogsReplayed {
             last_sequence: self.last_sequence.max(manifest.last_sequence),
             min_log_number: manifest.min_log_number_to_keep,
             families: family_versions(&families, &self.log_numbers, self.cursors),
-            limits: ManifestLimits {
-                max_bytes: database.max_manifest_file_size,
-                max_growth_percent: u64::try_from(database.max_manifest_space_amp_pct).unwrap_or(0),
-            },
+            limits: manifest_limits(&database),
         });
         versions.start_over()?;
         let damaged: Vec<u64> = self
@@ -210,7 +205,7 @@ impl LogsReplayed {
         // number, which cannot be told if nothing came before.
         let are_whole = self.logs.iter().all(|log| log.whole);
         let keeps_logs = database.avoid_flush_during_recovery && are_whole && damaged.is_empty();
-        let log_options = log_options(&directory, &options, &families);
+        let log_options = log_options(&directory, &options, families.iter());
         let older: Vec<LiveLog> = self
             .logs
             .iter()
@@ -235,7 +230,6 @@ impl LogsReplayed {
             })?;
             Some(Arc::new(workers))
         };
-        let buffer_bytes = (database.writable_file_max_buffer_size as usize).max(8192);
         let writer = Writer {
             shared: Arc::new(Shared::new(
                 FamilySet::new(families),
@@ -254,8 +248,8 @@ impl LogsReplayed {
             background: Background::default(),
             identity,
             clock: Arc::clone(options.clock()),
-            rate_limiter: options.rate_limiter(),
-            buffers: BufferPool::new(TABLE_BUFFERS * buffer_bytes.next_multiple_of(4096)),
+            rate_limiter: EpochCell::new(options.rate_limiter()),
+            buffers: Mutex::new(table_buffers(&database)),
             table_writers,
             has_full_memtable: AtomicBool::new(keeps_logs),
             has_full_logs: AtomicBool::new(false),
@@ -270,7 +264,8 @@ impl LogsReplayed {
             sealing: Mutex::new(()),
             obsolete: Mutex::default(),
             lock: Mutex::new(Some(lock)),
-            database,
+            changing_options: Mutex::default(),
+            database: DatabaseOptions::new(database),
             options: Mutex::new(options),
         };
         if keeps_logs {
@@ -366,6 +361,31 @@ impl Writer {
         Ok(())
     }
 
+    /// Says which options are set that have no effect.
+    fn warn_of_options(&self) {
+        let database = self.database.now();
+        self.warn_of_group("", &*database, &DbOptions::default());
+        for family in self.shared.family_set().iter() {
+            let (options, name) = (family.options(), family.name());
+            // What is derived from the sizes of memtables was not set.
+            let mut defaults = ColumnFamilyOptions {
+                write_buffer_size: options.write_buffer_size,
+                max_write_buffer_number: options.max_write_buffer_number,
+                ..ColumnFamilyOptions::default()
+            };
+            sanitize_column_family(&mut defaults, &database, false);
+            self.warn_of_group(&format!(" of '{name}'"), &*options, &defaults);
+            let whose = format!(" of the tables of '{name}'");
+            self.warn_of_group(&whose, &options.table_factory, &defaults.table_factory);
+        }
+    }
+
+    fn warn_of_group<T: OptionTable>(&self, whose: &str, options: &T, defaults: &T) {
+        for (name, value, why) in options.without_effect(defaults) {
+            self.info_log.warn(format_args!("option {name}{whose} is {value} in vain: {why}"));
+        }
+    }
+
     /// Says of which column families nothing is compacted unless somebody asks for it.
     fn warn_of_styles(&self) {
         for family in self.shared.family_set().iter() {
@@ -386,7 +406,7 @@ impl Writer {
             if self.shared.family_set().by_name(name).is_some() {
                 continue;
             }
-            if !self.database.create_missing_column_families {
+            if !self.database.fixed().create_missing_column_families {
                 let message = format!(
                     "there is no column family '{name}', and create_missing_column_families is \
                      false"
@@ -444,9 +464,22 @@ fn family_versions(
     versions.collect()
 }
 
-fn log_options(directory: &Path, options: &OpenOptions, families: &[ColumnFamily]) -> LogOptions {
+/// How large the options let a MANIFEST become.
+pub(crate) fn manifest_limits(options: &DbOptions) -> ManifestLimits {
+    ManifestLimits {
+        max_bytes: options.max_manifest_file_size,
+        max_growth_percent: u64::try_from(options.max_manifest_space_amp_pct).unwrap_or(0),
+    }
+}
+
+/// How the options have the logs written of a database with these column families.
+pub(crate) fn log_options<'a>(
+    directory: &Path,
+    options: &OpenOptions,
+    families: impl Iterator<Item = &'a ColumnFamily>,
+) -> LogOptions {
     let database: &DbOptions = options.database();
-    let largest = families.iter().map(|family| family.options().write_buffer_size).max();
+    let largest = families.map(|family| family.options().write_buffer_size).max();
     let max_bytes = largest.unwrap_or(0).max(SMALLEST_FULL_LOG);
     LogOptions {
         directory: options.wal_directory(directory),

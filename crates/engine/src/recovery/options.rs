@@ -243,6 +243,11 @@ impl OpenOptions {
         self.rate_limiter.clone().or_else(|| (rate > 0).then(own))
     }
 
+    /// Whether the rate is that of a limiter which was given.
+    pub(crate) fn has_own_rate_limiter(&self) -> bool {
+        self.rate_limiter.is_some()
+    }
+
     /// Whether the threads that ask for background work do it.
     pub(crate) fn inline_background(&self) -> bool {
         self.inline_background

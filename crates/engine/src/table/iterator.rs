@@ -15,6 +15,7 @@ use tailwater_format::table::BlockHandle;
 
 use crate::Result;
 use crate::cache::Cached;
+use crate::prefix_extractor::PrefixExtractor;
 use crate::table::reader::compare_to;
 use crate::table::{Block, Loading, ReadProfile, TableReader};
 
@@ -32,6 +33,8 @@ pub(crate) struct TableIterator {
     read_ahead: ReadAhead,
     /// Whether a seek asks the filter for the prefix of its target.
     asks_prefix_filter: bool,
+    /// What extracts the prefixes that its user means.
+    prefixes: Option<PrefixExtractor>,
     filter_cursor: IndexCursor,
     /// The current key with the table's global sequence number in it, where it has one.
     global_key: Vec<u8>,
@@ -51,6 +54,7 @@ impl TableIterator {
             cursor: Cursor::default(),
             read_ahead,
             asks_prefix_filter: false,
+            prefixes: None,
             filter_cursor: IndexCursor::default(),
             global_key: Vec::new(),
         }
@@ -94,6 +98,12 @@ impl TableIterator {
         self.asks_prefix_filter = ask;
     }
 
+    /// Says what extracts the prefixes that are meant. The table's own options may be of a time
+    /// when another did.
+    pub(crate) fn set_prefixes(&mut self, prefixes: Option<PrefixExtractor>) {
+        self.prefixes = prefixes;
+    }
+
     /// Whether it stands on a record.
     #[inline]
     pub(crate) fn valid(&self) -> bool {
@@ -130,7 +140,7 @@ impl TableIterator {
     /// Goes to the first record that is not below an internal key.
     pub(crate) fn seek(&mut self, target: &[u8]) -> Result<()> {
         let (user_key, _) = key::split(target).unwrap_or((target, 0));
-        if self.asks_prefix_filter && self.table.filters_by_current_prefix() {
+        if self.asks_prefix_filter && self.table.filters_by(self.prefixes.as_ref()) {
             let access = Loading(&self.profile);
             let cursor = &mut self.filter_cursor;
             if self.table.may_contain_prefix(&access, user_key, cursor)? == Some(false) {

@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tailwater_format::Comparator;
@@ -34,11 +34,14 @@ pub(crate) struct TableCache {
     is_ephemeral: bool,
 }
 
+/// Stands for any number of open tables.
+const UNBOUNDED: usize = usize::MAX;
+
 /// Which tables are open, of all column families of a database.
 #[derive(Debug)]
 pub(crate) struct OpenTables {
-    /// How many may be; `None` for any number.
-    capacity: Option<usize>,
+    /// How many may be; [`UNBOUNDED`] for any number.
+    capacity: AtomicUsize,
     /// In the order in which the hand comes to them; none are kept account of without a bound.
     hand: Mutex<VecDeque<Weak<FileMetadata>>>,
 }
@@ -98,7 +101,7 @@ impl TableCache {
         guard: &'g Guard,
     ) -> Option<Held<'g, TableReader>> {
         let table = file.table.load(guard)?;
-        if self.open.capacity.is_some() && !file.touched.load(Ordering::Relaxed) {
+        if self.open.capacity() != UNBOUNDED && !file.touched.load(Ordering::Relaxed) {
             file.touched.store(true, Ordering::Relaxed);
         }
         Some(table)
@@ -171,37 +174,72 @@ impl TableCache {
 impl OpenTables {
     /// None, of which `capacity` may be open at a time; `None` for any number.
     pub(crate) fn new(capacity: Option<usize>) -> Self {
+        let capacity = AtomicUsize::new(capacity.unwrap_or(UNBOUNDED));
         Self { capacity, hand: Mutex::default() }
+    }
+
+    #[inline]
+    fn capacity(&self) -> usize {
+        self.capacity.load(Ordering::Relaxed)
+    }
+
+    /// Lets so many tables be open from now on, and closes those that are too many. `files` are all
+    /// that there are.
+    pub(crate) fn set_capacity(&self, capacity: Option<usize>, files: &[Arc<FileMetadata>]) {
+        let capacity = capacity.unwrap_or(UNBOUNDED);
+        {
+            let mut open = self.hand.lock().unwrap_or_else(PoisonError::into_inner);
+            self.capacity.store(capacity, Ordering::Relaxed);
+            // Without a bound no account was kept of them.
+            let opened = files.iter().filter(|file| file.table.load_arc().is_some());
+            *open = opened.map(Arc::downgrade).collect();
+            if capacity == UNBOUNDED {
+                open.clear();
+            }
+            close_beyond(&mut open, capacity, None);
+        }
+        epoch::collect();
     }
 
     /// Notes that a table is open, and closes others if there are too many.
     fn keep(&self, file: &Arc<FileMetadata>) {
-        let Some(capacity) = self.capacity else { return };
-        if self.close_beyond(capacity, file) {
+        let capacity = self.capacity();
+        if capacity == UNBOUNDED {
+            return;
+        }
+        let closed = {
+            let mut open = self.hand.lock().unwrap_or_else(PoisonError::into_inner);
+            open.push_back(Arc::downgrade(file));
+            close_beyond(&mut open, capacity, Some(file))
+        };
+        if closed {
             // A reader that was closed holds its file until it is collected, and the bound is on
             // files.
             epoch::collect();
         }
     }
+}
 
-    /// Notes that a table is open, and closes others until `capacity` are left. Answers whether it
-    /// closed any.
-    fn close_beyond(&self, capacity: usize, file: &Arc<FileMetadata>) -> bool {
-        let mut open = self.hand.lock().unwrap_or_else(PoisonError::into_inner);
-        open.push_back(Arc::downgrade(file));
-        let mut closed = false;
-        let mut looked = 0;
-        while open.len() > capacity && looked <= 2 * open.len() {
-            looked += 1;
-            let Some(next) = open.pop_front() else { break };
-            let Some(victim) = next.upgrade() else { continue };
-            if victim.touched.swap(false, Ordering::Relaxed) && !Arc::ptr_eq(&victim, file) {
-                open.push_back(next);
-            } else {
-                victim.table.store(None);
-                closed = true;
-            }
+/// Closes open tables until `capacity` are left, those that were read lately and `newest` last.
+/// Answers whether it closed any.
+fn close_beyond(
+    open: &mut VecDeque<Weak<FileMetadata>>,
+    capacity: usize,
+    newest: Option<&Arc<FileMetadata>>,
+) -> bool {
+    let mut closed = false;
+    let mut looked = 0;
+    while open.len() > capacity && looked <= 2 * open.len() {
+        looked += 1;
+        let Some(next) = open.pop_front() else { break };
+        let Some(victim) = next.upgrade() else { continue };
+        let is_newest = newest.is_some_and(|newest| Arc::ptr_eq(&victim, newest));
+        if victim.touched.swap(false, Ordering::Relaxed) && !is_newest {
+            open.push_back(next);
+        } else {
+            victim.table.store(None);
+            closed = true;
         }
-        closed
     }
+    closed
 }

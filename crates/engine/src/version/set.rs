@@ -125,6 +125,11 @@ pub(crate) struct VersionSetBeginning {
 }
 
 impl VersionSet {
+    /// Lets MANIFESTs grow to other bounds.
+    pub(crate) fn set_limits(&mut self, limits: ManifestLimits) {
+        self.limits = limits;
+    }
+
     /// Versions that no MANIFEST is being written for yet.
     pub(crate) fn new(beginning: VersionSetBeginning) -> Self {
         let VersionSetBeginning {

@@ -100,6 +100,12 @@ impl LogSet {
         })
     }
 
+    /// Goes by other options: of the log that is written, by those that do not depend on how it
+    /// began.
+    pub(crate) fn set_options(&mut self, options: LogOptions) {
+        self.options = options;
+    }
+
     /// The number of the log that is written.
     pub(crate) fn current_number(&self) -> u64 {
         self.current.number

@@ -8,7 +8,7 @@ use tailwater_format::key::{MAX_SEQUENCE, Sequence};
 use tailwater_format::wide_column;
 
 use crate::db::errors::FailedPart;
-use crate::db::{ColumnFamily, FamilySet, Writer};
+use crate::db::{ColumnFamily, FamilySet, SuperVersion, Writer};
 use crate::epoch;
 use crate::memtable::MemTable;
 use crate::stats::Histogram;
@@ -41,7 +41,7 @@ impl Writer {
                 let message = "a write that is not logged cannot be synced: sync with disable_wal";
                 return Err(Error::invalid_argument(message));
             }
-            (true, false) if self.database.recycle_log_file_num > 0 => {
+            (true, false) if self.database.fixed().recycle_log_file_num > 0 => {
                 // A hole in the numbers would make a recycled log's end look like its middle.
                 let message = "disable_wal does not go with recycle_log_file_num above 0";
                 return Err(Error::invalid_argument(message));
@@ -86,7 +86,7 @@ impl Writer {
     ) -> Result<()> {
         let own = batch.data_size();
         self.prepare(&leadership, own, options)?;
-        let max_group = self.database.max_write_batch_group_size_bytes as usize;
+        let max_group = self.database.fixed().max_write_batch_group_size_bytes as usize;
         let bytes = if own <= max_group / SMALL_BATCH_SHARE {
             max_group / SMALL_BATCH_SHARE
         } else {
@@ -147,7 +147,7 @@ impl Writer {
             }
             match durability {
                 Durability::Synced => self.sync_logs(&mut logs),
-                _ if self.database.manual_wal_flush => Ok(()),
+                _ if self.database.fixed().manual_wal_flush => Ok(()),
                 _ => logs.write_out(),
             }
         };
@@ -262,7 +262,7 @@ impl Drop for PanicLatch<'_> {
 
 /// Refuses what a column family cannot take.
 fn check_record(family: &ColumnFamily, record: &Record<'_>) -> Result<()> {
-    if family.options().disallow_memtable_writes && record.kind.value_type().is_some() {
+    if !family.takes_writes() && record.kind.value_type().is_some() {
         let name = family.name();
         let message = format!("column family '{name}' is not written: disallow_memtable_writes");
         return Err(Error::invalid_argument(message));
@@ -292,14 +292,16 @@ fn check_record(family: &ColumnFamily, record: &Record<'_>) -> Result<()> {
 /// The memtable that records of a batch go to, one after the other.
 struct Target<'g> {
     family: &'g ColumnFamily,
+    source: &'g SuperVersion,
     memtable: &'g MemTable,
     deletes_ranges: bool,
 }
 
 impl<'g> Target<'g> {
     fn of(family: &'g ColumnFamily, guard: &'g epoch::Guard) -> Option<Self> {
-        let memtable = family.current().load(guard)?.get().memtables().first()?;
-        Some(Self { family, memtable, deletes_ranges: false })
+        let source = family.current().load(guard)?.get();
+        let memtable = source.memtables().first()?;
+        Some(Self { family, source, memtable, deletes_ranges: false })
     }
 
     /// Makes what was added quick to read. Answers whether the memtable has grown to its bound.
@@ -308,6 +310,6 @@ impl<'g> Target<'g> {
             // Cut now, so that no reader has to.
             self.memtable.range_tombstones();
         }
-        self.family.is_filled_by(self.memtable)
+        self.source.is_filled_by(self.memtable)
     }
 }

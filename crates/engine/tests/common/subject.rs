@@ -11,7 +11,7 @@ mod walk;
 use std::ops::Deref;
 
 use fastrand::Rng;
-use tailwater::{ColumnFamily, Db, OpenOptions, PrefixExtractor, ReadOptions, Snapshot, options};
+use tailwater::{ColumnFamily, Db, PrefixExtractor, ReadOptions, Snapshot, options};
 use tailwater_testkit::dump::Entry;
 use tailwater_testkit::model::Family;
 
@@ -38,22 +38,14 @@ pub(crate) struct Subject<'a> {
 }
 
 /// Asks every column family of a database at random about what a dump says it holds.
-pub(crate) fn ask(
-    db: &Db,
-    options: &OpenOptions,
-    dump: &[Entry],
-    effort: Effort,
-    rng: &mut Rng,
-    context: &str,
-) {
-    ask_at(db, None, options, dump, effort, rng, context);
+pub(crate) fn ask(db: &Db, dump: &[Entry], effort: Effort, rng: &mut Rng, context: &str) {
+    ask_at(db, None, dump, effort, rng, context);
 }
 
 /// As [`ask`], at a snapshot if there is one.
 pub(crate) fn ask_at(
     db: &Db,
     snapshot: Option<&Snapshot>,
-    options: &OpenOptions,
     dump: &[Entry],
     effort: Effort,
     rng: &mut Rng,
@@ -65,7 +57,7 @@ pub(crate) fn ask_at(
             family,
             snapshot,
             model: Family::new(family.name(), family.comparator().clone(), dump),
-            extractor: extractor(options, family.name()),
+            extractor: extractor(family),
             context: format!("{context}, family '{}'", family.name()),
         };
         subject.check_gets(effort.gets, rng);
@@ -76,8 +68,9 @@ pub(crate) fn ask_at(
     }
 }
 
-fn extractor(options: &OpenOptions, family: &str) -> Option<PrefixExtractor> {
-    match options.column_family(family).prefix_extractor {
+/// What extracts prefixes at this moment.
+fn extractor(family: &ColumnFamily) -> Option<PrefixExtractor> {
+    match family.options().prefix_extractor {
         options::PrefixExtractor::None => None,
         options::PrefixExtractor::Fixed(length) => Some(PrefixExtractor::Fixed(length)),
         options::PrefixExtractor::Capped(length) => Some(PrefixExtractor::Capped(length)),

@@ -101,7 +101,7 @@ fn writers_beside_flushes_copies_and_changes_of_families() {
         let ledger = Ledger::new(&[2, 70, 1, 5, 90, 3], 100);
         let db = place.open("");
         let default = db.column_family("default").expect("the default family");
-        db.create_column_family(ASIDE, default.options()).expect("a column family");
+        db.create_column_family(ASIDE, &default.options()).expect("a column family");
         let scene = Scene::new(&db, &ledger);
         let mut forked = || seed.rng.fork();
         let batches = 120 * seed::rounds() as u64;

@@ -37,7 +37,7 @@ pub(crate) fn has(db: &Db, key: &str) -> bool {
 
 pub(crate) fn create(db: &Db, family: &str) {
     let default = db.column_family(DEFAULT).expect("a column family");
-    db.create_column_family(family, default.options()).expect("a column family");
+    db.create_column_family(family, &default.options()).expect("a column family");
 }
 
 /// A directory that was there was taken to be on the device, though the opening that made it had

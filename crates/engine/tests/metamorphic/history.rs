@@ -52,6 +52,8 @@ pub(crate) enum Step {
         end: Option<Vec<u8>>,
         rewrite: BottommostRewrite,
     },
+    /// Some options of the column family, its tables or the database become others.
+    ChangeOptions(usize),
     Pause,
     Continue,
     PassTime {
@@ -70,6 +72,7 @@ impl Step {
             | Self::FlushAll
             | Self::FlushLog { .. }
             | Self::Compact { .. }
+            | Self::ChangeOptions(_)
             | Self::Pause
             | Self::Continue
             | Self::PassTime { .. } => true,
@@ -143,6 +146,7 @@ impl Generator {
             33 | 34 => Step::Reopen,
             35..=37 => Step::Ask,
             38..=40 => self.ingest(family),
+            41..=44 => Step::ChangeOptions(family),
             _ => {
                 let count = if self.rng.u8(..4) > 0 { 1 } else { self.rng.usize(2..12) };
                 Step::Write((0..count).map(|_| self.write()).collect())

@@ -16,7 +16,7 @@ use tailwater_testkit::dump::Entry;
 
 use crate::change::{Change, Table};
 use crate::history::{FAMILIES, History, Step, Write};
-use crate::setup::Setup;
+use crate::setup::{OptionChange, Setup};
 use crate::subject::Effort;
 use crate::{check, ingestion, subject};
 
@@ -35,6 +35,7 @@ pub(crate) struct Tally {
     pub(crate) ingestions: u64,
     /// The files that were ingested below level 0.
     pub(crate) deep_files: u64,
+    changes: u64,
     /// How often everything was asked, at the present or a snapshot.
     pub(crate) views: u64,
     /// How often of these there were tables below level 0.
@@ -50,6 +51,7 @@ impl Tally {
         self.compactions += other.compactions;
         self.ingestions += other.ingestions;
         self.deep_files += other.deep_files;
+        self.changes += other.changes;
         self.views += other.views;
         self.deep_views += other.deep_views;
     }
@@ -62,6 +64,7 @@ impl fmt::Display for Tally {
         writeln!(f, "  {:>8} compactions of ranges by hand", self.compactions)?;
         let (ingestions, deep) = (self.ingestions, self.deep_files);
         writeln!(f, "  {ingestions:>8} ingestions, of which {deep} files below level 0")?;
+        writeln!(f, "  {:>8} changes of options", self.changes)?;
         writeln!(f, "  {:>8} views asked, {} over deeper levels", self.views, self.deep_views)
     }
 }
@@ -193,6 +196,7 @@ impl<'a> Run<'a> {
             Step::FlushAll => must(db.flush_all(), "flushing all"),
             Step::FlushLog { sync } => must(db.flush_wal(*sync), "flushing the log"),
             Step::Compact { .. } => self.compact(step),
+            Step::ChangeOptions(family) => self.change_options(*family),
             Step::Pause if !self.is_paused => {
                 must(db.pause_compactions(), "pausing");
                 self.is_paused = true;
@@ -285,6 +289,21 @@ impl<'a> Run<'a> {
         }
     }
 
+    fn change_options(&mut self, family: usize) {
+        let change = OptionChange::random(&mut self.rng);
+        let Open { db, families, .. } = self.opened();
+        let changed = match &change {
+            OptionChange::OfDatabase(changes) => db.set_database_options(changes),
+            OptionChange::OfFamily(changes) => db.set_options(&families[family], changes),
+        };
+        match changed {
+            Ok(()) => self.tally.changes += 1,
+            // It may not go with others, of which only opening mends some.
+            Err(error) if error.kind() == ErrorKind::InvalidArgument => {}
+            Err(error) => panic!("{change:?}: {error}"),
+        }
+    }
+
     fn hold_iterator(&mut self, family: usize) {
         let Open { db, families, .. } = self.opened();
         let options = ReadOptions { total_order_seek: true, ..ReadOptions::default() };
@@ -312,15 +331,15 @@ impl<'a> Run<'a> {
 
     fn ask(&mut self) {
         let present = self.dump();
-        let Open { db, families, options } = self.open.as_ref().expect("an open database");
+        let Open { db, families, .. } = self.open.as_ref().expect("an open database");
         let is_deep = families.iter().any(|family| has_deeper_levels(db, family));
         check::holds(db, &present, "the present");
-        subject::ask(db, options, &present, EFFORT, &mut self.rng, "the present");
+        subject::ask(db, &present, EFFORT, &mut self.rng, "the present");
         for (at, HeldSnapshot { snapshot, dump }) in self.snapshots.iter().enumerate() {
             let context = format!("snapshot {at} of sequence {}", snapshot.sequence());
             let snapshot = Some(snapshot);
             check::holds_at(db, snapshot, dump, &context);
-            subject::ask_at(db, snapshot, options, dump, EFFORT, &mut self.rng, &context);
+            subject::ask_at(db, snapshot, dump, EFFORT, &mut self.rng, &context);
         }
         for held in &mut self.iterators {
             held.check();

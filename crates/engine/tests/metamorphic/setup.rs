@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use fastrand::Rng;
+use tailwater::options::{BlockBasedTableOptions, ColumnFamilyOptions, DbOptions, OptionTable};
 use tailwater::{CompactionFilter, FilterDecision, FilteredValue, OpenOptions};
 use tailwater_format::Comparator;
 use tailwater_io::sim::SimStorage;
@@ -115,6 +116,47 @@ const OF_TABLE: [&[&str]; 12] = [
     &["", "use_delta_encoding=false"],
     &["", "enable_index_compression=false"],
 ];
+
+/// Options that become others while the database is open.
+#[derive(Debug)]
+pub(crate) enum OptionChange {
+    OfDatabase(Vec<(&'static str, &'static str)>),
+    OfFamily(Vec<(&'static str, &'static str)>),
+}
+
+impl OptionChange {
+    /// Any of the above that can be changed.
+    pub(crate) fn random(rng: &mut Rng) -> Self {
+        loop {
+            let of_database = rng.u8(..4) == 0;
+            let group: &[&[&str]] = if of_database { &OF_DATABASE } else { &OF_FAMILY };
+            let of_table = !of_database && rng.u8(..3) == 0;
+            let group = if of_table { &OF_TABLE } else { group };
+            let choices = *rng.choice(group).expect("there are some");
+            let text = *rng.choice(choices).expect("there are some");
+            let changes: Vec<_> = text.split(';').filter_map(|it| it.split_once('=')).collect();
+            let is_mutable = |(name, _): &(&str, &str)| match (of_database, of_table) {
+                (true, _) => is_mutable::<DbOptions>(name),
+                (_, true) => is_mutable::<BlockBasedTableOptions>(name),
+                _ => is_mutable::<ColumnFamilyOptions>(name),
+            };
+            // Writes that skip the log count on being flushed.
+            let loses = text.contains("avoid_flush_during_shutdown");
+            if loses || changes.is_empty() || !changes.iter().all(is_mutable) {
+                continue;
+            }
+            return match (of_database, of_table) {
+                (true, _) => Self::OfDatabase(changes),
+                (_, true) => Self::OfFamily(vec![("table_factory", text)]),
+                _ => Self::OfFamily(changes),
+            };
+        }
+    }
+}
+
+fn is_mutable<T: OptionTable>(name: &str) -> bool {
+    T::table().iter().any(|info| info.name == name && info.life.is_mutable())
+}
 
 /// How tables are arranged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

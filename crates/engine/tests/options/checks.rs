@@ -154,6 +154,31 @@ fn values_that_contradict_each_other_are_refused() {
             "block_based_table_factory={no_block_cache=true;cache_index_and_filter_blocks=true}",
             "table_factory.cache_index_and_filter_blocks",
         ),
+        ("enable_pipelined_write=true;unordered_write=true", "enable_pipelined_write"),
+        (
+            "enable_blob_garbage_collection=true;blob_garbage_collection_force_threshold=-1",
+            "blob_garbage_collection_force_threshold",
+        ),
+        ("bottommost_compression=kXpressCompression", "bottommost_compression"),
+        ("blob_compression_type=kXpressCompression", "blob_compression_type"),
+        ("compression_per_level=kNoCompression:kXpressCompression", "compression_per_level"),
+        ("compression_per_level=kDisableCompressionOption", "compression_per_level"),
+        (
+            "block_based_table_factory={no_block_cache=true;\
+             pin_l0_filter_and_index_blocks_in_cache=true}",
+            "table_factory.pin_l0_filter_and_index_blocks_in_cache",
+        ),
+        ("block_based_table_factory={block_size=4g}", "table_factory.block_size"),
+        (
+            "compression=kNoCompression;\
+             block_based_table_factory={block_align=true;block_size=5000}",
+            "table_factory.block_align",
+        ),
+        (
+            "block_based_table_factory={data_block_index_type=kDataBlockBinaryAndHash;\
+             data_block_hash_table_util_ratio=0}",
+            "table_factory.data_block_hash_table_util_ratio",
+        ),
         (
             "comparator=mine;block_based_table_factory={index_block_search_type=kInterpolation}",
             "table_factory.index_block_search_type",
@@ -200,4 +225,60 @@ fn reading_minds_only_what_it_depends_on() {
         Err("use_direct_reads".to_owned())
     );
     assert_eq!(check("read_io_executor_threads=0"), Err("read_io_executor_threads".to_owned()));
+}
+
+/// Every reason that `check.rs` gives is given to somebody.
+#[test]
+fn the_reasons_say_what_is_missing() {
+    for (text, reason) in [
+        ("allow_mmap_reads=true;use_direct_reads=true", "allow_mmap_reads through it"),
+        (
+            "allow_mmap_writes=true;use_direct_io_for_flush_and_compaction=true",
+            "allow_mmap_writes through it",
+        ),
+        (
+            "writable_file_max_buffer_size=0;use_direct_io_for_flush_and_compaction=true",
+            "use_direct_io_for_flush_and_compaction needs a buffer",
+        ),
+        ("keep_log_file_num=0", "it must be above 0"),
+        ("write_dbid_to_manifest=0;write_identity_file=0", "the database's id must be somewhere"),
+        ("daily_offpeak_time_utc=1", "two different times, as 04:30-07:30"),
+        (
+            "unordered_write=true;allow_concurrent_memtable_write=false",
+            "it needs allow_concurrent_memtable_write",
+        ),
+        ("atomic_flush=1;enable_pipelined_write=1", "not go with unordered_write or atomic_flush"),
+        ("unordered_write=1;max_successive_merges=1", "it does not go with unordered_write"),
+        ("compaction_style=kCompactionStyleFIFO;max_open_files=100", "max_open_files=-1"),
+        (
+            "compaction_style=kCompactionStyleUniversal;\
+             compaction_options_universal={max_read_amp=2}",
+            "at least level0_file_num_compaction_trigger",
+        ),
+        (
+            "enable_blob_garbage_collection=1;blob_garbage_collection_age_cutoff=2",
+            "it must be from 0 to 1",
+        ),
+        ("compression=kXpressCompression", "it exists on Windows alone"),
+        ("compression=kDisableCompressionOption", "nothing that it could be taken from"),
+        ("compression_opts={zstd_max_train_bytes=1}", "need a max_dict_bytes above 0"),
+        ("block_based_table_factory={format_version=8}", "it must be from 2 to 7"),
+        ("block_based_table_factory={format_version=4}", "written in versions 5 to 7"),
+        (
+            "block_based_table_factory={no_block_cache=1;cache_index_and_filter_blocks=1}",
+            "there is no cache: no_block_cache is true",
+        ),
+        ("block_based_table_factory={block_size=4g}", "it must be below 4 GiB"),
+        (
+            "block_based_table_factory={block_align=true}",
+            "a block_size that is a power of two, and no compression",
+        ),
+        (
+            "comparator=mine;block_based_table_factory={index_block_search_type=kInterpolation}",
+            "it needs keys in the order of their bytes",
+        ),
+    ] {
+        let message = open(text).unwrap_err();
+        assert!(message.contains(reason), "{text}: {message}");
+    }
 }

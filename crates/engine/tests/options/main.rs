@@ -3,9 +3,13 @@
 //! `cfg(test)` on the modules tells Clippy that their helpers are tests too.
 
 #[cfg(test)]
+mod catalogue;
+#[cfg(test)]
 mod checks;
 #[cfg(test)]
 mod document;
+#[cfg(test)]
+mod effects;
 #[cfg(test)]
 mod tables;
 #[cfg(test)]

@@ -1,8 +1,10 @@
 //! Values in text: numbers, choices, objects, groups, and option strings over them.
 
+use std::path::Path;
+
 use tailwater::options::{
     CacheCapacity, ColumnFamilyOptions, CompressionType, DbOptions, FilterPolicy, ObjectName,
-    OptionTable, OptionValue, PrefixExtractor, Problem, set_mutable_options, set_options,
+    OptionTable, OptionValue, PrefixExtractor, change_column_family, change_database, set_options,
 };
 
 fn set<T: OptionValue + Default>(text: &str) -> Option<T> {
@@ -171,18 +173,82 @@ fn a_string_that_is_refused_changes_nothing() {
     assert_eq!(family, ColumnFamilyOptions::default());
 }
 
+/// Changes options one after the other, from the defaults of both.
+fn changed(
+    changes: &[(&str, &str)],
+) -> (Result<DbOptions, String>, Result<ColumnFamilyOptions, String>) {
+    let (database, family) = (DbOptions::default(), ColumnFamilyOptions::default());
+    let of_database = change_database(&database, Path::new("/db"), changes);
+    let of_family = change_column_family(&family, &database, changes);
+    let told = |error: tailwater::options::Error| error.to_string();
+    (of_database.map_err(told), of_family.map_err(told))
+}
+
 #[test]
-fn what_is_fixed_cannot_be_changed_in_an_open_database() {
-    let (mut database, mut family) = (DbOptions::default(), ColumnFamilyOptions::default());
-    let mut change = |text| set_mutable_options(&mut database, &mut family, text);
-    change("bytes_per_sync=7;write_buffer_size=2m;compression_opts.level=2").unwrap();
-    change("block_based_table_factory={block_size=1k}").unwrap();
-    for text in ["create_if_missing=true", "num_levels=4", "comparator=x"] {
-        let error = change(text).unwrap_err();
-        assert_eq!(error.problem, Problem::Fixed, "{text}");
-    }
-    assert_eq!(database.bytes_per_sync, 7);
+fn what_is_mutable_can_be_changed_in_an_open_database() {
+    assert_eq!(changed(&[("bytes_per_sync", "7")]).0.unwrap().bytes_per_sync, 7);
+    let family = changed(&[
+        ("write_buffer_size", "2m"),
+        ("compression_opts.level", "2"),
+        ("compression_opts", "{max_compressed_bytes_per_kb=100}"),
+        ("block_based_table_factory", "{block_size=1k}"),
+        ("table_factory", "{block_restart_interval=3;id=BlockBasedTable}"),
+        ("table_factory.block_size_deviation", "5"),
+        ("max_mem_compaction_level", "anything"),
+    ]);
+    let family = family.1.unwrap();
+    assert_eq!(family.write_buffer_size, 2 << 20);
+    assert_eq!(family.compression_opts.level, 2);
+    assert_eq!(family.compression_opts.max_compressed_bytes_per_kb, 100);
     assert_eq!(family.table_factory.block_size, 1024);
+    assert_eq!(family.table_factory.block_restart_interval, 3);
+    assert_eq!(family.table_factory.block_size_deviation, 5);
+}
+
+#[test]
+fn what_comes_of_changes_is_brought_into_range() {
+    let family = changed(&[("write_buffer_size", "1"), ("level0_stop_writes_trigger", "1")]);
+    let family = family.1.unwrap();
+    assert_eq!(family.write_buffer_size, 64 << 10);
+    assert_eq!(family.level0_stop_writes_trigger, 20);
+    assert_eq!(changed(&[("max_open_files", "3")]).0.unwrap().max_open_files, 20);
+}
+
+#[test]
+fn changes_of_an_open_database_are_refused_with_the_reason() {
+    let fixed = "cannot be changed while the database is open";
+    for (name, value, message) in [
+        ("create_if_missing", "true", format!("option create_if_missing {fixed}")),
+        ("max_openfiles", "1", "unknown option max_openfiles; is it max_open_files?".to_owned()),
+        ("ttl", "1", "option ttl is a column family's".to_owned()),
+        ("bytes_per_sync", "x", {
+            let expected = "a whole number of 64 bits without a sign";
+            format!("option bytes_per_sync: 'x' is not {expected}")
+        }),
+        ("daily_offpeak_time_utc", "1", {
+            let expected = "it must be two different times, as 04:30-07:30";
+            format!("option daily_offpeak_time_utc: '1': {expected}")
+        }),
+    ] {
+        assert_eq!(changed(&[("bytes_per_sync", "5"), (name, value)]).0, Err(message));
+    }
+    for (name, value, message) in [
+        ("num_levels", "4", format!("option num_levels {fixed}")),
+        ("comparator", "x", format!("option comparator {fixed}")),
+        ("table_factory", "{block_cache=1m}", {
+            format!("option table_factory.block_cache {fixed}")
+        }),
+        ("max_open_files", "4", "option max_open_files is the database's".to_owned()),
+        ("write_bufer_size", "4", {
+            "unknown option write_bufer_size; is it write_buffer_size?".to_owned()
+        }),
+        ("table_factory.format_version", "4", {
+            let why = "tables are written in versions 5 to 7";
+            format!("option table_factory.format_version: '4' is not supported: {why}")
+        }),
+    ] {
+        assert_eq!(changed(&[("write_buffer_size", "2m"), (name, value)]).1, Err(message));
+    }
 }
 
 #[test]

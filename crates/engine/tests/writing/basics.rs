@@ -18,7 +18,7 @@ fn what_is_written_is_read_and_found_again() {
         assert_eq!((get(&db, "a"), get(&db, "b")), (None, Some("2".into())));
         db.flush(&default).expect("a flush");
         assert_eq!((get(&db, "a"), get(&db, "b")), (None, Some("2".into())));
-        let other = db.create_column_family("other", default.options()).expect("a family");
+        let other = db.create_column_family("other", &default.options()).expect("a family");
         let mut batch = WriteBatch::new();
         batch.put(0, b"c", b"3").expect("a record");
         batch.put(other.id(), b"c", b"4").expect("a record");

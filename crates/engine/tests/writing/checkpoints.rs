@@ -13,7 +13,7 @@ fn a_checkpoint_is_a_database_of_its_own() {
     let (path, checkpoint) = (directory.path().join("db"), directory.path().join("checkpoint"));
     let db = Db::open(&path, &options("db_paths=tables,1G")).expect("a new database");
     let default = default_family(&db);
-    let other = db.create_column_family("other", default.options()).expect("a family");
+    let other = db.create_column_family("other", &default.options()).expect("a family");
     put(&db, "a", "1").expect("a put");
     db.flush_all().expect("a flush");
     put(&db, "b", "2").expect("a put");

@@ -45,7 +45,7 @@ fn families_that_cannot_be_made_or_dropped_are_refused() {
     let directory = tempfile::tempdir().expect("a directory");
     let db = Db::open(directory.path(), &options("")).expect("a new database");
     let default = default_family(&db);
-    let options_of = default.options();
+    let options_of = &default.options();
     let (kind, text) = told(db.create_column_family("default", options_of));
     assert_eq!(kind, ErrorKind::InvalidArgument);
     assert!(text.contains("'default' already"), "{text}");
@@ -60,7 +60,7 @@ fn families_that_cannot_be_made_or_dropped_are_refused() {
     assert_eq!(told(db.drop_column_family(&foreign)).0, ErrorKind::InvalidArgument);
     assert_eq!(told(other.drop_column_family(&mine)).0, ErrorKind::InvalidArgument);
     let refused = {
-        let mut options = options_of.clone();
+        let mut options = tailwater::options::ColumnFamilyOptions::clone(options_of);
         options.table_factory.format_version = 4;
         options
     };

@@ -51,7 +51,7 @@ fn the_logs_of_many_families_are_bounded() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "max_total_wal_size=100000;min_write_buffer_number_to_merge=2");
     let quiet =
-        db.create_column_family("quiet", default_family(&db).options()).expect("a column family");
+        db.create_column_family("quiet", &default_family(&db).options()).expect("a column family");
     db.put(&quiet, b"a", b"1", &WriteOptions::default()).expect("a put");
     let value = "v".repeat(1000);
     for key in 0..300 {
@@ -89,7 +89,7 @@ fn range_deletions_flush_a_memtable_that_has_enough_of_them() {
 fn a_flush_together_is_one_of_all_families() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "atomic_flush=true");
-    let other = db.create_column_family("other", default_family(&db).options()).expect("a family");
+    let other = db.create_column_family("other", &default_family(&db).options()).expect("a family");
     put(&db, "a", "1").expect("a put");
     db.put(&other, b"b", b"2", &WriteOptions::default()).expect("a put");
     db.flush(&other).expect("a flush");

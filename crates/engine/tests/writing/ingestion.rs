@@ -203,7 +203,7 @@ fn files_that_are_not_for_this_are_refused_by_name() {
     let disk = disk();
     let db = open(&disk, "");
     let family = default_family(&db);
-    let other = db.create_column_family("other", family.options()).expect("a column family");
+    let other = db.create_column_family("other", &family.options()).expect("a column family");
     let mine = simulated(&disk, "");
     let careful =
         IngestOptions { verify_checksums_before_ingest: true, ..IngestOptions::default() };
@@ -345,7 +345,7 @@ fn ingestions_are_seen_whole_while_others_write() {
     let options = options(text);
     let db = Db::open(&directory.path().join("db"), &options).expect("a database");
     let first = default_family(&db);
-    let second = db.create_column_family("second", first.options()).expect("a column family");
+    let second = db.create_column_family("second", &first.options()).expect("a column family");
     let families = [first, second];
     let is_done = AtomicBool::new(false);
     thread::scope(|scope| {

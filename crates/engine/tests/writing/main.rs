@@ -3,6 +3,7 @@
 #![cfg(not(loom))]
 
 mod basics;
+mod changed_options;
 mod checkpoints;
 mod compactions;
 mod errors;

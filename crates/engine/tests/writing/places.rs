@@ -48,7 +48,7 @@ fn levels_go_to_the_first_directory_that_has_room() {
     let default = default_family(&db);
     let own = ColumnFamilyOptions {
         cf_paths: vec![DbPath { path: "/own".into(), target_size: 1 << 40 }],
-        ..default.options().clone()
+        ..default.options().as_ref().clone()
     };
     options.set_column_family("own", own.clone());
     let own = db.create_column_family("own", &own).expect("a column family");

@@ -51,7 +51,7 @@ fn a_recycled_log_that_is_complete_has_nothing_behind_its_end() {
     let text = "recycle_log_file_num=1";
     let db = open(&disk, text);
     let default = default_family(&db);
-    let other = db.create_column_family("other", default.options()).expect("a family");
+    let other = db.create_column_family("other", &default.options()).expect("a family");
     for _ in 0..3 {
         put(&db, "long", &"v".repeat(3000)).expect("a put");
         db.flush_all().expect("a flush");
@@ -75,7 +75,7 @@ fn a_log_that_is_kept_ends_with_a_whole_record() {
     let text = "avoid_flush_during_recovery=true";
     let db = open(&disk, text);
     let default = default_family(&db);
-    let other = db.create_column_family("other", default.options()).expect("a family");
+    let other = db.create_column_family("other", &default.options()).expect("a family");
     db.put(&other, b"a", b"1", &WriteOptions::default()).expect("a put");
     put(&db, "b", "2").expect("a put");
     put(&db, "c", "3").expect("a put");
@@ -102,7 +102,7 @@ fn a_log_that_is_kept_ends_with_a_whole_record() {
 fn replay_does_not_go_on_behind_a_gap_between_logs() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "");
-    let other = db.create_column_family("other", default_family(&db).options()).expect("a family");
+    let other = db.create_column_family("other", &default_family(&db).options()).expect("a family");
     put(&db, "zero", "0").expect("a put");
     put(&db, "one", "1").expect("a put");
     db.put(&other, b"a", b"1", &WriteOptions::default()).expect("a put");

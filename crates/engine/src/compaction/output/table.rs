@@ -58,7 +58,7 @@ impl OutputTable {
         if shared.compaction.is_bottommost && needs.options.optimize_filters_for_hits {
             builder = builder.without_filter();
         }
-        let entries = needs.options.paranoid_file_checks.then(WrittenEntries::default);
+        let entries = reads_back(&needs.options).then(WrittenEntries::default);
         Ok(Self { builder, path, entries })
     }
 
@@ -111,6 +111,17 @@ impl OutputTable {
         let records = table.properties.num_entries;
         Ok(Some(WrittenTable { file, records, entries: self.entries }))
     }
+}
+
+/// Whether outputs are read back. The flags are those of `VerifyOutputFlags` in
+/// `include/rocksdb/advanced_options.h`: what is checked, and that outputs of compactions are.
+fn reads_back(options: &ColumnFamilyOptions) -> bool {
+    const BLOCK_CHECKSUMS: u32 = 1 << 0;
+    const ENTRIES: u32 = 1 << 1;
+    const OF_COMPACTIONS: u32 = 1 << 10;
+    let flags = options.verify_output_flags;
+    let is_flagged = flags & OF_COMPACTIONS != 0 && flags & (BLOCK_CHECKSUMS | ENTRIES) != 0;
+    options.paranoid_file_checks || is_flagged
 }
 
 /// Where an output comes from. What its properties say of times goes by all inputs of the part;

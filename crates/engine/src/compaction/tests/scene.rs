@@ -18,7 +18,7 @@ use crate::compaction::{
     Compaction, CompactionFilter, InputLevel, Reason,
     job::{self, Job, Needs, Outcome},
 };
-use crate::db::{FamilyReaders, ReadOptions, ReaderFactory, SuperVersion};
+use crate::db::{FamilyReaders, FamilySettings, ReadOptions, ReaderFactory, SuperVersion};
 use crate::epoch::EpochCell;
 use crate::iterator::DbIterator;
 use crate::options::{ColumnFamilyOptions, DbOptions};
@@ -301,7 +301,8 @@ impl Scene {
 
     fn super_version(&self) -> Arc<SuperVersion> {
         let (version, readers) = (Arc::clone(&self.version), Arc::clone(&self.readers));
-        Arc::new(SuperVersion::new(Vec::new(), version, readers))
+        let settings = Arc::new(FamilySettings::new(self.options.clone(), readers));
+        Arc::new(SuperVersion::new(Vec::new(), version, settings))
     }
 
     /// The value of a key at a sequence number.

@@ -41,7 +41,7 @@ impl ColumnFamily {
     pub(crate) fn report_state(&self, seconds: f64) -> FamilyState {
         let source = self.super_version();
         let version = source.version();
-        let scores = level_scores(version, self.options(), self.comparator());
+        let scores = level_scores(version, &self.options(), self.comparator());
         let is_taken = |file: &&Arc<FileMetadata>| file.is_being_compacted();
         let levels = version.levels().iter().zip(scores).map(|(level, score)| LevelState {
             files: level.files().len(),

@@ -26,7 +26,7 @@ impl Db {
             "compaction-pending" => u64::from(self.needs_compaction(family)),
             "base-level" => {
                 let source = family.super_version();
-                LevelTargets::new(source.version(), family.options()).base_level as u64
+                LevelTargets::new(source.version(), &family.options()).base_level as u64
             }
             "num-snapshots" => self.snapshots().count() as u64,
             "oldest-snapshot-sequence" => {

@@ -6,6 +6,7 @@ use tailwater_format::key::{self, ValueType};
 use tailwater_format::table::BlockHandle;
 
 use crate::Result;
+use crate::prefix_extractor::PrefixExtractor;
 use crate::table::BlockKind;
 use crate::table::reader::{BlockAccess, FilterKind, Loading, Probe, ReadProfile, TableReader};
 
@@ -57,9 +58,9 @@ impl TableReader {
         }
     }
 
-    /// Whether the filter's prefixes are those that the column family's extractor extracts.
-    pub(crate) fn filters_by_current_prefix(&self) -> bool {
-        match (&self.filter.prefixes, &self.context.prefix_extractor) {
+    /// Whether the filter's prefixes are those that an extractor extracts.
+    pub(crate) fn filters_by(&self, prefixes: Option<&PrefixExtractor>) -> bool {
+        match (&self.filter.prefixes, prefixes) {
             (Some(own), Some(current)) => own.same_as(current),
             _ => false,
         }

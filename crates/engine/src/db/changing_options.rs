@@ -1,0 +1,174 @@
+//! Options that change while the database is open.
+//!
+//! 1. What the options will be is worked out and checked; a mistake ends it here.
+//! 2. An OPTIONS file with it is written, and takes the place of the one before. Where that fails
+//!    nothing is changed. A crash from here on is a reopening with the new options.
+//! 3. It takes effect: column families and the database go by it, and what is derived from it is
+//!    worked out anew. Nothing here can fail.
+//!
+//! One change is made at a time. Writes and reads go on meanwhile: they find the options beside
+//! what else they need, see [`crate::db::FamilySettings`] and [`crate::db::DatabaseOptions`]. A
+//! flush or compaction that runs keeps to the options that it began with.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard, PoisonError};
+
+use tailwater_io::buffer::BufferPool;
+
+use crate::db::{ColumnFamily, Writer};
+use crate::options::{
+    ColumnFamilyOptions, DbOptions, OptionTable, change_column_family, change_database,
+    check_column_family,
+};
+use crate::recovery::{log_options, manifest_limits};
+use crate::{Error, Result};
+
+/// How many buffers there are for tables that flushes write.
+const TABLE_BUFFERS: usize = 4;
+
+impl Writer {
+    /// Held while options change, and the set of what has options.
+    pub(crate) fn changing_options(&self) -> MutexGuard<'_, ()> {
+        self.changing_options.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes options of a column family.
+    pub(crate) fn set_family_options(
+        &self,
+        family: &ColumnFamily,
+        changes: &[(&str, &str)],
+    ) -> Result<()> {
+        let _changing = self.changing_options();
+        self.check_open()?;
+        let known = self.shared.family_set();
+        if known.by_id(family.id()).is_none_or(|known| !known.is_same(family)) {
+            let message = format!("there is no column family '{}' here", family.name());
+            return Err(Error::invalid_argument(message));
+        }
+        let before = family.options();
+        let after =
+            change_column_family(&before, &self.database.now(), changes).map_err(refused)?;
+        let mut all = self.all_options();
+        for (name, options) in &mut all.column_families {
+            if name == family.name() {
+                options.clone_from(&after);
+            }
+        }
+        self.write_options_file(&all)?;
+        self.log_changes(&format!("of '{}' ", family.name()), &*before, &after);
+        self.log_changes("of its tables ", &before.table_factory, &after.table_factory);
+        self.change_family(family, after);
+        Ok(())
+    }
+
+    /// Step 3 for a column family.
+    fn change_family(&self, family: &ColumnFamily, options: ColumnFamilyOptions) {
+        self.options().set_column_family(family.name(), options.clone());
+        let readers = {
+            let all = self.options();
+            Arc::new(self.readers.changed(&family.readers(), &all, family.name()))
+        };
+        {
+            // Whoever picks a compaction finds one set of options throughout.
+            let _versions = self.versions();
+            family.change(options, readers);
+        }
+        self.has_full_memtable.store(true, Ordering::Relaxed);
+        self.update_logs();
+        self.flush_and_compact_what_is_due();
+    }
+
+    /// Changes options of the database.
+    pub(crate) fn set_database_options(&self, changes: &[(&str, &str)]) -> Result<()> {
+        let _changing = self.changing_options();
+        self.check_open()?;
+        let before = self.database.now();
+        let after = change_database(&before, &self.directory, changes).map_err(refused)?;
+        for family in self.shared.family_set().iter() {
+            check_column_family(&family.options(), &after).map_err(|error| {
+                let name = family.name();
+                Error::invalid_argument(format!("column family '{name}': {error}"))
+            })?;
+        }
+        let rate = after.rate_limiter_bytes_per_sec;
+        if rate != before.rate_limiter_bytes_per_sec && self.options().has_own_rate_limiter() {
+            let message = "option rate_limiter_bytes_per_sec: the database keeps to a rate limiter \
+                           that it was given, which says its rate itself";
+            return Err(Error::invalid_argument(message));
+        }
+        let mut all = self.all_options();
+        all.database.clone_from(&after);
+        self.write_options_file(&all)?;
+        self.log_changes("", &*before, &after);
+        self.change_database(&before, after);
+        Ok(())
+    }
+
+    /// Step 3 for the database.
+    fn change_database(&self, before: &DbOptions, after: DbOptions) {
+        self.options().set_database(after.clone());
+        self.database.change(after.clone());
+        if after.max_open_files != before.max_open_files {
+            self.readers.bound_open_files(after.max_open_files, &self.shared.family_set());
+        }
+        if after.rate_limiter_bytes_per_sec != before.rate_limiter_bytes_per_sec {
+            self.change_rate(after.rate_limiter_bytes_per_sec);
+        }
+        *self.buffers.lock().unwrap_or_else(PoisonError::into_inner) = table_buffers(&after);
+        self.versions().set_limits(manifest_limits(&after));
+        self.background.set_compactions_max(after.compactions_max());
+        self.update_logs();
+        self.flush_and_compact_what_is_due();
+    }
+
+    /// What is under way keeps to the limiter it has. Its rate changes at once where there was one
+    /// and still is.
+    fn change_rate(&self, bytes_per_second: u64) {
+        match self.rate_limiter.load_arc() {
+            Some(limiter) if bytes_per_second > 0 => {
+                limiter.set_bytes_per_second(bytes_per_second);
+            }
+            _ => self.rate_limiter.store(self.options().rate_limiter()),
+        }
+    }
+
+    /// Has logs go by the options: those that follow from sizes of memtables, too.
+    fn update_logs(&self) {
+        let families = self.shared.family_set();
+        let options = log_options(&self.directory, &self.options(), families.iter());
+        self.logs().set_options(options);
+        self.update_log_bound();
+        // A log or all together may be too long now.
+        self.has_full_logs.store(true, Ordering::Relaxed);
+    }
+
+    fn flush_and_compact_what_is_due(&self) {
+        self.update_stall_of_all();
+        self.background.wake();
+        self.compact_soon();
+    }
+
+    fn log_changes<T: OptionTable>(&self, whose: &str, before: &T, after: &T) {
+        for (name, before, after) in before.differences(after) {
+            self.info_log
+                .info(format_args!("option {name} {whose}was {before} and is {after} from now on"));
+        }
+    }
+
+    fn check_open(&self) -> Result<()> {
+        if self.background.is_closing() {
+            return Err(Error::invalid_argument("the database was closed"));
+        }
+        Ok(())
+    }
+}
+
+/// Buffers for tables that flushes write.
+pub(crate) fn table_buffers(options: &DbOptions) -> BufferPool {
+    let bytes = (options.writable_file_max_buffer_size as usize).max(8192);
+    BufferPool::new(TABLE_BUFFERS * bytes.next_multiple_of(4096))
+}
+
+fn refused(error: crate::options::Error) -> Error {
+    Error::invalid_argument(error.to_string())
+}

@@ -1,0 +1,69 @@
+//! Changing options while the database is open.
+//!
+//! What comes of the changes is brought into its ranges and checked as when a database is opened,
+//! and nothing is changed where that refuses it. Source: `ColumnFamilyData::SetOptions` in
+//! `db/column_family.cc` and `DBImpl::SetDBOptions` in `db/db_impl/db_impl.cc`.
+
+use std::path::Path;
+
+use super::check::{check_column_family, check_database};
+use super::column_family::ColumnFamilyOptions;
+use super::database::DbOptions;
+use super::error::{Error, Problem, Result};
+use super::sanitize::{sanitize_column_family, sanitize_database};
+use super::schema::OptionTable;
+
+/// A column family's options after changes, each a name and a value. A part of an option is named
+/// with a dot, or in braces: `compression_opts={level=3}` leaves its other parts as they are, as
+/// `block_based_table_factory={block_size=8k}` does.
+///
+/// # Errors
+/// A name that is none of a column family's, an option that cannot be changed while the database is
+/// open, a text that spells no value, and values that are refused.
+pub fn change_column_family(
+    options: &ColumnFamilyOptions,
+    database: &DbOptions,
+    changes: &[(&str, &str)],
+) -> Result<ColumnFamilyOptions> {
+    let mut changed = options.clone();
+    for &(name, value) in changes {
+        if DbOptions::knows(name) {
+            return Err(Error::new(name, Problem::Elsewhere("the database's")));
+        }
+        match name {
+            // Unlike when a database is opened, tables keep the options that are not named.
+            "table_factory" => {
+                changed.table_factory.set_named(value).map_err(|error| error.within(name))?;
+            }
+            _ => changed.set_mutable_option(name, value)?,
+        }
+    }
+    options
+        .table_factory
+        .check_fixed(&changed.table_factory)
+        .map_err(|error| error.within("table_factory"))?;
+    sanitize_column_family(&mut changed, database, false);
+    check_column_family(&changed, database)?;
+    Ok(changed)
+}
+
+/// A database's options after changes, each a name and a value. `directory` is the database's.
+///
+/// # Errors
+/// As [`change_column_family`].
+pub fn change_database(
+    options: &DbOptions,
+    directory: &Path,
+    changes: &[(&str, &str)],
+) -> Result<DbOptions> {
+    let mut changed = options.clone();
+    for &(name, value) in changes {
+        if ColumnFamilyOptions::knows(name) {
+            return Err(Error::new(name, Problem::Elsewhere("a column family's")));
+        }
+        changed.set_mutable_option(name, value)?;
+    }
+    sanitize_database(&mut changed, directory);
+    check_database(&changed)?;
+    Ok(changed)
+}

@@ -1,0 +1,250 @@
+//! The list of all options: each has a verdict, each that is honoured a test that shows it, and
+//! `docs/options.md` says so.
+//!
+//! `TAILWATER_REWRITE=1 cargo test -p tailwater --test options` writes the document anew.
+
+mod page;
+mod topics;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use tailwater::options::{
+    BlockBasedTableOptions, ColumnFamilyOptions, CompressionOptions, DbOptions,
+    FifoCompactionOptions, FileTemperatureAge, Life, MetadataCacheOptions, OptionTable,
+    UniversalCompactionOptions, Verdict,
+};
+use tailwater_format::options_text::{Document, SectionKind, parse_option_string};
+use tailwater_testkit::golden;
+
+use crate::effects;
+
+/// An option, with its group before a dot if it is a part of one.
+struct Row {
+    name: String,
+    about: &'static str,
+    default: String,
+    life: Life,
+    verdict: Verdict,
+}
+
+/// Options that are groups of others, whose parts are honoured or not.
+const GROUPS: [&str; 4] =
+    ["table_factory", "compression_opts", "metadata_cache_options", "compaction_options_universal"];
+
+/// Tests elsewhere that fail where an option is ignored: option, file, test. In a file of cases the
+/// option stands by its name.
+const ELSEWHERE: &[(&str, &str, &str)] = &[
+    ("stats_dump_period_sec", "tests/statistics/dumps.rs", "the_log_gets_statistics_every_period"),
+    (
+        "enforce_single_del_contracts",
+        "src/compaction/tests/rules.rs",
+        "a_deletion_below_a_single_deletion_breaks_the_contract",
+    ),
+    (
+        "verify_sst_unique_id_in_manifest",
+        "tests/by_hand/reads.rs",
+        "another_unique_id_is_damage_unless_the_options_say_not_to_look",
+    ),
+    (
+        "compaction_verify_record_count",
+        "src/compaction/tests/faults.rs",
+        "tables_that_hold_other_numbers_of_records_than_they_say_are_named",
+    ),
+    (
+        "rate_limiter_bytes_per_sec",
+        "tests/writing/changed_options.rs",
+        "a_rate_limiter_comes_and_goes",
+    ),
+    (
+        "verify_compression",
+        "tests/allocations.rs",
+        "what_is_written_is_checked_where_that_is_asked_for",
+    ),
+    (
+        "detect_filter_construct_corruption",
+        "tests/allocations.rs",
+        "what_is_written_is_checked_where_that_is_asked_for",
+    ),
+    (
+        "bottommost_file_compaction_delay",
+        "src/compaction/picker/tests/cases/marked.txt",
+        "case_files_say_what_the_picker_does",
+    ),
+    ("ttl", "src/compaction/picker/tests/cases/marked.txt", "case_files_say_what_the_picker_does"),
+    (
+        "max_subcompactions",
+        "src/compaction/picker/tests/cases/leveled.txt",
+        "case_files_say_what_the_picker_does",
+    ),
+    (
+        "max_compaction_bytes",
+        "src/compaction/picker/tests/cases/leveled.txt",
+        "case_files_say_what_the_picker_does",
+    ),
+    (
+        "compaction_pri",
+        "src/compaction/picker/tests/cases/priority.txt",
+        "case_files_say_what_the_picker_does",
+    ),
+];
+
+fn rows_of<T: OptionTable + Default>(prefix: &str) -> Vec<Row> {
+    let defaults = T::default();
+    let rows = T::table().iter().map(|info| Row {
+        name: format!("{prefix}{}", info.name),
+        about: info.about,
+        default: info.value_in(&defaults),
+        life: info.life,
+        verdict: info.verdict,
+    });
+    rows.collect()
+}
+
+fn rows() -> Vec<Row> {
+    [
+        rows_of::<DbOptions>(""),
+        rows_of::<ColumnFamilyOptions>(""),
+        rows_of::<BlockBasedTableOptions>(""),
+        rows_of::<MetadataCacheOptions>("metadata_cache_options."),
+        rows_of::<CompressionOptions>("compression_opts."),
+        rows_of::<UniversalCompactionOptions>("compaction_options_universal."),
+        rows_of::<FifoCompactionOptions>("compaction_options_fifo."),
+        rows_of::<FileTemperatureAge>("compaction_options_fifo.file_temperature_age_thresholds."),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// The tests that show options: option, file, test.
+fn shown() -> Vec<(&'static str, String, &'static str)> {
+    let here = [
+        ("database", effects::database::SHOWN),
+        ("logs", effects::logs::SHOWN),
+        ("memtables", effects::memtables::SHOWN),
+        ("trees", effects::trees::SHOWN),
+        ("tables", effects::tables::SHOWN),
+        ("reads", effects::reads::SHOWN),
+    ];
+    let here = here.into_iter().flat_map(|(file, tests)| {
+        tests.iter().flat_map(move |&(test, options)| {
+            let path = format!("tests/options/effects/{file}.rs");
+            options.iter().map(move |&option| (option, path.clone(), test))
+        })
+    });
+    let elsewhere = ELSEWHERE.iter().map(|&(option, file, test)| (option, file.to_owned(), test));
+    here.chain(elsewhere).collect()
+}
+
+#[test]
+fn every_option_that_is_honoured_has_a_test_that_shows_it() {
+    let rows = rows();
+    let honoured = rows.iter().filter(|row| row.verdict == Verdict::Honoured);
+    let honoured: BTreeSet<&str> =
+        honoured.map(|row| row.name.as_str()).filter(|name| !GROUPS.contains(name)).collect();
+    let shown: BTreeSet<&str> = shown().iter().map(|(option, ..)| *option).collect();
+    let unshown: Vec<_> = honoured.difference(&shown).collect();
+    assert!(unshown.is_empty(), "honoured, and no test shows it: {unshown:?}");
+    let stale: Vec<_> = shown.difference(&honoured).collect();
+    assert!(stale.is_empty(), "shown, and not honoured: {stale:?}");
+}
+
+#[test]
+fn the_tests_that_show_options_are_there() {
+    for (option, file, test) in ELSEWHERE {
+        let text = read(&engine().join(file));
+        let names_it = text.contains(option) || file.ends_with("reads.rs");
+        assert!(names_it, "{file} does not name {option}");
+        let tests = match file.strip_suffix(".txt") {
+            Some(_) => read(&engine().join("src/compaction/picker/tests/case_files.rs")),
+            None => text,
+        };
+        assert!(tests.contains(&format!("fn {test}(")), "{file} has no test {test}");
+    }
+}
+
+/// Whether a group of options gives a name a verdict, or says that it has lost its meaning.
+fn has_verdict<T: OptionTable>(name: &str) -> bool {
+    T::table().iter().any(|info| info.name == name)
+        || T::other_names().iter().any(|other| other.name == name)
+        || T::retired_names().contains(&name)
+}
+
+/// Whether the parts have verdicts that a value in braces names.
+fn parts_have_verdicts(option: &str, value: &str) -> bool {
+    let known: fn(&str) -> bool = match option {
+        "compression_opts" | "bottommost_compression_opts" | "blob_compression_opts" => {
+            has_verdict::<CompressionOptions>
+        }
+        "compaction_options_universal" => has_verdict::<UniversalCompactionOptions>,
+        "compaction_options_fifo" => has_verdict::<FifoCompactionOptions>,
+        "metadata_cache_options" => has_verdict::<MetadataCacheOptions>,
+        _ => return true,
+    };
+    let parts = parse_option_string(value).expect("an option string");
+    parts.iter().all(|part| known(part.name))
+}
+
+#[test]
+fn every_name_in_the_fixtures_has_a_verdict() {
+    let mut names = 0;
+    for fixture in golden::names() {
+        let files = golden::files(fixture);
+        let files: Vec<_> = files.iter().filter(|(name, _)| name.contains("OPTIONS-")).collect();
+        assert!(!files.is_empty(), "{fixture} has no OPTIONS file");
+        for (name, bytes) in files {
+            let document = Document::parse(std::str::from_utf8(bytes).expect("text"));
+            for section in &document.expect("an OPTIONS file").sections {
+                let known: fn(&str) -> bool = match section.kind {
+                    SectionKind::Version => continue,
+                    SectionKind::Database => has_verdict::<DbOptions>,
+                    SectionKind::ColumnFamily(_) => has_verdict::<ColumnFamilyOptions>,
+                    SectionKind::Table { .. } => has_verdict::<BlockBasedTableOptions>,
+                };
+                for entry in &section.entries {
+                    names += 1;
+                    let has_verdict =
+                        known(&entry.name) && parts_have_verdicts(&entry.name, &entry.value);
+                    assert!(has_verdict, "{fixture}/{name}: {} has no verdict", entry.name);
+                }
+            }
+        }
+    }
+    assert!(names > 2000, "only {names} names");
+}
+
+#[test]
+fn the_list_of_options_is_up_to_date() {
+    let path = engine().join("../../docs/options.md");
+    let rows = rows();
+    let page = page::page(&rows, &shown());
+    for row in &rows {
+        let line = format!("\n| `{}` |", row.name);
+        assert_eq!(page.matches(&line).count(), 1, "{} stands in one chapter", row.name);
+    }
+    if std::env::var_os("TAILWATER_REWRITE").is_some() {
+        write(&path, &page);
+        return;
+    }
+    let found = read(&path);
+    for (line, (found, expected)) in found.lines().zip(page.lines()).enumerate() {
+        assert_eq!(found, expected, "docs/options.md, line {}; TAILWATER_REWRITE=1", line + 1);
+    }
+    assert_eq!(found, page, "docs/options.md; TAILWATER_REWRITE=1 writes it anew");
+}
+
+/// The directory of the crate.
+fn engine() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
+}
+
+#[expect(clippy::disallowed_methods, reason = "sources and documents are no database's")]
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+#[expect(clippy::disallowed_methods, reason = "sources and documents are no database's")]
+fn write(path: &Path, text: &str) {
+    std::fs::write(path, text).expect("a document");
+}

@@ -1,0 +1,229 @@
+//! Which chapter of the list an option stands in.
+
+/// A chapter: its title, what it is about, and what the names of its options contain. An option
+/// stands in the first chapter that has it.
+pub(super) struct Topic {
+    pub(super) title: &'static str,
+    pub(super) about: &'static str,
+    parts: &'static [&'static str],
+}
+
+const fn topic(title: &'static str, about: &'static str, parts: &'static [&'static str]) -> Topic {
+    Topic { title, about, parts }
+}
+
+/// The chapters, those first that take options away from others.
+static RULES: &[Topic] = &[
+    topic(
+        "Universal and FIFO databases",
+        "These styles are compacted only when somebody asks for it.",
+        &["compaction_options_universal", "compaction_options_fifo"],
+    ),
+    topic(
+        "Large values in blob files",
+        "Blob files that RocksDB wrote are read, and compactions carry their values along.",
+        &["blob"],
+    ),
+    topic(
+        "Compression",
+        "How blocks of tables are compressed, by level. `compression_opts` and \
+         `bottommost_compression_opts` have the same parts.",
+        &[
+            "compression_opts",
+            "compression_per_level",
+            "compression_manager",
+            "=compression",
+            "bottommost_compression",
+            "sample_for_compression",
+            "verify_compression",
+        ],
+    ),
+    topic(
+        "Write-ahead logs",
+        "What a synced write costs, and what a crash leaves.",
+        &[
+            "wal",
+            "WAL",
+            "recycle_log_file_num",
+            "log_readahead_size",
+            "use_fsync",
+            "allow_2pc",
+            "allow_mmap_writes",
+        ],
+    ),
+    topic(
+        "Write stalls",
+        "When writes are slowed down or stopped because flushes and compactions are behind.",
+        &[
+            "level0_slowdown",
+            "level0_stop",
+            "pending_compaction_bytes",
+            "delayed_write_rate",
+            "=max_write_buffer_number",
+        ],
+    ),
+    topic(
+        "The information log and statistics",
+        "What is told, where, and how much of it is kept.",
+        &[
+            "info_log",
+            "log_file",
+            "db_log_dir",
+            "stats",
+            "statistics",
+            "dump_malloc",
+            "tracking",
+            "listeners",
+            "allow_data_in_errors",
+            "report_bg_io",
+        ],
+    ),
+    topic(
+        "Filters",
+        "What spares reads of tables that do not have a key.",
+        &[
+            "filter_policy",
+            "whole_key_filtering",
+            "partition_filters",
+            "partitioned_filters",
+            "optimize_filters",
+            "filter_construct",
+            "prefix_extractor",
+            "prefix_seek",
+            "bloom",
+        ],
+    ),
+    topic(
+        "Cache and reading",
+        "What of tables is in memory, and how the rest is read.",
+        &[
+            "cache",
+            "pinning",
+            "pin_",
+            "readahead",
+            "use_direct_reads",
+            "max_open_files",
+            "max_sequential_skip",
+            "allow_mmap_reads",
+            "read_io_executor",
+            "advise_random",
+            "read_amp_bytes",
+            "max_file_opening",
+            "open_files_async",
+            "block_protection",
+            "min_tombstones",
+        ],
+    ),
+    topic(
+        "Memtables and writes",
+        "How much is held in memory before it becomes a table.",
+        &[
+            "write_buffer",
+            "memtable",
+            "arena",
+            "inplace",
+            "successive_merges",
+            "mempurge",
+            "avoid_flush_during_shutdown",
+            "atomic_flush",
+            "write_batch_group",
+            "two_write_queues",
+            "pipelined",
+            "unordered",
+            "write_thread",
+            "adaptive",
+            "paranoid_memory",
+            "merge_operator",
+            "comparator",
+            "persist_user_defined",
+        ],
+    ),
+    topic(
+        "When and what to compact",
+        "The shape of the tree, and what sets a compaction off.",
+        &[
+            "level0_file_num",
+            "max_bytes_for_level",
+            "target_file_size",
+            "num_levels",
+            "dynamic_level",
+            "compaction_style",
+            "compaction_pri",
+            "max_compaction_bytes",
+            "disable_auto_compactions",
+            "ttl",
+            "periodic",
+            "bottommost_file",
+            "compaction_filter",
+            "compaction_trigger_wakeup",
+            "daily_offpeak",
+            "read_triggered",
+            "sst_partitioner",
+            "level_temperature",
+            "temperature",
+            "preclude",
+            "preserve_internal",
+            "ingest_behind",
+        ],
+    ),
+    topic(
+        "Work in the background",
+        "How many threads flush and compact, how fast, and what is checked of what they write.",
+        &[
+            "background",
+            "max_subcompactions",
+            "rate_limiter",
+            "bytes_per_sync",
+            "writable_file",
+            "use_direct_io",
+            "bgerror",
+            "verify_record_count",
+            "verify_memtable_count",
+            "paranoid",
+            "verify_output",
+            "single_del",
+            "delete_obsolete",
+            "blocking_io",
+        ],
+    ),
+    topic(
+        "The form of tables",
+        "How tables are laid out: blocks, indexes, checksums.",
+        &[
+            "block",
+            "index",
+            "checksum",
+            "format_version",
+            "table_factory",
+            "table_properties",
+            "use_delta_encoding",
+            "metadata",
+            "uniform",
+            "data_block_hash",
+            "udi",
+            "sst_unique_id",
+        ],
+    ),
+    topic("Opening and closing, files and the MANIFEST", "What is made, checked and kept.", &[""]),
+];
+
+/// The chapters in the order in which they are printed.
+const ORDER: &[usize] = &[8, 3, 4, 9, 10, 11, 2, 6, 7, 12, 5, 1, 0];
+
+/// The chapters, in the order in which they are read.
+pub(super) fn topics() -> impl Iterator<Item = &'static Topic> {
+    ORDER.iter().map(|&at| &RULES[at])
+}
+
+impl Topic {
+    /// Whether an option stands here.
+    pub(super) fn has(&self, name: &str) -> bool {
+        let first = RULES.iter().find(|topic| {
+            topic.parts.iter().any(|part| match part.strip_prefix('=') {
+                Some(whole) => name == whole,
+                None => name.contains(part),
+            })
+        });
+        first.is_some_and(|first| std::ptr::eq(first, self))
+    }
+}

@@ -1,0 +1,129 @@
+//! Options of memtables, of what writes may do, and of stalls.
+
+use tailwater::{ErrorKind, StallCause, StallState, WriteOptions};
+
+use super::support::open;
+
+/// Compactions are paused, so that what waits for them stays.
+const PAUSED: &str = "level0_file_num_compaction_trigger=2;compression=kNoCompression";
+
+/// What comes of flushing a few tables while compactions are paused.
+fn stall_after(text: &str, tables: usize) -> StallState {
+    let scene = open(&format!("{PAUSED};{text}"));
+    scene.db.pause_compactions().expect("a pause");
+    for _ in 0..tables {
+        scene.fill(0, 100, 1000);
+        scene.flush();
+    }
+    scene.db.stall_state()
+}
+
+fn cause(state: &StallState) -> Option<(bool, StallCause)> {
+    match state {
+        StallState::Normal => None,
+        StallState::Delayed { cause, .. } => Some((false, *cause)),
+        StallState::Stopped { cause, .. } => Some((true, *cause)),
+    }
+}
+
+effects! {
+    a_memtable_is_bounded shows "write_buffer_size" {
+        for (text, is_flushed) in [("", false), ("write_buffer_size=64k", true)] {
+            let scene = open(text);
+            scene.fill(0, 200, 1000);
+            assert_eq!(scene.level_0() > 0, is_flushed, "{text}");
+        }
+    }
+
+    range_deletions_are_bounded shows "memtable_max_range_deletions" {
+        for (text, is_flushed) in [("", false), ("memtable_max_range_deletions=3", true)] {
+            let scene = open(text);
+            for begin in ["a", "b", "c", "d"] {
+                let options = WriteOptions::default();
+                let (begin, family) = (begin.as_bytes(), scene.family());
+                scene.db.delete_range(&family, begin, b"x", &options).expect("a deletion");
+            }
+            scene.put("z", "1");
+            assert_eq!(scene.level_0() > 0, is_flushed, "{text}");
+        }
+    }
+
+    memtables_are_merged shows "min_write_buffer_number_to_merge" {
+        let tables = |text: &str| {
+            let scene = open(&format!(
+                "disable_auto_compactions=true;write_buffer_size=64k;\
+                 max_write_buffer_number=6;{text}"
+            ));
+            scene.fill(0, 350, 1000);
+            scene.level_0()
+        };
+        let (each, merged) = (tables(""), tables("min_write_buffer_number_to_merge=3"));
+        assert!(each >= 4 && merged < each / 2, "{each} and {merged}");
+    }
+
+    memtables_may_wait shows "max_write_buffer_number" {
+        // As many are merged as there may be, less the one that is written.
+        for (number, is_flushed) in [("2", true), ("20", false)] {
+            let scene = open(&format!(
+                "disable_auto_compactions=true;write_buffer_size=64k;\
+                 min_write_buffer_number_to_merge=30;\
+                 max_write_buffer_number={number}"
+            ));
+            scene.fill(0, 300, 1000);
+            assert_eq!(scene.level_0() > 0, is_flushed, "{number}");
+        }
+    }
+
+    tables_in_level_0_slow_writes_down shows
+        "level0_slowdown_writes_trigger", "delayed_write_rate"
+    {
+        assert_eq!(cause(&stall_after("", 4)), None);
+        let state = stall_after("level0_slowdown_writes_trigger=3;delayed_write_rate=4567", 3);
+        assert_eq!(cause(&state), Some((false, StallCause::Level0)));
+        assert!(matches!(state, StallState::Delayed { bytes_per_second: 4567, .. }), "{state:?}");
+    }
+
+    tables_in_level_0_stop_writes shows "level0_stop_writes_trigger" {
+        let text = "level0_slowdown_writes_trigger=3;level0_stop_writes_trigger=4";
+        assert_eq!(cause(&stall_after(text, 4)), Some((true, StallCause::Level0)));
+    }
+
+    bytes_that_wait_stall_writes shows
+        "soft_pending_compaction_bytes_limit", "hard_pending_compaction_bytes_limit"
+    {
+        let state = stall_after("soft_pending_compaction_bytes_limit=150000", 2);
+        assert_eq!(cause(&state), Some((false, StallCause::PendingCompaction)));
+        let state = stall_after("hard_pending_compaction_bytes_limit=150000", 2);
+        assert_eq!(cause(&state), Some((true, StallCause::PendingCompaction)));
+    }
+
+    a_family_may_be_kept_from_writes shows "disallow_memtable_writes" {
+        open("").try_put("a", "1").expect("a put");
+        let error = open("disallow_memtable_writes=true").try_put("a", "1").expect_err("refused");
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    }
+
+    operands_are_folded shows "merge_operator" {
+        let scene = open("merge_operator=stringappend");
+        for operand in [b"1", b"2"] {
+            let options = WriteOptions::default();
+            scene.db.merge(&scene.family(), b"a", operand, &options).expect("a merge");
+        }
+        assert_eq!(scene.get("a").as_deref(), Some(&b"1,2"[..]));
+        let scene = open("");
+        let merged = scene.db.merge(&scene.family(), b"a", b"1", &WriteOptions::default());
+        assert!(merged.is_err());
+    }
+
+    keys_have_an_order shows "comparator" {
+        for (text, first) in [("", "a"), ("comparator=rocksdb.ReverseBytewiseComparator", "b")] {
+            let scene = open(text);
+            scene.put("a", "1");
+            scene.put("b", "1");
+            let options = tailwater::ReadOptions::default();
+            let mut iterator = scene.db.iterator(&scene.family(), &options).expect("an iterator");
+            iterator.seek_to_first().expect("a seek");
+            assert_eq!(iterator.key(), first.as_bytes(), "{text}");
+        }
+    }
+}

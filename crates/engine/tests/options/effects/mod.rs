@@ -1,0 +1,25 @@
+//! For each option that is honoured, what would be otherwise if it were ignored.
+//!
+//! Each test opens databases on a simulated disk, with the option and without it, and looks at what
+//! can be seen from outside: files and what is in them, calls to the disk, properties, errors.
+
+/// Declares tests, each with the options that it shows. `SHOWN` lists them.
+macro_rules! effects {
+    ($($test:ident shows $($option:literal),+ $body:block)*) => {
+        /// The tests of this file, each with the options that it shows.
+        pub(crate) const SHOWN: &[(&str, &[&str])] =
+            &[$((stringify!($test), &[$($option),+])),*];
+
+        $(#[test]
+        fn $test() $body)*
+    };
+}
+
+pub(crate) mod database;
+pub(crate) mod logs;
+pub(crate) mod memtables;
+pub(crate) mod reads;
+mod support;
+pub(crate) mod tables;
+pub(crate) mod trees;
+mod watched;

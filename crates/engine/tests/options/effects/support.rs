@@ -1,0 +1,188 @@
+//! What these tests share.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tailwater::inspect::table::TableFile;
+use tailwater::{
+    ColumnFamily, CompactRangeOptions, Db, OpenOptions, ReadOptions, Result, Statistics,
+    WriteOptions,
+};
+use tailwater_format::table::Properties;
+use tailwater_io::sim::SimStorage;
+use tailwater_io::{IoMode, Operation, Purpose, Storage};
+
+/// Where databases are.
+pub(super) const DB: &str = "/db";
+
+/// A database on a simulated disk, and what is counted of it.
+pub(super) struct Scene {
+    pub(super) disk: SimStorage,
+    pub(super) db: Db,
+    pub(super) statistics: Arc<Statistics>,
+}
+
+/// Options for databases on `disk`, of which those that are missing are made. Work in the
+/// background is done by who asks for it.
+pub(super) fn options(disk: &SimStorage, text: &str) -> OpenOptions {
+    let mut options = OpenOptions::new(Arc::new(disk.clone()));
+    options.set_clock(disk.clock());
+    options.set_inline_background(true);
+    options.set_options("create_if_missing=true").expect("options");
+    options.set_options(&without_gaps(text)).expect("options");
+    options
+}
+
+/// An option string without the assignments that a test left empty.
+fn without_gaps(text: &str) -> String {
+    let mut text = format!(";{text};");
+    for (gap, filled) in [(";;;", ";"), (";;", ";"), ("{;", "{"), (";}", "}")] {
+        text = text.replace(gap, filled);
+    }
+    text.replace("block_based_table_factory={}", "").trim_matches(';').replace(";;", ";")
+}
+
+/// A new database, or why there is none.
+pub(super) fn try_open(disk: &SimStorage, text: &str) -> Result<Scene> {
+    let statistics = Arc::new(Statistics::new());
+    let mut options = options(disk, text);
+    options.set_statistics(Arc::clone(&statistics));
+    let db = Db::open(DB.as_ref(), &options)?;
+    Ok(Scene { disk: disk.clone(), db, statistics })
+}
+
+/// A new database on a new disk, whose calls are recorded.
+pub(super) fn open(text: &str) -> Scene {
+    let disk = SimStorage::new(1);
+    disk.start_recording();
+    try_open(&disk, text).expect("a new database")
+}
+
+impl Scene {
+    /// The database closed and opened again with other options.
+    pub(super) fn reopen(self, text: &str) -> Self {
+        let disk = self.disk.clone();
+        drop(self);
+        try_open(&disk, text).expect("the database again")
+    }
+
+    pub(super) fn family(&self) -> ColumnFamily {
+        self.db.column_family("default").expect("the default column family")
+    }
+
+    pub(super) fn put(&self, key: &str, value: &str) {
+        self.try_put(key, value).expect("a put");
+    }
+
+    pub(super) fn try_put(&self, key: &str, value: &str) -> Result<()> {
+        let options = WriteOptions::default();
+        self.db.put(&self.family(), key.as_bytes(), value.as_bytes(), &options)
+    }
+
+    /// Puts keys `from..to`, each with a value of `length` bytes that do not compress.
+    pub(super) fn fill(&self, from: usize, to: usize, length: usize) {
+        let mut random = fastrand::Rng::with_seed(from as u64);
+        for key in from..to {
+            let value: String = (0..length).map(|_| random.alphanumeric()).collect();
+            self.put(&format!("{key:06}"), &value);
+        }
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<Vec<u8>> {
+        self.db.get(&self.family(), key.as_bytes(), &ReadOptions::default()).expect("a get")
+    }
+
+    pub(super) fn flush(&self) {
+        self.db.flush(&self.family()).expect("a flush");
+    }
+
+    pub(super) fn compact(&self) {
+        let all = CompactRangeOptions::default();
+        self.db.compact_range(&self.family(), None, None, &all).expect("a compaction");
+    }
+
+    /// How many keys an iterator over everything shows.
+    pub(super) fn scan(&self) -> usize {
+        let mut iterator =
+            self.db.iterator(&self.family(), &ReadOptions::default()).expect("an iterator");
+        iterator.seek_to_first().expect("a seek");
+        let mut keys = 0;
+        while iterator.valid() {
+            keys += 1;
+            iterator.next().expect("a step");
+        }
+        keys
+    }
+
+    /// How many tables each level has that has any.
+    pub(super) fn levels(&self) -> Vec<(usize, usize)> {
+        let mut levels = std::collections::BTreeMap::new();
+        for file in self.db.live_files() {
+            *levels.entry(file.level).or_insert(0) += 1;
+        }
+        levels.into_iter().collect()
+    }
+
+    pub(super) fn level_0(&self) -> usize {
+        self.db.live_files().iter().filter(|file| file.level == 0).count()
+    }
+
+    /// The lengths of all tables, in bytes.
+    pub(super) fn sizes(&self) -> Vec<u64> {
+        self.db.live_files().iter().map(|file| file.size).collect()
+    }
+
+    /// The first table.
+    pub(super) fn table(&self) -> TableFile {
+        let file = self.db.live_files().into_iter().next().expect("a table");
+        TableFile::open(&self.disk, &file.path).expect("a table that can be opened")
+    }
+
+    /// The properties of the first table.
+    pub(super) fn properties(&self) -> Properties {
+        self.table().properties().as_ref().expect("properties").clone()
+    }
+
+    pub(super) fn property(&self, name: &str) -> String {
+        let value = self.db.property(&self.family(), name).expect("a property");
+        value.unwrap_or_else(|| panic!("there is no property {name}"))
+    }
+
+    pub(super) fn ticker(&self, name: &str) -> u64 {
+        self.statistics.ticker(name).expect("a ticker")
+    }
+
+    /// How many calls of a kind were made to the disk.
+    pub(super) fn calls(&self, operation: Operation, purpose: Purpose) -> usize {
+        let calls = self.disk.calls();
+        let counted = calls
+            .iter()
+            .filter(|call| (call.operation, call.purpose) == (operation, Some(purpose)));
+        counted.count()
+    }
+
+    /// The names in the database's directory that contain `part`.
+    pub(super) fn names(&self, part: &str) -> Vec<String> {
+        names_in(&self.disk, DB, part)
+    }
+
+    /// The whole LOG.
+    pub(super) fn log(&self) -> String {
+        String::from_utf8(read(&self.disk, &Path::new(DB).join("LOG"))).expect("text")
+    }
+}
+
+/// The names in a directory that contain `part`.
+pub(super) fn names_in(disk: &SimStorage, directory: &str, part: &str) -> Vec<String> {
+    let entries = disk.list(directory.as_ref()).unwrap_or_default();
+    let names = entries.into_iter().map(|entry| entry.name);
+    names.filter(|name| name.contains(part)).collect()
+}
+
+/// A whole file.
+pub(super) fn read(disk: &SimStorage, path: &Path) -> Vec<u8> {
+    let file = disk.open(path, IoMode::Buffered, Purpose::Metadata).expect("a file");
+    let mut bytes = vec![0; file.length().expect("a length") as usize];
+    file.read_full_at(&mut bytes, 0, Purpose::Metadata).expect("a read");
+    bytes
+}

@@ -1,0 +1,208 @@
+//! Options of compactions and of the tree that comes of them.
+
+use std::sync::Arc;
+
+use tailwater::{
+    BottommostRewrite, CompactRangeOptions, CompactionFilter, FilterDecision, FilteredValue,
+    ReadOptions, WriteOptions,
+};
+
+use tailwater_io::{Operation, Purpose};
+
+use super::support::{DB, Scene, open, options};
+
+/// A compaction filter that removes everything.
+struct NoneStays;
+
+impl CompactionFilter for NoneStays {
+    fn name(&self) -> &str {
+        "none.stays"
+    }
+
+    fn filter(&self, _: usize, _: &[u8], _: FilteredValue, _: &[u8]) -> FilterDecision {
+        FilterDecision::Remove
+    }
+}
+
+/// Leveled, with level 1 first and small tables.
+const STATIC: &str = "level_compaction_dynamic_level_bytes=false;compression=kNoCompression;\
+                      write_buffer_size=64k";
+
+/// A tree of about a megabyte.
+fn tree(text: &str) -> Scene {
+    let scene = open(&format!("{STATIC};{text}"));
+    scene.fill(0, 500, 1000);
+    scene.fill(0, 500, 1000);
+    scene.flush();
+    scene
+}
+
+/// Bytes by level.
+fn level_bytes(scene: &Scene) -> Vec<u64> {
+    let mut bytes = vec![0; 7];
+    for file in scene.db.live_files() {
+        bytes[file.level] += file.size;
+    }
+    bytes
+}
+
+/// The largest table.
+fn largest(scene: &Scene) -> u64 {
+    scene.sizes().into_iter().max().expect("a table")
+}
+
+effects! {
+    compactions_are_set_off_by_level_0 shows "level0_file_num_compaction_trigger" {
+        for (trigger, tables) in [("3", 0), ("9", 3)] {
+            let scene = open(&format!("level0_file_num_compaction_trigger={trigger}"));
+            for _ in 0..3 {
+                scene.fill(0, 3, 10);
+                scene.flush();
+            }
+            assert_eq!(scene.level_0(), tables, "{trigger}");
+        }
+    }
+
+    compactions_wait_to_be_asked_for shows "disable_auto_compactions" {
+        for (text, compacts) in [("", true), ("disable_auto_compactions=true", false)] {
+            let scene = open(text);
+            for _ in 0..5 {
+                scene.fill(0, 3, 10);
+                scene.flush();
+            }
+            assert_eq!(scene.level_0() < 5, compacts, "{text}");
+        }
+    }
+
+    other_styles_do_not_compact_by_themselves shows "compaction_style" {
+        for (text, compacts) in [("Level", true), ("FIFO", false), ("Universal", false)] {
+            let scene = open(&format!("compaction_style=kCompactionStyle{text};ttl=0"));
+            for _ in 0..5 {
+                scene.fill(0, 3, 10);
+                scene.flush();
+            }
+            assert_eq!(scene.level_0() < 5, compacts, "{text}");
+        }
+    }
+
+    levels_are_as_many_as_wanted shows "num_levels" {
+        for (text, last) in [("", 6), ("num_levels=4", 3)] {
+            let scene = open(text);
+            scene.fill(0, 3, 10);
+            scene.flush();
+            scene.fill(0, 3, 10);
+            scene.compact();
+            assert_eq!(scene.levels(), [(last, 1)], "{text}");
+        }
+    }
+
+    levels_are_filled_from_either_end shows "level_compaction_dynamic_level_bytes" {
+        for (text, level) in [("true", 6), ("false", 1)] {
+            let scene = open(&format!("level_compaction_dynamic_level_bytes={text}"));
+            for _ in 0..4 {
+                scene.fill(0, 3, 10);
+                scene.flush();
+            }
+            assert_eq!(scene.levels(), [(level, 1)], "{text}");
+        }
+    }
+
+    tables_have_a_size shows "target_file_size_base", "target_file_size_is_upper_bound" {
+        let whole = largest(&tree("target_file_size_base=10m"));
+        let small = largest(&tree("target_file_size_base=50k"));
+        assert!(whole > 200_000 && small < 80_000, "{whole} and {small}");
+        let bounded = largest(&tree(
+            "target_file_size_base=50k;target_file_size_is_upper_bound=true",
+        ));
+        assert!(bounded < small, "{bounded} and {small}");
+    }
+
+    tables_grow_with_their_level shows "target_file_size_multiplier" {
+        let deep = "target_file_size_base=20k;max_bytes_for_level_base=40k;\
+                    max_bytes_for_level_multiplier=3";
+        let (same, larger) =
+            (largest(&tree(deep)), largest(&tree(&format!("{deep};target_file_size_multiplier=3"))));
+        assert!(larger > same * 3 / 2, "{same} and {larger}");
+    }
+
+    levels_have_a_size shows
+        "max_bytes_for_level_base", "max_bytes_for_level_multiplier",
+        "max_bytes_for_level_multiplier_additional"
+    {
+        let bytes = |text: &str| level_bytes(&tree(&format!("target_file_size_base=20k;{text}")));
+        let one = bytes("");
+        assert!(one[1] > 400_000 && one[2] == 0, "{one:?}");
+        let two = bytes("max_bytes_for_level_base=100k");
+        assert!(two[1] < 150_000 && two[2] > 300_000 && two[3] == 0, "{two:?}");
+        let three = bytes("max_bytes_for_level_base=100k;max_bytes_for_level_multiplier=2");
+        assert!(three[2] < 250_000 && three[3] > 100_000, "{three:?}");
+        let wide = bytes(
+            "max_bytes_for_level_base=100k;max_bytes_for_level_multiplier=2;\
+             max_bytes_for_level_multiplier_additional=1:5",
+        );
+        assert!(wide[3] < three[3], "{wide:?} and {three:?}");
+    }
+
+    old_tables_are_compacted shows "periodic_compaction_seconds" {
+        for (text, compacts) in [("", false), ("periodic_compaction_seconds=100", true)] {
+            let scene = open(text);
+            for _ in 0..2 {
+                scene.fill(0, 3, 10);
+                scene.flush();
+            }
+            let before = scene.db.live_files()[0].number;
+            scene.disk.clock().advance(1_000_000_000_000);
+            scene.put("x", "1");
+            scene.flush();
+            let is_there = scene.db.live_files().iter().any(|file| file.number == before);
+            assert_eq!(!is_there, compacts, "{text}: {:?}", scene.levels());
+        }
+    }
+
+    outputs_are_read_back shows "paranoid_file_checks", "verify_output_flags" {
+        let read = |text: &str| {
+            let scene = open(&format!("disable_auto_compactions=true;{text}"));
+            for _ in 0..2 {
+                scene.fill(0, 300, 1000);
+                scene.flush();
+            }
+            scene.compact();
+            scene.calls(Operation::Read, Purpose::Verification) > 0
+        };
+        assert!(!read(""));
+        assert!(read("paranoid_file_checks=true"));
+        assert!(read("verify_output_flags=1026"));
+        assert!(!read("verify_output_flags=2"), "of what is not a compaction's");
+    }
+
+    records_are_filtered shows "compaction_filter" {
+        for (text, is_kept) in [("", true), ("compaction_filter=none.stays", false)] {
+            let disk = tailwater_io::sim::SimStorage::new(1);
+            let mut options = options(&disk, text);
+            options.add_compaction_filter(Arc::new(NoneStays));
+            let db = tailwater::Db::open(DB.as_ref(), &options).expect("a new database");
+            let family = db.column_family("default").expect("a column family");
+            db.put(&family, b"a", b"1", &WriteOptions::default()).expect("a put");
+            let all = CompactRangeOptions {
+                bottommost_level_compaction: BottommostRewrite::Force,
+            };
+            db.compact_range(&family, None, None, &all).expect("a compaction");
+            let value = db.get(&family, b"a", &ReadOptions::default()).expect("a get");
+            assert_eq!(value.is_some(), is_kept, "{text}");
+        }
+    }
+
+    filters_are_left_out_at_the_bottom shows "optimize_filters_for_hits" {
+        for (text, has_filter) in [("", true), ("optimize_filters_for_hits=true", false)] {
+            let table = "block_based_table_factory={filter_policy=bloomfilter:10}";
+            let scene = open(&format!("{table};{text}"));
+            for _ in 0..2 {
+                scene.fill(0, 3, 10);
+                scene.flush();
+            }
+            assert!(scene.properties().filter_size > 0);
+            scene.compact();
+            assert_eq!(scene.properties().filter_size > 0, has_filter, "{text}");
+        }
+    }
+}

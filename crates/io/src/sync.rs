@@ -31,6 +31,11 @@ impl<T: ?Sized> Mutex<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The value: nobody else can have the lock.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Takes the lock, if nobody has it.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]

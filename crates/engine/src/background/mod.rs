@@ -10,8 +10,10 @@ mod threads;
 pub(crate) use threads::Threads;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use tailwater_io::sync::Mutex;
 
 use crate::{Error, ErrorKind, Result};
 
@@ -270,7 +272,7 @@ impl Background {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -3,11 +3,13 @@
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use tailwater_format::blob::BlobIndex;
 use tailwater_format::file_name::FileKind;
 use tailwater_io::{IoMode, Purpose, Storage};
+
+use tailwater_io::sync::Mutex;
 
 use crate::blob::BlobReader;
 use crate::{Error, ErrorKind, Result};
@@ -83,6 +85,6 @@ impl BlobCache {
     }
 
     fn files(&self) -> MutexGuard<'_, OpenFiles> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock()
     }
 }

@@ -17,12 +17,14 @@
 )]
 
 use std::mem;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use super::budget::Budget;
 use super::entry::{Cached, Key, Node, Priority};
 use super::garbage::Garbage;
 use super::table::Table;
+use tailwater_io::sync::Mutex;
+
 use crate::epoch::{self, EpochCell, Guard};
 
 /// The buckets of a new table.
@@ -158,7 +160,7 @@ impl<V: Send + Sync + 'static> Shard<V> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State<V>> {
-        self.state.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.0.lock()
     }
 
     /// The entry with that key.
@@ -358,7 +360,7 @@ impl<V: Send + Sync + 'static> Drop for Shard<V> {
     /// The entries wait for their readers, since a borrow is bound to its guard and not to the
     /// cache. Nobody can look for them any more, so they count as unlinked.
     fn drop(&mut self) {
-        let state = self.state.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.0.get_mut();
         let ring = mem::take(&mut state.ring);
         epoch::retire((
             ring.into_iter().filter_map(|place| place.node).collect::<Vec<_>>(),

@@ -16,8 +16,8 @@
 //! No MANIFEST names the tables yet, and the next open removes them.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use tailwater_format::file_name::FileKind;
 use tailwater_format::key::Sequence;
@@ -27,6 +27,8 @@ use tailwater_io::buffer::BufferPool;
 use tailwater_io::pace::RateLimiter;
 use tailwater_io::stream::Workers;
 use tailwater_io::{Clock, IoMode, Storage};
+
+use tailwater_io::sync::Mutex;
 
 use crate::compaction::merge::{DeeperLevels, Dropped, InputTable, Inputs, Snapshots};
 use crate::compaction::output::{self, WrittenTable};
@@ -185,7 +187,7 @@ impl Shared {
     pub(crate) fn take_output(&self) -> (u64, PathBuf) {
         let number = self.needs.numbers.take();
         let path = self.needs.directory.join(FileKind::Table(number).to_string());
-        self.created.lock().unwrap_or_else(PoisonError::into_inner).push(path.clone());
+        self.created.lock().push(path.clone());
         (number, path)
     }
 
@@ -287,7 +289,7 @@ impl Shared {
     }
 
     fn remove_outputs(&self) {
-        let created = self.created.lock().unwrap_or_else(PoisonError::into_inner);
+        let created = self.created.lock();
         for path in created.iter() {
             // Nothing refers to it, and it may never have come to be; if it stays, the next open
             // removes it.

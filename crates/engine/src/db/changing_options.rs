@@ -11,7 +11,7 @@
 //! flush or compaction that runs keeps to the options that it began with.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use tailwater_io::buffer::BufferPool;
 
@@ -29,7 +29,7 @@ const TABLE_BUFFERS: usize = 4;
 impl Writer {
     /// Held while options change, and the set of what has options.
     pub(crate) fn changing_options(&self) -> MutexGuard<'_, ()> {
-        self.changing_options.lock().unwrap_or_else(PoisonError::into_inner)
+        self.changing_options.lock()
     }
 
     /// Changes options of a column family.
@@ -114,7 +114,7 @@ impl Writer {
         if after.rate_limiter_bytes_per_sec != before.rate_limiter_bytes_per_sec {
             self.change_rate(after.rate_limiter_bytes_per_sec);
         }
-        *self.buffers.lock().unwrap_or_else(PoisonError::into_inner) = table_buffers(&after);
+        *self.buffers.lock() = table_buffers(&after);
         self.versions().set_limits(manifest_limits(&after));
         self.background.set_compactions_max(after.compactions_max());
         self.update_logs();

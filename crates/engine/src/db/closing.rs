@@ -9,8 +9,10 @@
 //!
 //! A crash at any of these is as one before: what was acknowledged as synced is on the device.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+
+use tailwater_io::sync::Mutex;
 
 use crate::Result;
 use crate::background::Threads;
@@ -42,7 +44,7 @@ impl Writing {
     /// ask for.
     pub(crate) fn set_database_options(&self, changes: &[(&str, &str)]) -> Result<()> {
         self.writer.set_database_options(changes)?;
-        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut threads = self.threads.lock();
         if let Some(threads) = &mut *threads
             && let Err(error) = threads.grow(&self.writer)
         {
@@ -54,7 +56,7 @@ impl Writing {
     /// Closes the database. A second call does nothing.
     pub(crate) fn close(&self) -> Result<()> {
         let writer = &*self.writer;
-        let Some(lock) = writer.lock.lock().unwrap_or_else(PoisonError::into_inner).take() else {
+        let Some(lock) = writer.lock.lock().take() else {
             return Ok(());
         };
         writer.errors.begin_closing();
@@ -63,7 +65,7 @@ impl Writing {
         writer.background.close();
         // Options that are being changed are changed, and no others will be.
         drop(writer.changing_options());
-        drop(self.threads.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.threads.lock().take());
         writer.background.wait_for_all_compactions();
         let closed = writer.close_logs();
         while epoch::collect() > 0 {}

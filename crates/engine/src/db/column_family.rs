@@ -1,9 +1,11 @@
 //! A column family that is open.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, MutexGuard, Weak};
 
 use tailwater_format::Comparator;
+
+use tailwater_io::sync::Mutex;
 
 use crate::compaction::pending_compaction_bytes;
 use crate::db::{Closing, FamilyReaders, FamilySettings, SuperVersion};
@@ -313,7 +315,7 @@ impl ColumnFamily {
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
-        self.inner.memory.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.memory.lock()
     }
 }
 

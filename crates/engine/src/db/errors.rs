@@ -12,8 +12,10 @@
 //! While something is latched nothing more is acknowledged; reads go on.
 
 use std::fmt;
+use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tailwater_io::sync::Mutex;
 
 use crate::{Error, ErrorKind, Result};
 
@@ -72,12 +74,12 @@ impl ErrorState {
 
     /// Why a column family is not compacted any more, if there is one.
     pub(crate) fn stopped_compaction(&self) -> Option<Error> {
-        self.stopped_compaction.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.stopped_compaction.lock().clone()
     }
 
     /// Says why a column family is not compacted any more, or that all are.
     pub(crate) fn set_stopped_compaction(&self, error: Option<Error>) {
-        *self.stopped_compaction.lock().unwrap_or_else(PoisonError::into_inner) = error;
+        *self.stopped_compaction.lock() = error;
     }
 
     /// Lets writers that wait give up.
@@ -138,7 +140,7 @@ impl ErrorState {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<(FailedPart, Error)>> {
-        self.latched.lock().unwrap_or_else(PoisonError::into_inner)
+        self.latched.lock()
     }
 }
 

@@ -5,7 +5,7 @@
 //! long as a removal took.
 
 use std::path::PathBuf;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use crate::db::{ColumnFamily, Writer};
@@ -90,6 +90,6 @@ impl Writer {
 
     /// The tables that no version has any more.
     pub(crate) fn obsolete(&self) -> MutexGuard<'_, Vec<Obsolete>> {
-        self.obsolete.lock().unwrap_or_else(PoisonError::into_inner)
+        self.obsolete.lock()
     }
 }

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use tailwater_format::key::Sequence;
+
+use tailwater_io::sync::Mutex;
 
 use crate::db::Shared;
 
@@ -92,7 +94,7 @@ impl SnapshotList {
     }
 
     fn lock(&self) -> MutexGuard<'_, HeldMoments> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use tailwater_format::key::Sequence;
 use tailwater_format::version_edit::VersionEdit;
@@ -10,6 +10,8 @@ use tailwater_io::buffer::BufferPool;
 use tailwater_io::pace::RateLimiter;
 use tailwater_io::stream::Workers;
 use tailwater_io::{Clock, FileLock, Storage};
+
+use tailwater_io::sync::Mutex;
 
 use crate::background::Background;
 use crate::db::errors::{ErrorState, FailedPart};
@@ -137,17 +139,17 @@ pub(crate) struct Writer {
 impl Writer {
     /// The logs.
     pub(crate) fn logs(&self) -> MutexGuard<'_, LogSet> {
-        self.logs.lock().unwrap_or_else(PoisonError::into_inner)
+        self.logs.lock()
     }
 
     /// The versions.
     pub(crate) fn versions(&self) -> MutexGuard<'_, VersionSet> {
-        self.versions.lock().unwrap_or_else(PoisonError::into_inner)
+        self.versions.lock()
     }
 
     /// The options, with those of the column families.
     pub(crate) fn options(&self) -> MutexGuard<'_, OpenOptions> {
-        self.options.lock().unwrap_or_else(PoisonError::into_inner)
+        self.options.lock()
     }
 
     /// The highest sequence number that reads see.
@@ -308,7 +310,7 @@ impl Writer {
 
     /// Memtables are sealed together while this is held.
     pub(crate) fn sealing(&self) -> MutexGuard<'_, ()> {
-        self.sealing.lock().unwrap_or_else(PoisonError::into_inner)
+        self.sealing.lock()
     }
 
     /// Begins a new log, unless the present one is empty. Answers the number of the log that is

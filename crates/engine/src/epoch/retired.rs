@@ -10,7 +10,8 @@
 use std::any::Any;
 use std::ptr;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Mutex, TryLockError};
+
+use tailwater_io::sync::Mutex;
 
 use super::atomic::{AtomicPtr, Ordering, constructor};
 use super::domain::Domain;
@@ -76,11 +77,7 @@ impl Retired {
     /// Drops what no reader of `domain` can see any more and answers how many objects that were;
     /// none if another collector is sorting at this moment.
     pub(super) fn collect(&self, domain: &Domain) -> usize {
-        let mut queue = match self.queue.try_lock() {
-            Ok(queue) => queue,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return 0,
-        };
+        let Some(mut queue) = self.queue.try_lock() else { return 0 };
         self.unstack(&mut queue);
         if queue.is_empty() {
             return 0;

@@ -1,7 +1,7 @@
 //! Which memtables are flushed when, and what follows.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use tailwater_format::version_edit::{NewFile, VersionEdit};
@@ -152,7 +152,7 @@ impl Writer {
 
     /// Only one thread flushes at a time.
     fn flushing(&self) -> MutexGuard<'_, ()> {
-        self.flushing.lock().unwrap_or_else(PoisonError::into_inner)
+        self.flushing.lock()
     }
 
     /// Flushes memtables of column families, which take effect together.

@@ -1,7 +1,7 @@
 //! From memtables to a table on the device.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use tailwater_format::file_name::FileKind;
 use tailwater_format::key::{ValueType, pack_trailer, put_internal_key};
@@ -112,7 +112,7 @@ impl Writer {
             return Ok(None);
         }
         let database = self.database.now();
-        let buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let buffers = self.buffers.lock().clone();
         let rate_limiter = self.rate_limiter.load_arc();
         let files = NewFiles {
             storage: &*self.storage,

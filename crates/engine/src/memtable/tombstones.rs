@@ -9,11 +9,13 @@
 //! so many tombstones of the log, and are current if that is at least `added`.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use arc_swap::ArcSwapOption;
 use tailwater_format::Comparator;
 use tailwater_format::key::Sequence;
+
+use tailwater_io::sync::Mutex;
 
 use crate::range_tombstone::{FragmentedRangeTombstones, RangeTombstone};
 
@@ -153,6 +155,6 @@ impl Tombstones {
 
     /// The log is whole even after a panic: comparators are called before it changes.
     fn lock_log(&self) -> MutexGuard<'_, Log> {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+        self.log.lock()
     }
 }

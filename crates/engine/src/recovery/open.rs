@@ -18,8 +18,8 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
-use std::sync::{Arc, Mutex};
 
 use tailwater_format::file_name::FileKind;
 use tailwater_format::table::unique_id::encode_session_id;
@@ -29,6 +29,8 @@ use tailwater_io::{Create, FileLock, IoMode, Purpose, Storage};
 
 use super::directory::{self, Needed};
 use super::{LogsReplayed, OpenOptions, Unrecovered};
+use tailwater_io::sync::Mutex;
+
 use crate::background::Background;
 use crate::compaction::{CompactCursors, CompactionState};
 use crate::db::errors::ErrorState;

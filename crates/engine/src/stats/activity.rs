@@ -1,8 +1,9 @@
 //! What a database has done since it was opened, kept for every database: some additions for each
 //! group of writes, and none for reads.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use tailwater_io::sync::Mutex;
 
 use tailwater_io::Clock;
 
@@ -138,14 +139,14 @@ impl Activity {
 
     /// What had been done when statistics were last written to the LOG.
     pub(crate) fn done_at_last_dump(&self) -> Done {
-        self.dumps.lock().unwrap_or_else(PoisonError::into_inner).at_last
+        self.dumps.lock().at_last
     }
 
     /// Whether statistics are to be written to the LOG now, which happens every `period_s` seconds;
     /// never for 0. Who is told so is expected to do it.
     pub(crate) fn is_dump_due(&self, period_s: u64) -> bool {
         let now_ns = self.clock.monotonic_ns();
-        let mut dumps = self.dumps.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut dumps = self.dumps.lock();
         let is_due = period_s > 0
             && now_ns.saturating_sub(dumps.last_ns) >= period_s.saturating_mul(1_000_000_000);
         if is_due {
@@ -156,6 +157,6 @@ impl Activity {
 
     /// Says that statistics were written to the LOG.
     pub(crate) fn dumped(&self, done: Done) {
-        self.dumps.lock().unwrap_or_else(PoisonError::into_inner).at_last = done;
+        self.dumps.lock().at_last = done;
     }
 }

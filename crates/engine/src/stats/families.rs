@@ -1,9 +1,9 @@
 //! What has happened to a column family since it was opened.
 
-use std::sync::{Mutex, PoisonError};
-
 use super::activity::Counter;
 use super::levels::{IngestedFigures, LevelFigures, LevelStatistics};
+use tailwater_io::sync::Mutex;
+
 use crate::write::{StallCause, StallState};
 
 /// What has happened to a column family since it was opened.
@@ -87,11 +87,11 @@ impl FamilyStatistics {
 
     /// What had been done when statistics were last written to the LOG.
     pub(crate) fn done_at_last_dump(&self) -> FamilyDone {
-        *self.at_last_dump.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.at_last_dump.lock()
     }
 
     /// Says that statistics were written to the LOG.
     pub(crate) fn dumped(&self, done: FamilyDone) {
-        *self.at_last_dump.lock().unwrap_or_else(PoisonError::into_inner) = done;
+        *self.at_last_dump.lock() = done;
     }
 }

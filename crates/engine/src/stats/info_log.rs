@@ -6,10 +6,12 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use tailwater_format::file_name::{FileKind, INFO_LOG, info_log_prefix};
 use tailwater_io::{Clock, Create, IoMode, Purpose, Storage, WriteFile};
+
+use tailwater_io::sync::Mutex;
 
 use crate::Result;
 use crate::options::{DbOptions, InfoLogLevel};
@@ -69,7 +71,7 @@ impl InfoLog {
             current: Mutex::new(None),
         };
         let first = log.roll()?;
-        *log.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(first);
+        *log.current.lock() = Some(first);
         log.info(format_args!(
             "tailwater {} opens {}",
             env!("CARGO_PKG_VERSION"),
@@ -131,7 +133,7 @@ impl InfoLog {
         }
         let now_us = self.clock.wall_us();
         let line = format!("{} {name} {message}\n", Utc(now_us));
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.current.lock();
         if current.as_ref().is_some_and(|current| self.is_over(current, now_us)) {
             // Where another cannot be begun, what there is to say goes on in this one.
             if let Ok(next) = self.roll() {

@@ -1,6 +1,8 @@
 //! What flushes and compactions have done to each level of a column family.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
+
+use tailwater_io::sync::Mutex;
 
 use super::{Histogram, Statistics, Ticker};
 
@@ -229,7 +231,7 @@ impl LevelStatistics {
     }
 
     fn lock(&self) -> MutexGuard<'_, Figures> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 }
 

@@ -6,10 +6,12 @@
 
 use std::fmt::{self, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, MutexGuard, OnceLock};
 
 use tailwater_io::Clock;
 use tailwater_io::clock::SystemClock;
+
+use tailwater_io::sync::Mutex;
 
 use super::histograms::{Buckets, Distribution, Histogram, HistogramData};
 use super::thread_slot::{self, NUMBERS};
@@ -202,7 +204,7 @@ impl Statistics {
     }
 
     fn baseline(&self) -> MutexGuard<'_, Totals> {
-        self.baseline.lock().unwrap_or_else(PoisonError::into_inner)
+        self.baseline.lock()
     }
 }
 

@@ -2,7 +2,8 @@
 //! has one writer.
 
 use std::cell::Cell;
-use std::sync::{Mutex, PoisonError};
+
+use tailwater_io::sync::Mutex;
 
 /// How many threads have a number at a time; those beyond go without.
 pub(super) const NUMBERS: usize = 128;
@@ -34,7 +35,7 @@ impl Drop for Ending {
     fn drop(&mut self) {
         let number = NUMBER.replace(NONE);
         if number < NUMBERS {
-            let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut free = FREE.lock();
             free.returned.push(number);
         }
     }
@@ -55,7 +56,7 @@ pub(super) fn number() -> Option<usize> {
 
 #[cold]
 fn take() -> Option<usize> {
-    let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut free = FREE.lock();
     let number = free.returned.pop().or_else(|| {
         let next = free.next;
         free.next = (next + 1).min(NUMBERS);
@@ -70,10 +71,9 @@ fn take() -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use std::collections::BTreeSet;
     use std::sync::Barrier;
-
-    use super::*;
 
     #[test]
     fn living_threads_have_different_numbers_and_ended_ones_give_theirs_back() {

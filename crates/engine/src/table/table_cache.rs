@@ -8,11 +8,13 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use tailwater_format::Comparator;
 use tailwater_format::file_name::FileKind;
 use tailwater_io::{IoMode, Purpose, Storage};
+
+use tailwater_io::sync::Mutex;
 
 use crate::Result;
 use crate::epoch::{self, Guard, Held};
@@ -188,7 +190,7 @@ impl OpenTables {
     pub(crate) fn set_capacity(&self, capacity: Option<usize>, files: &[Arc<FileMetadata>]) {
         let capacity = capacity.unwrap_or(UNBOUNDED);
         {
-            let mut open = self.hand.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut open = self.hand.lock();
             self.capacity.store(capacity, Ordering::Relaxed);
             // Without a bound no account was kept of them.
             let opened = files.iter().filter(|file| file.table.load_arc().is_some());
@@ -208,7 +210,7 @@ impl OpenTables {
             return;
         }
         let closed = {
-            let mut open = self.hand.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut open = self.hand.lock();
             open.push_back(Arc::downgrade(file));
             close_beyond(&mut open, capacity, Some(file))
         };

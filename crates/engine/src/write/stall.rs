@@ -9,8 +9,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use tailwater_io::sync::Mutex;
 
 use crate::write::delay_rate::{Demand, Look, next_rate};
 use crate::write::queue::Leadership;
@@ -358,7 +360,7 @@ impl StallController {
     }
 
     fn lock(&self) -> MutexGuard<'_, Stalls> {
-        self.stalls.lock().unwrap_or_else(PoisonError::into_inner)
+        self.stalls.lock()
     }
 }
 

@@ -1,10 +1,12 @@
 //! What compaction filters are asked, and what becomes of their answers.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use tailwater_format::key::{Sequence, ValueType};
 
 use super::scene::{Record, Scene, text};
+use tailwater_io::sync::Mutex;
+
 use crate::compaction::{CompactionFilter, FilterDecision, FilteredValue};
 
 /// Does what the first letter of a value says, and remembers what it was asked.
@@ -26,7 +28,7 @@ impl CompactionFilter for Told {
         value: &[u8],
     ) -> FilterDecision {
         let (key, shown) = (key.escape_ascii(), value.escape_ascii());
-        self.asked.lock().unwrap().push(format!("{level} {key} {kind:?} {shown}"));
+        self.asked.lock().push(format!("{level} {key} {kind:?} {shown}"));
         match value.first() {
             Some(b'R') => FilterDecision::Remove,
             Some(b'C') => FilterDecision::ChangeValue(b"changed".to_vec()),
@@ -52,7 +54,7 @@ fn filtered(
     scene.add_table(0, records, None);
     let compaction = scene.levels(&[0, 5]);
     scene.compact(compaction).unwrap();
-    let asked = told.asked.lock().unwrap().clone();
+    let asked = told.asked.lock().clone();
     (text(&scene.level_contents(5)), asked)
 }
 

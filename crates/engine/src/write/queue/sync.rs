@@ -4,11 +4,14 @@
 #[cfg(not(all(loom, test)))]
 pub(super) use std::{
     sync::{
-        Mutex, MutexGuard,
+        MutexGuard,
         atomic::{AtomicU32, AtomicUsize, Ordering},
     },
     thread::{self, Thread},
 };
+
+#[cfg(not(all(loom, test)))]
+pub(super) use tailwater_io::sync::Mutex;
 
 #[cfg(all(loom, test))]
 pub(super) use loom::{
@@ -19,15 +22,20 @@ pub(super) use loom::{
     thread::{self, Thread},
 };
 
-use std::sync::PoisonError;
-
 /// How often a writer that may spin looks before it lets its thread sleep: some microseconds, about
 /// what an unsynced group takes. A model tries everything that may happen meanwhile anyway.
 const SPINS: u32 = if cfg!(all(loom, test)) { 0 } else { 200 };
 
 /// The lock, whatever became of who had it before: what it guards is never left half changed.
+#[cfg(not(all(loom, test)))]
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
+}
+
+/// The lock of a model.
+#[cfg(all(loom, test))]
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// Wakes a thread that waits in [`wait_until`], or will.

@@ -9,10 +9,15 @@ use std::fmt::{Display, Write as _};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
 use crate::dump::{self, Entry};
+
+/// How long a script may take.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The real RocksDB in a process of its own, which ends with this.
 #[derive(Debug)]
@@ -84,11 +89,26 @@ impl Oracle {
         input.write_all(b"answer\n").map_err(ended)?;
         input.flush().map_err(ended)?;
         let mut answer = String::new();
-        self.output.read_line(&mut answer).map_err(ended)?;
+        let process = self.process.id().to_string();
+        let read = std::thread::scope(|scope| {
+            let (answered, waits) = mpsc::channel::<()>();
+            scope.spawn(move || {
+                if waits.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+                    let _ = Command::new("kill").args(["-9", &process]).status();
+                }
+            });
+            let read = self.output.read_line(&mut answer);
+            drop(answered);
+            read
+        });
+        read.map_err(ended)?;
         match answer.trim_end().split_once(' ').unwrap_or((answer.trim_end(), "")) {
             ("ok", remembered) => Ok(remembered.to_owned()),
             ("error", error) => Err(error.to_owned()),
-            _ => Err(format!("the oracle ended after '{answer}'")),
+            _ => Err(format!(
+                "the oracle ended after '{answer}', or gave no answer for {} seconds and was ended",
+                PATIENCE.as_secs()
+            )),
         }
     }
 

@@ -93,6 +93,7 @@ impl Writer {
             max_group.saturating_sub(own)
         };
         let group = leadership.take_group(durability, bytes);
+        self.stall.owe(|| group.iter().map(|member| member.batch().data_size() as u64).sum());
         let panic_latch = PanicLatch { writer: self };
         let written = self.commit(batch, &group, durability);
         std::mem::forget(panic_latch);

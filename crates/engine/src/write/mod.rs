@@ -28,6 +28,7 @@
 //! record, so none is half there. After it the group survives a crash of the process, and, if it
 //! was synced, of the machine.
 
+mod allowance;
 mod commit;
 mod counts;
 mod delay_rate;

@@ -8,12 +8,13 @@
 //! [`delay_rate`]: super::delay_rate
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tailwater_io::sync::Mutex;
 
+use crate::write::allowance::Allowance;
 use crate::write::delay_rate::{Demand, Look, next_rate};
 use crate::write::queue::Leadership;
 use crate::{Error, ErrorKind, Result};
@@ -178,12 +179,28 @@ impl StallConditions {
 }
 
 /// Whether writes are stalled now, for those that write and those that undo it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct StallController {
     /// Whether `state` is other than normal, for a look without its lock.
     is_stalled: AtomicBool,
+    /// What was written of others' by leaders that had to wait for their own bytes only.
+    unpaid: AtomicU64,
+    /// When the clock of the allowance began.
+    epoch: Instant,
     stalls: Mutex<Stalls>,
     changed: Condvar,
+}
+
+impl Default for StallController {
+    fn default() -> Self {
+        Self {
+            is_stalled: AtomicBool::new(false),
+            unpaid: AtomicU64::new(0),
+            epoch: Instant::now(),
+            stalls: Mutex::default(),
+            changed: Condvar::new(),
+        }
+    }
 }
 
 /// What is the matter, and how it came to that.
@@ -193,6 +210,8 @@ struct Stalls {
     /// At which rate writes go where they are slowed down, and at most, in bytes per second.
     rate: u64,
     rate_max: u64,
+    /// What may be written without waiting where writes are slowed down.
+    allowance: Allowance,
     /// By column family, at the last look at it.
     families: BTreeMap<u32, FamilyStall>,
 }
@@ -214,6 +233,12 @@ pub(crate) struct FamilyLook {
 }
 
 impl Stalls {
+    /// Takes so many bytes of what may be written. Answers how long is to be waited for it.
+    fn pay(&mut self, bytes: u64, epoch: Instant, now: Instant, rate: u64) -> Duration {
+        let now_us = (now - epoch).as_micros() as u64;
+        Duration::from_micros(self.allowance.take(bytes, now_us, rate))
+    }
+
     /// Looks at a column family. Answers what it demands.
     fn look(&mut self, family: &FamilyLook) -> StallState {
         let FamilyLook { id, conditions, has_changed } = family;
@@ -289,6 +314,9 @@ impl StallController {
             stalls.state.demand() != strictest.demand() || rate(&stalls.state) != rate(&strictest);
         let changed = has_changed.then(|| strictest.clone());
         self.is_stalled.store(strictest != StallState::Normal, Ordering::Release);
+        if strictest == StallState::Normal {
+            stalls.allowance = Allowance::default();
+        }
         stalls.state = strictest;
         self.changed.notify_all();
         changed
@@ -329,33 +357,44 @@ impl StallController {
         no_slowdown: bool,
         mut go_on: impl FnMut(Option<StallCause>) -> Result<()>,
     ) -> Result<()> {
+        let bytes = bytes + self.unpaid.swap(0, Ordering::Relaxed);
+        let began = Instant::now();
         let mut stalls = self.lock();
         let mut refusing = None;
+        let mut paid_until = None;
         loop {
-            let state = &stalls.state;
-            go_on(state.stopped_by())?;
-            if let StallState::Delayed { reason, .. } | StallState::Stopped { reason, .. } = state {
-                let error = || Error::new(ErrorKind::Busy, format!("writes are stalled: {reason}"));
-                if no_slowdown {
-                    return Err(error());
-                }
-                refusing.get_or_insert_with(|| leadership.refuse_impatient(error()));
-            }
-            match state {
+            go_on(stalls.state.stopped_by())?;
+            let (pause, reason) = match &stalls.state {
                 StallState::Normal => return Ok(()),
-                StallState::Delayed { bytes_per_second, .. } => {
-                    let micros = bytes.saturating_mul(1_000_000) / (*bytes_per_second).max(1);
-                    let pause = Duration::from_micros(micros);
-                    // The rate is kept even if the stall ends meanwhile: the pause is short.
-                    let waited = self.changed.wait_timeout(stalls, pause);
-                    drop(waited.unwrap_or_else(PoisonError::into_inner));
-                    return Ok(());
+                StallState::Stopped { reason, .. } => (LOOK_AGAIN, reason.clone()),
+                StallState::Delayed { bytes_per_second, reason, .. } => {
+                    let (rate, reason) = (*bytes_per_second, reason.clone());
+                    let until = *paid_until
+                        .get_or_insert_with(|| began + stalls.pay(bytes, self.epoch, began, rate));
+                    (until.saturating_duration_since(Instant::now()), reason)
                 }
-                StallState::Stopped { .. } => {
-                    let waited = self.changed.wait_timeout(stalls, LOOK_AGAIN);
-                    stalls = waited.unwrap_or_else(PoisonError::into_inner).0;
-                }
+            };
+            if pause.is_zero() {
+                return Ok(());
             }
+            let error = || Error::new(ErrorKind::Busy, format!("writes are stalled: {reason}"));
+            if no_slowdown {
+                if paid_until.is_some() {
+                    stalls.allowance.give_back(bytes);
+                }
+                return Err(error());
+            }
+            refusing.get_or_insert_with(|| leadership.refuse_impatient(error()));
+            let waited = self.changed.wait_timeout(stalls, pause);
+            stalls = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// A leader that was let through wrote so much more, for others: the next one waits for it.
+    #[inline]
+    pub(crate) fn owe(&self, bytes: impl FnOnce() -> u64) {
+        if self.is_stalled() {
+            self.unpaid.fetch_add(bytes(), Ordering::Relaxed);
         }
     }
 

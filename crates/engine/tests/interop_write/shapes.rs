@@ -52,7 +52,8 @@ const FACTORS: [(Scope, &[&str]); 23] = [
     (Family, &["", "prefix_extractor=fixed:6", "prefix_extractor=capped:7"]),
     (Table, &["block_restart_interval=1", "", "block_restart_interval=5"]),
     (Family, &["", "comparator=rocksdb.ReverseBytewiseComparator"]),
-    (Family, &["", "min_write_buffer_number_to_merge=2;max_write_buffer_number=4"]),
+    // Not min_write_buffer_number_to_merge: above 1, RocksDB may wait for a flush for ever.
+    (Family, &["", "max_write_buffer_number=4"]),
     (Database, &["", "wal_compression=kZSTD"]),
     (Database, &["", "recycle_log_file_num=2"]),
     (Database, &["", "wal_dir=$ROOT/logs"]),

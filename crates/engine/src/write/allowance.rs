@@ -1,0 +1,97 @@
+//! What writes that are slowed down may write without waiting.
+//!
+//! Waiting for single microseconds takes far longer than asked, so small writes are let through
+//! until what a whole interval allows is used up, and then one of them waits for at least as long.
+//!
+//! Source: `WriteController::GetDelay` in `db/write_controller.cc`.
+
+/// The shortest time that is waited for, in microseconds.
+const INTERVAL_US: u64 = 1000;
+/// For how much time of not writing there is an allowance, at most, in microseconds.
+const SAVED_US: u64 = 1_000_000;
+
+/// What may be written at once.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Allowance {
+    bytes: u64,
+    /// Up to which time `bytes` is what is left of, in microseconds of any clock.
+    granted_until_us: Option<u64>,
+}
+
+impl Allowance {
+    /// Takes `bytes` at the time `now_us`, where so many go in a second. Answers how long is to be
+    /// waited before they are written, in microseconds.
+    pub(super) fn take(&mut self, bytes: u64, now_us: u64, bytes_per_second: u64) -> u64 {
+        let rate = bytes_per_second.max(1);
+        if self.spend(bytes) {
+            return 0;
+        }
+        let granted_until = self.granted_until_us.unwrap_or(now_us);
+        if granted_until <= now_us {
+            let elapsed = (now_us - granted_until).min(SAVED_US) + INTERVAL_US;
+            self.bytes += elapsed * rate / 1_000_000;
+            self.granted_until_us = Some(now_us + INTERVAL_US);
+            if self.spend(bytes) {
+                return 0;
+            }
+        }
+        let missing = bytes - std::mem::take(&mut self.bytes);
+        let until =
+            self.granted_until_us.unwrap_or(now_us) + missing.saturating_mul(1_000_000) / rate;
+        self.granted_until_us = Some(until);
+        until.saturating_sub(now_us).max(INTERVAL_US)
+    }
+
+    /// What was taken is not written.
+    pub(super) fn give_back(&mut self, bytes: u64) {
+        self.bytes += bytes;
+    }
+
+    fn spend(&mut self, bytes: u64) -> bool {
+        let left = self.bytes.checked_sub(bytes);
+        self.bytes = left.unwrap_or(self.bytes);
+        left.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many bytes a second are written by writes of so many bytes, each of which takes a
+    /// microsecond by itself.
+    fn written(bytes: u64, rate: u64) -> f64 {
+        let (begin_us, mut allowance, mut written) = (7_000_000, Allowance::default(), 0);
+        let mut now_us = begin_us;
+        while now_us < begin_us + 10_000_000 {
+            now_us += allowance.take(bytes, now_us, rate) + 1;
+            written += bytes;
+        }
+        written as f64 * 1e6 / (now_us - begin_us) as f64
+    }
+
+    #[test]
+    fn writes_of_any_size_go_at_the_rate() {
+        for bytes in [20, 116, 1000, 4000, 100_000, 3_000_000] {
+            for rate in [1_000_000, 16 << 20] {
+                let share = written(bytes, rate) / rate as f64;
+                assert!((0.95..1.05).contains(&share), "{bytes} at {rate}: {share}");
+            }
+        }
+    }
+
+    #[test]
+    fn slow_writers_do_not_wait() {
+        let mut allowance = Allowance::default();
+        for second in 0..100 {
+            assert_eq!(allowance.take(900, second * 1_000_000, 1_000_000), 0);
+        }
+    }
+
+    #[test]
+    fn what_was_not_written_is_not_saved_for_long() {
+        let mut allowance = Allowance::default();
+        allowance.take(1, 0, 1_000_000);
+        assert!(allowance.take(2_000_000, 3_600_000_000, 1_000_000) > 900_000);
+    }
+}

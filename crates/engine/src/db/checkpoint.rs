@@ -36,6 +36,7 @@ struct Contents {
 impl Writer {
     /// Makes a checkpoint in `directory`, which must not be there.
     pub(crate) fn checkpoint(&self, directory: &Path) -> Result<()> {
+        let _working = self.background.begin_work()?;
         let storage = &*self.storage;
         if storage.metadata(directory).is_ok() {
             let message = "there is something at the checkpoint's path already";

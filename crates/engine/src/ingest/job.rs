@@ -35,6 +35,8 @@ impl Writer {
     /// Takes files in, all or none. Answers what became of them, in their order.
     pub(crate) fn ingest(&self, requests: &[ExternalFiles<'_>]) -> Result<Vec<Vec<IngestedFile>>> {
         self.errors.check()?;
+        // Until the last file is removed or counts, nobody else may open the database.
+        let _working = self.background.begin_work()?;
         self.check_requests(requests)?;
         let statistics = self.shared.statistics.as_deref();
         let begun_ns = self.clock.monotonic_ns();
@@ -113,6 +115,7 @@ impl Writer {
         let mut directories = BTreeSet::new();
         for job in jobs {
             for file in &job.files {
+                self.errors.check_waiting()?;
                 let arrival = self.bring(&job.family, file, &job.options)?;
                 directories.extend(arrival.path.parent().map(Path::to_owned));
                 job.arrivals.push(arrival);
@@ -262,8 +265,7 @@ impl Writer {
             return;
         }
         for arrival in jobs.iter().flat_map(|job| &job.arrivals) {
-            // What stays is removed by the next open.
-            let _ = self.storage.remove(&arrival.path);
+            self.remove_arrival(&arrival.path);
         }
     }
 

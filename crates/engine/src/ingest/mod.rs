@@ -30,6 +30,11 @@
 //! What was brought into the directory is removed, unless the MANIFEST may name it: after a failed
 //! write of the MANIFEST it is left to the next open.
 //!
+//! # Closing
+//!
+//! Closing waits for an ingestion to end, which gives up if it still brings files: nobody else may
+//! open the database and give its numbers to other tables while it may remove its own.
+//!
 //! Source: `db/external_sst_file_ingestion_job.cc`, `table/sst_file_writer.cc`.
 
 mod arrival;

@@ -12,7 +12,8 @@ use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
 use tailwater_io::{Create, IoMode, Operation, Purpose, Storage};
 
 use crate::support::{
-    default_family, findings, get, get_from, names, options, property, put, simulated, told,
+    default_family, findings, get, get_from, make_file, names, options, property, put, simulated,
+    told,
 };
 
 const PATH: &str = "/database";
@@ -29,14 +30,8 @@ fn open(disk: &SimStorage, text: &str) -> Db {
     Db::open(Path::new(PATH), &simulated(disk, text)).expect("a database")
 }
 
-/// Makes a file of puts.
 fn make(options: &OpenOptions, path: &str, keys: &[&str], value: &str) {
-    let mut writer = SstFileWriter::new(options, "default").expect("a writer");
-    writer.open(Path::new(path)).expect("a file");
-    for key in keys {
-        writer.put(key.as_bytes(), value.as_bytes()).expect("a put");
-    }
-    writer.finish().expect("a whole file");
+    make_file(options, Path::new(path), keys, value);
 }
 
 fn ingest(db: &Db, path: &str, options: &IngestOptions) -> Result<IngestedFile> {
@@ -313,6 +308,24 @@ fn a_file_that_could_not_be_brought_leaves_nothing() {
         assert_eq!(kind, ErrorKind::Io, "{operation:?}");
         ingest(&db, FILE, &IngestOptions::default()).expect("the database goes on");
         assert_eq!(get(&db, "a").as_deref(), Some("value"));
+    }
+}
+
+/// Where there was something under the name that a file was to get, that was removed.
+#[test]
+fn what_is_in_the_way_of_a_file_stays() {
+    let disk = disk();
+    let db = open(&disk, "");
+    for (number, links) in [false, true].into_iter().enumerate() {
+        let key = number.to_string();
+        make(&simulated(&disk, ""), FILE, &[&key], "value");
+        let taken_in = ingest(&db, FILE, &IngestOptions::default()).expect("a file");
+        let next = Path::new(PATH).join(format!("{:06}.sst", taken_in.number + 1));
+        disk.link(Path::new(FILE), &next).expect("a file of somebody's");
+        let options = IngestOptions { link_files: links, ..IngestOptions::default() };
+        let (kind, told) = refused(&disk, &db, &options);
+        assert_eq!(kind, ErrorKind::Io, "{told}");
+        ingest(&db, FILE, &options).expect("the database goes on");
     }
 }
 

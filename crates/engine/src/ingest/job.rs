@@ -128,7 +128,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Steps 3 to 6.
+    /// Steps 3 to 7.
     fn take_in(&self, jobs: &mut [Job]) -> Result<()> {
         let due = self.families_to_flush(jobs)?;
         if !due.is_empty() {
@@ -143,6 +143,7 @@ impl Writer {
             self.flush_leading(&leadership, &due)?;
             self.look_up_overlaps(jobs)?;
         }
+        self.sync_closed_logs()?;
         self.install_files(jobs)
     }
 
@@ -211,7 +212,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Steps 5 and 6. Who calls leads the write queue.
+    /// Steps 6 and 7. Who calls leads the write queue.
     fn install_files(&self, jobs: &mut [Job]) -> Result<()> {
         let mut versions = self.versions();
         let must_hide = jobs.iter().any(|job| job.options.snapshot_consistency);
@@ -269,7 +270,7 @@ impl Writer {
         }
     }
 
-    /// Step 7 for the files of a job; tells what became of them.
+    /// Step 8 for the files of a job; tells what became of them.
     fn finish_job(&self, job: &Job, micros: u64) -> Vec<IngestedFile> {
         let mut ingested = Vec::new();
         for ((file, arrival), place) in job.files.iter().zip(&job.arrivals).zip(&job.places) {

@@ -216,9 +216,11 @@ impl Writer {
     fn install_files(&self, jobs: &mut [Job]) -> Result<()> {
         let mut versions = self.versions();
         let must_hide = jobs.iter().any(|job| job.options.snapshot_consistency);
-        // From here on none is taken, which would see files appear that have no number.
-        let unwatched = if must_hide { self.shared.snapshots.keep_empty() } else { None };
-        let is_watched = must_hide && unwatched.is_none();
+        let snapshots = self.shared.snapshots.hold_still();
+        let is_watched = must_hide && !snapshots.is_empty();
+        // From here on none is taken, which would see files appear that have no number. Where all
+        // have one, or nobody minds, they are taken until the numbers are published.
+        let snapshots = (must_hide && !is_watched).then_some(snapshots);
         for job in jobs.iter_mut() {
             let Some(known) = versions.families().get(&job.family.id()) else {
                 return Err(Error::new(ErrorKind::Io, "a column family lost its version"));
@@ -235,14 +237,22 @@ impl Writer {
         let added: Vec<Vec<NewFile>> = edits.iter().map(|edit| edit.new_files.clone()).collect();
         // A crash here is safe: the files are left over, and nothing else was changed.
         self.apply_at(&mut versions, edits, last)?;
-        for (job, added) in jobs.iter().zip(&added) {
-            if let Some(known) = versions.families().get(&job.family.id()) {
-                self.open_new_tables(&job.family, &known.version, added);
-                job.family.install(Arc::clone(&known.version), &[]);
+        let installed =
+            |job: &Job| Some(Arc::clone(&versions.families().get(&job.family.id())?.version));
+        let installed: Vec<_> = jobs.iter().map(installed).collect();
+        for ((job, version), added) in jobs.iter().zip(&installed).zip(&added) {
+            if let Some(version) = version {
+                self.open_new_tables(&job.family, version, added);
             }
         }
-        // Who reads at the new numbers finds the new versions.
+        let snapshots = snapshots.unwrap_or_else(|| self.shared.snapshots.hold_still());
+        // Who reads takes a version, then a number: with a new version it is a new number. A
+        // snapshot takes its number first, and would see the files appear.
         self.shared.published.store(last, Ordering::Release);
+        for (job, version) in jobs.iter().zip(installed) {
+            version.into_iter().for_each(|version| job.family.install(version, &[]));
+        }
+        drop(snapshots);
         Ok(())
     }
 

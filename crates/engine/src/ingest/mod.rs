@@ -19,7 +19,9 @@
 //! 6. Each gets the deepest level where nothing is in its way, and a sequence number if it hides
 //!    anything ([`place`]). What tables hold was looked up before ([`overlap`]): it stays true.
 //! 7. One group of edits makes them part of the database, those of several column families
-//!    together. Readers get the new versions, then the sequence numbers are published.
+//!    together. The sequence numbers are published, then readers get the new versions: a read takes
+//!    its version first, and so sees all the files of a column family or none. No snapshot is taken
+//!    in between, which would see them appear.
 //! 8. Writes go on. With `move_files` the first names go.
 //!
 //! # A crash

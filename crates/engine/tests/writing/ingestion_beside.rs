@@ -1,10 +1,11 @@
-//! Ingestions beside what others do at the same time: closing.
+//! Ingestions beside what others do at the same time: closing and reading.
 
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use tailwater::{ColumnFamily, Db, ErrorKind, IngestOptions, ReadOptions};
+use tailwater::{ColumnFamily, Db, ErrorKind, ExternalFiles, IngestOptions, ReadOptions};
+use tailwater_io::Purpose;
 
 use crate::gate::{Call, Gate};
 use crate::support::{default_family, findings, make_file, options, put};
@@ -20,6 +21,10 @@ fn all(db: &Db, family: &ColumnFamily) -> Vec<(String, String)> {
         iterator.next().expect("a step");
     }
     found
+}
+
+fn pair(key: &str, value: &str) -> (String, String) {
+    (key.to_owned(), value.to_owned())
 }
 
 /// An ingestion that was under way when its database was closed went on after the lock was given
@@ -65,4 +70,42 @@ fn closing_waits_for_an_ingestion() {
     assert_eq!(findings(&path, &options("")), []);
     let next = Db::open(&path, &options("")).expect("a database");
     assert!(all(&next, &default_family(&next)).iter().all(|(key, _)| key == "key"));
+}
+
+/// A read without a snapshot saw the files of an ingestion that have no sequence number and not
+/// those that have one.
+#[test]
+fn a_read_sees_all_files_of_a_column_family_or_none() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let gate = Gate::new();
+    let options = gate.options("disable_auto_compactions=true");
+    let db = Db::open(&directory.path().join("db"), &options).expect("a database");
+    let first = default_family(&db);
+    let second = db.create_column_family("second", &first.options()).expect("a column family");
+    put(&db, "b", "old").expect("a put");
+    db.flush(&first).expect("a flush");
+    let paths = ["a", "b", "c"].map(|key| {
+        let path = directory.path().join(key);
+        make_file(&options, &path, &[key], "new");
+        path
+    });
+    // At the table of the second column family, when it is opened for being read.
+    gate.stop(Call::Open(Purpose::FlushWrite), 2);
+    let seen = thread::scope(|scope| {
+        scope.spawn(|| {
+            let options = IngestOptions::default();
+            let (to_first, to_second) = ([&*paths[0], &*paths[1]], [&*paths[2]]);
+            let files = [(&first, &to_first[..]), (&second, &to_second[..])];
+            let files = files.map(|(family, paths)| ExternalFiles { family, paths, options });
+            db.ingest_external_files(&files).expect("an ingestion");
+        });
+        gate.wait();
+        let seen = all(&db, &first);
+        gate.open();
+        seen
+    });
+    let before = vec![pair("b", "old")];
+    let after = vec![pair("a", "new"), pair("b", "new")];
+    assert!(seen == before || seen == after, "half of it: {seen:?}");
+    assert_eq!(all(&db, &first), after);
 }

@@ -68,11 +68,14 @@ impl Writer {
         let all: Vec<_> = families.iter().collect();
         let sealed = self.seal_for_flush(&leadership, &all)?;
         self.wait_for_flush(&sealed)?;
-        let edits = self.versions().snapshot();
+        // Versions are installed under this lock: what the edits name is what the sources keep.
+        let versions = self.versions();
+        let edits = versions.snapshot();
         let sources = families
             .iter()
             .map(|family| (family.name().to_owned(), family.super_version()))
             .collect();
+        drop(versions);
         Ok(Contents { edits, sources })
     }
 

@@ -161,6 +161,32 @@ fn files_are_linked_moved_or_copied() {
     );
 }
 
+/// By a symbolic link the link itself was taken in: who cleared up where it led to took the table
+/// away.
+#[test]
+fn a_file_that_is_moved_in_by_a_symbolic_link_is_in_the_database() {
+    for moves in [false, true] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let [path, file, link] = ["db", "file", "link"].map(|name| directory.path().join(name));
+        let db = Db::open(&path, &options("")).expect("a database");
+        make_file(&options(""), &file, &["a"], "value");
+        std::os::unix::fs::symlink(&file, &link).expect("a symbolic link");
+        let moving =
+            IngestOptions { move_files: moves, link_files: !moves, ..IngestOptions::default() };
+        let taken_in =
+            db.ingest_external_file(&default_family(&db), &[&link], &moving).expect("a file");
+        assert!(!taken_in[0].is_copy);
+        assert_eq!(link.is_symlink(), !moves);
+        db.close().expect("closing");
+        db.storage().remove(&file).expect("clearing up");
+        assert_eq!(findings(&path, &options("")), []);
+        assert_eq!(
+            get(&Db::open(&path, &options("")).expect("a database"), "a").as_deref(),
+            Some("value")
+        );
+    }
+}
+
 #[test]
 fn what_the_options_forbid_is_refused() {
     let disk = disk();

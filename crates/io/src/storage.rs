@@ -101,7 +101,8 @@ pub trait Storage: Debug + Send + Sync + 'static {
     /// Removes an empty directory.
     fn remove_directory(&self, path: &Path) -> Result<()>;
 
-    /// Gives a file a second name, which must not be there.
+    /// Gives a file a second name, which must not be there. Of a symbolic link, it is the file that
+    /// it leads to which gets the name.
     fn link(&self, existing: &Path, new: &Path) -> Result<()>;
 
     /// The names in a directory, sorted.

@@ -74,6 +74,21 @@ fn a_locked_file_is_known_by_any_path() {
     assert_seen_by_another_process(&path, false);
 }
 
+/// A symbolic link got the second name itself, and led to nothing when the file went that it led to.
+#[test]
+fn a_second_name_by_a_symbolic_link_is_that_of_the_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let storage = PosixStorage::new();
+    let [file, link, second] = ["file", "link", "second"].map(|name| directory.path().join(name));
+    drop(storage.create(&file, Create::New, IoMode::Buffered, Purpose::Metadata).unwrap());
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    storage.link(&link, &second).unwrap();
+    storage.remove(&file).unwrap();
+    storage.open(&second, IoMode::Buffered, Purpose::Metadata).unwrap();
+    let dangling = storage.link(&link, &directory.path().join("third")).unwrap_err();
+    assert_eq!(dangling.source.kind(), ErrorKind::NotFound);
+}
+
 #[test]
 fn opening_a_locked_file_is_refused_and_keeps_the_lock() {
     let directory = tempfile::tempdir().unwrap();

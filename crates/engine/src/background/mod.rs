@@ -44,6 +44,8 @@ struct State {
     pauses: usize,
     /// How many compactions run, those that somebody waits for too.
     compactions: usize,
+    /// How much other work on files is done in threads of users.
+    works: usize,
     /// How many rounds of flushing have ended.
     rounds: u64,
     /// How the last of them failed, if it did.
@@ -62,6 +64,12 @@ pub(crate) enum Task {
 /// A compaction that runs. Dropping it says that it has ended.
 #[derive(Debug)]
 pub(crate) struct Running<'b> {
+    background: &'b Background,
+}
+
+/// Work of a user's thread on the files of the database. Dropping it says that it has ended.
+#[derive(Debug)]
+pub(crate) struct Working<'b> {
     background: &'b Background,
 }
 
@@ -107,10 +115,11 @@ impl Background {
         self.done.notify_all();
     }
 
-    /// Waits until no compaction runs; after [`Self::close`] none begins.
-    pub(crate) fn wait_for_all_compactions(&self) {
-        let running = |state: &mut State| state.compactions > 0;
-        drop(self.done.wait_while(self.lock(), running));
+    /// Waits until no compaction runs and no thread of a user's works on files; after
+    /// [`Self::close`] none begins.
+    pub(crate) fn wait_for_all_work(&self) {
+        let goes_on = |state: &mut State| state.compactions > 0 || state.works > 0;
+        drop(self.done.wait_while(self.lock(), goes_on));
     }
 
     /// Whether the threads are to end.
@@ -186,6 +195,20 @@ impl Background {
         }
         state.compactions += 1;
         Ok(Running { background: self })
+    }
+
+    /// Notes work on files that is no compaction, in a thread of a user's. Closing waits for it: the
+    /// lock on the directory is not given up before.
+    ///
+    /// # Errors
+    /// Invalid argument, after closing.
+    pub(crate) fn begin_work(&self) -> Result<Working<'_>> {
+        let mut state = self.lock();
+        if state.closing {
+            return Err(Error::invalid_argument("the database was closed"));
+        }
+        state.works += 1;
+        Ok(Working { background: self })
     }
 
     /// Waits until another compaction has ended, but not for long.
@@ -279,6 +302,13 @@ impl Background {
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         self.background.lock().compactions -= 1;
+        self.background.done.notify_all();
+    }
+}
+
+impl Drop for Working<'_> {
+    fn drop(&mut self) {
+        self.background.lock().works -= 1;
         self.background.done.notify_all();
     }
 }

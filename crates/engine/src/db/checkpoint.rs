@@ -36,6 +36,7 @@ struct Contents {
 impl Writer {
     /// Makes a checkpoint in `directory`, which must not be there.
     pub(crate) fn checkpoint(&self, directory: &Path) -> Result<()> {
+        let _working = self.background.begin_work()?;
         let storage = &*self.storage;
         if storage.metadata(directory).is_ok() {
             let message = "there is something at the checkpoint's path already";
@@ -67,11 +68,14 @@ impl Writer {
         let all: Vec<_> = families.iter().collect();
         let sealed = self.seal_for_flush(&leadership, &all)?;
         self.wait_for_flush(&sealed)?;
-        let edits = self.versions().snapshot();
+        // Versions are installed under this lock: what the edits name is what the sources keep.
+        let versions = self.versions();
+        let edits = versions.snapshot();
         let sources = families
             .iter()
             .map(|family| (family.name().to_owned(), family.super_version()))
             .collect();
+        drop(versions);
         Ok(Contents { edits, sources })
     }
 

@@ -3,7 +3,9 @@
 //! 1. Nobody writes any more: writers that wait out a stall give up, closing leads the write queue,
 //!    and later writes are refused.
 //! 2. What no log holds is flushed, unless `avoid_flush_during_shutdown` says otherwise.
-//! 3. The threads in the background end; a compaction gives up.
+//! 3. The threads in the background end; a compaction gives up, and so does an ingestion that still
+//!    brings files. What threads of users have begun on files, ingestions and checkpoints, is waited
+//!    for: whoever opens the database next gives the same numbers to files of his own.
 //! 4. The log is written out and cut to its length.
 //! 5. The lock is given up.
 //!
@@ -66,7 +68,7 @@ impl Writing {
         // Options that are being changed are changed, and no others will be.
         drop(writer.changing_options());
         drop(self.threads.lock().take());
-        writer.background.wait_for_all_compactions();
+        writer.background.wait_for_all_work();
         let closed = writer.close_logs();
         while epoch::collect() > 0 {}
         writer.remove_obsolete_tables();

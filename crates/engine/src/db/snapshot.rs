@@ -27,10 +27,17 @@ struct HeldMoments {
     count: u64,
 }
 
-/// While it lives no snapshot is taken.
+/// While it lives no snapshot is taken or released: whoever wants to waits.
 #[derive(Debug)]
-pub(crate) struct KeptEmpty<'a> {
-    _held: MutexGuard<'a, HeldMoments>,
+pub(crate) struct HeldStill<'a> {
+    held: MutexGuard<'a, HeldMoments>,
+}
+
+impl HeldStill<'_> {
+    /// Whether there are no snapshots.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.held.taken_s.is_empty()
+    }
 }
 
 /// The state of a database at one moment. What it shows is kept for as long as a clone of it lives.
@@ -86,11 +93,9 @@ impl SnapshotList {
         self.lock().taken_s.len()
     }
 
-    /// If there are no snapshots, keeps it so until what this answers is dropped: whoever takes one
-    /// waits.
-    pub(crate) fn keep_empty(&self) -> Option<KeptEmpty<'_>> {
-        let held = self.lock();
-        held.taken_s.is_empty().then(|| KeptEmpty { _held: held })
+    /// Keeps the snapshots as they are until what this answers is dropped.
+    pub(crate) fn hold_still(&self) -> HeldStill<'_> {
+        HeldStill { held: self.lock() }
     }
 
     fn lock(&self) -> MutexGuard<'_, HeldMoments> {

@@ -189,10 +189,7 @@ impl Writer {
 
     /// Steps 3 to 5.
     fn install(&self, flushed: &[Flushed<'_>]) -> Result<()> {
-        if self.shared.family_set().iter().nth(1).is_some() {
-            let synced = self.logs().sync_closed();
-            synced.inspect_err(|error| self.latch_log(error))?;
-        }
+        self.sync_closed_logs()?;
         let min_log_number = self.oldest_needed_log(flushed, None);
         let mut versions = self.versions();
         // A column family that was dropped meanwhile needs its table no more.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use tailwater_io::buffer::{ALIGNMENT, BufferPool};
 use tailwater_io::pace::Priority;
-use tailwater_io::stream::{ReaderOptions, SequentialReader};
-use tailwater_io::{Create, IoMode, Purpose};
+use tailwater_io::stream::{ReaderOptions, SequentialReader, SequentialWriter};
+use tailwater_io::{Create, IoMode, Purpose, ReadFile};
 
 use super::external_file::ExternalFile;
 use super::options::IngestOptions;
@@ -41,23 +41,22 @@ impl Writer {
     ) -> Result<Arrival> {
         let number = self.numbers.take();
         let path = self.table_path(family, number);
-        let brought = self.link_or_copy(file, &path, options).and_then(|is_copy| {
-            // What arrived must be what was looked at.
-            let table = FileMetadata::new(file.new_file(number, 0, 0, 0));
-            family.readers().tables.open_uncached(&table, Purpose::Ingestion)?;
-            Ok(is_copy)
-        });
-        match brought {
-            Ok(is_copy) => Ok(Arrival { number, path, is_copy }),
-            Err(error) => {
-                // Nothing refers to it; if this fails too, the next open removes it.
-                let _ = self.storage.remove(&path);
-                Err(error)
-            }
-        }
+        let is_copy = self.link_or_copy(file, &path, options)?;
+        // What arrived must be what was looked at.
+        let table = FileMetadata::new(file.new_file(number, 0, 0, 0));
+        let opened = family.readers().tables.open_uncached(&table, Purpose::Ingestion);
+        opened.map(drop).inspect_err(|_| self.remove_arrival(&path))?;
+        Ok(Arrival { number, path, is_copy })
     }
 
-    /// Answers whether it is a copy.
+    /// Removes a file that came to the directory and does not count.
+    pub(super) fn remove_arrival(&self, path: &Path) {
+        // Nothing refers to it; if this fails, the next open removes it.
+        let _ = self.storage.remove(path);
+    }
+
+    /// Answers whether it is a copy. After an error there is nothing at `path` that was not there
+    /// before, and what was is as it was.
     fn link_or_copy(
         &self,
         file: &ExternalFile,
@@ -66,7 +65,10 @@ impl Writer {
     ) -> Result<bool> {
         if options.links() {
             match self.storage.link(&file.path, path) {
-                Ok(()) => return self.sync_linked(path).map(|()| false),
+                Ok(()) => {
+                    let synced = self.sync_linked(path);
+                    return synced.map(|()| false).inspect_err(|_| self.remove_arrival(path));
+                }
                 Err(error) if error.is_no_space() || !options.failed_move_fall_back_to_copy => {
                     return Err(error.into());
                 }
@@ -97,13 +99,26 @@ impl Writer {
             rate_limiter: rate_limiter.as_ref(),
         };
         let source = self.storage.open(&file.path, IoMode::Buffered, purpose)?;
-        let mut writer = files.create_as(Create::New, path, purpose, Priority::Low, file.size)?;
+        let writer = files.create_as(Create::New, path, purpose, Priority::Low, file.size)?;
+        let copied = self.fill(file, &source, writer);
+        copied.inspect_err(|_| self.remove_arrival(path))
+    }
+
+    /// Copies a file's bytes, and puts them on the device.
+    fn fill(
+        &self,
+        file: &ExternalFile,
+        source: &Arc<dyn ReadFile>,
+        mut writer: SequentialWriter,
+    ) -> Result<()> {
+        let purpose = Purpose::Ingestion;
         let options = ReaderOptions { request_bytes: COPY_BYTES, depth: 1, purpose };
         let pool = BufferPool::new(COPY_BYTES);
         let mut reader =
-            SequentialReader::new(Arc::clone(&source), 0..file.size, options, &pool, None)?;
+            SequentialReader::new(Arc::clone(source), 0..file.size, options, &pool, None)?;
         let mut offset = 0;
         while offset < file.size {
+            self.errors.check_waiting()?;
             let bytes = reader.read(offset, COPY_BYTES)?;
             if bytes.is_empty() {
                 let message = format!("it ended after {offset} bytes while it was copied");

@@ -35,6 +35,8 @@ impl Writer {
     /// Takes files in, all or none. Answers what became of them, in their order.
     pub(crate) fn ingest(&self, requests: &[ExternalFiles<'_>]) -> Result<Vec<Vec<IngestedFile>>> {
         self.errors.check()?;
+        // Until the last file is removed or counts, nobody else may open the database.
+        let _working = self.background.begin_work()?;
         self.check_requests(requests)?;
         let statistics = self.shared.statistics.as_deref();
         let begun_ns = self.clock.monotonic_ns();
@@ -113,6 +115,7 @@ impl Writer {
         let mut directories = BTreeSet::new();
         for job in jobs {
             for file in &job.files {
+                self.errors.check_waiting()?;
                 let arrival = self.bring(&job.family, file, &job.options)?;
                 directories.extend(arrival.path.parent().map(Path::to_owned));
                 job.arrivals.push(arrival);
@@ -125,7 +128,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Steps 3 to 6.
+    /// Steps 3 to 7.
     fn take_in(&self, jobs: &mut [Job]) -> Result<()> {
         let due = self.families_to_flush(jobs)?;
         if !due.is_empty() {
@@ -140,6 +143,7 @@ impl Writer {
             self.flush_leading(&leadership, &due)?;
             self.look_up_overlaps(jobs)?;
         }
+        self.sync_closed_logs()?;
         self.install_files(jobs)
     }
 
@@ -208,13 +212,15 @@ impl Writer {
         Ok(())
     }
 
-    /// Steps 5 and 6. Who calls leads the write queue.
+    /// Steps 6 and 7. Who calls leads the write queue.
     fn install_files(&self, jobs: &mut [Job]) -> Result<()> {
         let mut versions = self.versions();
         let must_hide = jobs.iter().any(|job| job.options.snapshot_consistency);
-        // From here on none is taken, which would see files appear that have no number.
-        let unwatched = if must_hide { self.shared.snapshots.keep_empty() } else { None };
-        let is_watched = must_hide && unwatched.is_none();
+        let snapshots = self.shared.snapshots.hold_still();
+        let is_watched = must_hide && !snapshots.is_empty();
+        // From here on none is taken, which would see files appear that have no number. Where all
+        // have one, or nobody minds, they are taken until the numbers are published.
+        let snapshots = (must_hide && !is_watched).then_some(snapshots);
         for job in jobs.iter_mut() {
             let Some(known) = versions.families().get(&job.family.id()) else {
                 return Err(Error::new(ErrorKind::Io, "a column family lost its version"));
@@ -231,14 +237,22 @@ impl Writer {
         let added: Vec<Vec<NewFile>> = edits.iter().map(|edit| edit.new_files.clone()).collect();
         // A crash here is safe: the files are left over, and nothing else was changed.
         self.apply_at(&mut versions, edits, last)?;
-        for (job, added) in jobs.iter().zip(&added) {
-            if let Some(known) = versions.families().get(&job.family.id()) {
-                self.open_new_tables(&job.family, &known.version, added);
-                job.family.install(Arc::clone(&known.version), &[]);
+        let installed =
+            |job: &Job| Some(Arc::clone(&versions.families().get(&job.family.id())?.version));
+        let installed: Vec<_> = jobs.iter().map(installed).collect();
+        for ((job, version), added) in jobs.iter().zip(&installed).zip(&added) {
+            if let Some(version) = version {
+                self.open_new_tables(&job.family, version, added);
             }
         }
-        // Who reads at the new numbers finds the new versions.
+        let snapshots = snapshots.unwrap_or_else(|| self.shared.snapshots.hold_still());
+        // Who reads takes a version, then a number: with a new version it is a new number. A
+        // snapshot takes its number first, and would see the files appear.
         self.shared.published.store(last, Ordering::Release);
+        for (job, version) in jobs.iter().zip(installed) {
+            version.into_iter().for_each(|version| job.family.install(version, &[]));
+        }
+        drop(snapshots);
         Ok(())
     }
 
@@ -262,12 +276,11 @@ impl Writer {
             return;
         }
         for arrival in jobs.iter().flat_map(|job| &job.arrivals) {
-            // What stays is removed by the next open.
-            let _ = self.storage.remove(&arrival.path);
+            self.remove_arrival(&arrival.path);
         }
     }
 
-    /// Step 7 for the files of a job; tells what became of them.
+    /// Step 8 for the files of a job; tells what became of them.
     fn finish_job(&self, job: &Job, micros: u64) -> Vec<IngestedFile> {
         let mut ingested = Vec::new();
         for ((file, arrival), place) in job.files.iter().zip(&job.arrivals).zip(&job.places) {

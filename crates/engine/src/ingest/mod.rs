@@ -13,22 +13,32 @@
 //! 3. What is in memory of the keys they reach over is flushed.
 //! 4. Nobody writes any more: ingestion leads the write queue. What came into memory meanwhile is
 //!    flushed.
-//! 5. Each gets the deepest level where nothing is in its way, and a sequence number if it hides
+//! 5. With several column families, the logs that are complete are synced, as before the edit of a
+//!    flush: a file must not outlive what was logged before it, or its column family seems to have
+//!    more than there are logs for.
+//! 6. Each gets the deepest level where nothing is in its way, and a sequence number if it hides
 //!    anything ([`place`]). What tables hold was looked up before ([`overlap`]): it stays true.
-//! 6. One group of edits makes them part of the database, those of several column families
-//!    together. Readers get the new versions, then the sequence numbers are published.
-//! 7. Writes go on. With `move_files` the first names go.
+//! 7. One group of edits makes them part of the database, those of several column families
+//!    together. The sequence numbers are published, then readers get the new versions: a read takes
+//!    its version first, and so sees all the files of a column family or none. No snapshot is taken
+//!    in between, which would see them appear.
+//! 8. Writes go on. With `move_files` the first names go.
 //!
 //! # A crash
 //!
-//! Before the end of step 6's sync nothing counts, and the next open removes what was brought into
-//! the directory. After it everything counts. Before the end of step 7 the first names may still be
+//! Before the end of step 7's sync nothing counts, and the next open removes what was brought into
+//! the directory. After it everything counts. Before the end of step 8 the first names may still be
 //! there.
 //!
 //! # An error
 //!
 //! What was brought into the directory is removed, unless the MANIFEST may name it: after a failed
 //! write of the MANIFEST it is left to the next open.
+//!
+//! # Closing
+//!
+//! Closing waits for an ingestion to end, which gives up if it still brings files: nobody else may
+//! open the database and give its numbers to other tables while it may remove its own.
 //!
 //! Source: `db/external_sst_file_ingestion_job.cc`, `table/sst_file_writer.cc`.
 

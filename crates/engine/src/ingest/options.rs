@@ -15,7 +15,8 @@ use crate::{Error, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IngestOptions {
     /// The files are linked into the database's directory, and their first names removed when the
-    /// ingestion is done.
+    /// ingestion is done. Of a symbolic link it is the file that it leads to which is linked, and
+    /// the symbolic link that is removed.
     pub move_files: bool,
     /// The same, but the first names stay. The files must not be changed by them.
     pub link_files: bool,

@@ -10,6 +10,7 @@ use tailwater_io::{Purpose, Storage};
 use super::{LogsReplayed, ManifestRead, OpenOptions};
 use crate::db::{ColumnFamily, ReaderFactory};
 use crate::memtable::MemTable;
+use crate::version::Version;
 use crate::version::manifest::FamilyState;
 use crate::wal::replay::{self, ReplayFamily, ReplayRules};
 use crate::{Error, ErrorKind, Result};
@@ -112,9 +113,25 @@ fn family(
     let version = files
         .finish(&comparator, set.num_levels as usize)
         .map_err(|what| Error::new(ErrorKind::Corruption, format!("the MANIFEST {what}")))?;
+    check_levels(&name, &version, set.num_levels)?;
     let readers = Arc::new(factory.readers(options, &name, &comparator));
     let memtable = Arc::new(MemTable::new(comparator));
     Ok(ColumnFamily::new(id, name, set, readers, memtable, Arc::new(version)))
+}
+
+/// Refuses tables in levels that the options do not count, as RocksDB does: what is written could
+/// come to lie below what is older.
+fn check_levels(name: &str, version: &Version, num_levels: i32) -> Result<()> {
+    match version.files().map(|(level, _)| level).max() {
+        Some(deepest) if deepest >= num_levels as usize => {
+            let message = format!(
+                "column family '{name}' has tables in level {deepest}, and num_levels is \
+                 {num_levels}"
+            );
+            Err(Error::invalid_argument(message))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Opens all tables of a column family, so that one that uses what is not built is refused now and

@@ -28,7 +28,7 @@ impl NewFiles<'_> {
     /// Creates the file of a table that is to have about `expected_bytes`.
     ///
     /// # Errors
-    /// Those of the storage, and of having no buffer left.
+    /// Those of the storage, and of having no buffer left. Nothing was created then.
     pub(crate) fn create(
         &self,
         path: &Path,
@@ -60,7 +60,11 @@ impl NewFiles<'_> {
             depth: 1,
             ..WriterOptions::new(purpose)
         };
-        let mut writer = SequentialWriter::new(file, options, self.buffers, self.workers)?;
+        let writer = SequentialWriter::new(file, options, self.buffers, self.workers);
+        let mut writer = writer.inspect_err(|_| {
+            // What stays is as empty as it was made.
+            let _ = self.storage.remove(path);
+        })?;
         if let Some(rate_limiter) = self.rate_limiter {
             writer.keep_to(Arc::clone(rate_limiter), priority);
         }

@@ -44,6 +44,8 @@ pub(crate) enum Step {
     Close,
     /// With what the database held then.
     Checkpoint(PathBuf, State),
+    /// To a value, of the database or of a column family.
+    ChangeOption(&'static str, &'static str),
 }
 
 impl fmt::Debug for Step {
@@ -56,6 +58,7 @@ impl fmt::Debug for Step {
             Self::CreateFamily(name) => write!(f, "create {name}"),
             Self::DropFamily(name) => write!(f, "drop {name}"),
             Self::Close => f.write_str("close"),
+            Self::ChangeOption(name, value) => write!(f, "set {name} to {value}"),
             Self::Checkpoint(directory, _) => write!(f, "checkpoint {}", directory.display()),
         }
     }
@@ -211,6 +214,8 @@ impl<'a> Claims<'a> {
             Step::Checkpoint(directory, state) => {
                 self.checkpoints.push((directory, state, acknowledged));
             }
+            // It promises nothing of what is written.
+            Step::ChangeOption(..) => {}
             Step::Flush(_) | Step::FlushLog { .. } | Step::Close if !acknowledged => {}
             Step::Flush(families) => {
                 for name in families {

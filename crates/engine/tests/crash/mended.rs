@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use tailwater::{Db, OpenOptions, ReadOptions, WriteOptions};
+use tailwater::{
+    ColumnFamily, Db, IngestOptions, OpenOptions, ReadOptions, SstFileWriter, WriteOptions,
+};
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
 use tailwater_io::{Operation, Purpose};
 
@@ -153,4 +155,51 @@ fn an_edit_that_lacks_a_sector_is_the_end_of_the_manifest() {
         torn += usize::from(!db.left_out().is_empty());
     }
     assert!(torn > 20, "only {torn} of 200 were torn");
+}
+
+/// A database with a log that is complete, needed and not on the device, and column family `late`,
+/// which was made after it; and a file for that one.
+fn late_family(disk: &SimStorage) -> (Db, ColumnFamily, &'static Path) {
+    let db = open(disk, "write_buffer_size=1048576");
+    create(&db, "second");
+    // Fills a log before it fills a memtable.
+    let value = vec![b'v'; 10_000];
+    for number in 0..65 {
+        for family in db.column_families() {
+            let key = format!("key{number}");
+            db.put(&family, key.as_bytes(), &value, &WriteOptions::default()).expect("a put");
+        }
+    }
+    create(&db, "late");
+    let late = db.column_family("late").expect("a column family");
+    let file = Path::new("/file.sst");
+    let mut writer = SstFileWriter::new(&options(disk, ""), "late").expect("a writer");
+    writer.open(file).expect("a file");
+    writer.put(b"key", b"value").expect("a put");
+    writer.finish().expect("a whole file");
+    (db, late, file)
+}
+
+/// A column family that was made when a complete log was not on the device, and took a file in, had
+/// more than there were logs for after a power cut: the database did not open.
+#[test]
+fn a_file_does_not_outlive_the_logs_before_it() {
+    for seed in 0..40 {
+        let disk = SimStorage::new(seed);
+        let (db, late, file) = late_family(&disk);
+        db.ingest_external_file(&late, &[file], &IngestOptions::default()).expect("an ingestion");
+        let db = open(&disk.crash_image(seed), "");
+        let late = db.column_family("late").expect("a column family");
+        let found = db.get(&late, b"key", &ReadOptions::default()).expect("a get");
+        assert_eq!(found.as_deref(), Some(&b"value"[..]), "seed {seed}");
+    }
+    // Without them it does not count, and what is lost of them is no more acknowledged.
+    let disk = SimStorage::new(1);
+    let (db, late, file) = late_family(&disk);
+    let rule = FaultRule::new(Fault::InputOutput).operation(Operation::Sync).path_containing("log");
+    disk.set_faults(FaultPlan::none().with(rule.at(0)));
+    let options = IngestOptions::default();
+    db.ingest_external_file(&late, &[file], &options).expect_err("a log that is not synced");
+    db.put(&late, b"key", b"value", &WriteOptions::default()).expect_err("a log that failed");
+    assert_eq!(db.get(&late, b"key", &ReadOptions::default()).expect("a get"), None);
 }

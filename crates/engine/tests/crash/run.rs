@@ -211,6 +211,16 @@ impl Run {
                 self.reopen(cleanly)?;
             }
             Action::Checkpoint => self.checkpoint(&db)?,
+            Action::ChangeOption { family: None, change } => {
+                let step = Step::ChangeOption(change.0, change.1);
+                self.record(step, |_| db.set_database_options(&[change]))?;
+            }
+            Action::ChangeOption { family: Some(name), change } => {
+                if let Some(family) = self.family(&db, &name)? {
+                    let step = Step::ChangeOption(change.0, change.1);
+                    self.record(step, |_| db.set_options(&family, &[change]))?;
+                }
+            }
         }
         Ok(())
     }

@@ -7,6 +7,22 @@ use crate::model::{Batch, Change, DEFAULT, Durability, Evidence, Part};
 /// How many ordinary keys a column family has. They begin with `k`, which no evidence does.
 const KEYS: u32 = 40;
 
+/// Options of the database that are changed while it is open, with values.
+const OF_DATABASE: [(&str, &[&str]); 4] = [
+    ("bytes_per_sync", &["0", "5000"]),
+    ("wal_bytes_per_sync", &["0", "5000"]),
+    ("max_total_wal_size", &["0", "10000", "50000"]),
+    ("max_manifest_file_size", &["200", "100000"]),
+];
+/// The same of a column family.
+const OF_FAMILY: [(&str, &[&str]); 5] = [
+    ("write_buffer_size", &["65536", "100000"]),
+    ("disable_auto_compactions", &["false", "true"]),
+    ("level0_file_num_compaction_trigger", &["1", "3", "1000000"]),
+    ("target_file_size_base", &["500", "5000"]),
+    ("max_bytes_for_level_base", &["1000", "20000"]),
+];
+
 /// What to do next.
 #[derive(Debug, Clone)]
 pub(crate) enum Action {
@@ -38,6 +54,11 @@ pub(crate) enum Action {
         cleanly: bool,
     },
     Checkpoint,
+    /// Of a column family, or of the database: the name of an option and its value.
+    ChangeOption {
+        family: Option<String>,
+        change: (&'static str, &'static str),
+    },
 }
 
 /// What the work may ask for.
@@ -106,6 +127,7 @@ impl Generator {
             23..=25 => Action::Read,
             26 | 27 if self.limits.reopening => Action::Reopen { cleanly: self.rng.bool() },
             28 => Action::Checkpoint,
+            43 | 44 => self.option(),
             39..=42 => Action::Ingest { batch: self.files(), moves: self.rng.bool() },
             29..=38 => {
                 let (batch, single) = self.single();
@@ -220,6 +242,13 @@ impl Generator {
             }
         };
         (Batch { parts: vec![Part { family, changes: vec![change], evidence }], durability }, true)
+    }
+
+    fn option(&mut self) -> Action {
+        let family = self.rng.bool().then(|| self.family());
+        let options = if family.is_some() { &OF_FAMILY[..] } else { &OF_DATABASE[..] };
+        let (name, values) = options[self.rng.usize(..options.len())];
+        Action::ChangeOption { family, change: (name, values[self.rng.usize(..values.len())]) }
     }
 
     fn durability(&mut self) -> Durability {

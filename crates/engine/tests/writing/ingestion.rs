@@ -12,7 +12,8 @@ use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
 use tailwater_io::{Create, IoMode, Operation, Purpose, Storage};
 
 use crate::support::{
-    default_family, findings, get, get_from, names, options, property, put, simulated, told,
+    default_family, findings, get, get_from, make_file, names, options, property, put, simulated,
+    told,
 };
 
 const PATH: &str = "/database";
@@ -29,14 +30,8 @@ fn open(disk: &SimStorage, text: &str) -> Db {
     Db::open(Path::new(PATH), &simulated(disk, text)).expect("a database")
 }
 
-/// Makes a file of puts.
 fn make(options: &OpenOptions, path: &str, keys: &[&str], value: &str) {
-    let mut writer = SstFileWriter::new(options, "default").expect("a writer");
-    writer.open(Path::new(path)).expect("a file");
-    for key in keys {
-        writer.put(key.as_bytes(), value.as_bytes()).expect("a put");
-    }
-    writer.finish().expect("a whole file");
+    make_file(options, Path::new(path), keys, value);
 }
 
 fn ingest(db: &Db, path: &str, options: &IngestOptions) -> Result<IngestedFile> {
@@ -164,6 +159,32 @@ fn files_are_linked_moved_or_copied() {
         ["a", "b", "c"].map(|key| get(&db, key).expect("a value")),
         ["moved", "linked", "copied"]
     );
+}
+
+/// By a symbolic link the link itself was taken in: who cleared up where it led to took the table
+/// away.
+#[test]
+fn a_file_that_is_moved_in_by_a_symbolic_link_is_in_the_database() {
+    for moves in [false, true] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let [path, file, link] = ["db", "file", "link"].map(|name| directory.path().join(name));
+        let db = Db::open(&path, &options("")).expect("a database");
+        make_file(&options(""), &file, &["a"], "value");
+        std::os::unix::fs::symlink(&file, &link).expect("a symbolic link");
+        let moving =
+            IngestOptions { move_files: moves, link_files: !moves, ..IngestOptions::default() };
+        let taken_in =
+            db.ingest_external_file(&default_family(&db), &[&link], &moving).expect("a file");
+        assert!(!taken_in[0].is_copy);
+        assert_eq!(link.is_symlink(), !moves);
+        db.close().expect("closing");
+        db.storage().remove(&file).expect("clearing up");
+        assert_eq!(findings(&path, &options("")), []);
+        assert_eq!(
+            get(&Db::open(&path, &options("")).expect("a database"), "a").as_deref(),
+            Some("value")
+        );
+    }
 }
 
 #[test]
@@ -313,6 +334,24 @@ fn a_file_that_could_not_be_brought_leaves_nothing() {
         assert_eq!(kind, ErrorKind::Io, "{operation:?}");
         ingest(&db, FILE, &IngestOptions::default()).expect("the database goes on");
         assert_eq!(get(&db, "a").as_deref(), Some("value"));
+    }
+}
+
+/// Where there was something under the name that a file was to get, that was removed.
+#[test]
+fn what_is_in_the_way_of_a_file_stays() {
+    let disk = disk();
+    let db = open(&disk, "");
+    for (number, links) in [false, true].into_iter().enumerate() {
+        let key = number.to_string();
+        make(&simulated(&disk, ""), FILE, &[&key], "value");
+        let taken_in = ingest(&db, FILE, &IngestOptions::default()).expect("a file");
+        let next = Path::new(PATH).join(format!("{:06}.sst", taken_in.number + 1));
+        disk.link(Path::new(FILE), &next).expect("a file of somebody's");
+        let options = IngestOptions { link_files: links, ..IngestOptions::default() };
+        let (kind, told) = refused(&disk, &db, &options);
+        assert_eq!(kind, ErrorKind::Io, "{told}");
+        ingest(&db, FILE, &options).expect("the database goes on");
     }
 }
 

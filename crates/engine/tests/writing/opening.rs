@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use tailwater::{Db, ErrorKind, OpenOptions, WriteOptions};
+use tailwater::{CompactRangeOptions, Db, ErrorKind, OpenOptions, WriteOptions};
 use tailwater_io::Storage;
 use tailwater_io::posix::PosixStorage;
 
@@ -24,6 +24,32 @@ fn a_database_that_is_not_there_is_not_made_unasked() {
     let (kind, text) = told(Db::open(&path, &options("error_if_exists=true")));
     assert_eq!(kind, ErrorKind::InvalidArgument);
     assert!(text.contains("error_if_exists"), "{text}");
+}
+
+/// A database was opened with fewer levels than it has tables in, and what was taken in or written
+/// above the last level of the options hid behind older values below it.
+#[test]
+fn tables_in_levels_that_the_options_do_not_count_are_refused() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let db = Db::open(directory.path(), &options("")).expect("a new database");
+    put(&db, "a", "1").expect("a put");
+    db.compact_range(&default_family(&db), None, None, &CompactRangeOptions::default())
+        .expect("a compaction");
+    db.close().expect("closing");
+    let open = [Db::open, Db::open_read_only];
+    for (levels, is_refused) in [(4, true), (6, true), (7, false), (9, false)] {
+        let options = options(&format!("num_levels={levels}"));
+        for opened in open.map(|open| open(directory.path(), &options)) {
+            if is_refused {
+                let (kind, text) = told(opened);
+                assert_eq!(kind, ErrorKind::InvalidArgument, "{text}");
+                let expected = format!("tables in level 6, and num_levels is {levels}");
+                assert!(text.contains(&expected), "{text}");
+            } else {
+                assert_eq!(get(&opened.expect("a database"), "a").as_deref(), Some("1"));
+            }
+        }
+    }
 }
 
 #[test]

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tailwater::verify::{Finding, Severity, verify};
-use tailwater::{ColumnFamily, Db, ErrorKind, OpenOptions, ReadOptions, Result, WriteOptions};
+use tailwater::{
+    ColumnFamily, Db, ErrorKind, OpenOptions, ReadOptions, Result, SstFileWriter, WriteOptions,
+};
 use tailwater_io::Storage;
 use tailwater_io::sim::SimStorage;
 
@@ -74,6 +76,16 @@ pub(crate) fn findings(path: &Path, options: &OpenOptions) -> Vec<Finding> {
     let report = verify(path, options, &mut |_| {});
     let findings = report.findings.into_iter();
     findings.filter(|finding| finding.severity > Severity::Note).collect()
+}
+
+/// Makes a file of puts outside a database.
+pub(crate) fn make_file(options: &OpenOptions, path: &Path, keys: &[&str], value: &str) {
+    let mut writer = SstFileWriter::new(options, "default").expect("a writer");
+    writer.open(path).expect("a file");
+    for key in keys {
+        writer.put(key.as_bytes(), value.as_bytes()).expect("a put");
+    }
+    writer.finish().expect("a whole file");
 }
 
 /// The names in a directory.

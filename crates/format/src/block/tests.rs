@@ -1,12 +1,11 @@
 //! Cursors on blocks that RocksDB wrote, held against lists of the same entries.
 
-use std::cmp::{Ordering, Reverse};
+mod random;
+
+use std::cmp::Ordering;
 
 use super::golden::{self, Entry, IndexEntry, Table, entries, index_entries, table, tables};
-use super::{
-    Builder, BuilderOptions, Cursor, IndexCursor, IndexFormat, Layout, RestartPrefixes, Restarts,
-    Target,
-};
+use super::{Cursor, IndexCursor, IndexFormat, Layout, RestartPrefixes, Restarts, Target};
 use crate::Result;
 use crate::comparator::Comparator;
 use crate::key::{self, MAX_SEQUENCE, ValueType, compare_internal, pack_trailer};
@@ -500,44 +499,4 @@ fn an_empty_block_has_no_entries() {
         BothDirections.check(&mut walk, &[], &Order::BYTEWISE);
     }
     assert!(Layout::EMPTY.is_empty());
-}
-
-#[test]
-fn a_seek_finds_keys_that_begin_others() {
-    let mut random = random();
-    let text = |random: &mut fastrand::Rng| -> Vec<u8> {
-        (0..random.usize(..5)).map(|_| random.u8(..3)).collect()
-    };
-    for _ in 0..500 {
-        let mut keys: Vec<(Vec<u8>, Reverse<u64>)> = (0..random.usize(1..60))
-            .map(|_| (text(&mut random), Reverse(random.u64(..4) << 8 | 1)))
-            .collect();
-        keys.sort();
-        keys.dedup();
-        let options =
-            BuilderOptions { restart_interval: random.u32(1..20), ..BuilderOptions::default() };
-        let (mut builder, mut block) = (Builder::new(options), Vec::new());
-        for (user_key, Reverse(trailer)) in &keys {
-            let mut key = Vec::new();
-            key::put_internal_key(&mut key, user_key, *trailer);
-            builder.add(&key, &trailer.to_le_bytes());
-        }
-        builder.finish(&mut block).unwrap();
-        let layout = Layout::parse(&block).unwrap();
-        let mut cursor = Cursor::default();
-        for _ in 0..50 {
-            let (user_key, trailer) = (text(&mut random), random.u64(..5) << 8 | 1);
-            let target = Target { comparator: &Comparator::Bytewise, user_key: &user_key, trailer };
-            cursor.seek(&block, &layout, &target).unwrap();
-            let place = keys.partition_point(|key| *key < (user_key.clone(), Reverse(trailer)));
-            for expected in &keys[place..] {
-                let (user_key, trailer) = key::split(cursor.key()).unwrap();
-                assert!(cursor.valid());
-                assert_eq!((user_key, trailer), (&expected.0[..], expected.1.0));
-                assert_eq!(cursor.value(&block), trailer.to_le_bytes());
-                cursor.next(&block, &layout).unwrap();
-            }
-            assert!(!cursor.valid());
-        }
-    }
 }

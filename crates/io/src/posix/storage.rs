@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::{FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::file::PosixFile;
@@ -146,7 +146,9 @@ impl Storage for PosixStorage {
     }
 
     fn link(&self, existing: &Path, new: &Path) -> Result<()> {
-        rustix::fs::link(existing, new).map_err(|error| Error::new(Operation::Link, new, error))
+        let follow = AtFlags::SYMLINK_FOLLOW;
+        rustix::fs::linkat(CWD, existing, CWD, new, follow)
+            .map_err(|error| Error::new(Operation::Link, new, error))
     }
 
     fn list(&self, directory: &Path) -> Result<Vec<DirectoryEntry>> {

@@ -7,7 +7,7 @@
 //!
 //! Source: `CalculateBaseBytes` in `db/version_set.cc`.
 
-use crate::compaction::picker::tree::{files_of, non_empty_levels, total_size};
+use crate::compaction::picker::tree::{files_of, total_size};
 use crate::options::{ColumnFamilyOptions, CompactionStyle};
 use crate::version::Version;
 
@@ -25,8 +25,7 @@ pub(crate) struct LevelTargets {
 impl LevelTargets {
     /// Those of a version.
     pub(crate) fn new(version: &Version, options: &ColumnFamilyOptions) -> Self {
-        let wanted = usize::try_from(options.num_levels).unwrap_or(1).max(1);
-        let count = wanted.max(non_empty_levels(version));
+        let count = usize::try_from(options.num_levels).unwrap_or(1).max(1);
         let is_level = options.compaction_style == CompactionStyle::Level;
         match options.level_compaction_dynamic_level_bytes && is_level && count > 1 {
             true => Self::by_largest_level(version, options, count),

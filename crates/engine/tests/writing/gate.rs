@@ -1,0 +1,148 @@
+//! Files of the system with a gate: one call waits there until the test lets it go on.
+
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use tailwater::OpenOptions;
+use tailwater_io::posix::PosixStorage;
+use tailwater_io::{
+    Capabilities, Create, DirectoryEntry, FileLock, FileMetadata, IoMode, Purpose, ReadFile,
+    Result, Statistics, Storage, WriteFile,
+};
+
+/// A call that may be stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Call {
+    Open(Purpose),
+    Link,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The call to stop, and how many of the same pass before it.
+    awaited: Option<(Call, usize)>,
+    is_reached: bool,
+    is_open: bool,
+}
+
+/// Files with a gate.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    files: PosixStorage,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Gate {
+    pub(crate) fn new() -> Arc<Self> {
+        let files = PosixStorage::new();
+        Arc::new(Self { files, state: Mutex::default(), changed: Condvar::new() })
+    }
+
+    /// Options of a database with these files, which is made where there is none.
+    pub(crate) fn options(self: &Arc<Self>, text: &str) -> OpenOptions {
+        let mut options = OpenOptions::new(Arc::clone(self) as Arc<dyn Storage>);
+        options.set_options("create_if_missing=true").expect("options");
+        options.set_options(text).expect("options");
+        options
+    }
+
+    /// Stops such a call, after others of the same have passed.
+    pub(crate) fn stop(&self, call: Call, passes: usize) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        *state = State { awaited: Some((call, passes)), ..State::default() };
+    }
+
+    /// Waits until the call is stopped.
+    pub(crate) fn wait(&self) {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.changed.wait_while(state, |state| !state.is_reached));
+    }
+
+    /// Lets the call go on.
+    pub(crate) fn open(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).is_open = true;
+        self.changed.notify_all();
+    }
+
+    fn pass(&self, call: Call) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut state.awaited {
+            Some((awaited, 0)) if *awaited == call => state.awaited = None,
+            Some((awaited, passes)) if *awaited == call => {
+                *passes -= 1;
+                return;
+            }
+            _ => return,
+        }
+        state.is_reached = true;
+        self.changed.notify_all();
+        drop(self.changed.wait_while(state, |state| !state.is_open));
+    }
+}
+
+impl Storage for Gate {
+    fn open(&self, path: &Path, mode: IoMode, purpose: Purpose) -> Result<Arc<dyn ReadFile>> {
+        self.pass(Call::Open(purpose));
+        self.files.open(path, mode, purpose)
+    }
+
+    fn create(
+        &self,
+        path: &Path,
+        create: Create,
+        mode: IoMode,
+        purpose: Purpose,
+    ) -> Result<Box<dyn WriteFile>> {
+        self.files.create(path, create, mode, purpose)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        self.files.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        self.files.remove(path)
+    }
+
+    fn remove_directory(&self, path: &Path) -> Result<()> {
+        self.files.remove_directory(path)
+    }
+
+    fn link(&self, existing: &Path, new: &Path) -> Result<()> {
+        self.pass(Call::Link);
+        self.files.link(existing, new)
+    }
+
+    fn list(&self, directory: &Path) -> Result<Vec<DirectoryEntry>> {
+        self.files.list(directory)
+    }
+
+    fn create_directory(&self, path: &Path) -> Result<()> {
+        self.files.create_directory(path)
+    }
+
+    fn metadata(&self, path: &Path) -> Result<FileMetadata> {
+        self.files.metadata(path)
+    }
+
+    fn capabilities(&self, path: &Path) -> Result<Capabilities> {
+        self.files.capabilities(path)
+    }
+
+    fn resident_pages(&self, path: &Path) -> Result<Option<u64>> {
+        self.files.resident_pages(path)
+    }
+
+    fn sync_directory(&self, directory: &Path) -> Result<()> {
+        self.files.sync_directory(directory)
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
+        self.files.lock(path)
+    }
+
+    fn statistics(&self) -> &Statistics {
+        self.files.statistics()
+    }
+}

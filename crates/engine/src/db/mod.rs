@@ -107,9 +107,9 @@ impl Db {
     /// # Errors
     /// Not found, where there is no database; corruption, for damage to its MANIFEST, or to its
     /// logs that the recovery mode does not accept; invalid argument, for a comparator that is not
-    /// the one it was written with, and for tables in levels that `num_levels` does not count; not supported, for what is not built; busy, where the database
-    /// is written elsewhere and its MANIFEST changed every time it was read. Damage to tables shows
-    /// when they are read.
+    /// the one it was written with, and for tables in levels that `num_levels` does not count; not
+    /// supported, for what is not built; busy, where the database is written elsewhere and its
+    /// MANIFEST changed every time it was read. Damage to tables shows when they are read.
     pub fn open_read_only(directory: &Path, options: &OpenOptions) -> Result<Self> {
         recovery::recover_read_only(directory, options).map(Self::from_recovered)
     }

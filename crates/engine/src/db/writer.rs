@@ -336,9 +336,10 @@ impl Writer {
         Ok(number)
     }
 
-    /// Puts the logs that are complete on the device, where there are several column families: before
-    /// the MANIFEST gets anything of one that is newer than what these logs hold for another. Else a
-    /// crash could keep the one and lose the other. Refuses writes where that fails.
+    /// Puts the logs that are complete on the device, where there are several column families:
+    /// before the MANIFEST gets anything of one that is newer than what these logs hold for
+    /// another. Else a crash could keep the one and lose the other. Refuses writes where that
+    /// fails.
     pub(crate) fn sync_closed_logs(&self) -> Result<()> {
         if self.shared.family_set().iter().nth(1).is_none() {
             return Ok(());

@@ -15,7 +15,8 @@ fn one<T: Copy>(random: &mut fastrand::Rng, choices: &[T]) -> T {
     choices[random.usize(..choices.len())]
 }
 
-/// Internal keys in order, that begin each other, of bytes that trailers have too, in many versions.
+/// Internal keys in order, that begin each other, of bytes that trailers have too, in many
+/// versions.
 fn random_keys(random: &mut fastrand::Rng, order: &Order) -> Vec<Vec<u8>> {
     let mut keys = Vec::new();
     for _ in 0..random.usize(1..40) {

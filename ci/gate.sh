@@ -31,6 +31,9 @@ cargo fmt --all --check
 step "lints"
 cargo clippy --all-targets --locked -- -D warnings
 
+step "tidiness"
+cargo test --quiet --locked -p tailwater-testkit --test tidy
+
 if [ "$mode" = fast ]; then
     step "tests of the libraries"
     cargo test --locked --lib --bins

@@ -25,7 +25,8 @@ impl Store for Lmdb {
     fn create(directory: &Path, _options: &str) -> Result<Self, Failure> {
         let mut options = EnvOpenOptions::new();
         options.map_size(MAP_BYTES);
-        // SAFETY: nobody else opens or changes the files, and what is lost in a crash is not missed.
+        // SAFETY: nobody else opens or changes the files, and what is lost in a crash is not
+        // missed.
         let environment = unsafe { options.flags(EnvFlags::NO_SYNC).open(directory)? };
         let mut transaction = environment.write_txn()?;
         let entries = environment.create_database(&mut transaction, None)?;

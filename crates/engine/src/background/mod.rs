@@ -197,8 +197,8 @@ impl Background {
         Ok(Running { background: self })
     }
 
-    /// Notes work on files that is no compaction, in a thread of a user's. Closing waits for it: the
-    /// lock on the directory is not given up before.
+    /// Notes work on files that is no compaction, in a thread of a user's. Closing waits for it:
+    /// the lock on the directory is not given up before.
     ///
     /// # Errors
     /// Invalid argument, after closing.

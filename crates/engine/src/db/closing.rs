@@ -4,8 +4,8 @@
 //!    and later writes are refused.
 //! 2. What no log holds is flushed, unless `avoid_flush_during_shutdown` says otherwise.
 //! 3. The threads in the background end; a compaction gives up, and so does an ingestion that still
-//!    brings files. What threads of users have begun on files, ingestions and checkpoints, is waited
-//!    for: whoever opens the database next gives the same numbers to files of his own.
+//!    brings files. What threads of users have begun on files, ingestions and checkpoints, is
+//!    waited for: whoever opens the database next gives the same numbers to files of his own.
 //! 4. The log is written out and cut to its length.
 //! 5. The lock is given up.
 //!

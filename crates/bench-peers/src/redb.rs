@@ -24,6 +24,9 @@ impl Store for Redb {
     fn create(directory: &Path, _options: &str) -> Result<Self, Failure> {
         let database =
             Database::builder().set_cache_size(CACHE_BYTES).create(directory.join("redb"))?;
+        let transaction = database.begin_write()?;
+        transaction.open_table(ENTRIES)?;
+        transaction.commit()?;
         Ok(Self(database))
     }
 

@@ -111,7 +111,9 @@ const HIT: u8 = 0x80;
 /// An entry of the table.
 ///
 /// Made under the shard's lock, owned by the shard's ring and then by its garbage; readers borrow
-/// it.
+/// it. On cache lines of its own: what the allocator puts beside it may be what a thread writes at
+/// each get, and every reader of this entry would wait for that.
+#[repr(align(64))]
 pub(super) struct Node<V> {
     pub(super) key: Key,
     pub(super) value: Arc<Cached<V>>,

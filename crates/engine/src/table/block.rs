@@ -8,8 +8,10 @@ use tailwater_format::filter::{FilterKey, FilterLayout, FilterReader};
 
 use crate::cache::Cached;
 
-/// A block of a table in memory.
+/// A block of a table in memory. On cache lines of its own, so that neither its count of references
+/// nor what the allocator puts beside it disturbs who reads it.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(crate) struct Block {
     bytes: Vec<u8>,
     contents: Contents,

@@ -7,9 +7,8 @@ use std::sync::{Arc, MutexGuard};
 
 use tailwater_format::blob::BlobIndex;
 use tailwater_format::file_name::FileKind;
-use tailwater_io::{IoMode, Purpose, Storage};
-
 use tailwater_io::sync::Mutex;
+use tailwater_io::{IoMode, Purpose, Storage};
 
 use crate::blob::BlobReader;
 use crate::{Error, ErrorKind, Result};

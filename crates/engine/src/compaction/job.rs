@@ -26,9 +26,8 @@ use tailwater_format::{Comparator, key};
 use tailwater_io::buffer::BufferPool;
 use tailwater_io::pace::RateLimiter;
 use tailwater_io::stream::Workers;
-use tailwater_io::{Clock, IoMode, Storage};
-
 use tailwater_io::sync::Mutex;
+use tailwater_io::{Clock, IoMode, Storage};
 
 use crate::compaction::merge::{DeeperLevels, Dropped, InputTable, Inputs, Snapshots};
 use crate::compaction::output::{self, WrittenTable};

@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, MutexGuard, Weak};
 
 use tailwater_format::Comparator;
-
 use tailwater_io::sync::Mutex;
 
 use crate::compaction::pending_compaction_bytes;

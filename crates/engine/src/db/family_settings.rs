@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::db::FamilyReaders;
-use crate::merge_operator::FamilyMergeOperator;
+use crate::db::{FamilyReaders, merge_operator_name};
 use crate::options::ColumnFamilyOptions;
 use crate::table::builder::Format;
 
@@ -29,14 +28,5 @@ impl FamilySettings {
             merge_operator_name(&readers.merge_operator),
         ));
         Self { options: Arc::new(options), table_format, readers }
-    }
-}
-
-/// The name that tables are to say.
-fn merge_operator_name(operator: &FamilyMergeOperator) -> Option<&str> {
-    match operator {
-        FamilyMergeOperator::None => None,
-        FamilyMergeOperator::Known(operator) => Some(operator.name()),
-        FamilyMergeOperator::Unknown(name) => Some(name),
     }
 }

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard};
 
 use tailwater_format::key::Sequence;
-
 use tailwater_io::sync::Mutex;
 
 use crate::db::Shared;

@@ -9,9 +9,8 @@ use tailwater_format::version_edit::VersionEdit;
 use tailwater_io::buffer::BufferPool;
 use tailwater_io::pace::RateLimiter;
 use tailwater_io::stream::Workers;
-use tailwater_io::{Clock, FileLock, Storage};
-
 use tailwater_io::sync::Mutex;
+use tailwater_io::{Clock, FileLock, Storage};
 
 use crate::background::Background;
 use crate::db::errors::{ErrorState, FailedPart};

@@ -14,7 +14,6 @@ use std::sync::{Arc, MutexGuard};
 use arc_swap::ArcSwapOption;
 use tailwater_format::Comparator;
 use tailwater_format::key::Sequence;
-
 use tailwater_io::sync::Mutex;
 
 use crate::range_tombstone::{FragmentedRangeTombstones, RangeTombstone};

@@ -9,9 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tailwater_format::file_name::{FileKind, INFO_LOG, info_log_prefix};
-use tailwater_io::{Clock, Create, IoMode, Purpose, Storage, WriteFile};
-
 use tailwater_io::sync::Mutex;
+use tailwater_io::{Clock, Create, IoMode, Purpose, Storage, WriteFile};
 
 use crate::Result;
 use crate::options::{DbOptions, InfoLogLevel};

@@ -10,7 +10,6 @@ use std::sync::{Arc, MutexGuard, OnceLock};
 
 use tailwater_io::Clock;
 use tailwater_io::clock::SystemClock;
-
 use tailwater_io::sync::Mutex;
 
 use super::histograms::{Buckets, Distribution, Histogram, HistogramData};

@@ -12,9 +12,8 @@ use std::sync::{Arc, Weak};
 
 use tailwater_format::Comparator;
 use tailwater_format::file_name::FileKind;
-use tailwater_io::{IoMode, Purpose, Storage};
-
 use tailwater_io::sync::Mutex;
+use tailwater_io::{IoMode, Purpose, Storage};
 
 use crate::Result;
 use crate::epoch::{self, Guard, Held};

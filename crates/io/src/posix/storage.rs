@@ -12,6 +12,7 @@ use rustix::io::{Errno, retry_on_intr};
 use super::file::PosixFile;
 use super::lock::{PosixLock, refuse_locked};
 use super::system;
+use crate::buffer::ALIGNMENT;
 use crate::clock::monotonic_ns;
 use crate::purpose::{IoMode, Purpose};
 use crate::statistics::Statistics;
@@ -52,9 +53,14 @@ impl PosixStorage {
                 return Err(failed(Errno::ISDIR.into()));
             }
         }
+        let alignment = match mode {
+            IoMode::Direct => system::alignment(descriptor.as_fd()).map_err(failed)?,
+            IoMode::Buffered | IoMode::Uncached | IoMode::DropBehind => ALIGNMENT,
+        };
         self.statistics.record_open(purpose);
         let statistics = Arc::clone(&self.statistics);
-        Ok(PosixFile { descriptor, path: path.to_owned(), mode, statistics, dropped: 0 })
+        let path = path.to_owned();
+        Ok(PosixFile { descriptor, path, mode, alignment, statistics, dropped: 0 })
     }
 }
 

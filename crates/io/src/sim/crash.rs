@@ -44,6 +44,7 @@ pub(super) struct Surroundings {
     next_id: u64,
     clock: Arc<ManualClock>,
     direct_refused: Vec<PathBuf>,
+    alignment: usize,
 }
 
 impl Surroundings {
@@ -52,6 +53,7 @@ impl Surroundings {
             next_id: state.next_id,
             clock: Arc::clone(&state.clock),
             direct_refused: state.direct_refused.clone(),
+            alignment: state.alignment,
         }
     }
 
@@ -68,6 +70,7 @@ impl Surroundings {
     fn storage(&self, disk: Disk, seed: u64) -> SimStorage {
         let mut state = State::new(disk, self.next_id, Arc::clone(&self.clock), seed);
         state.direct_refused.clone_from(&self.direct_refused);
+        state.alignment = self.alignment;
         SimStorage::with_state(state)
     }
 }

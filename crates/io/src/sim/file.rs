@@ -10,7 +10,6 @@ use super::disk::Effect;
 use super::namespace::FileId;
 use super::state::{State, Verdict};
 use super::storage::Shared;
-use crate::buffer::ALIGNMENT;
 use crate::purpose::{IoMode, Purpose};
 use crate::storage::{FileLock, ReadFile, WriteFile};
 use crate::{Error, Operation, Result};
@@ -22,6 +21,7 @@ pub(super) struct SimFile {
     file: FileId,
     path: PathBuf,
     mode: IoMode,
+    alignment: usize,
     purpose: Purpose,
 }
 
@@ -37,7 +37,8 @@ impl SimFile {
     ) -> Self {
         state.opened(file);
         shared.statistics.record_open(purpose);
-        Self { shared: Arc::clone(shared), file, path: path.to_owned(), mode, purpose }
+        let (path, alignment) = (path.to_owned(), state.alignment);
+        Self { shared: Arc::clone(shared), file, path, mode, alignment, purpose }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -46,9 +47,9 @@ impl SimFile {
 
     /// Direct transfers want offset, length and memory aligned.
     fn check_alignment(&self, memory: &[u8], offset: u64) -> io::Result<()> {
-        let aligned = memory.as_ptr().addr().is_multiple_of(ALIGNMENT)
-            && memory.len().is_multiple_of(ALIGNMENT)
-            && offset.is_multiple_of(ALIGNMENT as u64);
+        let aligned = memory.as_ptr().addr().is_multiple_of(self.alignment)
+            && memory.len().is_multiple_of(self.alignment)
+            && offset.is_multiple_of(self.alignment as u64);
         if self.mode == IoMode::Direct && !aligned {
             return Err(Errno::INVAL.into());
         }
@@ -142,6 +143,10 @@ impl ReadFile for SimFile {
     fn mode(&self) -> IoMode {
         self.mode
     }
+
+    fn alignment(&self) -> usize {
+        self.alignment
+    }
 }
 
 impl WriteFile for SimFile {
@@ -193,6 +198,10 @@ impl WriteFile for SimFile {
 
     fn mode(&self) -> IoMode {
         self.mode
+    }
+
+    fn alignment(&self) -> usize {
+        self.alignment
     }
 }
 

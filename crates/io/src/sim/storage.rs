@@ -15,7 +15,6 @@ use super::faults::FaultPlan;
 use super::file::{SimFile, SimLock};
 use super::namespace::{Change, DirectoryId, FileId, Node, Place, ROOT, names_of};
 use super::state::State;
-use crate::buffer::ALIGNMENT;
 use crate::clock::ManualClock;
 use crate::purpose::{IoMode, Purpose};
 use crate::statistics::Statistics;
@@ -74,6 +73,12 @@ impl SimStorage {
     /// filesystem that cannot do it.
     pub fn refuse_direct(&self, directory: &Path) {
         self.state().direct_refused.push(directory.to_owned());
+    }
+
+    /// Direct transfers of files that are opened from now on must be aligned to so many bytes: a
+    /// power of two from 4096 to [`MAX_ALIGNMENT`](crate::buffer::MAX_ALIGNMENT).
+    pub fn set_alignment(&self, alignment: usize) {
+        self.state().alignment = alignment;
     }
 
     /// How many calls were made, which is the number of the next.
@@ -383,7 +388,7 @@ impl Storage for SimStorage {
             let direct_io = match state.disk.names.node(path)? {
                 Node::Directory(_) => DirectIo::Unknown,
                 Node::File(_) if refuses_direct(state, path) => DirectIo::Refused,
-                Node::File(_) => DirectIo::Aligned(ALIGNMENT as u32),
+                Node::File(_) => DirectIo::Aligned(state.alignment as u32),
             };
             let filesystem = "simulated".to_owned();
             Ok(Capabilities { filesystem, direct_io, direct_write_fault: None })

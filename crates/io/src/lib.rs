@@ -14,6 +14,7 @@ pub mod clock;
 mod error;
 mod histogram;
 mod host;
+pub mod kernel;
 pub mod pace;
 pub mod posix;
 pub mod probe;

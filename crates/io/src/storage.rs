@@ -74,6 +74,9 @@ pub struct Capabilities {
     pub direct_io: DirectIo,
     /// Why direct writes lose data there, where they do.
     pub direct_write_fault: Option<&'static str>,
+    /// The largest request that the device takes as one, in bytes (`max_sectors_kb`), if it says
+    /// so.
+    pub request_bytes_max: Option<usize>,
 }
 
 /// A file system: the real one, or one that is simulated.

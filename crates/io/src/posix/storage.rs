@@ -14,6 +14,7 @@ use super::lock::{PosixLock, refuse_locked};
 use super::system;
 use crate::buffer::ALIGNMENT;
 use crate::clock::monotonic_ns;
+use crate::kernel::{Device, System};
 use crate::purpose::{IoMode, Purpose};
 use crate::statistics::Statistics;
 use crate::storage::{
@@ -182,7 +183,10 @@ impl Storage for PosixStorage {
             .map_err(|error| Error::new(Operation::Metadata, path, error))?;
         let filesystem = system::filesystem_name(path);
         let direct_write_fault = system::direct_write_fault(&filesystem);
-        Ok(Capabilities { filesystem, direct_io, direct_write_fault })
+        let device = Device::of_directory(&System::default(), path);
+        let max_sectors_kib = device.and_then(|device| device.max_sectors_kib);
+        let request_bytes_max = max_sectors_kib.and_then(|kib| usize::try_from(kib << 10).ok());
+        Ok(Capabilities { filesystem, direct_io, direct_write_fault, request_bytes_max })
     }
 
     fn resident_pages(&self, path: &Path) -> Result<Option<u64>> {

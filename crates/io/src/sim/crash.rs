@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::calls::Call;
+use super::calls::{Call, Opening};
 use super::disk::{Disk, Effect};
 use super::state::State;
 use super::storage::SimStorage;
@@ -23,6 +23,7 @@ pub(super) struct Recording {
     /// The disk before the first recorded call.
     pub(super) base: Disk,
     pub(super) calls: Vec<Call>,
+    pub(super) openings: Vec<Opening>,
     pub(super) journal: Vec<JournalEntry>,
 }
 

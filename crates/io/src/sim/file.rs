@@ -6,6 +6,7 @@ use std::sync::{Arc, MutexGuard};
 
 use rustix::io::Errno;
 
+use super::calls::Opening;
 use super::disk::Effect;
 use super::namespace::FileId;
 use super::state::{State, Verdict};
@@ -36,6 +37,9 @@ impl SimFile {
         purpose: Purpose,
     ) -> Self {
         state.opened(file);
+        if let Some(recording) = &mut state.recording {
+            recording.openings.push(Opening { path: Arc::from(path), mode, purpose });
+        }
         shared.statistics.record_open(purpose);
         let (path, alignment) = (path.to_owned(), state.alignment);
         Self { shared: Arc::clone(shared), file, path, mode, alignment, purpose }

@@ -8,7 +8,7 @@ use std::sync::{Arc, MutexGuard};
 use rustix::io::Errno;
 
 use super::acknowledged::Overwrite;
-use super::calls::{Call, Coverage, coverage};
+use super::calls::{Call, Coverage, Opening, coverage};
 use super::crash::{Recording, Replay, Surroundings};
 use super::disk::{Disk, Effect};
 use super::faults::FaultPlan;
@@ -92,12 +92,20 @@ impl SimStorage {
     pub fn start_recording(&self) {
         let mut state = self.state();
         let base = state.disk.clone();
-        state.recording = Some(Recording { base, calls: Vec::new(), journal: Vec::new() });
+        state.recording =
+            Some(Recording { base, calls: Vec::new(), openings: Vec::new(), journal: Vec::new() });
     }
 
     /// The calls since recording began, in order; none if it did not.
     pub fn calls(&self) -> Vec<Call> {
         self.state().recording.as_ref().map(|recording| recording.calls.clone()).unwrap_or_default()
+    }
+
+    /// The files that were opened or created since recording began, in order; none if it did not.
+    pub fn openings(&self) -> Vec<Opening> {
+        let state = self.state();
+        let recording = state.recording.as_ref();
+        recording.map(|recording| recording.openings.clone()).unwrap_or_default()
     }
 
     /// How often each kind of call was made since recording began.
@@ -391,7 +399,12 @@ impl Storage for SimStorage {
                 Node::File(_) => DirectIo::Aligned(state.alignment as u32),
             };
             let filesystem = "simulated".to_owned();
-            Ok(Capabilities { filesystem, direct_io, direct_write_fault: None })
+            Ok(Capabilities {
+                filesystem,
+                direct_io,
+                direct_write_fault: None,
+                request_bytes_max: None,
+            })
         })
     }
 

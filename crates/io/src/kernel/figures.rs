@@ -39,7 +39,7 @@ pub struct Figures {
     /// Pages looked at by allocations that had to free memory themselves. `None` for a group in
     /// cgroup v1.
     pub direct_reclaim_pages_per_second: Option<f64>,
-    /// How often the group came to its limit.
+    /// How often the group came to its limit. `None` for a group in cgroup v1.
     pub limit_hits_per_second: Option<f64>,
     /// How many processes of the group were killed for want of memory, in the whole interval.
     pub kills: Option<f64>,

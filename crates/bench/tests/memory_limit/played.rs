@@ -243,15 +243,19 @@ fn groups_of_dead_runs_go_and_their_setting_comes_back() {
     put(root, "/sys/kernel/mm/lru_gen/enabled", "0x0000\n");
     put(root, "/proc/4/stat", "4 (a) b) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 1234 0 0\n");
     let parent = root.join("sys/fs/cgroup/user.slice");
-    let (dead, reused) = ("tailwater-limit-3-77-0-7", "tailwater-limit-4-1000-2-0");
-    let (alive, foreign) = ("tailwater-limit-4-1234-2-0", "tailwater-limits");
-    for name in [dead, reused, alive, foreign] {
+    let (dead, reused) = ("tailwater-limit-5-3-77-0-7", "tailwater-limit-5-4-1000-2-0");
+    let (alive, foreign) = ("tailwater-limit-5-4-1234-2-0", "tailwater-limits");
+    let elsewhere = "tailwater-limit-6-3-77-0-0";
+    put(root, "/proc/self/ns/none", "");
+    std::os::unix::fs::symlink("pid:[5]", root.join("proc/self/ns/pid")).expect("a link");
+    for name in [dead, reused, alive, foreign, elsewhere] {
         std::fs::create_dir(parent.join(name)).expect("a group");
     }
     let limit = limit(root);
     can_be_killed(root, &the_group(&limit.paths(1)));
     assert!(!parent.join(dead).exists() && !parent.join(reused).exists());
     assert!(parent.join(alive).exists() && parent.join(foreign).exists());
+    assert!(parent.join(elsewhere).exists(), "another namespace's cannot be judged");
     assert!(
         limit.describe().ends_with("is switched off meanwhile."),
         "it was on before the dead run"

@@ -34,10 +34,11 @@ impl MemoryGroup {
         })
     }
 
-    /// How often it came to its limit so far.
+    /// How often it came to its limit so far. `None` in cgroup v1, whose `memory.failcnt` stays 0
+    /// at the limit in current kernels (seen in Linux 6.18).
     pub fn limit_hits(&self, system: &System) -> Option<u64> {
         match self {
-            Self::V1(path) => system.number(path.join("memory.failcnt")),
+            Self::V1(_) => None,
             Self::V2(path) => figure(&system.read(path.join("memory.events"))?, "max"),
         }
     }

@@ -19,6 +19,8 @@ pub(super) struct PosixFile {
     pub(super) descriptor: OwnedFd,
     pub(super) path: PathBuf,
     pub(super) mode: IoMode,
+    /// Whether rings may read through the descriptor.
+    pub(super) rings: bool,
     /// What direct transfers must be aligned to, in bytes.
     pub(super) alignment: usize,
     pub(super) statistics: Arc<Statistics>,
@@ -90,9 +92,17 @@ impl ReadFile for PosixFile {
             _ => rustix::io::pread(descriptor, &mut *buffer, offset),
         })
         .map_err(|error| Error::at(Operation::Read, &self.path, offset, error))?;
-        self.drop_behind_read(offset, count as u64);
-        self.statistics.record_read(purpose, count as u64, monotonic_ns() - started);
+        self.was_read(offset, count, purpose, monotonic_ns() - started);
         Ok(count)
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.rings.then(|| self.descriptor.as_fd())
+    }
+
+    fn was_read(&self, offset: u64, count: usize, purpose: Purpose, duration_ns: u64) {
+        self.drop_behind_read(offset, count as u64);
+        self.statistics.record_read(purpose, count as u64, duration_ns);
     }
 
     fn length(&self) -> Result<u64> {

@@ -21,7 +21,7 @@ pub struct ReaderOptions {
     /// file asks for: 256 KiB to 2 MiB, as a rule.
     pub request_bytes: usize,
     /// How many requests are on their way ahead of the caller. With 1 or 0 the caller's thread
-    /// reads each when it needs it. More need as many [`Workers`].
+    /// reads each when it needs it. More need io_uring or as many [`Workers`].
     pub depth: usize,
     /// Why the bytes are read.
     pub purpose: Purpose,
@@ -57,6 +57,9 @@ pub struct SequentialReader {
     /// How large each of them is.
     request_bytes: usize,
     pool: BufferPool,
+    workers: Option<Arc<Workers>>,
+    /// Whether it was to have several requests on their way.
+    several: bool,
     depth: usize,
     /// The next request to hand out.
     next: u64,
@@ -74,8 +77,9 @@ pub struct SequentialReader {
 
 impl SequentialReader {
     /// Begins to read `span` of `file`, in bytes, as far as the file goes at this moment. Requests
-    /// ahead of the caller begin at once. Without `workers` the depth is 1; it is less than asked
-    /// where the pool has not enough buffers at this moment.
+    /// ahead of the caller begin at once: by io_uring where that is allowed and the file has a
+    /// descriptor, else by `workers`. With neither the depth is 1; it is less than asked where the
+    /// pool has not enough buffers at this moment.
     ///
     /// # Errors
     /// Of kind `OutOfMemory` if the pool has not even one buffer, which is not waited for; else
@@ -92,13 +96,15 @@ impl SequentialReader {
         let plan = Plan::new(0..0, request_bytes, ALIGNMENT);
         let mut reader = Self {
             source: Arc::new(Source { file: Arc::clone(&file), plan, purpose: options.purpose }),
-            requests: Requests::new(depth, workers),
+            requests: Requests::caller(),
             ready: BTreeMap::new(),
             current: None,
             free: Vec::new(),
             buffers: 0,
             request_bytes,
             pool: pool.clone(),
+            workers: workers.cloned(),
+            several: options.depth > 1,
             depth,
             next: 0,
             under_way: 0,
@@ -124,6 +130,7 @@ impl SequentialReader {
         (self.next, self.position) = (0, span.start);
         let end = span.end.min(file.length()?);
         let alignment = file.alignment();
+        self.requests.choose(&*file, self.several, self.workers.as_ref());
         self.fit_buffers(alignment)?;
         let span = span.start.min(end)..end;
         let plan = Plan::new(span, self.request_bytes, alignment);
@@ -288,7 +295,7 @@ impl SequentialReader {
     fn wanted_buffers(&self) -> usize {
         match self.requests.path() {
             RequestPath::Caller => 1,
-            RequestPath::Threads => self.depth + 1,
+            RequestPath::Threads | RequestPath::Ring => self.depth + 1,
         }
     }
 

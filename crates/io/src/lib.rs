@@ -6,12 +6,14 @@
 //! fails, tears and loses on demand.
 //!
 //! On it stand [`stream`], which reads and writes files front to back with requests in flight, and
-//! what that needs: aligned memory in bounded pools ([`buffer`]) and a limit on how fast bytes move
-//! ([`pace`]). Time ([`clock`]) and threads ([`thread`]) have their one home here too.
+//! what that needs: aligned memory in bounded pools ([`buffer`]), a limit on how fast bytes move
+//! ([`pace`]), and on how many requests are on their way while users wait ([`foreground`]). Time
+//! ([`clock`]) and threads ([`thread`]) have their one home here too.
 
 pub mod buffer;
 pub mod clock;
 mod error;
+pub mod foreground;
 mod histogram;
 mod host;
 pub mod pace;
@@ -27,6 +29,7 @@ pub mod thread;
 
 pub use clock::Clock;
 pub use error::{Error, Operation, Result};
+pub use foreground::Foreground;
 pub use histogram::Latencies;
 pub use host::host_name;
 pub use purpose::{IoMode, Purpose};

@@ -9,6 +9,7 @@ use super::requests::{Chunk, Plan, RequestPath, Requests, Source};
 use super::take_buffers;
 use super::workers::Workers;
 use crate::buffer::{ALIGNMENT, BufferPool, PooledBuffer};
+use crate::foreground::Foreground;
 use crate::pace::{Priority, RateLimiter};
 use crate::purpose::Purpose;
 use crate::storage::ReadFile;
@@ -71,6 +72,8 @@ pub struct SequentialReader {
     position: u64,
     /// What it asks before each request, and with which priority.
     pace: Option<(Arc<RateLimiter>, Priority)>,
+    /// What it asks how many requests may be on their way.
+    foreground: Option<Arc<Foreground>>,
     /// What was asked of the file and not of the pace, in bytes.
     not_paced: u64,
 }
@@ -111,6 +114,7 @@ impl SequentialReader {
             assembled: Vec::new(),
             position: span.start,
             pace: None,
+            foreground: None,
             not_paced: 0,
         };
         reader.restart(file, span)?;
@@ -144,6 +148,12 @@ impl SequentialReader {
     pub fn keep_to(&mut self, rate_limiter: Arc<RateLimiter>, priority: Priority) {
         rate_limiter.request(std::mem::take(&mut self.not_paced), priority);
         self.pace = Some((rate_limiter, priority));
+    }
+
+    /// Has fewer requests on their way whenever users' reads are slowed down at the device, from
+    /// the next request on.
+    pub fn give_way_to(&mut self, foreground: Arc<Foreground>) {
+        self.foreground = Some(foreground);
     }
 
     /// Changes how many requests are on their way ahead of the caller: from the next one on, as far
@@ -263,10 +273,17 @@ impl SequentialReader {
         self.free.extend(taken);
     }
 
-    /// Hands out requests as long as there are buffers for them.
+    /// Hands out requests as long as there are buffers for them and users leave room.
     fn request_ahead(&mut self) {
+        if self.free.is_empty() || self.next >= self.source.plan.count() {
+            return;
+        }
+        let depth = match &self.foreground {
+            Some(foreground) => foreground.depth(self.depth),
+            None => self.depth,
+        };
         while self.next < self.source.plan.count()
-            && self.under_way < self.depth
+            && self.under_way < depth
             && let Some(buffer) = self.free.pop()
         {
             let range = self.source.plan.range(self.next);

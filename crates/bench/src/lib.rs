@@ -15,6 +15,7 @@ pub mod basket;
 pub mod engine;
 mod entries;
 pub mod hot_key;
+pub mod memory_limit;
 mod process;
 mod report;
 pub mod store;

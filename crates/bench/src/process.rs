@@ -28,34 +28,6 @@ fn field(file: &str, name: &str) -> Result<u64, Failure> {
     Ok(number.ok_or_else(|| format!("{file} has no {name}"))?.parse()?)
 }
 
-/// What the scheduler made of a thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Scheduled {
-    /// How long it has run, in nanoseconds.
-    pub(crate) ran_ns: u64,
-    /// How long it could have run and waited for a processor, in nanoseconds.
-    pub(crate) waited_ns: u64,
-}
-
-impl Scheduled {
-    /// What came after `earlier`.
-    pub(crate) fn since(self, earlier: Self) -> Self {
-        Self {
-            ran_ns: self.ran_ns.saturating_sub(earlier.ran_ns),
-            waited_ns: self.waited_ns.saturating_sub(earlier.waited_ns),
-        }
-    }
-}
-
-/// What the scheduler has made of this thread since it began; nothing where the system does not
-/// tell.
-pub(crate) fn scheduled() -> Option<Scheduled> {
-    #[expect(clippy::disallowed_methods, reason = "what the kernel tells is no database's file")]
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    let mut fields = text.split_whitespace().map(|field| field.parse().ok());
-    Some(Scheduled { ran_ns: fields.next()??, waited_ns: fields.next()?? })
-}
-
 /// How long all files in a directory are together, in bytes. One that goes meanwhile is left out.
 ///
 /// # Errors

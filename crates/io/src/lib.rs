@@ -7,13 +7,15 @@
 //!
 //! On it stand [`stream`], which reads and writes files front to back with requests in flight, and
 //! what that needs: aligned memory in bounded pools ([`buffer`]) and a limit on how fast bytes move
-//! ([`pace`]). Time ([`clock`]) and threads ([`thread`]) have their one home here too.
+//! ([`pace`]). [`kernel`] tells what page cache, device and processor made of it. Time ([`clock`])
+//! and threads ([`thread`]) have their one home here too.
 
 pub mod buffer;
 pub mod clock;
 mod error;
 mod histogram;
 mod host;
+pub mod kernel;
 pub mod pace;
 pub mod posix;
 pub mod probe;

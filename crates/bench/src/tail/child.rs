@@ -94,8 +94,8 @@ pub(super) fn measure(
     for reads in &reads {
         latencies.add(&reads.latencies)?;
         count += reads.count;
-        waited_ns += reads.scheduled.map_or(0, |scheduled| scheduled.waited_ns);
-        is_known &= reads.scheduled.is_some();
+        waited_ns += reads.run_queue.map_or(0, |run_queue| run_queue.waiting_ns);
+        is_known &= reads.run_queue.is_some();
     }
     let waited_s = is_known.then_some(waited_ns as f64 / 1e9);
     Ok(Figures {
@@ -116,6 +116,7 @@ pub(super) fn measure(
                 .filter(|(_, moved)| moved.read_bytes + moved.written_bytes > 0)
                 .map(|(purpose, moved)| (purpose, moved.into()))
                 .collect(),
+            ..Kernel::default()
         },
     })
 }

@@ -2,6 +2,7 @@
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
+use tailwater_io::Purpose;
 
 /// A way to open the database, by the name that it has in reports.
 #[derive(
@@ -80,6 +81,24 @@ impl Configuration {
     /// Whether only Tailwater has the options that make it.
     pub fn is_of_tailwater_only(self) -> bool {
         matches!(self, Self::Tailwater | Self::Uncached | Self::Fadvise)
+    }
+
+    /// For which purposes it reads past the page cache.
+    pub(super) fn direct_reads(self) -> &'static [Purpose] {
+        const COMPACTION: [Purpose; 2] = [Purpose::CompactionRead, Purpose::CompactionBlobRead];
+        match self {
+            Self::DirectCompactionReadOnly | Self::DirectCompactionReadWrite | Self::Tailwater => {
+                &COMPACTION
+            }
+            Self::DirectAll => {
+                &[Purpose::UserRead, Purpose::CompactionRead, Purpose::CompactionBlobRead]
+            }
+            Self::Buffered
+            | Self::DirectCompactionWritesOnly
+            | Self::Uncached
+            | Self::Fadvise
+            | Self::NoCompaction => &[],
+        }
     }
 
     /// Whether there is a writer.

@@ -2,7 +2,7 @@
 //! copying does not fill it.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustix::fs::{Mode, OFlags};
@@ -124,30 +124,6 @@ pub(super) fn check_free_space(directory: &Path, needed: u64, why: &str) -> Resu
     .into())
 }
 
-/// Empties the page cache: all of it where that is allowed, else of what is in `directories`.
-///
-/// # Errors
-/// Those of listing the directories.
-pub(super) fn evict(directories: &[&PathBuf]) -> Result<(), Failure> {
-    rustix::fs::sync();
-    #[expect(clippy::disallowed_methods, reason = "no database's file")]
-    if std::fs::write("/proc/sys/vm/drop_caches", "3").is_ok() {
-        return Ok(());
-    }
-    let storage = PosixStorage::new();
-    for directory in directories {
-        for entry in storage.list(directory)?.into_iter().filter(|entry| !entry.is_directory) {
-            let path = directory.join(entry.name);
-            let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-            if let Ok(file) = rustix::fs::open(&path, flags, Mode::empty()) {
-                // Advice: it may be left unheeded.
-                let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
-            }
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "makes files to copy")]
 mod tests {
@@ -170,7 +146,6 @@ mod tests {
             assert!(ours.unwrap() == theirs.unwrap(), "{length}");
         }
         assert!(!to.join("LOCK").exists());
-        evict(&[&from, &to]).unwrap();
     }
 
     #[test]

@@ -4,14 +4,16 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use tailwater_io::Storage;
+use tailwater_io::kernel::System;
 use tailwater_io::posix::PosixStorage;
 
 use super::calibration;
 use super::child::{Assignment, Writer};
-use super::copy::{check_free_space, copy_database, evict};
-use super::environment::Environment;
+use super::copy::{check_free_space, copy_database};
+use super::environment::{Environment, probe_device};
 use super::figures::Figures;
 use super::files::{create_directory, remove_directory, write_json, write_text};
+use super::kernel_table::KernelTable;
 use super::launch::Launch;
 use super::plan::{Plan, Row};
 use super::report::Report;
@@ -19,6 +21,8 @@ use super::results::{Results, Run};
 use super::seen;
 use super::source::Source;
 use super::table::Table;
+use crate::memory_limit::evict;
+use crate::memory_limit::interrupt::on_interrupt;
 use crate::store::Failure;
 
 /// An experiment that goes on.
@@ -137,10 +141,18 @@ impl<'a> Experiment<'a> {
         let source = self.source.path(directory);
         let copy = self.copy_of(row);
         remove_directory(&copy)?;
+        let _removed = on_interrupt({
+            let copy = copy.clone();
+            move || {
+                let _ = remove_directory(&copy);
+            }
+        })?;
         copy_database(&source, &copy)?;
-        evict(&[&source, &copy])?;
+        for directory in [&source, &copy] {
+            evict(&System::default(), directory)?;
+        }
         let options = format!("{};{}", parameters.shape.options(), row.configuration.options());
-        let figures = self.launch.run(&Assignment {
+        let assignment = Assignment {
             engine: row.engine,
             directory: copy.clone(),
             options,
@@ -152,7 +164,9 @@ impl<'a> Experiment<'a> {
             writer,
             duration,
             seed,
-        });
+        };
+        let direct_bytes = |figures: &Figures| row.direct_bytes(figures);
+        let figures = self.launch.run(&assignment, &direct_bytes);
         if !self.plan.keep_copies {
             remove_directory(&copy)?;
         }
@@ -171,10 +185,10 @@ impl<'a> Experiment<'a> {
     /// Writes the report and answers it as a text.
     fn report(&self, results: &Results) -> Result<String, Failure> {
         let Plan { directory, out, .. } = &self.plan;
-        let environment = Environment::of(directory, self.launch.memory_limit())?;
-        let report = Report::new(&self.plan, results, environment)?;
+        let environment = Environment::of(directory, self.launch.memory_limit());
+        let report = Report::new(&self.plan, results, environment, probe_device(directory)?)?;
         write_json(&out.join("report.json"), &report)?;
-        let table = Table(&report).to_string();
+        let table = format!("{}\n{}", Table(&report), KernelTable(&report));
         write_text(&out.join("table.txt"), &table)?;
         let mut text = format!("\n{table}\nAll figures: {}\n", out.join("report.json").display());
         if self.plan.tells_what_was_seen

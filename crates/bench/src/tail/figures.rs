@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use tailwater_io::kernel;
 
 use super::engine::Moved;
 use super::latency::Latencies;
@@ -37,6 +38,31 @@ pub(super) struct Kernel {
     pub(super) compaction_backlog_bytes: Option<f64>,
     /// What the engine read and wrote, in bytes, by why.
     pub(super) bytes_per_purpose: BTreeMap<String, Transferred>,
+    /// Whose the figures of page cache, stalls and missed pages are: the `process`, its memory
+    /// `group`, or the whole `machine`.
+    pub(super) page_cache_of: Option<String>,
+    pub(super) stalls_of: Option<String>,
+    pub(super) missed_of: Option<String>,
+    /// [`kernel::Figures`], by their names.
+    #[serde(flatten)]
+    pub(super) told: BTreeMap<String, Option<f64>>,
+}
+
+impl Kernel {
+    /// Adds what the kernel said.
+    pub(super) fn add(&mut self, figures: &kernel::Figures) {
+        let name = |scope: kernel::Scope| scope.name().to_owned();
+        self.page_cache_of = figures.page_cache_of.map(name);
+        self.stalls_of = figures.stalls_of.map(name);
+        self.missed_of = figures.missed_of.map(name);
+        let named = figures.named().into_iter();
+        self.told = named.map(|(name, figure)| (name.to_owned(), figure)).collect();
+    }
+
+    /// A figure of the kernel's, if it was told.
+    pub(super) fn told(&self, name: &str) -> Option<f64> {
+        self.told.get(name).copied().flatten()
+    }
 }
 
 /// Bytes that went between files and memory; folded they need not be whole.

@@ -7,10 +7,14 @@ use serde_json::{Map, Value};
 use crate::report::median;
 
 /// Folds the numbers that stand at the same place in each of `values`. What is unknown in some is
-/// left out there; what is unknown in all stays so.
+/// left out there; what is unknown in all stays so. A text stays if it is the same everywhere.
 pub(super) fn fold(values: &[Value], with: &dyn Fn(&[f64]) -> Option<f64>) -> Value {
     let objects: Vec<&Map<String, Value>> = values.iter().filter_map(Value::as_object).collect();
     if objects.is_empty() {
+        if let Some(text) = values.iter().find(|value| value.is_string()) {
+            let is_same = values.iter().all(|value| value == text);
+            return if is_same { text.clone() } else { Value::Null };
+        }
         let numbers: Vec<f64> = values.iter().filter_map(Value::as_f64).collect();
         let folded = if numbers.is_empty() { None } else { with(&numbers) };
         return folded.map_or(Value::Null, Value::from);

@@ -26,6 +26,7 @@ mod experiment;
 mod figures;
 mod files;
 mod fold;
+mod kernel_table;
 mod latency;
 mod launch;
 mod plan;
@@ -68,7 +69,9 @@ pub fn check(arguments: &TailArguments, engines: &[&dyn TailEngine]) -> Result<(
 /// # Errors
 /// Those of [`check`], of the engines and of the filesystem.
 pub fn run(arguments: &TailArguments, engines: &[&dyn TailEngine]) -> Result<String, Failure> {
-    Experiment::new(plan(arguments, engines)?, &Processes).run()
+    let plan = plan(arguments, engines)?;
+    let processes = Processes::new(plan.parameters.limit_bytes)?;
+    Experiment::new(plan, &processes).run()
 }
 
 /// Does what the process of one run has to do: the command [`CHILD_COMMAND`].

@@ -5,10 +5,12 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tailwater_io::Purpose;
 
 use super::arguments::{Engines, Limit, Preset, TailArguments};
 use super::configuration::Configuration;
 use super::engine::EngineName;
+use super::figures::Figures;
 use super::shape::Shape;
 use super::units::{Bytes, HotSet, WriteRate};
 use crate::entries::KEY_BYTES;
@@ -61,6 +63,20 @@ pub(super) struct Row {
     pub(super) engine: EngineName,
     #[serde(rename = "name")]
     pub(super) configuration: Configuration,
+}
+
+impl Row {
+    /// How many bytes this row reads past the page cache; unknown where the engine does not count
+    /// what users read.
+    pub(super) fn direct_bytes(self, figures: &Figures) -> Option<u64> {
+        let counted = &figures.kernel.bytes_per_purpose;
+        let direct = self.configuration.direct_reads();
+        if direct.contains(&Purpose::UserRead) && self.engine != EngineName::Tailwater {
+            return None;
+        }
+        let bytes = |purpose: &Purpose| counted.get(purpose.name()).map_or(0.0, |it| it.read_bytes);
+        Some(direct.iter().map(bytes).sum::<f64>() as u64)
+    }
 }
 
 /// What is done.

@@ -1,5 +1,7 @@
 //! The report: `report.json`, whose fields are in `docs/tail.md`.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use serde_json::Value;
 
@@ -19,6 +21,8 @@ pub(super) struct Report {
     schema: u32,
     pub(super) parameters: Parameters,
     pub(super) environment: Environment,
+    /// What the device does without an engine; nothing where it has no direct I/O.
+    device_probe: Option<BTreeMap<&'static str, f64>>,
     pub(super) configurations: Vec<ConfigurationReport>,
 }
 
@@ -54,6 +58,7 @@ impl Report {
         plan: &Plan,
         results: &Results,
         environment: Environment,
+        device_probe: Option<BTreeMap<&'static str, f64>>,
     ) -> Result<Self, Failure> {
         let mut configurations = Vec::new();
         for &row in &plan.rows {
@@ -62,10 +67,28 @@ impl Report {
                 configurations.push(ConfigurationReport::new(row, runs)?);
             }
         }
-        let mut report =
-            Self { schema: 1, parameters: plan.parameters.clone(), environment, configurations };
+        let mut report = Self {
+            schema: 1,
+            parameters: plan.parameters.clone(),
+            environment,
+            device_probe,
+            configurations,
+        };
         report.compare()?;
         Ok(report)
+    }
+
+    /// One of nothing but rows.
+    #[cfg(test)]
+    pub(super) fn of_rows(configurations: Vec<ConfigurationReport>) -> Self {
+        let plan = Plan::new(&super::TailArguments::default()).expect("the default");
+        Self {
+            schema: 1,
+            parameters: plan.parameters,
+            environment: Environment::of(".".as_ref(), (String::new(), false)),
+            device_probe: None,
+            configurations,
+        }
     }
 
     /// The same engine's row that others are held against.
@@ -112,7 +135,11 @@ impl Report {
 }
 
 impl ConfigurationReport {
-    fn new(row: Row, runs: Vec<Run>) -> Result<Self, Failure> {
+    /// A row, not yet compared with others.
+    ///
+    /// # Errors
+    /// Figures that cannot be folded, of which there are none.
+    pub(super) fn new(row: Row, runs: Vec<Run>) -> Result<Self, Failure> {
         let figures = runs.iter().map(|run| serde_json::to_value(&run.figures));
         let figures = figures.collect::<Result<Vec<_>, _>>()?;
         Ok(Self {

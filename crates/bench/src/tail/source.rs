@@ -14,6 +14,7 @@ use super::files::{create_directory, read_json, remove_directory, write_json};
 use super::shape::Shape;
 use super::units::Bytes;
 use crate::entries::{KEY_BYTES, RandomValues, key};
+use crate::memory_limit::interrupt::on_interrupt;
 use crate::store::Failure;
 
 /// What a source database is made of.
@@ -71,6 +72,12 @@ impl Source {
         remove_directory(&path)?;
         remove_directory(&unfinished)?;
         create_directory(&unfinished)?;
+        let _removed = on_interrupt({
+            let unfinished = unfinished.clone();
+            move || {
+                let _ = remove_directory(&unfinished);
+            }
+        })?;
         let start = Instant::now();
         self.fill(&unfinished)?;
         rename(&unfinished, &path)?;

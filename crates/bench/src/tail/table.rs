@@ -40,9 +40,13 @@ impl fmt::Display for Table<'_> {
 impl Table<'_> {
     fn write_head(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parameters = &self.0.parameters;
-        let limit = parameters.limit_bytes.map_or("no memory limit".to_owned(), |limit| {
-            format!("a memory limit of {}", Bytes(limit))
-        });
+        let limit = match parameters.limit_bytes {
+            Some(limit) if self.0.environment.is_limited => {
+                format!("a memory limit of {}", Bytes(limit))
+            }
+            Some(limit) => format!("NO MEMORY LIMIT ({} cannot be had here)", Bytes(limit)),
+            None => "no memory limit".to_owned(),
+        };
         let runs = self.0.configurations.iter().map(|report| report.runs.len()).max().unwrap_or(0);
         write!(
             f,

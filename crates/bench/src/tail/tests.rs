@@ -2,8 +2,10 @@
 
 use std::cell::RefCell;
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::Value;
+use tailwater_io::kernel::{Sampler, System, Target};
 
 use super::arguments::{Limit, TailArguments};
 use super::child::{Assignment, measure};
@@ -27,16 +29,26 @@ struct Here {
 }
 
 impl Launch for Here {
-    fn run(&self, assignment: &Assignment) -> Result<Figures, Failure> {
+    fn run(
+        &self,
+        assignment: &Assignment,
+        direct_bytes: &dyn Fn(&Figures) -> Option<u64>,
+    ) -> Result<Figures, Failure> {
         if self.fails_at.is_some_and(|limit| self.runs.borrow().len() >= limit) {
             return Err("interrupted".into());
         }
         self.runs.borrow_mut().push(assignment.options.clone());
-        measure(&*TailwaterEngine.open(&assignment.directory, &assignment.options)?, assignment)
+        let database = TailwaterEngine.open(&assignment.directory, &assignment.options)?;
+        let target = Target::new(&System::default(), &assignment.directory);
+        let sampler = Sampler::start(target, Duration::from_millis(100))?;
+        let mut figures = measure(&*database, assignment)?;
+        assert!(direct_bytes(&figures).is_some());
+        figures.kernel.add(&sampler.stop().ok_or("no figures")?);
+        Ok(figures)
     }
 
-    fn memory_limit(&self) -> String {
-        "none".to_owned()
+    fn memory_limit(&self) -> (String, bool) {
+        ("none".to_owned(), false)
     }
 }
 

@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use fastrand::Rng;
 use hdrhistogram::Histogram;
 use tailwater_io::Clock;
+use tailwater_io::kernel::RunQueue;
 
 use super::engine::TailDatabase;
 use super::latency::histogram;
 use super::schedule::{Arrivals, Pace};
 use crate::entries::{KEY_BYTES, RandomValues, key};
-use crate::process::{Scheduled, scheduled};
 use crate::store::Failure;
 
 /// When a run ends, on its clock; any thread may bring it forward.
@@ -57,7 +57,7 @@ pub(super) struct Reads {
     /// How many were done.
     pub(super) count: u64,
     /// What became of the thread meanwhile, where the system tells.
-    pub(super) scheduled: Option<Scheduled>,
+    pub(super) run_queue: Option<RunQueue>,
 }
 
 /// Reads keys of the hot set by chance until the end. `reader` is this one's number.
@@ -77,7 +77,7 @@ pub(super) fn read(
             false => Err(format!("key {number} has no value").into()),
         }
     };
-    let before = scheduled();
+    let before = RunQueue::of_this_thread();
     let (latencies, count) = match reading.reads_per_second {
         None => closed_loop(clock, end, &mut get)?,
         Some(rate) => {
@@ -86,8 +86,9 @@ pub(super) fn read(
             open_loop(clock, arrivals, end, &mut get)?
         }
     };
-    let scheduled = before.zip(scheduled()).map(|(before, after)| after.since(before));
-    Ok(Reads { latencies, count, scheduled })
+    let after = RunQueue::of_this_thread();
+    let run_queue = before.zip(after).map(|(before, after)| after.since(before));
+    Ok(Reads { latencies, count, run_queue })
 }
 
 fn closed_loop(

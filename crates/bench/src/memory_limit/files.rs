@@ -1,0 +1,49 @@
+//! The kernel's files, written: the one place that does it past `Storage`, which is for databases.
+#![expect(clippy::disallowed_methods, reason = "settings of the kernel are no database's files")]
+
+use std::io;
+use std::path::Path;
+
+/// Writes a setting at once, as the kernel wants it.
+pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
+    std::fs::write(path, text).map_err(|error| naming(path, error))
+}
+
+/// Writes a setting that is there.
+pub(super) fn write_existing(path: &Path, text: &str) -> io::Result<()> {
+    if path.exists() { write(path, text) } else { Err(io::ErrorKind::NotFound.into()) }
+}
+
+/// A setting's text, if it can be read.
+pub(super) fn read(path: &Path) -> Option<String> {
+    std::fs::read_to_string(path).ok()
+}
+
+/// Makes a group.
+pub(super) fn make_directory(path: &Path) -> io::Result<()> {
+    std::fs::create_dir(path).map_err(|error| naming(path, error))
+}
+
+/// Removes a group.
+pub(super) fn remove_directory(path: &Path) -> io::Result<()> {
+    std::fs::remove_dir(path)
+}
+
+/// All files in a directory and in those below it.
+pub(super) fn all_below(directory: &Path) -> io::Result<Vec<std::path::PathBuf>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        match entry.file_type()? {
+            kind if kind.is_dir() => files.extend(all_below(&entry.path())?),
+            kind if kind.is_file() => files.push(entry.path()),
+            _ => {}
+        }
+    }
+    Ok(files)
+}
+
+/// An error that says which file it is about.
+fn naming(path: &Path, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}

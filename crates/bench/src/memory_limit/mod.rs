@@ -1,0 +1,311 @@
+//! A limit on the memory of child processes, page cache included: without one a machine's page
+//! cache holds the whole database, and nothing that an experiment does to it shows.
+//!
+//! What is taken is the first of these that works here:
+//!
+//! 1. a memory cgroup of its own in cgroup v1, swap included where the kernel counts it; for the
+//!    stalls that v1 does not tell, a second group in the unified hierarchy where that is mounted;
+//! 2. one in cgroup v2, without swap;
+//! 3. a scope of systemd's, by `systemd-run`;
+//! 4. none. [`MemoryLimit::describe`] says what that means.
+//!
+//! A child is in its group before its program begins: a small shell enters the group and becomes
+//! the program. Pages that another group brought in are charged to that one for as long as they
+//! stay, so whoever measures [evicts](fn@evict) them before.
+//!
+//! While there is a limit the multi-generational LRU is off, where the kernel has it.
+//!
+//! # What stays behind
+//!
+//! Nothing, after a drop, a failure, an interruption ([`interrupt`]): children are killed, groups
+//! removed, settings put back. After `kill -9` the groups stay; their names tell whose they were,
+//! and the next limit removes them, with what is in them, and puts the setting back.
+
+mod eviction;
+mod files;
+mod group;
+mod hierarchy;
+pub mod interrupt;
+mod lru;
+mod scope;
+mod stale;
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tailwater_io::kernel::group::of_process;
+use tailwater_io::kernel::{MemoryGroup, System, Target, mounts};
+
+pub use self::eviction::{Evicted, evict};
+use self::group::{Group, V1Limit, V2Limit};
+use self::lru::Lru;
+use self::scope::Scopes;
+use crate::store::Failure;
+
+/// The machine that limits are set on: this one, or for tests one that is played.
+#[derive(Debug, Clone)]
+pub struct Host {
+    /// Where `/proc` and `/sys` are.
+    pub system: System,
+    /// The program `systemd-run`.
+    pub systemd_run: PathBuf,
+    /// The program `systemctl`.
+    pub systemctl: PathBuf,
+}
+
+impl Default for Host {
+    /// This machine.
+    fn default() -> Self {
+        Self {
+            system: System::default(),
+            systemd_run: PathBuf::from("systemd-run"),
+            systemctl: PathBuf::from("systemctl"),
+        }
+    }
+}
+
+/// A limit on the memory of children started through it, until it is dropped.
+#[derive(Debug)]
+pub struct MemoryLimit {
+    // In the order in which they end: children and groups, the setting, what an interruption does.
+    how: How,
+    lru: Lru,
+    _interrupt: interrupt::Guard,
+    host: Host,
+    bytes: u64,
+}
+
+#[derive(Debug)]
+enum How {
+    V1 {
+        memory: V1Limit,
+        unified: Option<Group>,
+    },
+    V2(V2Limit),
+    Systemd(Scopes),
+    /// With the reasons, one for each way that there is.
+    Nothing(Vec<String>),
+}
+
+/// Where the kernel tells of a process's memory.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Paths {
+    /// Its memory cgroup.
+    pub memory: Option<MemoryGroup>,
+    /// The group in the unified hierarchy that has its stalls.
+    pub pressure: Option<PathBuf>,
+}
+
+impl MemoryLimit {
+    /// Makes a limit of so many bytes on this machine.
+    ///
+    /// # Errors
+    /// The system's, where a group was made and then cannot be used. That no limit can be had is no
+    /// error.
+    pub fn new(bytes: u64) -> Result<Self, Failure> {
+        Self::on(Host::default(), bytes)
+    }
+
+    /// The same on a machine that may be played.
+    ///
+    /// # Errors
+    /// As for [`Self::new`].
+    pub fn on(host: Host, bytes: u64) -> Result<Self, Failure> {
+        let places = hierarchy::places(&host.system);
+        for place in [&places.v1, &places.v2].into_iter().flatten() {
+            stale::remove(&host.system, place);
+        }
+        if let Some(unified) = &places.unified {
+            stale::remove(&host.system, unified);
+        }
+        let lru = Lru::switch_off(&host.system);
+        let name = stale::name(&host.system, lru.mask());
+        let how = choose(&host, &places, &name, bytes)?;
+        let leftovers: Vec<PathBuf> = how.groups().map(|group| group.directory()).collect();
+        let back = lru.clone_for_interruption();
+        let interrupt = interrupt::on_interrupt(move || {
+            leftovers.iter().for_each(|directory| group::end(directory));
+            back.put_back();
+        })?;
+        Ok(Self { how, lru, _interrupt: interrupt, host, bytes })
+    }
+
+    /// A command that runs a program inside the limit; arguments, environment and streams are added
+    /// to it as to any other. The process that is started has the program's number. It ends with
+    /// code 125 if it cannot enter the group.
+    ///
+    /// The program is killed when the limit is dropped, if it has not ended.
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        if let How::Systemd(scopes) = &self.how {
+            return scopes.command(self.bytes, program.as_ref());
+        }
+        let groups: Vec<PathBuf> = self.how.groups().map(|group| group.directory()).collect();
+        if groups.is_empty() {
+            return Command::new(program);
+        }
+        let mut script = String::new();
+        for number in 0..groups.len() {
+            script += &format!("echo $$ >\"${number}/cgroup.procs\" && ");
+        }
+        // Of the positional parameters the first is $0, which shift leaves.
+        script += &format!("shift {} && exec \"$@\" || exit 125", groups.len() - 1);
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(script).args(groups).arg(program);
+        command
+    }
+
+    /// Changes the limit, for what runs inside, too: a lower one has the kernel take memory away.
+    ///
+    /// # Errors
+    /// The system's, where so much cannot be taken away.
+    pub fn set(&mut self, bytes: u64) -> Result<(), Failure> {
+        match &mut self.how {
+            How::V1 { memory, .. } => memory.set(bytes)?,
+            How::V2(limit) => limit.set(bytes)?,
+            How::Systemd(scopes) => scopes.set(bytes)?,
+            How::Nothing(_) => {}
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
+
+    /// The limit in bytes, if there is one.
+    pub fn bytes(&self) -> Option<u64> {
+        (!matches!(self.how, How::Nothing(_))).then_some(self.bytes)
+    }
+
+    /// What limits: `cgroup v1`, `cgroup v2`, `systemd-run`, `none`.
+    pub fn kind(&self) -> &'static str {
+        match self.how {
+            How::V1 { .. } => "cgroup v1",
+            How::V2(_) => "cgroup v2",
+            How::Systemd(_) => "systemd-run",
+            How::Nothing(_) => "none",
+        }
+    }
+
+    /// What limits and what that means, in sentences for a report.
+    pub fn describe(&self) -> String {
+        let bytes = self.bytes;
+        let mut text = match &self.how {
+            How::V1 { memory, unified } => {
+                let swap = memory.describe_swap();
+                let stalls = match unified {
+                    Some(_) => "stalls are those of a group in the unified hierarchy",
+                    None => "stalls are those of the whole machine",
+                };
+                format!("{bytes} bytes by a memory cgroup (v1), {swap}; {stalls}.")
+            }
+            How::V2(limit) => {
+                format!("{bytes} bytes by a memory cgroup (v2), {}.", limit.describe_swap())
+            }
+            How::Systemd(_) => format!("{bytes} bytes by a scope of systemd's, without swap."),
+            How::Nothing(reasons) => format!(
+                "None: {}. The page cache may take all of the machine's memory: a database that \
+                 fits in it is read from memory whatever compaction does, and figures of page cache \
+                 and stalls are the whole machine's.",
+                reasons.join("; ")
+            ),
+        };
+        if let Some(sentence) = self.lru.describe() {
+            text = format!("{text} {sentence}");
+        }
+        text
+    }
+
+    /// Where the kernel tells of a process that was started inside.
+    pub fn paths(&self, process: u32) -> Paths {
+        match &self.how {
+            How::V1 { memory, unified } => Paths {
+                memory: Some(MemoryGroup::V1(memory.group().path().to_owned())),
+                pressure: unified.as_ref().map(|group| group.path().to_owned()),
+            },
+            How::V2(limit) => {
+                let path = limit.group().path().to_owned();
+                Paths { memory: Some(MemoryGroup::V2(path.clone())), pressure: Some(path) }
+            }
+            How::Systemd(_) => Paths::of_process(&self.host.system, process),
+            How::Nothing(_) => Paths::default(),
+        }
+    }
+
+    /// What a sampler looks at: the device behind a directory, and a process that was started
+    /// inside with its groups.
+    pub fn target(&self, directory: &Path, process: u32) -> Target {
+        let target = Target::new(&self.host.system, directory).process(process);
+        self.paths(process).watch(target)
+    }
+}
+
+impl How {
+    /// The groups that a child enters.
+    fn groups(&self) -> impl Iterator<Item = &Group> {
+        let (first, second) = match self {
+            Self::V1 { memory, unified } => (Some(memory.group()), unified.as_ref()),
+            Self::V2(limit) => (Some(limit.group()), None),
+            Self::Systemd(_) | Self::Nothing(_) => (None, None),
+        };
+        first.into_iter().chain(second)
+    }
+}
+
+impl Paths {
+    /// Those of any process: its groups, whatever they limit.
+    pub fn of_process(system: &System, process: u32) -> Self {
+        let Some(mountinfo) = system.read("/proc/self/mountinfo") else { return Self::default() };
+        let mounts = mounts::parse(&mountinfo);
+        let cgroup = system.read(format!("/proc/{process}/cgroup")).unwrap_or_default();
+        let unified = of_process(&mounts, &cgroup, None);
+        let has_memory =
+            unified.as_ref().is_some_and(|path| system.has(path.join("memory.current")));
+        let memory = match of_process(&mounts, &cgroup, Some("memory")) {
+            Some(path) => Some(MemoryGroup::V1(path)),
+            None => unified.clone().filter(|_| has_memory).map(MemoryGroup::V2),
+        };
+        let pressure = unified.filter(|path| system.has(path.join("memory.pressure")));
+        Self { memory, pressure }
+    }
+
+    /// Has a target look at them.
+    #[must_use]
+    pub fn watch(self, mut target: Target) -> Target {
+        if let Some(pressure) = self.pressure {
+            target = target.pressure_group(pressure);
+        }
+        if let Some(memory) = self.memory {
+            target = target.group(memory);
+        }
+        target
+    }
+}
+
+/// The first way that works.
+fn choose(host: &Host, places: &hierarchy::Places, name: &str, bytes: u64) -> Result<How, Failure> {
+    let mut reasons = Vec::new();
+    match &places.v1 {
+        Ok(parent) => match Group::new(&host.system, parent, name) {
+            Ok(group) => {
+                let memory = V1Limit::new(group, bytes)?;
+                let unified = places.unified.as_ref();
+                let unified =
+                    unified.and_then(|parent| Group::new(&host.system, parent, name).ok());
+                return Ok(How::V1 { memory, unified });
+            }
+            Err(error) => reasons.push(format!("cgroup v1: {error}")),
+        },
+        Err(reason) => reasons.push(format!("cgroup v1: {reason}")),
+    }
+    match &places.v2 {
+        Ok(parent) => match Group::new(&host.system, parent, name) {
+            Ok(group) => return Ok(How::V2(V2Limit::new(group, bytes)?)),
+            Err(error) => reasons.push(format!("cgroup v2: {error}")),
+        },
+        Err(reason) => reasons.push(format!("cgroup v2: {reason}")),
+    }
+    match Scopes::new(host, name, bytes) {
+        Ok(scopes) => return Ok(How::Systemd(scopes)),
+        Err(reason) => reasons.push(format!("systemd-run: {reason}")),
+    }
+    Ok(How::Nothing(reasons))
+}

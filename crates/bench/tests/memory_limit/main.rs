@@ -1,0 +1,16 @@
+//! Limits on memory: for real as far as this machine has them, and otherwise on a directory that
+//! plays `/proc`, `/sys` and systemd. What ran where is printed.
+#![expect(clippy::disallowed_methods, reason = "plays the kernel's files")]
+
+mod here;
+mod interrupted;
+mod played;
+
+use std::path::Path;
+
+/// Writes a file of the kernel below a directory that plays its root.
+fn put(root: &Path, absolute: &str, text: &str) {
+    let path = root.join(absolute.trim_start_matches('/'));
+    std::fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
+    std::fs::write(path, text).expect("a file");
+}

@@ -1,0 +1,172 @@
+//! The block device behind a directory.
+//!
+//! The kernel names it by the directory's device number, unless the filesystem has one of its own
+//! making: btrfs has, and overlay. Then the mount says what it was made from. Figures and queue
+//! belong to the whole device, so a partition leads to the device that it is on; a loop device
+//! stays what it is, and the file behind it is told.
+
+use std::path::{Path, PathBuf};
+
+use super::System;
+use super::mounts::{self, Mount};
+
+/// How many filesystems may lie on each other before the search is given up.
+const MAX_LAYERS: usize = 4;
+
+/// A whole block device, and the settings of its queue as far as they are told.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Device {
+    /// Its name: `nvme0n1`.
+    pub name: String,
+    /// Its major and minor number.
+    pub number: (u32, u32),
+    /// The partition that the directory is on, if it is on one.
+    pub partition: Option<String>,
+    /// The file that a loop device is made of.
+    pub backing_file: Option<PathBuf>,
+    /// Whether it says that it has heads that move; virtual devices say so, too.
+    pub is_rotational: Option<bool>,
+    /// Whether a single write can be made durable without flushing the cache.
+    pub has_fua: Option<bool>,
+    /// Whether it has a write cache that loses its contents with the power.
+    pub has_volatile_cache: Option<bool>,
+    /// How far the kernel reads ahead, in KiB.
+    pub read_ahead_kib: Option<u64>,
+    /// The largest request, in KiB. What programs ask the kernel to read ahead is clamped to the
+    /// larger of this and `read_ahead_kib`.
+    pub max_sectors_kib: Option<u64>,
+    /// The scheduler of its queue: `none`, `mq-deadline`.
+    pub scheduler: Option<String>,
+    /// How many requests the queue holds.
+    pub queue_requests: Option<u64>,
+    /// The smallest unit that it takes, in bytes.
+    pub logical_block_bytes: Option<u64>,
+    /// The smallest unit that it writes without reading, in bytes.
+    pub physical_block_bytes: Option<u64>,
+    /// Its size in bytes.
+    pub size_bytes: Option<u64>,
+}
+
+impl Device {
+    /// The device behind a directory or file that is there. `None` where there is none (tmpfs, a
+    /// network) or none can be told: below an overlay whose upper directory is not in view, for
+    /// instance. Of a filesystem over several devices it is the one that the mount names.
+    pub fn of_directory(system: &System, directory: &Path) -> Option<Self> {
+        let mounts = mounts::parse(&system.read("/proc/self/mountinfo")?);
+        let path = directory.canonicalize().ok()?;
+        Self::of_number(system, number_behind(system, &mounts, &path)?)
+    }
+
+    /// The device with a number, or the one that it is a partition of.
+    pub fn of_number(system: &System, number: (u32, u32)) -> Option<Self> {
+        let directory = directory_of(system, number)?;
+        if !directory.join("partition").exists() {
+            return Self::of_whole(&directory, number);
+        }
+        let whole = directory.parent()?;
+        let number = parse_number(&read(&whole.join("dev"))?)?;
+        let partition = directory.file_name().map(|name| name.to_string_lossy().into_owned());
+        Some(Self { partition, ..Self::of_whole(whole, number)? })
+    }
+
+    fn of_whole(directory: &Path, number: (u32, u32)) -> Option<Self> {
+        let queue = |name: &str| read(&directory.join("queue").join(name));
+        let figure = |name: &str| queue(name)?.parse().ok();
+        let switch = |name: &str| Some(queue(name)? != "0");
+        Some(Self {
+            name: directory.file_name()?.to_string_lossy().into_owned(),
+            number,
+            partition: None,
+            backing_file: read(&directory.join("loop/backing_file")).map(PathBuf::from),
+            is_rotational: switch("rotational"),
+            has_fua: switch("fua"),
+            has_volatile_cache: queue("write_cache").map(|cache| cache == "write back"),
+            read_ahead_kib: figure("read_ahead_kb"),
+            max_sectors_kib: figure("max_sectors_kb"),
+            scheduler: queue("scheduler").map(|text| chosen(&text).to_owned()),
+            queue_requests: figure("nr_requests"),
+            logical_block_bytes: figure("logical_block_size"),
+            physical_block_bytes: figure("physical_block_size"),
+            size_bytes: read(&directory.join("size"))
+                .and_then(|sectors| Some(sectors.parse::<u64>().ok()? * 512)),
+        })
+    }
+
+    /// The name that the filesystem knows its device by: the partition's, if it is on one.
+    pub fn filesystem_name(&self) -> &str {
+        self.partition.as_deref().unwrap_or(&self.name)
+    }
+}
+
+/// The number of the device that holds a path without links.
+fn number_behind(system: &System, mounts: &[Mount], path: &Path) -> Option<(u32, u32)> {
+    let mut path = path.to_owned();
+    for _ in 0..MAX_LAYERS {
+        let status = rustix::fs::stat(&path).ok()?;
+        let number = (rustix::fs::major(status.st_dev), rustix::fs::minor(status.st_dev));
+        let mount = mounts::of_path(mounts, &path)?;
+        match one_layer(system, number, mount) {
+            Layer::Device(number) => return Some(number),
+            Layer::Directory(below) => path = below.canonicalize().ok()?,
+            Layer::Unknown => return None,
+        }
+    }
+    None
+}
+
+/// What a filesystem stands on.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Layer {
+    /// The device with this number.
+    Device((u32, u32)),
+    /// A directory of another filesystem.
+    Directory(PathBuf),
+    /// Nothing that is told.
+    Unknown,
+}
+
+/// What lies below files with this device number in that mount.
+pub(super) fn one_layer(system: &System, number: (u32, u32), mount: &Mount) -> Layer {
+    if directory_of(system, number).is_some() {
+        return Layer::Device(number);
+    }
+    if mount.kind == "overlay" {
+        let upper = mounts::option(&mount.filesystem_options, "upperdir");
+        return upper.map_or(Layer::Unknown, |upper| Layer::Directory(PathBuf::from(upper)));
+    }
+    if !mount.source.starts_with("/dev") {
+        return Layer::Unknown;
+    }
+    // `/dev/mapper/NAME` is a link to `/dev/dm-0`.
+    let source = system.path(&mount.source).canonicalize().unwrap_or_else(|_| mount.source.clone());
+    let name = source.file_name().unwrap_or_default();
+    let file = Path::new("/sys/class/block").join(name).join("dev");
+    match system.word(file).and_then(|text| parse_number(&text)) {
+        Some(number) => Layer::Device(number),
+        None => Layer::Unknown,
+    }
+}
+
+/// Where the kernel keeps a device, without links: a partition's directory is in that of its whole.
+fn directory_of(system: &System, (major, minor): (u32, u32)) -> Option<PathBuf> {
+    let link = system.path(format!("/sys/dev/block/{major}:{minor}"));
+    link.canonicalize().ok()
+}
+
+/// A file's text without the white space around it, of a path that links have been followed to.
+#[expect(clippy::disallowed_methods, reason = "what the kernel tells is no database's file")]
+fn read(path: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    Some(text.trim().to_owned())
+}
+
+fn parse_number(text: &str) -> Option<(u32, u32)> {
+    let (major, minor) = text.trim().split_once(':')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+/// The choice in brackets: `none [mq-deadline] kyber`; the whole where there are none.
+fn chosen(text: &str) -> &str {
+    let bracketed = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    bracketed.map_or(text.trim(), |(choice, _)| choice)
+}

@@ -1,0 +1,262 @@
+//! What a device does without an engine: a few seconds of direct reads and synced writes.
+//!
+//! It happens in one scratch file, whose name is removed before anything is written: however the
+//! probe ends, its space is free again.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use crate::buffer::AlignedBuffer;
+use crate::clock::monotonic_ns;
+use crate::storage::{Create, ReadFile, Storage, WriteFile};
+use crate::{Error, IoMode, Operation, Purpose, Result};
+
+/// What the scratch file is called, while it has a name: one that RocksDB, too, takes for a
+/// leftover.
+const SCRATCH_NAME: &str = "000001.dbtmp";
+/// The length of a small transfer.
+const BLOCK_BYTES: usize = 4096;
+/// The length of a large one.
+const CHUNK_BYTES: usize = 1 << 20;
+/// A durable write that took longer was held up by something other than the device.
+const SLOW_SYNC_NS: u64 = 3_000_000;
+/// How many streams read at once in the second measurement of sequential reads.
+const STREAMS: u64 = 4;
+
+/// How much is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeviceProbe {
+    /// The length of the scratch file in bytes, rounded up to whole MiB.
+    pub bytes: u64,
+    /// How long each of the four measurements takes.
+    pub duration: Duration,
+}
+
+impl Default for DeviceProbe {
+    /// 256 MiB, and a second each.
+    fn default() -> Self {
+        Self { bytes: 256 << 20, duration: Duration::from_secs(1) }
+    }
+}
+
+/// Latencies of reads.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct ReadLatency {
+    /// What half of them did not exceed, in microseconds.
+    pub p50_us: f64,
+    /// What 99 in 100 did not exceed.
+    pub p99_us: f64,
+}
+
+/// Latencies of durable writes.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct SyncLatency {
+    /// What half of them did not exceed, in microseconds.
+    pub p50_us: f64,
+    /// What 99 in 100 did not exceed.
+    pub p99_us: f64,
+    /// The share of them that took more than 3 ms: 0 to 1.
+    pub over_3_ms: f64,
+}
+
+/// What the device did.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct DeviceFigures {
+    /// Direct reads of 4 KiB at random places, one at a time.
+    pub random_read: ReadLatency,
+    /// Direct reads of 1 MiB one after the other, in bytes per second.
+    pub sequential_read_bytes_per_second: f64,
+    /// The same with four at a time, each by a thread.
+    pub sequential_read_4_bytes_per_second: f64,
+    /// Direct writes of 4 KiB to random places that were written before, each with a sync.
+    pub durable_write: SyncLatency,
+}
+
+impl DeviceFigures {
+    /// All figures, each with its name in reports.
+    pub fn named(&self) -> [(&'static str, f64); 7] {
+        [
+            ("random_read_p50_us", self.random_read.p50_us),
+            ("random_read_p99_us", self.random_read.p99_us),
+            ("sequential_read_bytes_per_second", self.sequential_read_bytes_per_second),
+            ("sequential_read_4_bytes_per_second", self.sequential_read_4_bytes_per_second),
+            ("durable_write_p50_us", self.durable_write.p50_us),
+            ("durable_write_p99_us", self.durable_write.p99_us),
+            ("durable_write_over_3_ms", self.durable_write.over_3_ms),
+        ]
+    }
+}
+
+impl DeviceProbe {
+    /// Measures in a directory that is there. The bytes are counted by the storage as
+    /// [`Purpose::Metadata`].
+    ///
+    /// # Errors
+    /// Those of the calls: of kind `Unsupported` where the filesystem refuses direct I/O.
+    pub fn run(&self, storage: &dyn Storage, directory: &Path) -> Result<DeviceFigures> {
+        let mut scratch = Scratch::new(storage, directory, self.bytes)?;
+        let reader = Arc::clone(&scratch.reader);
+        let measured = Measurement { duration: self.duration, chunks: scratch.chunks };
+        Ok(DeviceFigures {
+            random_read: measured.random_reads(&*reader)?,
+            sequential_read_bytes_per_second: measured.sequential_reads(&*reader, 1)?,
+            sequential_read_4_bytes_per_second: measured.sequential_reads(&*reader, STREAMS)?,
+            durable_write: measured.durable_writes(&mut *scratch.writer)?,
+        })
+    }
+}
+
+/// A file of written chunks that has no name.
+struct Scratch {
+    writer: Box<dyn WriteFile>,
+    reader: Arc<dyn ReadFile>,
+    chunks: u64,
+}
+
+impl Scratch {
+    fn new(storage: &dyn Storage, directory: &Path, bytes: u64) -> Result<Self> {
+        let path = directory.join(SCRATCH_NAME);
+        let (direct, purpose) = (IoMode::Direct, Purpose::Metadata);
+        let opened = storage
+            .create(&path, Create::Truncate, direct, purpose)
+            .and_then(|writer| Ok((writer, storage.open(&path, direct, purpose)?)));
+        // A crash before this leaves an empty file. One that was refused may be there, too.
+        let removed = storage.remove(&path);
+        let (mut writer, reader) = opened?;
+        removed?;
+        let chunks = bytes.div_ceil(CHUNK_BYTES as u64).max(1);
+        let buffer = random_bytes(CHUNK_BYTES);
+        for chunk in 0..chunks {
+            writer.write_all_at(&buffer, chunk * CHUNK_BYTES as u64, purpose)?;
+        }
+        writer.sync_all(purpose)?;
+        Ok(Self { writer, reader, chunks })
+    }
+}
+
+/// Bytes that no device can make smaller.
+fn random_bytes(length: usize) -> AlignedBuffer {
+    let mut buffer = zeros(length);
+    fastrand::fill(&mut buffer);
+    buffer
+}
+
+fn zeros(length: usize) -> AlignedBuffer {
+    let mut buffer = AlignedBuffer::with_capacity(length);
+    buffer.set_length(length);
+    buffer
+}
+
+struct Measurement {
+    duration: Duration,
+    chunks: u64,
+}
+
+impl Measurement {
+    fn random_reads(&self, file: &dyn ReadFile) -> Result<ReadLatency> {
+        let mut buffer = zeros(BLOCK_BYTES);
+        let latencies = self.repeat(|offset| read_whole(file, &mut buffer, offset))?;
+        Ok(ReadLatency { p50_us: latencies.percentile_us(50), p99_us: latencies.percentile_us(99) })
+    }
+
+    fn durable_writes(&self, file: &mut dyn WriteFile) -> Result<SyncLatency> {
+        let buffer = random_bytes(BLOCK_BYTES);
+        let latencies = self.repeat(|offset| {
+            file.write_all_at(&buffer, offset, Purpose::Metadata)?;
+            file.sync_data(Purpose::Metadata)
+        })?;
+        Ok(SyncLatency {
+            p50_us: latencies.percentile_us(50),
+            p99_us: latencies.percentile_us(99),
+            over_3_ms: latencies.share_over(SLOW_SYNC_NS),
+        })
+    }
+
+    /// Does something at random blocks until the time is up, at least once.
+    fn repeat(&self, mut work: impl FnMut(u64) -> Result<()>) -> Result<Latencies> {
+        let blocks = self.chunks * (CHUNK_BYTES / BLOCK_BYTES) as u64;
+        let end = monotonic_ns() + self.duration.as_nanos() as u64;
+        let mut latencies = Vec::new();
+        loop {
+            let offset = fastrand::u64(..blocks) * BLOCK_BYTES as u64;
+            let started = monotonic_ns();
+            work(offset)?;
+            let ended = monotonic_ns();
+            latencies.push(ended - started);
+            if ended >= end {
+                latencies.sort_unstable();
+                return Ok(Latencies(latencies));
+            }
+        }
+    }
+
+    /// Reads chunk after chunk until the time is up, and answers the bytes per second.
+    fn sequential_reads(&self, file: &dyn ReadFile, streams: u64) -> Result<f64> {
+        let next = AtomicU64::new(0);
+        let started = monotonic_ns();
+        let end = started + self.duration.as_nanos() as u64;
+        let stream = || -> Result<u64> {
+            let mut buffer = zeros(CHUNK_BYTES);
+            let mut bytes = 0;
+            loop {
+                let chunk = next.fetch_add(1, Relaxed) % self.chunks;
+                read_whole(file, &mut buffer, chunk * CHUNK_BYTES as u64)?;
+                bytes += CHUNK_BYTES as u64;
+                if monotonic_ns() >= end {
+                    return Ok(bytes);
+                }
+            }
+        };
+        let bytes = std::thread::scope(|scope| {
+            let others: Vec<_> = (1..streams).map(|_| scope.spawn(stream)).collect();
+            let mut total = stream()?;
+            for other in others {
+                total += other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            }
+            Ok::<u64, Error>(total)
+        })?;
+        Ok(bytes as f64 / ((monotonic_ns() - started).max(1) as f64 / 1e9))
+    }
+}
+
+fn read_whole(file: &dyn ReadFile, buffer: &mut AlignedBuffer, offset: u64) -> Result<()> {
+    let length = buffer.len();
+    let count = file.read_full_at(buffer, offset, Purpose::Metadata)?;
+    if count == length {
+        return Ok(());
+    }
+    let source = std::io::ErrorKind::UnexpectedEof;
+    Err(Error::at(Operation::Read, file.path(), offset + count as u64, source))
+}
+
+/// Nanoseconds, sorted, at least one.
+struct Latencies(Vec<u64>);
+
+impl Latencies {
+    fn percentile_us(&self, percent: usize) -> f64 {
+        let rank = (self.0.len() * percent).div_ceil(100).max(1);
+        self.0[rank - 1] as f64 / 1000.0
+    }
+
+    fn share_over(&self, limit_ns: u64) -> f64 {
+        let within = self.0.partition_point(|&latency_ns| latency_ns <= limit_ns);
+        (self.0.len() - within) as f64 / self.0.len() as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Latencies;
+
+    #[test]
+    fn percentiles_are_of_the_latencies_that_were_seen() {
+        let latencies = Latencies((1..=200).map(|us| us * 1000).collect());
+        assert_eq!(latencies.percentile_us(50), 100.0);
+        assert_eq!(latencies.percentile_us(99), 198.0);
+        assert_eq!(Latencies(vec![7000]).percentile_us(50), 7.0);
+        assert_eq!(latencies.share_over(150_000), 0.25);
+        assert_eq!(latencies.share_over(200_000), 0.0);
+    }
+}

@@ -1,0 +1,83 @@
+//! Where the kernel keeps a memory cgroup.
+
+use std::path::{Path, PathBuf};
+
+use super::System;
+use super::mounts::Mount;
+use super::page_cache::PageCache;
+use super::text::figure;
+
+/// The directory of a memory cgroup, as the kernel has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MemoryGroup {
+    /// In a hierarchy of cgroup v1 that has the memory controller.
+    V1(PathBuf),
+    /// In the unified hierarchy, cgroup v2, with the memory controller.
+    V2(PathBuf),
+}
+
+impl MemoryGroup {
+    /// Its directory.
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::V1(path) | Self::V2(path) => path,
+        }
+    }
+
+    /// What its page cache holds and had; `None` if the group is gone.
+    pub fn page_cache(&self, system: &System) -> Option<PageCache> {
+        let text = system.read(self.path().join("memory.stat"))?;
+        let page_bytes = rustix::param::page_size() as u64;
+        Some(match self {
+            Self::V1(_) => PageCache::of_group_v1(&text, page_bytes),
+            Self::V2(_) => PageCache::of_group_v2(&text, page_bytes),
+        })
+    }
+
+    /// How often it came to its limit so far. `None` in cgroup v1, whose `memory.failcnt` stays 0
+    /// at the limit in current kernels (seen in Linux 6.18).
+    pub fn limit_hits(&self, system: &System) -> Option<u64> {
+        match self {
+            Self::V1(_) => None,
+            Self::V2(path) => figure(&system.read(path.join("memory.events"))?, "max"),
+        }
+    }
+
+    /// How many of its processes were killed because there was no memory left.
+    pub fn kills(&self, system: &System) -> Option<u64> {
+        match self {
+            Self::V1(path) => figure(&system.read(path.join("memory.oom_control"))?, "oom_kill"),
+            Self::V2(path) => figure(&system.read(path.join("memory.events"))?, "oom_kill"),
+        }
+    }
+}
+
+/// The directory of the group that a process is in, from the text of its `/proc/PID/cgroup`: in the
+/// hierarchy of a controller (cgroup v1), or with `None` in the unified one (cgroup v2).
+pub fn of_process(mounts: &[Mount], cgroup: &str, controller: Option<&str>) -> Option<PathBuf> {
+    let mount = hierarchy(mounts, controller)?;
+    let path = cgroup.lines().find_map(|line| {
+        let mut parts = line.splitn(3, ':');
+        let (number, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+        let is_it = match controller {
+            Some(controller) => controllers.split(',').any(|name| name == controller),
+            None => number == "0" && controllers.is_empty(),
+        };
+        is_it.then_some(path)
+    })?;
+    // What is mounted may be a part of the hierarchy, as in a container without a namespace of its
+    // own; a group outside it cannot be seen.
+    let below = Path::new(path).strip_prefix(&mount.part).ok()?;
+    Some(if below.as_os_str().is_empty() { mount.target.clone() } else { mount.target.join(below) })
+}
+
+/// The mount of a hierarchy: that of a controller (cgroup v1), or with `None` the unified one.
+pub fn hierarchy<'a>(mounts: &'a [Mount], controller: Option<&str>) -> Option<&'a Mount> {
+    mounts.iter().find(|mount| match controller {
+        Some(controller) => {
+            let mut options = mount.filesystem_options.split(',');
+            mount.kind == "cgroup" && options.any(|option| option == controller)
+        }
+        None => mount.kind == "cgroup2",
+    })
+}

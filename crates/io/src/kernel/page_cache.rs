@@ -1,0 +1,99 @@
+//! Page cache and reclaim: `/proc/vmstat`, and `memory.stat` of a memory cgroup.
+//!
+//! All figures are pages, whatever the file has. The names of vmstat's figures changed over time:
+//! `workingset_refault` became `workingset_refault_file` in Linux 5.9, `allocstall` has been
+//! counted by zone since 4.10, and `pgscan_direct` was until 4.8.
+
+use super::text::{figure, first_figure, sum};
+
+/// What the page cache of the machine or of a group holds, and what went through it since the
+/// machine or the group began.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PageCache {
+    /// Pages of files in memory now; shared memory counts, too.
+    pub cached: Option<u64>,
+    /// Those that wait to be written or are being written.
+    pub dirty: Option<u64>,
+    /// Those on the list of what was used repeatedly.
+    pub active_file: Option<u64>,
+    /// Those on the list of what goes first.
+    pub inactive_file: Option<u64>,
+    /// Pages made dirty so far. Of groups the kernel does not tell.
+    pub dirtied: Option<u64>,
+    /// Pages written back so far. Of groups the kernel does not tell.
+    pub written: Option<u64>,
+    /// Pages of files read again soon after they had to go.
+    pub refaulted: Option<u64>,
+    /// Those of them that had been in use when they had to go. Of groups in cgroup v1 the kernel
+    /// does not tell.
+    pub activated: Option<u64>,
+    /// Pages looked at by allocations that had to free memory themselves. The machine's figure does
+    /// not grow with the limits of groups in cgroup v1; pressure tells there.
+    pub scanned_directly: Option<u64>,
+    /// How often an allocation had to; the same holds.
+    pub stalled_allocations: Option<u64>,
+}
+
+impl PageCache {
+    /// From the text of `/proc/vmstat`, all in pages.
+    pub fn of_machine(vmstat: &str) -> Self {
+        // `pgscan_direct_throttle` counts something else.
+        let is_direct_scan = |name: &str| {
+            let zone = name.strip_prefix("pgscan_direct_");
+            zone.is_some_and(|zone| zone != "throttle")
+        };
+        Self {
+            cached: figure(vmstat, "nr_file_pages"),
+            dirty: both(figure(vmstat, "nr_dirty"), figure(vmstat, "nr_writeback")),
+            active_file: figure(vmstat, "nr_active_file"),
+            inactive_file: figure(vmstat, "nr_inactive_file"),
+            dirtied: figure(vmstat, "nr_dirtied"),
+            written: figure(vmstat, "nr_written"),
+            refaulted: first_figure(vmstat, &["workingset_refault_file", "workingset_refault"]),
+            activated: first_figure(vmstat, &["workingset_activate_file", "workingset_activate"]),
+            scanned_directly: figure(vmstat, "pgscan_direct")
+                .or_else(|| sum(vmstat, is_direct_scan)),
+            stalled_allocations: sum(vmstat, |name| name.starts_with("allocstall")),
+        }
+    }
+
+    /// From the text of a group's `memory.stat` in cgroup v1, which has levels in bytes and events
+    /// in pages: of the group and those below it, where the kernel adds them up.
+    pub fn of_group_v1(memory_stat: &str, page_bytes: u64) -> Self {
+        let read = |name: &str| {
+            figure(memory_stat, &format!("total_{name}")).or_else(|| figure(memory_stat, name))
+        };
+        let pages = |name: &str| read(name).map(|bytes| bytes / page_bytes);
+        Self {
+            cached: pages("cache"),
+            dirty: both(pages("dirty"), pages("writeback")),
+            active_file: pages("active_file"),
+            inactive_file: pages("inactive_file"),
+            refaulted: read("workingset_refault_file").or_else(|| read("workingset_refault")),
+            activated: read("workingset_activate_file"),
+            ..Self::default()
+        }
+    }
+
+    /// From the text of a group's `memory.stat` in cgroup v2, which has levels in bytes and events
+    /// in pages.
+    pub fn of_group_v2(memory_stat: &str, page_bytes: u64) -> Self {
+        let pages = |name: &str| figure(memory_stat, name).map(|bytes| bytes / page_bytes);
+        let refault = ["workingset_refault_file", "workingset_refault"];
+        let activate = ["workingset_activate_file", "workingset_activate"];
+        Self {
+            cached: pages("file"),
+            dirty: both(pages("file_dirty"), pages("file_writeback")),
+            active_file: pages("active_file"),
+            inactive_file: pages("inactive_file"),
+            refaulted: first_figure(memory_stat, &refault),
+            activated: first_figure(memory_stat, &activate),
+            scanned_directly: figure(memory_stat, "pgscan_direct"),
+            ..Self::default()
+        }
+    }
+}
+
+fn both(left: Option<u64>, right: Option<u64>) -> Option<u64> {
+    Some(left? + right?)
+}

@@ -1,0 +1,114 @@
+//! Snapshots every so often, in a thread of their own.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::figures::{Figures, Levels};
+use super::snapshot::{Scope, Snapshot, Target};
+use crate::sync::{Condvar, Mutex};
+use crate::thread::{Thread, spawn};
+
+/// Takes snapshots of a target from its start until it is stopped: rates are of the whole time,
+/// levels the mean of all snapshots. A process that ends meanwhile counts as it was last seen.
+#[derive(Debug)]
+pub struct Sampler {
+    stop: Arc<Stop>,
+    thread: Option<Thread<Sampled>>,
+}
+
+#[derive(Debug, Default)]
+struct Stop {
+    is_set: Mutex<bool>,
+    changed: Condvar,
+}
+
+/// What has been seen.
+#[derive(Debug)]
+struct Sampled {
+    first: Snapshot,
+    last: Snapshot,
+    levels: Levels,
+    level_of: Option<Scope>,
+}
+
+impl Sampler {
+    /// Takes the first snapshot and goes on every `interval`, from 100 ms to a second as a rule:
+    /// one costs some 100 us of processor time.
+    ///
+    /// # Errors
+    /// The system's, where it has no room for another thread.
+    pub fn start(target: Target, interval: Duration) -> io::Result<Self> {
+        let stop = Arc::new(Stop::default());
+        let first = Snapshot::take(&target);
+        let thread = spawn("kernel figures", {
+            let stop = Arc::clone(&stop);
+            move || {
+                let mut sampled = Sampled::new(first);
+                while !stop.wait(interval) {
+                    sampled.add(Snapshot::take(&target));
+                }
+                sampled.add(Snapshot::take(&target));
+                sampled
+            }
+        })?;
+        Ok(Self { stop, thread: Some(thread) })
+    }
+
+    /// Takes the last snapshot and answers what happened since the first. `None` if the thread
+    /// panicked.
+    pub fn stop(mut self) -> Option<Figures> {
+        self.stop.set();
+        let sampled = self.thread.take()?.join().ok()?;
+        Some(sampled.figures())
+    }
+}
+
+impl Drop for Sampler {
+    fn drop(&mut self) {
+        // The thread is joined when it is dropped.
+        self.stop.set();
+    }
+}
+
+impl Stop {
+    fn set(&self) {
+        *self.is_set.lock() = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits for at most so long and answers whether it is set. To be woken early for no reason is
+    /// one snapshot more.
+    fn wait(&self, limit: Duration) -> bool {
+        let is_set = self.is_set.lock();
+        *is_set || *self.changed.wait_timeout(is_set, limit)
+    }
+}
+
+impl Sampled {
+    fn new(first: Snapshot) -> Self {
+        let mut levels = Levels::default();
+        let page_cache = first.page_cache();
+        if let Some((_, page_cache)) = page_cache {
+            levels.add(page_cache);
+        }
+        let level_of = page_cache.map(|(scope, _)| scope);
+        Self { last: first.clone(), first, levels, level_of }
+    }
+
+    fn add(&mut self, mut snapshot: Snapshot) {
+        snapshot.keep_what_ended(&self.last);
+        if let Some((scope, page_cache)) = snapshot.page_cache()
+            && Some(scope) == self.level_of
+        {
+            self.levels.add(page_cache);
+        }
+        self.last = snapshot;
+    }
+
+    fn figures(&self) -> Figures {
+        let mut figures = self.last.since(&self.first);
+        figures.set_levels(&self.levels);
+        figures
+    }
+}

@@ -1,0 +1,196 @@
+//! What the kernel's counters say at one moment.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::disk::{DiskStats, group_read_bytes, process_read_bytes};
+use super::page_cache::PageCache;
+use super::pressure::Pressure;
+use super::{Device, MemoryGroup, RunQueue, System};
+use crate::clock::monotonic_ns;
+
+/// What is looked at: a machine, and more closely the device behind a directory, a memory cgroup
+/// and a process.
+#[derive(Debug, Clone)]
+pub struct Target {
+    pub(super) system: System,
+    pub(super) device: Option<Device>,
+    pub(super) group: Option<MemoryGroup>,
+    pub(super) pressure_group: Option<PathBuf>,
+    pub(super) process: Option<u32>,
+}
+
+impl Target {
+    /// The machine, and the device behind a directory if it can be told.
+    pub fn new(system: &System, directory: &Path) -> Self {
+        Self {
+            device: Device::of_directory(system, directory),
+            system: system.clone(),
+            group: None,
+            pressure_group: None,
+            process: None,
+        }
+    }
+
+    /// Looks at a memory cgroup, too, whose page cache and reclaim then stand for the machine's.
+    #[must_use]
+    pub fn group(mut self, group: MemoryGroup) -> Self {
+        if let (MemoryGroup::V2(path), None) = (&group, &self.pressure_group) {
+            self.pressure_group = Some(path.clone());
+        }
+        self.group = Some(group);
+        self
+    }
+
+    /// Takes stalls from the group of cgroup v2 with this directory. A group of cgroup v1 has
+    /// none, but its processes can be in one of each.
+    #[must_use]
+    pub fn pressure_group(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.pressure_group = Some(directory.into());
+        self
+    }
+
+    /// Looks at a process, too: what it had read from devices, and how its threads waited for
+    /// processors.
+    #[must_use]
+    pub fn process(mut self, process: u32) -> Self {
+        self.process = Some(process);
+        self
+    }
+
+    /// The device, if there is one.
+    pub fn device(&self) -> Option<&Device> {
+        self.device.as_ref()
+    }
+}
+
+/// Whose figures were taken, the closest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// The process alone.
+    Process,
+    /// The cgroup.
+    Group,
+    /// The whole machine, and so all else that runs on it.
+    Machine,
+}
+
+impl Scope {
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Process => "process",
+            Self::Group => "group",
+            Self::Machine => "machine",
+        }
+    }
+}
+
+/// The counters of a target at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snapshot {
+    /// When, in nanoseconds of this process's clock.
+    pub at_ns: u64,
+    /// The machine's page cache.
+    pub machine: Option<PageCache>,
+    /// The group's page cache.
+    pub group: Option<PageCache>,
+    /// How often the group came to its limit.
+    pub limit_hits: Option<u64>,
+    /// How many processes the group lost because there was no memory left.
+    pub kills: Option<u64>,
+    /// Stalls for memory, and whose.
+    pub memory_pressure: Option<(Scope, Pressure)>,
+    /// Stalls for devices, and whose.
+    pub io_pressure: Option<(Scope, Pressure)>,
+    /// What the device did.
+    pub disk: Option<DiskStats>,
+    /// Bytes fetched from devices, and by whom.
+    pub fetched: Option<(Scope, u64)>,
+    /// The threads of the process, by their numbers.
+    pub threads: Option<BTreeMap<u32, RunQueue>>,
+}
+
+impl Snapshot {
+    /// The counters as they stand.
+    pub fn take(target: &Target) -> Self {
+        let system = &target.system;
+        let number = target.device.as_ref().map(|device| device.number);
+        let disk =
+            number.and_then(|number| DiskStats::parse(&system.read("/proc/diskstats")?, number));
+        let group = target.group.as_ref();
+        Self {
+            at_ns: monotonic_ns(),
+            machine: system.read("/proc/vmstat").map(|text| PageCache::of_machine(&text)),
+            group: group.and_then(|group| group.page_cache(system)),
+            limit_hits: group.and_then(|group| group.limit_hits(system)),
+            kills: group.and_then(|group| group.kills(system)),
+            memory_pressure: pressure(target, "memory"),
+            io_pressure: pressure(target, "io"),
+            fetched: fetched(target, disk),
+            disk,
+            threads: target.process.and_then(|process| RunQueue::of_threads(system, process)),
+        }
+    }
+
+    /// The page cache that levels and refaults are told of: the group's, if there is one.
+    pub(super) fn page_cache(&self) -> Option<(Scope, &PageCache)> {
+        let group = self.group.as_ref().map(|group| (Scope::Group, group));
+        group.or_else(|| self.machine.as_ref().map(|machine| (Scope::Machine, machine)))
+    }
+
+    /// Takes from an earlier one of the same target what went with a process or group that has
+    /// ended since: its counters as they last were.
+    pub(super) fn keep_what_ended(&mut self, earlier: &Self) {
+        self.group = self.group.or(earlier.group);
+        self.limit_hits = self.limit_hits.or(earlier.limit_hits);
+        self.kills = self.kills.or(earlier.kills);
+        self.memory_pressure = closest(self.memory_pressure, earlier.memory_pressure);
+        self.io_pressure = closest(self.io_pressure, earlier.io_pressure);
+        self.fetched = closest(self.fetched, earlier.fetched);
+        if let Some(ended) = &earlier.threads {
+            let threads = self.threads.get_or_insert_default();
+            for (&thread, &run_queue) in ended {
+                threads.entry(thread).or_insert(run_queue);
+            }
+        }
+    }
+}
+
+/// What is told now, unless something closer was told before.
+fn closest<T>(now: Option<(Scope, T)>, before: Option<(Scope, T)>) -> Option<(Scope, T)> {
+    match (&now, &before) {
+        (Some((scope, _)), Some((closer, _))) if closer < scope => before,
+        (None, _) => before,
+        _ => now,
+    }
+}
+
+fn pressure(target: &Target, what: &str) -> Option<(Scope, Pressure)> {
+    let system = &target.system;
+    let of_group = || {
+        let text = system.read(target.pressure_group.as_ref()?.join(format!("{what}.pressure")))?;
+        Some((Scope::Group, Pressure::parse(&text)?))
+    };
+    let of_machine = || {
+        let text = system.read(format!("/proc/pressure/{what}"))?;
+        Some((Scope::Machine, Pressure::parse(&text)?))
+    };
+    of_group().or_else(of_machine)
+}
+
+/// What was fetched from devices: by the process if it is looked at, else by the group, else what
+/// the device read for whomever.
+fn fetched(target: &Target, disk: Option<DiskStats>) -> Option<(Scope, u64)> {
+    let system = &target.system;
+    let of_process = || {
+        let text = system.read(format!("/proc/{}/io", target.process?))?;
+        Some((Scope::Process, process_read_bytes(&text)?))
+    };
+    let of_group = || {
+        let text = system.read(target.pressure_group.as_ref()?.join("io.stat"))?;
+        Some((Scope::Group, group_read_bytes(&text, target.device.as_ref()?.number)?))
+    };
+    let of_device = || Some((Scope::Machine, disk?.sectors_read * 512));
+    of_process().or_else(of_group).or_else(of_device)
+}

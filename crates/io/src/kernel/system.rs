@@ -1,0 +1,69 @@
+//! Where the files of the kernel are.
+
+use std::path::{Path, PathBuf};
+
+/// The directory that `/proc` and `/sys` are in: `/`, or for tests one with recorded samples.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct System {
+    root: PathBuf,
+}
+
+impl Default for System {
+    /// This machine.
+    fn default() -> Self {
+        Self { root: PathBuf::from("/") }
+    }
+}
+
+impl System {
+    /// The one whose files are below a directory: `root/proc/vmstat`.
+    pub fn at(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// Where a file is that the kernel has at `absolute`.
+    pub fn path(&self, absolute: impl AsRef<Path>) -> PathBuf {
+        let absolute = absolute.as_ref();
+        self.root.join(absolute.strip_prefix("/").unwrap_or(absolute))
+    }
+
+    /// The text of a file that the kernel has at `absolute`; `None` if it cannot be read.
+    #[expect(clippy::disallowed_methods, reason = "what the kernel tells is no database's file")]
+    pub fn read(&self, absolute: impl AsRef<Path>) -> Option<String> {
+        let bytes = std::fs::read(self.path(absolute)).ok()?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// The bytes of one.
+    #[expect(clippy::disallowed_methods, reason = "what the kernel tells is no database's file")]
+    pub(super) fn bytes(&self, absolute: impl AsRef<Path>) -> Option<Vec<u8>> {
+        std::fs::read(self.path(absolute)).ok()
+    }
+
+    /// A file's text without the white space around it; `None` if it cannot be read or is empty.
+    pub fn word(&self, absolute: impl AsRef<Path>) -> Option<String> {
+        let text = self.read(absolute)?;
+        let word = text.trim();
+        (!word.is_empty()).then(|| word.to_owned())
+    }
+
+    /// The number that a file holds.
+    pub fn number(&self, absolute: impl AsRef<Path>) -> Option<u64> {
+        self.word(absolute)?.parse().ok()
+    }
+
+    /// The names in a directory, sorted; none if it cannot be read.
+    #[expect(clippy::disallowed_methods, reason = "what the kernel tells is no database's file")]
+    pub fn names(&self, absolute: impl AsRef<Path>) -> Vec<String> {
+        let Ok(entries) = std::fs::read_dir(self.path(absolute)) else { return Vec::new() };
+        let names = entries.filter_map(|entry| Some(entry.ok()?.file_name()));
+        let mut names: Vec<_> = names.map(|name| name.to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    /// Whether there is something at `absolute`.
+    pub fn has(&self, absolute: impl AsRef<Path>) -> bool {
+        self.path(absolute).exists()
+    }
+}

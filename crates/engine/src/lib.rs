@@ -13,6 +13,7 @@ mod error;
 mod flush;
 mod ingest;
 pub mod inspect;
+mod io_modes;
 mod iterator;
 pub mod memtable;
 mod merge_operator;

@@ -30,7 +30,7 @@ pub mod thread;
 pub use clock::Clock;
 pub use error::{Error, Operation, Result};
 pub use histogram::Latencies;
-pub use host::host_name;
+pub use host::{host_name, open_files_max};
 pub use purpose::{IoMode, Purpose};
 pub use statistics::Statistics;
 pub use storage::{

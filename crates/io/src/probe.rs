@@ -7,7 +7,7 @@
 
 use std::fmt;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::buffer::{ALIGNMENT, AlignedBuffer};
 use crate::storage::{Create, DirectIo, Storage};
@@ -17,6 +17,15 @@ use crate::{Error, IoMode, Purpose, Result};
 const TRIAL_BYTES: usize = 2 * ALIGNMENT;
 /// What the file is called: a name that RocksDB, too, takes for a leftover and removes.
 const TRIAL_NAME: &str = "000000.dbtmp";
+
+/// What a mode is to be used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Access {
+    /// Reading files, however they were written.
+    Read,
+    /// Writing files, and reading them.
+    Write,
+}
 
 /// What a mode comes to in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,12 +61,18 @@ impl fmt::Display for Answer {
     }
 }
 
-/// Tries a mode in a directory that is there and can be written.
+/// Tries a mode in a directory that is there and can be written. A filesystem may write through the
+/// page cache what it reads past it, so what the mode is for makes a difference.
 ///
 /// # Errors
 /// Those of writing and reading a small file there that have nothing to do with the mode; bytes
 /// that come back other than they were written are an error of kind `InvalidData`.
-pub fn probe(storage: &dyn Storage, directory: &Path, mode: IoMode) -> Result<Probe> {
+pub fn probe(
+    storage: &dyn Storage,
+    directory: &Path,
+    mode: IoMode,
+    access: Access,
+) -> Result<Probe> {
     let capabilities = storage.capabilities(directory)?;
     let path = directory.join(TRIAL_NAME);
     let mut probe = Probe {
@@ -66,11 +81,13 @@ pub fn probe(storage: &dyn Storage, directory: &Path, mode: IoMode) -> Result<Pr
         alignment: ALIGNMENT,
         resident_pages: None,
     };
-    if let (IoMode::Direct, Some(fault)) = (mode, capabilities.direct_write_fault) {
+    if let (IoMode::Direct, Access::Write, Some(fault)) =
+        (mode, access, capabilities.direct_write_fault)
+    {
         probe.answer = Answer::Refused(fault.to_owned());
         return Ok(probe);
     }
-    let tried = Trial { storage, path: &path, mode }.run(&mut probe);
+    let tried = Trial { storage, path: &path, mode, access }.run(&mut probe);
     // A file that was refused at its making may be there, too.
     let removed = match storage.remove(&path) {
         Err(error) if error.is_not_found() => Ok(()),
@@ -88,15 +105,20 @@ pub fn probe(storage: &dyn Storage, directory: &Path, mode: IoMode) -> Result<Pr
 
 struct Trial<'a> {
     storage: &'a dyn Storage,
-    path: &'a PathBuf,
+    path: &'a Path,
     mode: IoMode,
+    access: Access,
 }
 
 impl Trial<'_> {
     fn run(&self, probe: &mut Probe) -> Result<()> {
         let written = trial_bytes();
-        let mut file =
-            self.storage.create(self.path, Create::Truncate, self.mode, Purpose::Metadata)?;
+        let mode = match self.access {
+            Access::Write => self.mode,
+            // Nothing of it stays in the page cache, where reading would find it.
+            Access::Read => IoMode::DropBehind,
+        };
+        let mut file = self.storage.create(self.path, Create::Truncate, mode, Purpose::Metadata)?;
         probe.alignment = match self.storage.capabilities(self.path)?.direct_io {
             DirectIo::Aligned(alignment) => (alignment as usize).max(ALIGNMENT),
             DirectIo::Refused | DirectIo::Unknown => ALIGNMENT,

@@ -17,7 +17,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::buffer::ALIGNMENT;
+use crate::buffer::{ALIGNMENT, AlignedBuffer};
 use crate::purpose::{IoMode, Purpose};
 use crate::statistics::Statistics;
 use crate::{Error, Operation, Result};
@@ -74,6 +74,9 @@ pub struct Capabilities {
     pub direct_io: DirectIo,
     /// Why direct writes lose data there, where they do.
     pub direct_write_fault: Option<&'static str>,
+    /// The largest request that the device takes as one, in bytes (`max_sectors_kb`), if it says
+    /// so.
+    pub request_bytes_max: Option<usize>,
 }
 
 /// A file system: the real one, or one that is simulated.
@@ -138,9 +141,9 @@ pub trait FileLock: Debug + Send + Sync {}
 
 /// A file open for reading. Reads at different offsets may run at once.
 ///
-/// In [`IoMode::Direct`] offset, length and memory are multiples of [`ALIGNMENT`]; anything else is
-/// an error of kind `InvalidInput`. A direct read that passes an unaligned end of the file is
-/// short.
+/// In [`IoMode::Direct`] offset, length and memory are multiples of [`ReadFile::alignment`];
+/// anything else is an error of kind `InvalidInput`. A direct read that passes an unaligned end of
+/// the file is short. [`ReadFile::read_span`] reads anything in every mode.
 pub trait ReadFile: Debug + Send + Sync {
     /// Reads at `offset` into `buffer` and answers how many bytes came: fewer than asked only at
     /// the end of the file or where the system gave fewer; zero only at the end.
@@ -154,6 +157,49 @@ pub trait ReadFile: Debug + Send + Sync {
 
     /// How its bytes move.
     fn mode(&self) -> IoMode;
+
+    /// What direct transfers must be aligned to, in bytes: a power of two from [`ALIGNMENT`] to
+    /// [`MAX_ALIGNMENT`](crate::buffer::MAX_ALIGNMENT).
+    fn alignment(&self) -> usize {
+        ALIGNMENT
+    }
+
+    /// Reads the `length` bytes at `offset`, which need not be aligned in any mode, and answers
+    /// them: fewer only where the file ends. In [`IoMode::Direct`] the aligned span around them is
+    /// read, else exactly they are. They stay where they were read to: in `buffer`, which grows as
+    /// needed, and is to be kept for the next read.
+    ///
+    /// # Errors
+    /// Those of [`Self::read_at`]; a span that ends past 2^64 is of kind `InvalidInput`.
+    fn read_span<'a>(
+        &self,
+        buffer: &'a mut AlignedBuffer,
+        offset: u64,
+        length: usize,
+        purpose: Purpose,
+    ) -> Result<&'a [u8]> {
+        let unit = match self.mode() {
+            IoMode::Direct => self.alignment() as u64,
+            IoMode::Buffered | IoMode::Uncached | IoMode::DropBehind => 1,
+        };
+        let begin = offset - offset % unit;
+        let end =
+            offset.checked_add(length as u64).and_then(|end| end.checked_next_multiple_of(unit));
+        let Some(end) = end else {
+            return Err(Error::at(Operation::Read, self.path(), offset, ErrorKind::InvalidInput));
+        };
+        if length == 0 {
+            return Ok(&[]);
+        }
+        let around = (end - begin) as usize;
+        let before = (offset - begin) as usize;
+        buffer.reserve(around, unit as usize);
+        buffer.set_length(around);
+        match read_as_far_as_possible(self, buffer, before + length, begin, purpose) {
+            (_, Some(error)) => Err(error),
+            (count, None) => Ok(&buffer[before.min(count)..count.min(before + length)]),
+        }
+    }
 
     /// Reads until `buffer` is full or the file ends, and answers how many bytes came.
     fn read_full_at(&self, buffer: &mut [u8], offset: u64, purpose: Purpose) -> Result<usize> {
@@ -196,11 +242,16 @@ pub trait WriteFile: Debug + Send + Sync {
     /// How its bytes move.
     fn mode(&self) -> IoMode;
 
+    /// What direct transfers must be aligned to, as [`ReadFile::alignment`].
+    fn alignment(&self) -> usize {
+        ALIGNMENT
+    }
+
     /// Writes all of `bytes` at `offset`, resuming after short writes.
     fn write_all_at(&mut self, bytes: &[u8], offset: u64, purpose: Purpose) -> Result<()> {
         let mut done = 0;
         while done < bytes.len() {
-            let resume = resume_at(done, self.mode());
+            let resume = resume_at(done, self.mode(), self.alignment());
             let count = self.write_at(&bytes[resume..], offset + resume as u64, purpose)?;
             if resume + count <= done {
                 let source = ErrorKind::WriteZero;
@@ -223,7 +274,7 @@ pub(crate) fn read_as_far_as_possible<F: ReadFile + ?Sized>(
 ) -> (usize, Option<Error>) {
     let mut done = 0;
     while done < enough {
-        let resume = resume_at(done, file.mode());
+        let resume = resume_at(done, file.mode(), file.alignment());
         match file.read_at(&mut buffer[resume..], offset + resume as u64, purpose) {
             Ok(count) if resume + count > done => done = resume + count,
             Ok(0) => break,
@@ -245,9 +296,9 @@ fn stuck_before_the_end<F: ReadFile + ?Sized>(file: &F, offset: u64) -> Result<(
 
 /// Where a transfer of which `done` bytes went is taken up again. A direct one that stopped inside
 /// a block does that block again, since it can begin nowhere else.
-fn resume_at(done: usize, mode: IoMode) -> usize {
+fn resume_at(done: usize, mode: IoMode, alignment: usize) -> usize {
     match mode {
-        IoMode::Direct => done - done % ALIGNMENT,
+        IoMode::Direct => done - done % alignment,
         IoMode::Buffered | IoMode::Uncached | IoMode::DropBehind => done,
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tailwater_io::buffer::AlignedBuffer;
 use tailwater_io::posix::PosixStorage;
-use tailwater_io::probe::{Answer, Probe, probe};
+use tailwater_io::probe::{Access, Answer, Probe, probe};
 use tailwater_io::sim::SimStorage;
 use tailwater_io::{Create, IoMode, Purpose, Storage};
 use tailwater_testkit::filesystem::{Mounted, say};
@@ -14,8 +14,9 @@ const BYTES: usize = 16 << 20;
 /// How large one transfer is, in bytes.
 const STEP: usize = 1 << 20;
 
-fn answer(directory: &Path, mode: IoMode) -> Probe {
-    let found = probe(&PosixStorage::new(), directory, mode).expect("the directory can be written");
+fn answer(directory: &Path, mode: IoMode, access: Access) -> Probe {
+    let found = probe(&PosixStorage::new(), directory, mode, access);
+    let found = found.expect("the directory can be written");
     let left = PosixStorage::new().list(directory).expect("the directory");
     assert!(left.iter().all(|entry| !entry.name.ends_with("dbtmp")), "the trial file stayed");
     found
@@ -23,7 +24,7 @@ fn answer(directory: &Path, mode: IoMode) -> Probe {
 
 /// Whether this kernel has `RWF_DONTCACHE` there.
 fn has_uncached(directory: &Path) -> bool {
-    answer(directory, IoMode::Uncached).answer == Answer::Works
+    answer(directory, IoMode::Uncached, Access::Write).answer == Answer::Works
 }
 
 /// Writes a file in a mode, reads it back in the same, and answers how many pages of it were in the
@@ -59,7 +60,7 @@ fn pages_left(directory: &Path, mode: IoMode) -> (u64, u64) {
 
 /// Holds every mode to its word on a filesystem that can do direct I/O.
 fn check_modes(directory: &Path) {
-    let probed = answer(directory, IoMode::Direct);
+    let probed = answer(directory, IoMode::Direct, Access::Write);
     if probed.resident_pages.is_none() {
         return say("LEFT OUT: what modes leave in the page cache: no cachestat");
     }
@@ -82,7 +83,7 @@ fn check_modes(directory: &Path) {
 #[test]
 fn ext4_does_what_modes_say() {
     let Some(disk) = Mounted::new("ext4", 64 << 20, "modes on ext4") else { return };
-    let probed = answer(&disk.path(), IoMode::Direct);
+    let probed = answer(&disk.path(), IoMode::Direct, Access::Write);
     assert_eq!((probed.filesystem.as_str(), &probed.answer), ("ext4", &Answer::Works));
     assert_eq!(probed.alignment % 4096, 0);
     check_modes(&disk.path());
@@ -91,7 +92,7 @@ fn ext4_does_what_modes_say() {
 #[test]
 fn xfs_does_what_modes_say() {
     let Some(disk) = Mounted::new("xfs", 512 << 20, "modes on XFS") else { return };
-    let probed = answer(&disk.path(), IoMode::Direct);
+    let probed = answer(&disk.path(), IoMode::Direct, Access::Write);
     assert_eq!((probed.filesystem.as_str(), &probed.answer), ("xfs", &Answer::Works));
     check_modes(&disk.path());
 }
@@ -99,10 +100,13 @@ fn xfs_does_what_modes_say() {
 #[test]
 fn btrfs_may_take_direct_io_for_buffered() {
     let Some(disk) = Mounted::new("btrfs", 256 << 20, "modes on btrfs") else { return };
-    let probed = answer(&disk.path(), IoMode::Direct);
+    let probed = answer(&disk.path(), IoMode::Direct, Access::Write);
     assert_eq!(probed.filesystem, "btrfs");
     // With checksums, Linux 6.14 and later writes through the page cache.
     assert!(matches!(probed.answer, Answer::Works | Answer::Cached), "{}", probed.answer);
+    // Reads go past it all the same.
+    let probed = answer(&disk.path(), IoMode::Direct, Access::Read);
+    assert_eq!(probed.answer, Answer::Works, "{probed:?}");
     check_modes(&disk.path());
 }
 
@@ -112,11 +116,13 @@ fn tmpfs_takes_direct_io_for_what_it_is_not() {
     let Ok(directory) = tempfile::tempdir_in(memory) else {
         return say("LEFT OUT: modes on tmpfs: there is no /dev/shm");
     };
-    let probed = answer(directory.path(), IoMode::Direct);
-    if probed.filesystem != "tmpfs" {
-        return say("LEFT OUT: modes on tmpfs: /dev/shm is none");
+    for access in [Access::Read, Access::Write] {
+        let probed = answer(directory.path(), IoMode::Direct, access);
+        if probed.filesystem != "tmpfs" {
+            return say("LEFT OUT: modes on tmpfs: /dev/shm is none");
+        }
+        assert_ne!(probed.answer, Answer::Works, "{access:?}");
     }
-    assert_ne!(probed.answer, Answer::Works);
 }
 
 #[test]
@@ -127,7 +133,8 @@ fn a_directory_that_refuses_says_so() {
     }
     storage.refuse_direct(Path::new("/refuses"));
     let answer = |directory: &str, mode| {
-        probe(&storage, Path::new(directory), mode).expect("the directory can be written").answer
+        let probed = probe(&storage, Path::new(directory), mode, Access::Write);
+        probed.expect("the directory can be written").answer
     };
     assert_eq!(answer("/takes", IoMode::Direct), Answer::Works);
     assert_eq!(answer("/refuses", IoMode::Buffered), Answer::Works);
@@ -135,5 +142,5 @@ fn a_directory_that_refuses_says_so() {
         Answer::Refused(why) => assert!(why.contains("refuses direct I/O"), "{why}"),
         other => panic!("{other}"),
     }
-    assert!(probe(&storage, Path::new("/missing"), IoMode::Direct).is_err());
+    assert!(probe(&storage, Path::new("/missing"), IoMode::Direct, Access::Write).is_err());
 }

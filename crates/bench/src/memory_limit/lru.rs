@@ -32,7 +32,7 @@ impl Lru {
     }
 
     /// What an interruption needs to put it back.
-    pub(super) fn clone_for_interruption(&self) -> Back {
+    pub(super) fn back(&self) -> Back {
         Back { system: self.system.clone(), mask: self.mask() }
     }
 

@@ -13,6 +13,27 @@
 //! the program. Pages that another group brought in are charged to that one for as long as they
 //! stay, so whoever measures [evicts](fn@evict) them before.
 //!
+//! ```no_run
+//! # fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+//! use std::time::Duration;
+//! use tailwater_bench::memory_limit::MemoryLimit;
+//! use tailwater_bench::memory_limit::interrupt::kill_on_interrupt;
+//! use tailwater_io::kernel::Sampler;
+//!
+//! let limit = MemoryLimit::new(1 << 30)?;
+//! println!("{}", limit.describe());
+//! let mut child = limit.command(std::env::current_exe()?).arg("measure").spawn()?;
+//! let _killed = kill_on_interrupt(&child)?;
+//! let target = limit.target("database".as_ref(), child.id());
+//! let sampler = Sampler::start(target, Duration::from_millis(200))?;
+//! child.wait()?;
+//! for (name, value) in sampler.stop().unwrap_or_default().named() {
+//!     println!("{name} {value:?}");
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! While there is a limit the multi-generational LRU is off, where the kernel has it.
 //!
 //! # What stays behind
@@ -123,9 +144,14 @@ impl MemoryLimit {
         let name = stale::name(&host.system, lru.mask());
         let how = choose(&host, &places, &name, bytes)?;
         let leftovers: Vec<PathBuf> = how.groups().map(|group| group.directory()).collect();
-        let back = lru.clone_for_interruption();
+        let scopes = match &how {
+            How::Systemd(scopes) => Some(scopes.ending()),
+            _ => None,
+        };
+        let back = lru.back();
         let interrupt = interrupt::on_interrupt(move || {
             leftovers.iter().for_each(|directory| group::end(directory));
+            scopes.iter().for_each(scope::Ending::run);
             back.put_back();
         })?;
         Ok(Self { how, lru, _interrupt: interrupt, host, bytes })

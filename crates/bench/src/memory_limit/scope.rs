@@ -51,9 +51,12 @@ impl Scopes {
         command
     }
 
-    /// Changes the limit of the scope that was started last.
+    /// Changes the limit of the scope that was started last. The first was a trial.
     pub(super) fn set(&self, bytes: u64) -> Result<(), Failure> {
-        let number = self.started.load(Relaxed).saturating_sub(1);
+        let number = self.started.load(Relaxed) - 1;
+        if number == 0 {
+            return Ok(());
+        }
         let mut command = Command::new(&self.systemctl);
         if !self.is_root {
             command.arg("--user");
@@ -70,14 +73,33 @@ impl Scopes {
 
 impl Drop for Scopes {
     fn drop(&mut self) {
-        let number = self.started.load(Relaxed).saturating_sub(1);
+        self.ending().run();
+    }
+}
+
+/// What ends all scopes of a limit.
+#[derive(Debug)]
+pub(super) struct Ending {
+    systemctl: PathBuf,
+    is_root: bool,
+    pattern: String,
+}
+
+impl Scopes {
+    pub(super) fn ending(&self) -> Ending {
+        let pattern = format!("{}-*.scope", self.name);
+        Ending { systemctl: self.systemctl.clone(), is_root: self.is_root, pattern }
+    }
+}
+
+impl Ending {
+    pub(super) fn run(&self) {
         let mut command = Command::new(&self.systemctl);
         if !self.is_root {
             command.arg("--user");
         }
-        let scope = format!("{}-{number}.scope", self.name);
-        command.args(["kill", "--signal=KILL", &scope]);
-        // As a rule the scope has gone with its process.
+        command.args(["kill", "--signal=KILL", &self.pattern]);
+        // As a rule the scopes have gone with their processes.
         let _ = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
     }
 }

@@ -8,6 +8,15 @@ mod played;
 
 use std::path::Path;
 
+use tailwater_io::Storage as _;
+use tailwater_io::posix::PosixStorage;
+
+/// Whether the files in a directory are memory, and stay there.
+fn is_memory(directory: &Path) -> bool {
+    let capabilities = PosixStorage::new().capabilities(directory).expect("a directory");
+    capabilities.filesystem == "tmpfs"
+}
+
 /// Writes a file of the kernel below a directory that plays its root.
 fn put(root: &Path, absolute: &str, text: &str) {
     let path = root.join(absolute.trim_start_matches('/'));

@@ -7,7 +7,7 @@ use tailwater_bench::memory_limit::{Host, MemoryLimit, Paths, evict};
 use tailwater_io::kernel::{MemoryGroup, System};
 use tailwater_testkit::filesystem::say;
 
-use crate::put;
+use crate::{is_memory, put};
 
 const LIMIT: u64 = 1 << 30;
 
@@ -175,7 +175,7 @@ fn a_scope_of_systemd() {
     assert_eq!(paths.pressure, Some(scope.into()));
     drop(limit);
     let log = read(root.join("systemctl.log"));
-    assert!(log.contains(&format!("kill --signal=KILL {unit}.scope")), "{log}");
+    assert!(log.contains("kill --signal=KILL tailwater-limit-"), "{log}");
 }
 
 #[test]
@@ -243,15 +243,19 @@ fn groups_of_dead_runs_go_and_their_setting_comes_back() {
     put(root, "/sys/kernel/mm/lru_gen/enabled", "0x0000\n");
     put(root, "/proc/4/stat", "4 (a) b) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 1234 0 0\n");
     let parent = root.join("sys/fs/cgroup/user.slice");
-    let (dead, reused) = ("tailwater-limit-3-77-0-7", "tailwater-limit-4-1000-2-0");
-    let (alive, foreign) = ("tailwater-limit-4-1234-2-0", "tailwater-limits");
-    for name in [dead, reused, alive, foreign] {
+    let (dead, reused) = ("tailwater-limit-5-3-77-0-7", "tailwater-limit-5-4-1000-2-0");
+    let (alive, foreign) = ("tailwater-limit-5-4-1234-2-0", "tailwater-limits");
+    let elsewhere = "tailwater-limit-6-3-77-0-0";
+    put(root, "/proc/self/ns/none", "");
+    std::os::unix::fs::symlink("pid:[5]", root.join("proc/self/ns/pid")).expect("a link");
+    for name in [dead, reused, alive, foreign, elsewhere] {
         std::fs::create_dir(parent.join(name)).expect("a group");
     }
     let limit = limit(root);
     can_be_killed(root, &the_group(&limit.paths(1)));
     assert!(!parent.join(dead).exists() && !parent.join(reused).exists());
     assert!(parent.join(alive).exists() && parent.join(foreign).exists());
+    assert!(parent.join(elsewhere).exists(), "another namespace's cannot be judged");
     assert!(
         limit.describe().ends_with("is switched off meanwhile."),
         "it was on before the dead run"
@@ -271,6 +275,10 @@ fn eviction_drops_the_machines_caches_where_it_may() {
     let evicted = evict(&System::at(root.path()), directory.path()).expect("a file");
     assert!(evicted.machine);
     assert_eq!(read(root.path().join("proc/sys/vm/drop_caches")), "3");
+    if is_memory(directory.path()) {
+        say("LEFT OUT: eviction by advice: scratch files are in memory");
+        return;
+    }
     let advised = evict(&System::at("/no/such/root"), directory.path()).expect("a file");
     assert!(!advised.machine);
     assert!(advised.resident_pages.is_none_or(|pages| pages < 256), "{advised:?}");

@@ -8,9 +8,10 @@ use std::sync::{Arc, MutexGuard};
 use tailwater_format::blob::BlobIndex;
 use tailwater_format::file_name::FileKind;
 use tailwater_io::sync::Mutex;
-use tailwater_io::{IoMode, Purpose, Storage};
+use tailwater_io::{Purpose, Storage};
 
 use crate::blob::BlobReader;
+use crate::io_modes::IoModes;
 use crate::{Error, ErrorKind, Result};
 
 /// The open blob files of a column family.
@@ -18,6 +19,9 @@ use crate::{Error, ErrorKind, Result};
 pub(crate) struct BlobCache {
     storage: Arc<dyn Storage>,
     directory: PathBuf,
+    io_modes: Arc<IoModes>,
+    /// Whose mode files are opened in.
+    opened_for: Purpose,
     /// How many files are open at once; [`usize::MAX`] for as many as there are.
     capacity: AtomicUsize,
     open: Mutex<OpenFiles>,
@@ -36,10 +40,29 @@ impl BlobCache {
     pub(crate) fn new(
         storage: Arc<dyn Storage>,
         directory: PathBuf,
+        io_modes: Arc<IoModes>,
         capacity: Option<usize>,
     ) -> Self {
         let capacity = AtomicUsize::new(capacity.unwrap_or(usize::MAX));
-        Self { storage, directory, capacity, open: Mutex::default() }
+        let (opened_for, open) = (Purpose::UserBlobRead, Mutex::default());
+        Self { storage, directory, io_modes, opened_for, capacity, open }
+    }
+
+    /// The same files for a compaction: this cache, or one of its own where compactions read blob
+    /// files in another mode than users do.
+    pub(crate) fn for_compaction(self: &Arc<Self>) -> Arc<Self> {
+        let purpose = Purpose::CompactionBlobRead;
+        if !self.io_modes.differ(self.opened_for, purpose, &self.directory) {
+            return Arc::clone(self);
+        }
+        Arc::new(Self {
+            storage: Arc::clone(&self.storage),
+            directory: self.directory.clone(),
+            io_modes: Arc::clone(&self.io_modes),
+            opened_for: purpose,
+            capacity: AtomicUsize::new(self.capacity.load(Ordering::Relaxed)),
+            open: Mutex::default(),
+        })
     }
 
     /// Keeps so many files open from the next one on that is opened.
@@ -67,7 +90,8 @@ impl BlobCache {
             return Ok(Arc::clone(reader));
         }
         let path = self.directory.join(FileKind::Blob(number).to_string());
-        let file = self.storage.open(&path, IoMode::Buffered, purpose)?;
+        let mode = self.io_modes.mode(self.opened_for, &self.directory);
+        let file = self.storage.open(&path, mode, purpose)?;
         let reader = Arc::new(BlobReader::open(file, purpose)?);
         let mut open = self.files();
         if open.readers.insert(number, Arc::clone(&reader)).is_none() {

@@ -6,6 +6,7 @@ use tailwater_format::blob::{
     BLOB_HEADER_LENGTH, BLOB_RECORD_HEADER_LENGTH, BlobFileHeader, BlobLocation, BlobRecordHeader,
 };
 use tailwater_format::compress::{Compression, Decompressor};
+use tailwater_io::buffer::AlignedBuffer;
 use tailwater_io::{Purpose, ReadFile};
 
 use crate::{Error, Result};
@@ -26,9 +27,9 @@ impl BlobReader {
     /// that expire.
     pub(crate) fn open(file: Arc<dyn ReadFile>, purpose: Purpose) -> Result<Self> {
         let length = file.length()?;
-        let mut bytes = [0; BLOB_HEADER_LENGTH];
-        let count = file.read_full_at(&mut bytes, 0, purpose)?;
-        let header = BlobFileHeader::decode(bytes.get(..count).unwrap_or_default())
+        let mut buffer = AlignedBuffer::with_capacity(BLOB_HEADER_LENGTH);
+        let bytes = file.read_span(&mut buffer, 0, BLOB_HEADER_LENGTH, purpose)?;
+        let header = BlobFileHeader::decode(bytes)
             .map_err(|error| Error::decoding(file.path(), 0, error))?;
         if header.has_expiration {
             return Err(Error::not_supported("blobs that expire").in_file(file.path()));
@@ -75,11 +76,11 @@ impl BlobReader {
             return Err(Error::corruption_at(self.file.path(), start, message));
         }
         let length = BLOB_RECORD_HEADER_LENGTH + user_key.len() + location.size as usize;
-        let mut bytes = vec![0; length];
-        let count = self.file.read_full_at(&mut bytes, start, purpose)?;
-        bytes.truncate(count);
+        let mut buffer = AlignedBuffer::with_capacity(length);
+        let bytes = self.file.read_span(&mut buffer, start, length, purpose)?;
         let wrong = |message: String| Error::corruption_at(self.file.path(), start, message);
-        if count < length {
+        if bytes.len() < length {
+            let count = bytes.len();
             return Err(wrong(format!("a blob record of {length} bytes ends after {count}")));
         }
         let (head, rest) = bytes.split_at(BLOB_RECORD_HEADER_LENGTH);

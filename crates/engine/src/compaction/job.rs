@@ -23,7 +23,7 @@ use tailwater_format::file_name::FileKind;
 use tailwater_format::key::Sequence;
 use tailwater_format::version_edit::{BlobFileGarbage, NewFile};
 use tailwater_format::{Comparator, key};
-use tailwater_io::buffer::BufferPool;
+use tailwater_io::buffer::{ALIGNMENT, BufferPool};
 use tailwater_io::pace::RateLimiter;
 use tailwater_io::stream::Workers;
 use tailwater_io::sync::Mutex;
@@ -34,14 +34,18 @@ use crate::compaction::output::{self, WrittenTable};
 use crate::compaction::subcompaction::{self, PartOutcome};
 use crate::compaction::{Compaction, CompactionFilter};
 use crate::db::FamilyReaders;
+use crate::io_modes::IoModes;
 use crate::options::{ColumnFamilyOptions, CompactionStyle, DbOptions};
-use crate::table::NewFiles;
 use crate::table::builder::{Format, Origin, TableCompression};
+use crate::table::{NewFiles, OpenBudget, ReadPlan, Streaming};
 use crate::version::{FileNumbers, Version};
 use crate::{Error, Result};
 
-/// How inputs are read. [`NewFiles`] says how outputs are written.
-const INPUT_MODE: IoMode = IoMode::Buffered;
+/// How much one request reads of an input past the page cache, in bytes.
+const REQUEST_BYTES: usize = 1 << 20;
+/// How much memory a part of a compaction may take to read its inputs ahead, in bytes, if that is
+/// one request for each.
+const INPUT_BUFFERS: usize = 64 << 20;
 
 /// A compaction that is to be carried out.
 pub(crate) struct Job {
@@ -61,6 +65,9 @@ pub(crate) struct Needs {
     pub(crate) numbers: FileNumbers,
     /// What reads of the column family go through.
     pub(crate) readers: Arc<FamilyReaders>,
+    pub(crate) io_modes: Arc<IoModes>,
+    /// What files that it opens for itself count against.
+    pub(crate) open_budget: Arc<OpenBudget>,
     pub(crate) options: ColumnFamilyOptions,
     pub(crate) database: DbOptions,
     /// How outputs are written.
@@ -146,7 +153,7 @@ impl Job {
     /// operator that failed; those of the storage. None leaves a file.
     pub(crate) fn run(self) -> Result<Outcome> {
         let Self { compaction, version, mut needs } = self;
-        let inputs = Inputs::survey(&compaction, &needs.readers.tables, INPUT_MODE)?;
+        let inputs = Inputs::survey(&compaction, &needs.readers.tables, &needs.open_budget)?;
         let snapshots = Arc::new(Snapshots::new(std::mem::take(&mut needs.snapshots)));
         let now_s = needs.clock.wall_us() / 1_000_000;
         let shared = Arc::new(Shared {
@@ -176,10 +183,34 @@ impl Shared {
         NewFiles {
             storage: &*self.needs.storage,
             database: &self.needs.database,
+            io_modes: &self.needs.io_modes,
             buffers: &self.needs.buffers,
             workers: self.needs.workers.as_ref(),
             rate_limiter: self.needs.rate_limiter.as_ref(),
         }
+    }
+
+    /// How a part that ends before a user key reads the inputs. Past the page cache nobody but we
+    /// read ahead, and nobody bounds how much one request may be.
+    pub(crate) fn read_plan(&self, end: Option<&[u8]>) -> ReadPlan {
+        let read_ahead = self.needs.database.compaction_readahead_size as usize;
+        let tables = &self.needs.readers.tables;
+        if tables.mode_of_inputs() != IoMode::Direct || read_ahead == 0 {
+            let clamped = tables.request_bytes_max().map_or(read_ahead, |max| read_ahead.min(max));
+            return ReadPlan::of_bytes(clamped);
+        }
+        let request_bytes = read_ahead.clamp(ALIGNMENT, REQUEST_BYTES).next_multiple_of(ALIGNMENT);
+        let depth = read_ahead.div_ceil(request_bytes);
+        let buffers = self.inputs.streams() * (depth + 1) * request_bytes;
+        ReadPlan::Streamed(Arc::new(Streaming {
+            request_bytes,
+            depth,
+            buffers: BufferPool::new(
+                buffers.min(INPUT_BUFFERS).max(self.inputs.streams() * request_bytes),
+            ),
+            workers: self.needs.workers.clone(),
+            until: end.map(<[u8]>::to_vec),
+        }))
     }
 
     /// The number and path of a new output.

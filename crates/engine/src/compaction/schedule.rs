@@ -208,7 +208,16 @@ impl Writer {
             oldest_snapshot: self.shared.snapshots.oldest_at_release(),
             cursors: &known.compactions.cursors,
             running: &known.compactions.running,
+            level_0_fan_in: self.level_0_fan_in(family),
         }))
+    }
+
+    /// How many tables of level 0 a compaction takes: any number, unless it opens them for itself.
+    fn level_0_fan_in(&self, family: &ColumnFamily) -> usize {
+        match family.readers().tables.compactions_read_otherwise() {
+            true => self.readers.open_budget().fan_in(self.database.now().compactions_max()),
+            false => usize::MAX,
+        }
     }
 
     /// Carries out a compaction and installs what came of it.
@@ -273,7 +282,9 @@ impl Writer {
             directory,
             path_id,
             numbers: self.numbers.clone(),
-            readers: Arc::clone(&settings.readers),
+            readers: Arc::new(settings.readers.for_compaction()),
+            io_modes: Arc::clone(self.readers.io_modes()),
+            open_budget: Arc::clone(self.readers.open_budget()),
             options: options.clone(),
             database: DbOptions::clone(&self.database.now()),
             format: Arc::clone(&settings.table_format),

@@ -92,8 +92,7 @@ fn merge(shared: &Shared, part: &Part) -> Result<Merge> {
     let (begin, end) = (begin.as_deref(), end.as_deref());
     let (needs, inputs) = (&shared.needs, &shared.inputs);
     let comparator = shared.comparator().clone();
-    let read_ahead = needs.database.compaction_readahead_size as usize;
-    let merged = inputs.merged(begin, end, read_ahead)?;
+    let merged = inputs.merged(begin, end, &shared.read_plan(end))?;
     let garbage = inputs.refer_to_blobs().then(BlobGarbage::default);
     let source = Source::begin(comparator.clone(), merged, begin, end, garbage)?;
     let is_bottommost = shared.compaction.is_bottommost;

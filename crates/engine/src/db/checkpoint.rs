@@ -5,7 +5,7 @@
 //! 1. Nobody writes while everything in memory is flushed; so tables alone hold all there is, and
 //!    the checkpoint needs no log.
 //! 2. In a directory aside, tables and blob files are linked, or copied where links cannot be.
-//! 3. MANIFEST, OPTIONS, IDENTITY and CURRENT are written there and synced.
+//! 3. MANIFEST, both files of options, IDENTITY and CURRENT are written there and synced.
 //! 4. The directory gets its name.
 //!
 //! A crash before step 4 leaves a directory whose name ends in `.tmp`, which the next checkpoint of
@@ -19,7 +19,7 @@ use tailwater_format::version_edit::VersionEdit;
 use tailwater_io::Purpose;
 
 use crate::db::{SuperVersion, Writer};
-use crate::recovery::{create_directory, link_or_copy, sync_parent};
+use crate::recovery::{CopyModes, create_directory, link_or_copy, sync_parent};
 use crate::version::{set_current, write_manifest, write_whole};
 use crate::{Error, Result};
 
@@ -48,6 +48,9 @@ impl Writer {
         self.remove_flat_directory(&aside)?;
         let contents = self.checkpoint_contents()?;
         create_directory(storage, &aside)?;
+        for warning in self.readers.io_modes().try_in(storage, &aside, &[Purpose::Checkpoint])? {
+            self.info_log.warn(format_args!("{warning}"));
+        }
         let filled = self.fill_checkpoint(&aside, &contents);
         if let Err(error) = filled {
             // What cannot be removed is removed by the next one.
@@ -82,13 +85,23 @@ impl Writer {
     /// Steps 2 and 3.
     fn fill_checkpoint(&self, aside: &Path, contents: &Contents) -> Result<()> {
         let storage = &*self.storage;
+        let io_modes = self.readers.io_modes();
+        let purpose = Purpose::Checkpoint;
         for (from, name) in self.checkpoint_files(contents) {
-            link_or_copy(storage, &from, &aside.join(name))?;
+            let modes = CopyModes {
+                source: io_modes.mode(purpose, from.parent().unwrap_or(&from)),
+                target: io_modes.mode(purpose, aside),
+            };
+            link_or_copy(storage, &from, &aside.join(name), modes)?;
         }
         let options = self.options_text();
         let number = self.numbers.take();
         let name = FileKind::Options(number).to_string();
         write_whole(storage, &aside.join(name), options.as_bytes(), Purpose::Checkpoint)?;
+        if let Some(own) = self.database.fixed().tailwater.to_text() {
+            let path = aside.join(FileKind::TailwaterOptions.to_string());
+            write_whole(storage, &path, own.as_bytes(), Purpose::Checkpoint)?;
+        }
         let id = self.identity.database_id.as_bytes();
         let identity = aside.join(FileKind::Identity.to_string());
         write_whole(storage, &identity, id, Purpose::Checkpoint)?;

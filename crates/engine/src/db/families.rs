@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tailwater_format::version_edit::VersionEdit;
 
 use crate::db::{ColumnFamily, Writer};
+use crate::io_modes::IoModes;
 use crate::memtable::MemTable;
 use crate::options::{ColumnFamilyOptions, check_column_family, sanitize_column_family};
 use crate::recovery::create_directory;
@@ -38,6 +39,10 @@ impl Writer {
         let readers = Arc::new(self.readers.readers(&all_options, name, &comparator));
         for directory in all_options.table_directories(&self.directory, name) {
             create_directory(&*self.storage, &directory)?;
+            let modes = self.readers.io_modes();
+            for warning in modes.try_in(&*self.storage, &directory, IoModes::OF_TABLES)? {
+                self.info_log.warn(format_args!("{warning}"));
+            }
         }
         let log_number = self.logs().current_number();
         let version = Arc::new(Version::with_levels(options.num_levels as usize));

@@ -5,13 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use tailwater_format::Comparator;
+use tailwater_io::open_files_max;
 
 use crate::blob::BlobCache;
 use crate::db::{ColumnFamily, FamilySet};
+use crate::io_modes::IoModes;
 use crate::merge_operator::FamilyMergeOperator;
 use crate::recovery::OpenOptions;
 use crate::stats::ReaderMemory;
-use crate::table::{BlockCache, OpenTables, TableCache, TableContext};
+use crate::table::{BlockCache, OpenBudget, OpenTables, TableCache, TableContext};
 
 /// What all reads of a column family have in common, whatever its memtables and version.
 #[derive(Debug)]
@@ -23,12 +25,27 @@ pub(crate) struct FamilyReaders {
     pub(crate) prefixes_on_request: bool,
 }
 
+impl FamilyReaders {
+    /// What a compaction reads through: blob files by readers of its own where it reads them in
+    /// another mode than users do.
+    pub(crate) fn for_compaction(&self) -> Self {
+        Self {
+            tables: Arc::clone(&self.tables),
+            blobs: self.blobs.for_compaction(),
+            merge_operator: self.merge_operator.clone(),
+            prefixes_on_request: self.prefixes_on_request,
+        }
+    }
+}
+
 /// Makes the readers of column families, which share a block cache and a bound on open files.
 #[derive(Debug)]
 pub(crate) struct ReaderFactory {
     directory: PathBuf,
     block_cache: Arc<BlockCache>,
     open_tables: Arc<OpenTables>,
+    io_modes: Arc<IoModes>,
+    open_budget: Arc<OpenBudget>,
     /// A negative number means any.
     max_open_files: AtomicI32,
     memory: Arc<ReaderMemory>,
@@ -36,15 +53,28 @@ pub(crate) struct ReaderFactory {
 
 impl ReaderFactory {
     /// For the database in `directory`.
-    pub(crate) fn new(directory: &Path, options: &OpenOptions) -> Self {
+    pub(crate) fn new(directory: &Path, options: &OpenOptions, io_modes: Arc<IoModes>) -> Self {
         let max_open_files = options.database().max_open_files;
+        let tables = usize::try_from(max_open_files).ok();
         Self {
             directory: directory.to_owned(),
             block_cache: options.shared_block_cache(),
-            open_tables: Arc::new(OpenTables::new(usize::try_from(max_open_files).ok())),
+            open_tables: Arc::new(OpenTables::new(tables)),
+            io_modes,
+            open_budget: Arc::new(OpenBudget::new(open_files_max(), tables)),
             max_open_files: AtomicI32::new(max_open_files),
             memory: Arc::default(),
         }
+    }
+
+    /// How the files of the database are opened.
+    pub(crate) fn io_modes(&self) -> &Arc<IoModes> {
+        &self.io_modes
+    }
+
+    /// How many files compactions may open for themselves.
+    pub(crate) fn open_budget(&self) -> &Arc<OpenBudget> {
+        &self.open_budget
     }
 
     /// Keeps so many tables and blob files of these column families open from now on; a negative
@@ -70,7 +100,8 @@ impl ReaderFactory {
     ) -> FamilyReaders {
         let blobs = options.blob_directory(&self.directory, name);
         let capacity = usize::try_from(self.max_open_files.load(Ordering::Relaxed)).ok();
-        let blobs = BlobCache::new(Arc::clone(options.storage()), blobs, capacity);
+        let io_modes = Arc::clone(&self.io_modes);
+        let blobs = BlobCache::new(Arc::clone(options.storage()), blobs, io_modes, capacity);
         FamilyReaders {
             tables: self.tables(
                 options,
@@ -126,6 +157,7 @@ impl ReaderFactory {
         });
         let directories = options.table_directories(&self.directory, name);
         let storage = Arc::clone(options.storage());
-        Arc::new(TableCache::new(storage, directories, context, Arc::clone(&self.open_tables)))
+        let (io_modes, open) = (Arc::clone(&self.io_modes), Arc::clone(&self.open_tables));
+        Arc::new(TableCache::new(storage, directories, io_modes, context, open))
     }
 }

@@ -116,9 +116,10 @@ impl Db {
 
     fn from_recovered(recovered: LogsReplayed) -> Self {
         let (statistics, activity) = (recovered.statistics(), recovered.activity());
+        let io_modes = recovered.io_modes();
         let LogsReplayed { directory, storage, families, last_sequence, left_out, .. } = recovered;
         let families = FamilySet::new(families);
-        let shared = Arc::new(Shared::new(families, last_sequence, activity, statistics));
+        let shared = Arc::new(Shared::new(families, last_sequence, activity, statistics, io_modes));
         let inner = Inner { directory, storage, shared, left_out, writing: None };
         Self { inner: Arc::new(inner) }
     }

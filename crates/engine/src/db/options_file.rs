@@ -1,6 +1,7 @@
 //! The OPTIONS file: what the database was last opened with, or changed to, in RocksDB's form.
 //!
-//! It is written aside, synced and renamed. Of older ones the newest is kept, as RocksDB does.
+//! It is written aside, synced and renamed. Of older ones the newest is kept, as RocksDB does. What
+//! options RocksDB does not have stand in `TAILWATER-OPTIONS`, which is written in the same way.
 
 use std::path::Path;
 
@@ -58,6 +59,26 @@ impl Writer {
     /// The options as an OPTIONS file has them.
     pub(crate) fn options_text(&self) -> String {
         self.all_options().to_document().to_text()
+    }
+
+    /// Writes the options that RocksDB does not have, as the database was opened with them, into
+    /// their own file; where none is set there is none.
+    pub(crate) fn write_own_options(&self) -> Result<()> {
+        let path = self.directory.join(FileKind::TailwaterOptions.to_string());
+        match self.database.fixed().tailwater.to_text() {
+            Some(text) => {
+                let name = FileKind::Temporary(self.numbers.take()).to_string();
+                let aside = self.directory.join(name);
+                write_whole(&*self.storage, &aside, text.as_bytes(), Purpose::Metadata)?;
+                // A crash here is safe: the older file counts, and the next open writes it anew.
+                self.storage.rename(&aside, &path)?;
+            }
+            None => match self.storage.remove(&path) {
+                Err(error) if error.is_not_found() => return Ok(()),
+                removed => removed?,
+            },
+        }
+        Ok(self.storage.sync_directory(&self.directory)?)
     }
 
     fn write_new_options(&self, options: &Options, aside: &Path, path: &Path) -> Result<()> {

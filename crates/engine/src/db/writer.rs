@@ -17,6 +17,7 @@ use crate::db::errors::{ErrorState, FailedPart};
 use crate::db::obsolete::Obsolete;
 use crate::db::{Closing, ColumnFamily, DatabaseOptions, FamilySet, ReaderFactory, SnapshotList};
 use crate::epoch::EpochCell;
+use crate::io_modes::IoModes;
 use crate::recovery::OpenOptions;
 use crate::stats::{Activity, InfoLog, Statistics};
 use crate::version::{FileNumbers, VersionSet};
@@ -37,6 +38,8 @@ pub(crate) struct Shared {
     pub(crate) activity: Activity,
     /// Where what the database does is counted, if it is.
     pub(crate) statistics: Option<Arc<Statistics>>,
+    /// How its files are opened.
+    pub(crate) io_modes: Arc<IoModes>,
     #[expect(dead_code, reason = "dropped after the others")]
     closing: Closing,
 }
@@ -48,6 +51,7 @@ impl Shared {
         published: Sequence,
         activity: Activity,
         statistics: Option<Arc<Statistics>>,
+        io_modes: Arc<IoModes>,
     ) -> Self {
         Self {
             families: EpochCell::new(Some(Arc::new(families))),
@@ -55,6 +59,7 @@ impl Shared {
             snapshots: SnapshotList::default(),
             activity,
             statistics,
+            io_modes,
             closing: Closing,
         }
     }

@@ -117,6 +117,7 @@ impl Writer {
         let files = NewFiles {
             storage: &*self.storage,
             database: &database,
+            io_modes: self.readers.io_modes(),
             buffers: &buffers,
             workers: self.table_writers.as_ref(),
             rate_limiter: rate_limiter.as_ref(),

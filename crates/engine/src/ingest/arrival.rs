@@ -94,14 +94,28 @@ impl Writer {
         let files = NewFiles {
             storage: &*self.storage,
             database: &database,
+            io_modes: self.readers.io_modes(),
             buffers: &BufferPool::new(BUFFERS * buffer_bytes),
             workers: self.table_writers.as_ref(),
             rate_limiter: rate_limiter.as_ref(),
         };
-        let source = self.storage.open(&file.path, IoMode::Buffered, purpose)?;
+        let source = self.open_source(&file.path, path)?;
         let writer = files.create_as(Create::New, path, purpose, Priority::Low, file.size)?;
         let copied = self.fill(file, &source, writer);
         copied.inspect_err(|_| self.remove_arrival(path))
+    }
+
+    /// A file that is copied is read as its copy is written, where the file's own filesystem lets
+    /// it: that one is not the database's, and was not tried.
+    fn open_source(&self, source: &Path, target: &Path) -> Result<Arc<dyn ReadFile>> {
+        let purpose = Purpose::Ingestion;
+        let mode = self.readers.io_modes().mode(purpose, target.parent().unwrap_or(target));
+        match self.storage.open(source, mode, purpose) {
+            Err(error) if error.is_unsupported() => {
+                Ok(self.storage.open(source, IoMode::Buffered, purpose)?)
+            }
+            opened => Ok(opened?),
+        }
     }
 
     /// Copies a file's bytes, and puts them on the device.

@@ -12,8 +12,8 @@ use tailwater_io::{IoMode, Purpose, Storage};
 use crate::compaction::compare_bounds;
 use crate::db::ColumnFamily;
 use crate::table::{
-    AutoReadAhead, BlockCache, MetaBlockPlacement, ReadProfile, TableContext, TableIdentity,
-    TableIterator, TableReader,
+    AutoReadAhead, BlockCache, MetaBlockPlacement, ReadPlan, ReadProfile, TableContext,
+    TableIdentity, TableIterator, TableReader,
 };
 use crate::verify;
 use crate::{Error, Result};
@@ -193,7 +193,7 @@ fn check_properties(path: &Path, properties: &Properties, family: &ColumnFamily)
 /// The smallest and the largest internal key of a table.
 fn bounds(path: &Path, table: &Arc<TableReader>) -> Result<(Vec<u8>, Vec<u8>)> {
     let comparator = table.comparator();
-    let mut iterator = TableIterator::new(Arc::clone(table), PROFILE, 0);
+    let mut iterator = TableIterator::new(Arc::clone(table), PROFILE, &ReadPlan::Growing);
     let mut bounds: Option<(Vec<u8>, Vec<u8>)> = None;
     iterator.seek_to_first()?;
     if iterator.valid() {

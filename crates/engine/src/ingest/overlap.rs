@@ -14,7 +14,7 @@ use super::external_file::ExternalFile;
 use crate::Result;
 use crate::memtable::{self, MemTable};
 use crate::range_tombstone::FragmentedRangeTombstones;
-use crate::table::{ReadProfile, TableCache, TableIterator};
+use crate::table::{ReadPlan, ReadProfile, TableCache, TableIterator};
 use crate::version::FileMetadata;
 
 /// How tables of the database are looked into.
@@ -53,7 +53,7 @@ fn has_any(file: &ExternalFile, tables: &TableCache, table: &Arc<FileMetadata>) 
         return Ok(true);
     }
     let comparator = tables.comparator();
-    let mut iterator = TableIterator::new(table, PROFILE, 0);
+    let mut iterator = TableIterator::new(table, PROFILE, &ReadPlan::Growing);
     iterator.seek(&first_of(file.begin()))?;
     let key = key::user_key(iterator.key());
     Ok(iterator.valid() && comparator.compare(key, file.end()).is_le())

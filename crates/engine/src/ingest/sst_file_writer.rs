@@ -10,6 +10,7 @@ use tailwater_io::pace::Priority;
 use tailwater_io::{Create, Purpose, Storage};
 
 use crate::db::{ColumnFamily, merge_operator_name};
+use crate::io_modes::IoModes;
 use crate::options::{DbOptions, check_column_family};
 use crate::recovery::{OpenOptions, host_id, sync_parent};
 use crate::table::NewFiles;
@@ -33,6 +34,7 @@ const BUFFERS: usize = 4;
 pub struct SstFileWriter {
     storage: Arc<dyn Storage>,
     database: DbOptions,
+    io_modes: IoModes,
     buffers: BufferPool,
     format: Arc<Format>,
     compression: TableCompression,
@@ -105,6 +107,7 @@ impl SstFileWriter {
         Ok(Self {
             storage: Arc::clone(options.storage()),
             database: options.database().clone(),
+            io_modes: IoModes::new(options.database()),
             buffers: BufferPool::new(BUFFERS * buffer_bytes),
             format: Arc::new(format),
             compression: TableCompression::for_external(of_family),
@@ -125,15 +128,19 @@ impl SstFileWriter {
     ///
     /// # Errors
     /// Invalid argument, while another table is open; not supported, for a compression that is not
-    /// built; those of creating the file.
+    /// built, and for an I/O mode that the filesystem refuses; those of creating the file.
     pub fn open(&mut self, path: &Path) -> Result<()> {
         if let Some(open) = &self.open {
             let message = "a table that was begun is not finished yet";
             return Err(Error::invalid_argument(message).in_file(&open.info.file_path));
         }
+        let directory = path.parent().unwrap_or(path);
+        // What there is to warn of stands in no LOG: there is none.
+        self.io_modes.try_in(&*self.storage, directory, &[Purpose::Ingestion])?;
         let files = NewFiles {
             storage: &*self.storage,
             database: &self.database,
+            io_modes: &self.io_modes,
             buffers: &self.buffers,
             workers: None,
             rate_limiter: None,

@@ -12,7 +12,7 @@ use tailwater_format::key::{self, Sequence};
 
 use crate::Result;
 use crate::iterator::tombstones::{TombstoneCursor, hides};
-use crate::table::{ReadProfile, TableCache, TableIterator};
+use crate::table::{ReadPlan, ReadProfile, TableCache, TableIterator};
 use crate::version::{FileMetadata, Level};
 
 /// The tables of one level of which key ranges do not overlap, one behind the other.
@@ -20,7 +20,7 @@ pub(crate) struct LevelIterator {
     level: Arc<Level>,
     tables: Arc<TableCache>,
     profile: ReadProfile,
-    read_ahead: usize,
+    plan: ReadPlan,
     snapshot: Sequence,
     asks_prefix_filter: bool,
     /// The table it stands in, by its place in the level.
@@ -45,14 +45,14 @@ impl LevelIterator {
         level: Arc<Level>,
         tables: Arc<TableCache>,
         profile: ReadProfile,
-        read_ahead: usize,
+        plan: ReadPlan,
         snapshot: Sequence,
     ) -> Self {
         Self {
             level,
             tables,
             profile,
-            read_ahead,
+            plan,
             snapshot,
             asks_prefix_filter: false,
             file: 0,
@@ -196,10 +196,10 @@ impl LevelIterator {
             self.file = at;
             let mut iterator = match self.spare.take() {
                 Some(mut spare) => {
-                    spare.move_to(table, self.read_ahead);
+                    spare.move_to(table, &self.plan);
                     spare
                 }
-                None => TableIterator::new(table, self.profile, self.read_ahead),
+                None => TableIterator::new(table, self.profile, &self.plan),
             };
             iterator.set_prefixes(self.tables.context().prefix_extractor.clone());
             iterator.ask_prefix_filter(self.asks_prefix_filter);

@@ -21,7 +21,7 @@ use crate::db::{ReadOptions, SuperVersion};
 use crate::iterator::{Leaf, LevelIterator, MergingIterator};
 use crate::prefix_extractor::PrefixExtractor;
 use crate::stats::IteratorCharge;
-use crate::table::{ReadProfile, TableIterator};
+use crate::table::{ReadPlan, ReadProfile, TableIterator};
 
 use counts::Counts;
 use operands::Operands;
@@ -379,7 +379,7 @@ fn leaves(
     profile: &ReadProfile,
 ) -> Result<Vec<Leaf>> {
     let tables = source.tables();
-    let read_ahead = options.readahead_size;
+    let plan = ReadPlan::of_bytes(options.readahead_size);
     let mut leaves = Vec::new();
     for memtable in source.memtables() {
         leaves.push(Leaf::of_memtable(Arc::clone(memtable), snapshot));
@@ -388,7 +388,7 @@ fn leaves(
         if number == 0 {
             for file in level.files() {
                 let table = tables.open(file, profile.purpose)?;
-                let mut iterator = TableIterator::new(table, *profile, read_ahead);
+                let mut iterator = TableIterator::new(table, *profile, &plan);
                 iterator.set_prefixes(tables.context().prefix_extractor.clone());
                 leaves.push(Leaf::of_table(iterator, file, snapshot)?);
             }
@@ -397,7 +397,7 @@ fn leaves(
                 Arc::clone(level),
                 Arc::clone(tables),
                 *profile,
-                read_ahead,
+                plan.clone(),
                 snapshot,
             )));
         }

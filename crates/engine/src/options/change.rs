@@ -12,6 +12,7 @@ use super::database::DbOptions;
 use super::error::{Error, Problem, Result};
 use super::sanitize::{sanitize_column_family, sanitize_database};
 use super::schema::OptionTable;
+use super::tailwater::TailwaterOptions;
 
 /// A column family's options after changes, each a name and a value. A part of an option is named
 /// with a dot, or in braces: `compression_opts={level=3}` leaves its other parts as they are, as
@@ -60,6 +61,10 @@ pub fn change_database(
     for &(name, value) in changes {
         if ColumnFamilyOptions::knows(name) {
             return Err(Error::new(name, Problem::Elsewhere("a column family's")));
+        }
+        let is_other_name = DbOptions::other_names().iter().any(|other| other.name == name);
+        if is_other_name || TailwaterOptions::knows(name) {
+            return Err(Error::new(name, Problem::Fixed));
         }
         changed.set_mutable_option(name, value)?;
     }

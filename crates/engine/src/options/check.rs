@@ -6,11 +6,16 @@
 //! `db/db_impl/db_impl_open.cc`, `db/column_family.cc` and
 //! `table/block_based/block_based_table_factory.cc`.
 
-use super::choice::{CompactionStyle, CompressionType, DataBlockIndexType, IndexSearchType};
+use tailwater_io::Purpose;
+
+use super::choice::{
+    CompactionStyle, CompressionType, DataBlockIndexType, IndexSearchType, IoModeChoice,
+};
 use super::column_family::ColumnFamilyOptions;
 use super::database::DbOptions;
 use super::error::{Error, Problem, Result};
 use super::schema::OptionTable;
+use super::tailwater::AskedIoMode;
 use super::value::OptionValue;
 
 /// How many directories tables can be in.
@@ -40,6 +45,7 @@ pub fn check_for_reading(options: &DbOptions) -> Result<()> {
 /// The first option that is refused, with the reason.
 pub fn check_database(options: &DbOptions) -> Result<()> {
     options.check_verdicts()?;
+    options.tailwater.check_verdicts()?;
     check_for_reading(options)?;
     check_writes(options)?;
     let files = &options.keep_log_file_num;
@@ -66,18 +72,20 @@ fn check_paths(options: &DbOptions) -> Result<()> {
 
 fn check_direct_io(options: &DbOptions) -> Result<()> {
     let mapped = "it goes around the page cache, and allow_mmap_reads through it";
-    refuse(
-        options.allow_mmap_reads && options.use_direct_reads,
-        "use_direct_reads",
-        &options.use_direct_reads,
-        mapped,
-    )?;
-    refuse(
-        options.allow_mmap_reads && options.use_direct_io_for_compaction_reads,
-        "use_direct_io_for_compaction_reads",
-        &options.use_direct_io_for_compaction_reads,
-        mapped,
-    )?;
+    let reads = [
+        Purpose::UserRead,
+        Purpose::CompactionRead,
+        Purpose::UserBlobRead,
+        Purpose::CompactionBlobRead,
+        Purpose::Verification,
+    ];
+    for purpose in reads {
+        let AskedIoMode { choice, option } = options.io_mode(purpose);
+        let is_direct = matches!(choice, IoModeChoice::Direct | IoModeChoice::Auto);
+        if let Some(option) = option.filter(|_| is_direct && options.allow_mmap_reads) {
+            refuse(true, option, &choice, mapped)?;
+        }
+    }
     refuse(
         options.allow_mmap_writes && options.use_direct_io_for_flush_and_compaction,
         "use_direct_io_for_flush_and_compaction",

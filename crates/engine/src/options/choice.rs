@@ -248,6 +248,24 @@ choice! {
     }
 }
 
+choice! {
+    /// How bytes of one purpose move between files and memory.
+    pub enum IoModeChoice {
+        /// As RocksDB's options say.
+        Unset = "default",
+        /// Through the page cache.
+        Buffered = "buffered",
+        /// Past the page cache. Where a filesystem refuses that, the database is not opened.
+        Direct = "direct",
+        /// Through the page cache, which keeps nothing of it.
+        Uncached = "uncached",
+        /// Through the page cache, which is told that nothing of it is needed.
+        Fadvise = "fadvise",
+        /// Past the page cache where a filesystem lets it, and through it elsewhere.
+        Auto = "auto",
+    }
+}
+
 choice_names! {
     RecoveryMode {
         "kTolerateCorruptedTailRecords" = Self::TolerateCorruptedTailRecords,

@@ -9,6 +9,7 @@ use tailwater_format::version_edit::Temperature;
 use super::choice::{CacheTier, CompressionType, InfoLogLevel};
 use super::error::Result;
 use super::object::ObjectName;
+use super::tailwater::TailwaterOptions;
 use super::value::OptionValue;
 
 const NO_TRANSACTIONS: &str = "two-phase transactions are not built";
@@ -200,7 +201,7 @@ option_table! {
         wal_size_limit_mb as "WAL_size_limit_MB": u64 = 0, Fixed,
             Refused("logs are not archived", &["0"]);
         /// Users' reads go around the page cache.
-        use_direct_reads: bool = false, Fixed, NoEffect("reads go through the page cache");
+        use_direct_reads: bool = false, Fixed, Honoured;
         /// Keeps the history of statistics in the database.
         persist_stats_to_disk: bool = false, Fixed,
             Refused("no history of statistics is kept", &["false"]);
@@ -235,7 +236,7 @@ option_table! {
         table_cache_numshardbits: i32 = 6, Fixed,
             NoEffect("the cache of open tables chooses its shards");
         /// Compactions read around the page cache, even if users' reads go through it.
-        use_direct_io_for_compaction_reads: bool = false, Fixed, NoEffect("reads go through the page cache");
+        use_direct_io_for_compaction_reads: bool = false, Fixed, Honoured;
         /// How many bytes of memory the write buffers of all column families may take; 0 means no
         /// limit.
         db_write_buffer_size: u64 = 0, Fixed, Honoured;
@@ -291,6 +292,8 @@ option_table! {
     elsewhere {
         /// Where tables are put; none means the database's directory alone.
         db_paths: Vec<DbPath> = Vec::new();
+        /// The options that RocksDB does not have.
+        tailwater: TailwaterOptions = TailwaterOptions::default();
     }
     other_names {
         "db_paths" => |options, text| set_paths(&mut options.db_paths, text);

@@ -9,6 +9,7 @@ use super::column_family::ColumnFamilyOptions;
 use super::database::DbOptions;
 use super::error::{Error, Problem, Result, nearest};
 use super::schema::OptionTable;
+use super::tailwater::TailwaterOptions;
 
 /// The version of RocksDB whose options these are; files are labelled with it.
 const ROCKSDB_VERSION: Version = Version { major: 11, minor: 8, patch: 1 };
@@ -122,9 +123,9 @@ fn print_section<T: OptionTable>(kind: SectionKind, options: &T) -> Section {
     section
 }
 
-/// Sets the options that an option string names; names of the database and of a column family may
-/// stand in any order, and the tables' stand in `block_based_table_factory={...}`. Nothing is
-/// changed by a string that is refused.
+/// Sets the options that an option string names; names of the database, also those that RocksDB
+/// does not have, and of a column family may stand in any order, and the tables' stand in
+/// `block_based_table_factory={...}`. Nothing is changed by a string that is refused.
 ///
 /// # Errors
 /// A text that is no option string, an unknown name, and a text that spells no value of its option.
@@ -140,11 +141,13 @@ pub fn set_options(
             new_database.set_option(name, assignment.value)?;
         } else if ColumnFamilyOptions::knows(name) {
             new_family.set_option(name, assignment.value)?;
+        } else if TailwaterOptions::knows(name) {
+            new_database.tailwater.set_option(name, assignment.value)?;
         } else if !DbOptions::retired_names().contains(&name)
             && !ColumnFamilyOptions::retired_names().contains(&name)
         {
             let names = DbOptions::names().chain(ColumnFamilyOptions::names());
-            let nearest = nearest(name, names);
+            let nearest = nearest(name, names.chain(TailwaterOptions::names()));
             return Err(Error::new(name, Problem::Unknown { nearest }));
         }
     }

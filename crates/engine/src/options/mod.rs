@@ -8,6 +8,7 @@
 //!
 //! - [`DbOptions`], [`ColumnFamilyOptions`] and, in those, [`BlockBasedTableOptions`] are the typed
 //!   values.
+//! - [`TailwaterOptions`] are those that RocksDB does not have.
 //! - [`Options`] is a database's with all its column families', read from and written to an OPTIONS
 //!   file.
 //! - [`set_options`] takes an option string over both, [`change_database`] and
@@ -17,7 +18,8 @@
 //!   other, and what is not built. A database that is only read passes [`check_for_reading`], which
 //!   minds what reading depends on.
 //!
-//! Reads go through the page cache, whatever `use_direct_reads` says.
+//! How bytes move is asked by purpose: [`DbOptions::io_mode`] brings RocksDB's flags and the
+//! options of our own together.
 
 mod error;
 #[macro_use]
@@ -32,6 +34,7 @@ mod document;
 mod group;
 mod object;
 mod sanitize;
+mod tailwater;
 mod value;
 
 pub use block_based_table::{BlockBasedTableOptions, MetadataCacheOptions};
@@ -39,8 +42,8 @@ pub use change::{change_column_family, change_database};
 pub use check::{check_column_family, check_database, check_for_reading};
 pub use choice::{
     CacheTier, ChecksumType, CompactionPriority, CompactionStyle, CompressionType,
-    DataBlockIndexType, IndexSearchType, IndexShortening, IndexType, InfoLogLevel, PinningTier,
-    PrepopulateBlobCache, PrepopulateBlockCache, StopStyle,
+    DataBlockIndexType, IndexSearchType, IndexShortening, IndexType, InfoLogLevel, IoModeChoice,
+    PinningTier, PrepopulateBlobCache, PrepopulateBlockCache, StopStyle,
 };
 pub use column_family::ColumnFamilyOptions;
 pub use database::{DbOptions, DbPath};
@@ -52,4 +55,5 @@ pub use group::{
 pub use object::{CacheCapacity, FilterPolicy, ObjectName, PrefixExtractor};
 pub use sanitize::{sanitize_column_family, sanitize_database};
 pub use schema::{Life, OptionInfo, OptionTable, OtherName, Verdict};
+pub use tailwater::{AskedIoMode, TailwaterOptions};
 pub use value::OptionValue;

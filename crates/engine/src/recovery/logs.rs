@@ -21,7 +21,7 @@ impl ManifestRead {
         let Self { unrecovered, mut manifest } = self;
         let (directory, storage) = (unrecovered.directory, unrecovered.storage);
         let options = unrecovered.options;
-        let factory = ReaderFactory::new(&directory, &options);
+        let factory = ReaderFactory::new(&directory, &options, unrecovered.io_modes);
         let mut left_out = manifest.left_out();
         let mut families = Vec::new();
         let mut log_numbers = Vec::new();

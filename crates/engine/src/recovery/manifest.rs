@@ -7,6 +7,7 @@ use tailwater_format::file_name::FileKind;
 use tailwater_io::Storage;
 
 use super::{ManifestRead, OpenOptions, Unrecovered};
+use crate::io_modes::IoModes;
 use crate::options::check_for_reading;
 use crate::version::manifest::{self, Manifest};
 use crate::{Error, ErrorKind, Result};
@@ -34,14 +35,22 @@ impl Unrecovered {
         let options = options.sanitized(directory, true);
         check_for_reading(options.database())
             .map_err(|error| Error::invalid_argument(error.to_string()))?;
-        Ok(Self { directory: directory.to_owned(), storage, options })
+        let io_modes = Arc::new(IoModes::new(options.database()));
+        for tables in options.all_table_directories(directory) {
+            io_modes.try_reading(&*storage, &tables)?;
+        }
+        Ok(Self { directory: directory.to_owned(), storage, options, io_modes })
     }
 
     /// A directory that is to be opened for writing with these options, which were checked and
-    /// brought into their ranges.
-    pub(super) fn with_sanitized(directory: &Path, options: OpenOptions) -> Self {
+    /// brought into their ranges, and whose modes were tried.
+    pub(super) fn for_writing(
+        directory: &Path,
+        options: OpenOptions,
+        io_modes: Arc<IoModes>,
+    ) -> Self {
         let storage = Arc::clone(options.storage());
-        Self { directory: directory.to_owned(), storage, options }
+        Self { directory: directory.to_owned(), storage, options, io_modes }
     }
 
     /// Reads the MANIFEST that CURRENT names.

@@ -25,13 +25,14 @@ use tailwater_io::Storage;
 
 use crate::compaction::CompactCursors;
 use crate::db::{ColumnFamily, ReaderFactory};
+use crate::io_modes::IoModes;
 use crate::stats::{Activity, Statistics};
 use crate::version::manifest::Manifest;
 use crate::wal::replay::{LeftOut, ReplayedLog};
 use crate::{Error, ErrorKind, Result};
 
 use directory::new_identity;
-pub(crate) use directory::{create_directory, link_or_copy, sync_parent};
+pub(crate) use directory::{CopyModes, create_directory, link_or_copy, sync_parent};
 pub(crate) use open::{Opened, host_id, log_options, manifest_limits, open};
 pub use options::OpenOptions;
 
@@ -43,6 +44,7 @@ pub(crate) struct Unrecovered {
     directory: PathBuf,
     storage: Arc<dyn Storage>,
     options: OpenOptions,
+    io_modes: Arc<IoModes>,
 }
 
 /// A database of which it is known what it consists of.
@@ -75,6 +77,11 @@ impl LogsReplayed {
     /// Where what the database does is counted, if it is.
     pub(crate) fn statistics(&self) -> Option<Arc<Statistics>> {
         self.options.statistics().cloned()
+    }
+
+    /// How its files are opened.
+    pub(crate) fn io_modes(&self) -> Arc<IoModes> {
+        Arc::clone(self.factory.io_modes())
     }
 
     /// What is kept of what the database does.

@@ -39,9 +39,10 @@ use crate::db::{
     Writing, table_buffers,
 };
 use crate::epoch::EpochCell;
+use crate::io_modes::IoModes;
 use crate::options::{
-    ColumnFamilyOptions, CompressionType, DbOptions, OptionTable, check_column_family,
-    check_database, sanitize_column_family,
+    ColumnFamilyOptions, CompressionType, DbOptions, IoModeChoice, OptionTable,
+    check_column_family, check_database, sanitize_column_family,
 };
 use crate::stats::{Activity, InfoLog, Work};
 use crate::version::{
@@ -81,7 +82,10 @@ pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Opened> {
         directory::create_directory(&*storage, needed)?;
     }
     let info_log = InfoLog::begin(&storage, options.clock(), directory, options.database())?;
-    let unrecovered = Unrecovered::with_sanitized(directory, options);
+    let io_modes = tried_modes(directory, &options, &info_log).inspect_err(|error| {
+        info_log.error(format_args!("the database cannot be opened: {error}"));
+    })?;
+    let unrecovered = Unrecovered::for_writing(directory, options, io_modes);
     let replayed = unrecovered.read_manifest()?.replay_logs().inspect_err(|error| {
         info_log.error(format_args!("the database cannot be opened: {error}"));
     })?;
@@ -99,6 +103,7 @@ pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Opened> {
     writer.create_missing_families()?;
     writer.update_log_bound();
     writer.write_options_file(&writer.all_options())?;
+    writer.write_own_options()?;
     writer.update_stall_of_all();
     let writing = Writing::start(Arc::new(writer))?;
     writing.writer.info_log.info(format_args!(
@@ -124,13 +129,47 @@ fn checked(directory: &Path, options: &OpenOptions) -> Result<OpenOptions> {
     Ok(options)
 }
 
+/// How bytes are to move, tried in every directory that they touch. What is not as it was asked for
+/// stands in the LOG, and so do all modes.
+fn tried_modes(
+    directory: &Path,
+    options: &OpenOptions,
+    info_log: &InfoLog,
+) -> Result<Arc<IoModes>> {
+    let io_modes = IoModes::new(options.database());
+    for tables in options.all_table_directories(directory) {
+        for warning in io_modes.try_in(&**options.storage(), &tables, IoModes::OF_TABLES)? {
+            info_log.warn(format_args!("{warning}"));
+        }
+    }
+    for line in io_modes.text().lines() {
+        info_log.info(format_args!("I/O mode of {line}"));
+    }
+    warn_of_direct_reads(options.database(), info_log);
+    Ok(Arc::new(io_modes))
+}
+
+/// Says what of the options about direct reads is in vain, or harms.
+fn warn_of_direct_reads(options: &DbOptions, info_log: &InfoLog) {
+    if options.use_direct_reads && options.use_direct_io_for_compaction_reads {
+        info_log.info(format_args!(
+            "use_direct_io_for_compaction_reads changes nothing: use_direct_reads is on"
+        ));
+    }
+    let asked = options.io_mode(Purpose::CompactionRead).choice;
+    let is_direct = matches!(asked, IoModeChoice::Direct | IoModeChoice::Auto);
+    if is_direct && options.compaction_readahead_size == 0 {
+        info_log.warn(format_args!(
+            "compactions read past the page cache and compaction_readahead_size is 0: nobody reads \
+             ahead for them, and they will be slow"
+        ));
+    }
+}
+
 /// Every directory that files of the database may be in, its own first.
 fn all_directories(directory: &Path, options: &OpenOptions) -> Vec<PathBuf> {
     let mut directories = vec![directory.to_owned(), options.wal_directory(directory)];
-    for name in options.column_families().chain(["default"]) {
-        directories.extend(options.table_directories(directory, name));
-        directories.push(options.blob_directory(directory, name));
-    }
+    directories.extend(options.all_table_directories(directory));
     let mut distinct: Vec<PathBuf> = Vec::new();
     for directory in directories {
         if !distinct.contains(&directory) {
@@ -238,6 +277,7 @@ impl LogsReplayed {
                 self.last_sequence,
                 Activity::new(Arc::clone(options.clock())),
                 options.statistics().cloned(),
+                Arc::clone(factory.io_modes()),
             )),
             storage,
             directory,
@@ -519,7 +559,8 @@ fn set_aside(
             // An earlier opening may have ended before it had copied all of it.
             storage.remove(&kept)?;
         }
-        directory::link_or_copy(&**storage, &log_directory.join(&name), &kept)?;
+        let modes = directory::CopyModes::default();
+        directory::link_or_copy(&**storage, &log_directory.join(&name), &kept, modes)?;
         info_log.warn(format_args!("log {number} is damaged and is kept in {}", kept.display()));
     }
     storage.sync_directory(&lost)?;

@@ -16,7 +16,7 @@ use crate::compaction::CompactionFilter;
 use crate::merge_operator::{FamilyMergeOperator, MergeOperator};
 use crate::options::{
     self, CacheCapacity, ColumnFamilyOptions, DbOptions, FilterPolicy, Options, PinningTier,
-    UnknownOptions, sanitize_column_family, sanitize_database,
+    TailwaterOptions, UnknownOptions, sanitize_column_family, sanitize_database,
 };
 use crate::prefix_extractor::PrefixExtractor;
 use crate::stats::Statistics;
@@ -87,8 +87,8 @@ impl OpenOptions {
         }
     }
 
-    /// The options that the newest OPTIONS file of a database says; the defaults where there is
-    /// none.
+    /// The options that the newest OPTIONS file of a database says, and its `TAILWATER-OPTIONS`;
+    /// the defaults where there is none.
     ///
     /// # Errors
     /// As [`OpenOptions::load_from`].
@@ -114,6 +114,10 @@ impl OpenOptions {
             let options = read_options_file(&*loaded.storage, &path)?;
             loaded.database = options.database;
             loaded.families = options.column_families;
+        }
+        let own = FileKind::TailwaterOptions.to_string();
+        if entries.iter().any(|entry| entry.name == own) {
+            loaded.database.tailwater = read_own_options(&*loaded.storage, &directory.join(own))?;
         }
         Ok(loaded)
     }
@@ -346,6 +350,22 @@ impl OpenOptions {
         paths.iter().map(|path| directory.join(&path.path)).collect()
     }
 
+    /// Every directory that tables or blob files of any column family may be in.
+    pub(crate) fn all_table_directories(&self, directory: &Path) -> Vec<PathBuf> {
+        let paths = self.database.db_paths.iter().map(|path| directory.join(&path.path));
+        let mut all: Vec<PathBuf> = paths.collect();
+        if all.is_empty() {
+            all.push(directory.to_owned());
+        }
+        for name in self.column_families().chain(["default"]) {
+            all.extend(self.table_directories(directory, name));
+            all.push(self.blob_directory(directory, name));
+        }
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
     /// The directory of a column family's blob files: the first of those for tables.
     pub(crate) fn blob_directory(&self, directory: &Path, family: &str) -> PathBuf {
         let directories = self.table_directories(directory, family);
@@ -429,20 +449,34 @@ fn same_comparator(a: &str, b: &str) -> bool {
 }
 
 fn read_options_file(storage: &dyn Storage, path: &Path) -> Result<Options> {
+    let text = read_text(storage, path)?;
+    let document =
+        Document::parse(&text).map_err(|error| Error::corruption(path, error.to_string()))?;
+    Options::from_document(&document, UnknownOptions::IgnoreFromNewer)
+        .map_err(|error| not_accepted(&error, path))
+}
+
+fn read_own_options(storage: &dyn Storage, path: &Path) -> Result<TailwaterOptions> {
+    let text = read_text(storage, path)?;
+    TailwaterOptions::from_text(&text).map_err(|error| not_accepted(&error, path))
+}
+
+/// Why a file of options is not accepted.
+fn not_accepted(error: &options::Error, path: &Path) -> Error {
+    let kind = match error.problem {
+        options::Problem::Refused { .. } => ErrorKind::NotSupported,
+        _ => ErrorKind::Corruption,
+    };
+    Error::new(kind, error.to_string()).in_file(path)
+}
+
+fn read_text(storage: &dyn Storage, path: &Path) -> Result<String> {
     let file = storage.open(path, IoMode::Buffered, Purpose::Metadata)?;
     let mut bytes = vec![0; file.length()? as usize];
     let count = file.read_full_at(&mut bytes, 0, Purpose::Metadata)?;
     bytes.truncate(count);
-    let text = str::from_utf8(&bytes).map_err(|error| {
-        Error::corruption_at(path, error.valid_up_to() as u64, "an OPTIONS file that is not UTF-8")
-    })?;
-    let document =
-        Document::parse(text).map_err(|error| Error::corruption(path, error.to_string()))?;
-    Options::from_document(&document, UnknownOptions::IgnoreFromNewer).map_err(|error| {
-        let kind = match error.problem {
-            options::Problem::Refused { .. } => ErrorKind::NotSupported,
-            _ => ErrorKind::Corruption,
-        };
-        Error::new(kind, error.to_string()).in_file(path)
+    String::from_utf8(bytes).map_err(|error| {
+        let offset = error.utf8_error().valid_up_to() as u64;
+        Error::corruption_at(path, offset, "a file of options that is not UTF-8")
     })
 }

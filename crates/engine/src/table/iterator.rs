@@ -5,13 +5,14 @@
 
 mod index;
 mod readahead;
+mod stream;
 
 use std::cmp::Ordering;
 use std::sync::Arc;
 
 use tailwater_format::block::{Cursor, IndexCursor, Target};
 use tailwater_format::key;
-use tailwater_format::table::BlockHandle;
+use tailwater_format::table::{BLOCK_TRAILER_LENGTH, BlockHandle};
 
 use crate::Result;
 use crate::cache::Cached;
@@ -21,6 +22,8 @@ use crate::table::{Block, Loading, ReadProfile, TableReader};
 
 use index::IndexIterator;
 use readahead::ReadAhead;
+pub(crate) use readahead::ReadPlan;
+pub(crate) use stream::Streaming;
 
 /// A position among the records of one table.
 pub(crate) struct TableIterator {
@@ -41,10 +44,9 @@ pub(crate) struct TableIterator {
 }
 
 impl TableIterator {
-    /// An iterator that stands nowhere yet. `read_ahead` is how much is read at once, in bytes; 0
-    /// lets it grow by itself as blocks are read one after the other.
-    pub(crate) fn new(table: Arc<TableReader>, profile: ReadProfile, read_ahead: usize) -> Self {
-        let read_ahead = ReadAhead::new(read_ahead, &table);
+    /// An iterator that stands nowhere yet, and reads ahead as `plan` says.
+    pub(crate) fn new(table: Arc<TableReader>, profile: ReadProfile, plan: &ReadPlan) -> Self {
+        let read_ahead = ReadAhead::new(plan, &table);
         Self {
             table,
             profile,
@@ -73,10 +75,25 @@ impl TableIterator {
         Ok(index.valid().then(|| index.handle().offset))
     }
 
+    /// Where in the file the data block ends that holds the first record not below an internal key,
+    /// with its trailer, as the index has it; `None` behind the last.
+    pub(crate) fn data_end(
+        table: &TableReader,
+        profile: &ReadProfile,
+        internal_key: &[u8],
+    ) -> Result<Option<u64>> {
+        let (user_key, trailer) = key::split(internal_key).unwrap_or((internal_key, 0));
+        let mut index = IndexIterator::default();
+        index.seek(table, profile, user_key, trailer)?;
+        let BlockHandle { offset, size } = index.handle();
+        let end = offset.saturating_add(size).saturating_add(BLOCK_TRAILER_LENGTH as u64);
+        Ok(index.valid().then_some(end))
+    }
+
     /// Goes over to another table, in which it stands nowhere yet, and keeps only its buffers.
-    pub(crate) fn move_to(&mut self, table: Arc<TableReader>, read_ahead: usize) {
+    pub(crate) fn move_to(&mut self, table: Arc<TableReader>, plan: &ReadPlan) {
         self.leave();
-        self.read_ahead.restart(read_ahead, &table);
+        self.read_ahead.restart(plan, &table);
         self.table = table;
     }
 

@@ -8,14 +8,16 @@ mod block_cache;
 pub mod builder;
 mod iterator;
 mod new_files;
+mod open_budget;
 mod reader;
 mod table_cache;
 
 pub(crate) use block::{Block, BlockKind, BlockRef};
 pub use block_cache::BlockCache;
 pub use builder::Builder;
-pub(crate) use iterator::TableIterator;
+pub(crate) use iterator::{ReadPlan, Streaming, TableIterator};
 pub(crate) use new_files::NewFiles;
+pub(crate) use open_budget::{OpenBudget, OpenPermit};
 pub(crate) use reader::{
     AutoReadAhead, BlockAccess, GetCursors, Kept, Loading, MetaBlockPlacement, ReadProfile,
     Resident, TableContext, TableIdentity, TableReader, TableStep,

@@ -9,6 +9,7 @@ use tailwater_io::stream::{SequentialWriter, Workers, WriterOptions};
 use tailwater_io::{Create, IoMode, Purpose, Storage};
 
 use crate::Result;
+use crate::io_modes::IoModes;
 use crate::options::DbOptions;
 
 /// No more than this is reserved of a file at a time, in bytes.
@@ -18,6 +19,7 @@ const MAX_PREALLOCATION: u64 = 1 << 20;
 pub(crate) struct NewFiles<'a> {
     pub(crate) storage: &'a dyn Storage,
     pub(crate) database: &'a DbOptions,
+    pub(crate) io_modes: &'a IoModes,
     pub(crate) buffers: &'a BufferPool,
     /// Write full buffers behind the back of who fills them, if there are any.
     pub(crate) workers: Option<&'a Arc<Workers>>,
@@ -48,7 +50,7 @@ impl NewFiles<'_> {
         priority: Priority,
         expected_bytes: u64,
     ) -> Result<SequentialWriter> {
-        let file = self.storage.create(path, create, self.mode(), purpose)?;
+        let file = self.storage.create(path, create, self.mode(purpose, path), purpose)?;
         let preallocate_bytes = match self.database.allow_fallocate {
             true => expected_bytes.min(MAX_PREALLOCATION),
             false => 0,
@@ -71,10 +73,8 @@ impl NewFiles<'_> {
         Ok(writer)
     }
 
-    fn mode(&self) -> IoMode {
-        match self.database.use_direct_io_for_flush_and_compaction {
-            true => IoMode::Direct,
-            false => IoMode::Buffered,
-        }
+    fn mode(&self, purpose: Purpose, path: &Path) -> IoMode {
+        let directory = path.parent().unwrap_or(path);
+        self.io_modes.mode(purpose, directory)
     }
 }

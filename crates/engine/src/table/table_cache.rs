@@ -5,7 +5,7 @@
 //! stays, and the first that was not is closed. Readers that are in use live on until they are let
 //! go.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -17,8 +17,9 @@ use tailwater_io::{IoMode, Purpose, Storage};
 
 use crate::Result;
 use crate::epoch::{self, Guard, Held};
+use crate::io_modes::IoModes;
 use crate::stats::{Histogram, Ticker};
-use crate::table::{MetaBlockPlacement, TableContext, TableReader};
+use crate::table::{MetaBlockPlacement, OpenBudget, TableContext, TableReader};
 use crate::version::{FileMetadata, FileStatistics};
 
 /// The open tables of a column family.
@@ -27,12 +28,21 @@ pub(crate) struct TableCache {
     storage: Arc<dyn Storage>,
     /// The directories that tables may be in, by path id.
     directories: Vec<PathBuf>,
+    io_modes: Arc<IoModes>,
     context: Arc<TableContext>,
     open: Arc<OpenTables>,
-    /// How files are opened.
-    mode: IoMode,
-    /// Whether whoever opens a table gets a reader of its own.
-    is_ephemeral: bool,
+    /// Set where whoever opens a table gets a reader of its own.
+    inputs: Option<InputReaders>,
+}
+
+/// What there is of the readers of a compaction's inputs. They are opened in the mode of what they
+/// are read for, which may not be that of users' reads: no user ever gets one.
+#[derive(Debug)]
+struct InputReaders {
+    budget: Arc<OpenBudget>,
+    /// Readers that were opened to look at their tables, kept for those who read these. There are
+    /// never more than the budget leaves to be kept.
+    kept: Mutex<HashMap<u64, Arc<TableReader>>>,
 }
 
 /// Stands for any number of open tables.
@@ -52,17 +62,40 @@ impl TableCache {
     pub(crate) fn new(
         storage: Arc<dyn Storage>,
         directories: Vec<PathBuf>,
+        io_modes: Arc<IoModes>,
         context: Arc<TableContext>,
         open: Arc<OpenTables>,
     ) -> Self {
-        let mode = IoMode::Buffered;
-        Self { storage, directories, context, open, mode, is_ephemeral: false }
+        Self { storage, directories, io_modes, context, open, inputs: None }
     }
 
-    /// The same tables for somebody who reads them once, from front to back, by files opened in
-    /// `mode`: every table opened is a reader of its own, which goes when it is let go of, asks no
-    /// filter, and neither takes blocks from the block cache nor puts any there.
-    pub(crate) fn ephemeral(&self, mode: IoMode) -> Self {
+    /// Whether compactions read tables in another mode than users do.
+    pub(crate) fn compactions_read_otherwise(&self) -> bool {
+        let (users, compactions) = (Purpose::UserRead, Purpose::CompactionRead);
+        let mut directories = self.directories.iter();
+        directories.any(|directory| self.io_modes.differ(users, compactions, directory))
+    }
+
+    /// How compactions read tables: direct, if they do so in any directory.
+    pub(crate) fn mode_of_inputs(&self) -> IoMode {
+        let purpose = Purpose::CompactionRead;
+        let mut modes = self.directories.iter().map(|at| self.io_modes.mode(purpose, at));
+        let first = modes.next().unwrap_or_default();
+        modes.fold(first, |all, mode| if mode == IoMode::Direct { mode } else { all })
+    }
+
+    /// The largest request that every device of the tables takes as one, in bytes, where that is
+    /// known.
+    pub(crate) fn request_bytes_max(&self) -> Option<usize> {
+        let directories = self.directories.iter();
+        directories.filter_map(|at| self.io_modes.request_bytes_max(&*self.storage, at)).min()
+    }
+
+    /// The same tables for a compaction that reads them once, from front to back, in a mode of its
+    /// own: every table opened is a reader of its own, which counts against `budget`, goes when it
+    /// is let go of, asks no filter, and neither takes blocks from the block cache nor puts any
+    /// there.
+    pub(crate) fn of_inputs(&self, budget: &Arc<OpenBudget>) -> Self {
         let context = TableContext {
             comparator: self.context.comparator.clone(),
             prefix_extractor: self.context.prefix_extractor.clone(),
@@ -77,10 +110,10 @@ impl TableCache {
         Self {
             storage: Arc::clone(&self.storage),
             directories: self.directories.clone(),
+            io_modes: Arc::clone(&self.io_modes),
             context: Arc::new(context),
             open: Arc::clone(&self.open),
-            mode,
-            is_ephemeral: true,
+            inputs: Some(InputReaders { budget: Arc::clone(budget), kept: Mutex::default() }),
         }
     }
 
@@ -114,7 +147,10 @@ impl TableCache {
         file: &Arc<FileMetadata>,
         purpose: Purpose,
     ) -> Result<Arc<TableReader>> {
-        if self.is_ephemeral {
+        if let Some(inputs) = &self.inputs {
+            if let Some(kept) = inputs.kept.lock().get(&file.number()) {
+                return Ok(Arc::clone(kept));
+            }
             return self.open_uncached(file, purpose).map(Arc::new);
         }
         if let Some(table) = file.table.load_arc() {
@@ -126,6 +162,22 @@ impl TableCache {
         // go.
         file.table.store(Some(Arc::clone(&table)));
         self.open.keep(file);
+        Ok(table)
+    }
+
+    /// As [`TableCache::open`], for a table that is looked at before it is read: the reader is kept
+    /// for that, if there is room.
+    pub(crate) fn open_to_look(
+        &self,
+        file: &Arc<FileMetadata>,
+        purpose: Purpose,
+    ) -> Result<Arc<TableReader>> {
+        let table = self.open(file, purpose)?;
+        if let Some(inputs) = &self.inputs
+            && (file.added().level == 0 || inputs.budget.has_room())
+        {
+            inputs.kept.lock().insert(file.number(), Arc::clone(&table));
+        }
         Ok(table)
     }
 
@@ -141,24 +193,38 @@ impl TableCache {
         let started = statistics.start();
         let opened = self.open_file(file, purpose);
         statistics.record_since(Histogram::TableOpenIo, started);
-        let ticker = if opened.is_ok() { Ticker::FileOpens } else { Ticker::FileErrors };
+        let ticker = match &opened {
+            Err(_) => Ticker::FileErrors,
+            // Users' opens would drown in them.
+            Ok(table) if self.inputs.is_some() && table.mode() == IoMode::Direct => {
+                Ticker::CompactionDirectFileOpens
+            }
+            Ok(_) => Ticker::FileOpens,
+        };
         statistics.add(ticker, 1);
         opened
     }
 
     fn open_file(&self, file: &FileMetadata, purpose: Purpose) -> Result<TableReader> {
         let path = self.path(file);
-        let opened = match self.storage.open(&path, self.mode, purpose) {
+        // A table that everybody reads is opened as users want it, whoever comes first.
+        let opened_for = if self.inputs.is_some() { purpose } else { Purpose::UserRead };
+        let mode = self.io_modes.mode(opened_for, path.parent().unwrap_or(&path));
+        let permit = self.inputs.as_ref().map(|inputs| inputs.budget.take());
+        let opened = match self.storage.open(&path, mode, purpose) {
             Err(error) if error.is_not_found() => {
                 // A table that was written under LevelDB's name.
                 let old_name =
                     path.with_file_name(FileKind::LevelDbTable(file.number()).to_string());
-                self.storage.open(&old_name, self.mode, purpose).map_err(|_| error)?
+                self.storage.open(&old_name, mode, purpose).map_err(|_| error)?
             }
             opened => opened?,
         };
-        let table =
-            TableReader::open(opened, Arc::clone(&self.context), &file.identity(), purpose)?;
+        let context = Arc::clone(&self.context);
+        let mut table = TableReader::open(opened, context, &file.identity(), purpose)?;
+        if let Some(permit) = permit {
+            table.count_with(permit);
+        }
         file.set_statistics(FileStatistics::of(table.properties()));
         Ok(table)
     }

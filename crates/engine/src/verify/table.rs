@@ -18,6 +18,8 @@ use tailwater_io::{IoMode, Purpose, ReadFile};
 use super::table_contents::{Bounds, Contents, PROFILE};
 use super::{Family, Severity, Verification};
 use crate::blob::BlobCache;
+use crate::io_modes::IoModes;
+use crate::options::DbOptions;
 use crate::table::{
     AutoReadAhead, Block, BlockCache, BlockKind, MetaBlockPlacement, OpenTables, TableCache,
     TableContext, TableIdentity, TableReader,
@@ -56,8 +58,9 @@ impl Verification<'_> {
         });
         let directories = self.options.table_directories(self.directory, &family.name);
         let storage = Arc::clone(&self.storage);
+        let io_modes = Arc::new(IoModes::new(&DbOptions::default()));
         let open = Arc::new(OpenTables::new(None));
-        let tables = TableCache::new(storage, directories, context, open);
+        let tables = TableCache::new(storage, directories, io_modes, context, open);
         let blobs = self.blob_cache(self.options.blob_directory(self.directory, &family.name));
         let mut references: BTreeMap<u64, u64> = BTreeMap::new();
         for (_, file) in family.version.files() {
@@ -77,7 +80,8 @@ impl Verification<'_> {
     }
 
     fn blob_cache(&self, directory: PathBuf) -> BlobCache {
-        BlobCache::new(Arc::clone(&self.storage), directory, Some(OPEN_BLOB_FILES))
+        let io_modes = Arc::new(IoModes::new(&DbOptions::default()));
+        BlobCache::new(Arc::clone(&self.storage), directory, io_modes, Some(OPEN_BLOB_FILES))
     }
 
     /// Reads a table that no MANIFEST says anything about.
@@ -206,11 +210,12 @@ impl Verification<'_> {
     }
 
     fn check_zeros(&mut self, path: &Path, table: &TableReader, gap: Range<u64>) -> Result<()> {
+        let file = table.file().handle();
         let mut piece = [0; GAP_PIECE];
         let mut at = gap.start;
         while at < gap.end {
             let wanted = (gap.end - at).min(GAP_PIECE as u64) as usize;
-            let count = table.file().read_raw(&mut piece[..wanted], at, Purpose::Verification)?;
+            let count = file.read_full_at(&mut piece[..wanted], at, Purpose::Verification)?;
             if let Some(place) = piece[..count].iter().position(|&byte| byte != 0) {
                 let message = "a byte between blocks that is not zero";
                 self.report.damage_at(path, at + place as u64, message);

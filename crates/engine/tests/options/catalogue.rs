@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use tailwater::options::{
     BlockBasedTableOptions, ColumnFamilyOptions, CompressionOptions, DbOptions,
     FifoCompactionOptions, FileTemperatureAge, Life, MetadataCacheOptions, OptionTable,
-    UniversalCompactionOptions, Verdict,
+    TailwaterOptions, UniversalCompactionOptions, Verdict,
 };
 use tailwater_format::options_text::{Document, SectionKind, parse_option_string};
 use tailwater_testkit::golden;
@@ -35,6 +35,16 @@ const GROUPS: [&str; 4] =
 /// Tests elsewhere that fail where an option is ignored: option, file, test. In a file of cases the
 /// option stands by its name.
 const ELSEWHERE: &[(&str, &str, &str)] = &[
+    (
+        "user_blob_read_io_mode",
+        "tests/io_modes.rs",
+        "blob_files_are_read_in_the_mode_of_whoever_reads_them",
+    ),
+    (
+        "compaction_blob_read_io_mode",
+        "tests/io_modes.rs",
+        "blob_files_are_read_in_the_mode_of_whoever_reads_them",
+    ),
     ("stats_dump_period_sec", "tests/statistics/dumps.rs", "the_log_gets_statistics_every_period"),
     (
         "enforce_single_del_contracts",
@@ -104,6 +114,7 @@ fn rows_of<T: OptionTable + Default>(prefix: &str) -> Vec<Row> {
 fn rows() -> Vec<Row> {
     [
         rows_of::<DbOptions>(""),
+        rows_of::<TailwaterOptions>(""),
         rows_of::<ColumnFamilyOptions>(""),
         rows_of::<BlockBasedTableOptions>(""),
         rows_of::<MetadataCacheOptions>("metadata_cache_options."),
@@ -121,6 +132,7 @@ fn rows() -> Vec<Row> {
 fn shown() -> Vec<(&'static str, String, &'static str)> {
     let here = [
         ("database", effects::database::SHOWN),
+        ("io_modes", effects::io_modes::SHOWN),
         ("logs", effects::logs::SHOWN),
         ("memtables", effects::memtables::SHOWN),
         ("trees", effects::trees::SHOWN),

@@ -7,8 +7,11 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
 /// What direct I/O wants offset, length and memory to be a multiple of, in bytes: enough for every
-/// common device.
+/// common device. A file on another says so ([`crate::ReadFile::alignment`]).
 pub const ALIGNMENT: usize = 4096;
+
+/// The largest alignment that a file may ask for, in bytes.
+pub const MAX_ALIGNMENT: usize = 64 << 10;
 
 /// The largest multiple of [`ALIGNMENT`] that is not above `offset`.
 #[inline]
@@ -22,8 +25,11 @@ pub fn align_up(offset: u64) -> u64 {
     offset.next_multiple_of(ALIGNMENT as u64)
 }
 
-/// Bytes on the heap that begin at a multiple of [`ALIGNMENT`]: a length, and a fixed capacity that
-/// is such a multiple too. The whole capacity is initialised, with zeros at first.
+/// Bytes on the heap that begin at a multiple of [`ALIGNMENT`]: a length, and a capacity that is
+/// such a multiple too. The whole capacity is initialised, with zeros at first.
+///
+/// The memory begins at a multiple of every power of two, up to [`MAX_ALIGNMENT`], that the
+/// capacity is a multiple of: a buffer whose size suits a device suits it by its place, too.
 pub struct AlignedBuffer {
     /// `capacity` initialised bytes that this buffer alone owns.
     memory: NonNull<u8>,
@@ -53,7 +59,8 @@ impl AlignedBuffer {
     }
 
     fn layout(capacity: usize) -> Layout {
-        match Layout::from_size_align(capacity, ALIGNMENT) {
+        let alignment = (1 << capacity.trailing_zeros()).min(MAX_ALIGNMENT);
+        match Layout::from_size_align(capacity, alignment) {
             Ok(layout) => layout,
             Err(_) => panic!("a buffer of {capacity} bytes does not fit the address space"),
         }
@@ -62,6 +69,17 @@ impl AlignedBuffer {
     /// How many bytes there is room for.
     pub fn capacity(&self) -> usize {
         self.capacity
+    }
+
+    /// Makes room for `bytes` at a multiple of `alignment`, which is a power of two up to
+    /// [`MAX_ALIGNMENT`]. Where that takes other memory, the length is 0 and what it held is gone.
+    ///
+    /// # Panics
+    /// As [`Self::with_capacity`].
+    pub fn reserve(&mut self, bytes: usize, alignment: usize) {
+        if self.capacity < bytes || !self.memory.addr().get().is_multiple_of(alignment) {
+            *self = Self::with_capacity(bytes.max(1).next_multiple_of(alignment));
+        }
     }
 
     /// How many bytes can be appended.
@@ -93,11 +111,13 @@ impl AlignedBuffer {
         count
     }
 
-    /// Appends zeros up to the next multiple of [`ALIGNMENT`].
-    pub fn pad(&mut self) {
+    /// Appends zeros up to the next multiple of `alignment`, of which the capacity is one.
+    ///
+    /// # Panics
+    /// If the capacity is no multiple of it, and there is no room for the zeros.
+    pub fn pad(&mut self, alignment: usize) {
         let start = self.length;
-        // The capacity is a multiple of ALIGNMENT, so this stays within it.
-        self.length = start.next_multiple_of(ALIGNMENT);
+        self.set_length(start.next_multiple_of(alignment));
         self[start..].fill(0);
     }
 }
@@ -160,10 +180,32 @@ mod tests {
         assert_eq!((buffer[3999], buffer[4000], buffer.len()), (7, 8, 4096));
         buffer.clear();
         assert_eq!(buffer.append(&[1, 2, 3]), 3);
-        buffer.pad();
+        buffer.pad(4096);
         assert_eq!((buffer.len(), buffer[2], buffer[3], buffer[4095]), (4096, 3, 0, 0));
-        buffer.pad();
+        buffer.pad(4096);
         assert_eq!(buffer.len(), 4096);
+    }
+
+    #[test]
+    fn the_place_follows_from_the_size() {
+        for alignment in [4096, 8192, 16_384, MAX_ALIGNMENT] {
+            for units in [1, 3, 17] {
+                let buffer = AlignedBuffer::with_capacity(units * alignment);
+                assert_eq!(buffer.as_ptr().addr() % alignment, 0, "{units} of {alignment}");
+            }
+        }
+    }
+
+    #[test]
+    fn reserving_keeps_memory_that_will_do() {
+        let mut buffer = AlignedBuffer::with_capacity(16_384);
+        let place = buffer.as_ptr();
+        buffer.append(b"kept");
+        buffer.reserve(16_000, 16_384);
+        assert_eq!((&buffer[..], buffer.as_ptr()), (&b"kept"[..], place));
+        buffer.reserve(16_385, 16_384);
+        assert_eq!((buffer.len(), buffer.capacity()), (0, 32_768));
+        assert_eq!(buffer.as_ptr().addr() % 16_384, 0);
     }
 
     #[test]

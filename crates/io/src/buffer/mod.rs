@@ -3,5 +3,5 @@
 mod aligned;
 mod pool;
 
-pub use aligned::{ALIGNMENT, AlignedBuffer, align_down, align_up};
+pub use aligned::{ALIGNMENT, AlignedBuffer, MAX_ALIGNMENT, align_down, align_up};
 pub use pool::{BufferPool, PoolError, PooledBuffer};

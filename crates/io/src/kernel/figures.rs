@@ -42,7 +42,7 @@ pub struct Figures {
     /// How often the group came to its limit. `None` for a group in cgroup v1.
     pub limit_hits_per_second: Option<f64>,
     /// How many processes of the group were killed for want of memory, in the whole interval.
-    pub kills: Option<f64>,
+    pub out_of_memory_kills: Option<f64>,
     /// The mean of pages of files in memory.
     pub cached_pages: Option<f64>,
     /// The mean of pages that waited to be written or were being written.
@@ -124,7 +124,7 @@ impl Figures {
             ("missed_pages_per_second", self.missed_pages_per_second),
             ("direct_reclaim_pages_per_second", self.direct_reclaim_pages_per_second),
             ("limit_hits_per_second", self.limit_hits_per_second),
-            ("kills", self.kills),
+            ("out_of_memory_kills", self.out_of_memory_kills),
             ("cached_pages", self.cached_pages),
             ("dirty_pages", self.dirty_pages),
             ("active_file_pages", self.active_file_pages),
@@ -169,7 +169,9 @@ impl Figures {
         self.direct_reclaim_pages_per_second =
             self.rate(now.scanned_directly, then.scanned_directly);
         self.limit_hits_per_second = self.rate(later.limit_hits, earlier.limit_hits);
-        self.kills = self.rate(later.kills, earlier.kills).map(|rate| rate * self.seconds);
+        let kills = later.kills.zip(earlier.kills);
+        self.out_of_memory_kills =
+            kills.and_then(|(now, then)| Some(now.checked_sub(then)? as f64));
         let mut levels = Levels::default();
         levels.add(then);
         levels.add(now);

@@ -34,7 +34,7 @@ struct Sampled {
 
 impl Sampler {
     /// Takes the first snapshot and goes on every `interval`, from 100 ms to a second as a rule:
-    /// one costs some 100 us of processor time.
+    /// one costs some 200 us of processor time.
     ///
     /// # Errors
     /// The system's, where it has no room for another thread.

@@ -19,6 +19,8 @@ pub(super) struct PosixFile {
     pub(super) descriptor: OwnedFd,
     pub(super) path: PathBuf,
     pub(super) mode: IoMode,
+    /// What direct transfers must be aligned to, in bytes.
+    pub(super) alignment: usize,
     pub(super) statistics: Arc<Statistics>,
     /// In [`IoMode::DropBehind`], how far the kernel was told that written pages are not needed.
     pub(super) dropped: u64,
@@ -93,6 +95,10 @@ impl ReadFile for PosixFile {
     fn mode(&self) -> IoMode {
         self.mode
     }
+
+    fn alignment(&self) -> usize {
+        self.alignment
+    }
 }
 
 impl WriteFile for PosixFile {
@@ -144,5 +150,9 @@ impl WriteFile for PosixFile {
 
     fn mode(&self) -> IoMode {
         self.mode
+    }
+
+    fn alignment(&self) -> usize {
+        self.alignment
     }
 }

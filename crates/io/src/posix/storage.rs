@@ -12,7 +12,9 @@ use rustix::io::{Errno, retry_on_intr};
 use super::file::PosixFile;
 use super::lock::{PosixLock, refuse_locked};
 use super::system;
+use crate::buffer::ALIGNMENT;
 use crate::clock::monotonic_ns;
+use crate::kernel::{Device, System};
 use crate::purpose::{IoMode, Purpose};
 use crate::statistics::Statistics;
 use crate::storage::{
@@ -52,9 +54,14 @@ impl PosixStorage {
                 return Err(failed(Errno::ISDIR.into()));
             }
         }
+        let alignment = match mode {
+            IoMode::Direct => system::alignment(descriptor.as_fd()).map_err(failed)?,
+            IoMode::Buffered | IoMode::Uncached | IoMode::DropBehind => ALIGNMENT,
+        };
         self.statistics.record_open(purpose);
         let statistics = Arc::clone(&self.statistics);
-        Ok(PosixFile { descriptor, path: path.to_owned(), mode, statistics, dropped: 0 })
+        let path = path.to_owned();
+        Ok(PosixFile { descriptor, path, mode, alignment, statistics, dropped: 0 })
     }
 }
 
@@ -176,7 +183,10 @@ impl Storage for PosixStorage {
             .map_err(|error| Error::new(Operation::Metadata, path, error))?;
         let filesystem = system::filesystem_name(path);
         let direct_write_fault = system::direct_write_fault(&filesystem);
-        Ok(Capabilities { filesystem, direct_io, direct_write_fault })
+        let device = Device::of_directory(&System::default(), path);
+        let max_sectors_kib = device.and_then(|device| device.max_sectors_kib);
+        let request_bytes_max = max_sectors_kib.and_then(|kib| usize::try_from(kib << 10).ok());
+        Ok(Capabilities { filesystem, direct_io, direct_write_fault, request_bytes_max })
     }
 
     fn resident_pages(&self, path: &Path) -> Result<Option<u64>> {

@@ -11,6 +11,7 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
+use crate::buffer::{ALIGNMENT, MAX_ALIGNMENT};
 use crate::purpose::IoMode;
 use crate::storage::DirectIo;
 
@@ -57,21 +58,59 @@ fn direct_refused(path: &Path) -> io::Error {
 /// What the filesystem of a file says of direct I/O (`STATX_DIOALIGN`, Linux 6.1).
 #[cfg(target_os = "linux")]
 pub(super) fn direct_io(path: &Path) -> io::Result<DirectIo> {
-    use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, statx};
-    let wanted = StatxFlags::TYPE | StatxFlags::DIOALIGN;
-    let status = statx(CWD, path, AtFlags::empty(), wanted)?;
+    use rustix::fs::{AtFlags, CWD, statx};
+    let status = statx(CWD, path, AtFlags::empty(), wanted_of_direct_io())?;
+    Ok(said_of_direct_io(&status))
+}
+
+#[cfg(target_os = "linux")]
+fn wanted_of_direct_io() -> rustix::fs::StatxFlags {
+    rustix::fs::StatxFlags::TYPE | rustix::fs::StatxFlags::DIOALIGN
+}
+
+#[cfg(target_os = "linux")]
+fn said_of_direct_io(status: &rustix::fs::Statx) -> DirectIo {
+    use rustix::fs::{FileType, StatxFlags};
     let is_file = FileType::from_raw_mode(status.stx_mode.into()) == FileType::RegularFile;
     let said = StatxFlags::from_bits_retain(status.stx_mask).contains(StatxFlags::DIOALIGN);
-    Ok(match status.stx_dio_mem_align.max(status.stx_dio_offset_align) {
+    match status.stx_dio_mem_align.max(status.stx_dio_offset_align) {
         _ if !is_file || !said => DirectIo::Unknown,
         0 => DirectIo::Refused,
         alignment => DirectIo::Aligned(alignment),
-    })
+    }
 }
 
 #[cfg(not(target_os = "linux"))]
 pub(super) fn direct_io(_path: &Path) -> io::Result<DirectIo> {
     Ok(DirectIo::Unknown)
+}
+
+/// What direct transfers of an open file are aligned to, in bytes. A device that asks for what no
+/// buffer has is an error of kind `Unsupported`.
+#[cfg(target_os = "linux")]
+pub(super) fn alignment(descriptor: BorrowedFd<'_>) -> io::Result<usize> {
+    use rustix::fs::{AtFlags, statx};
+    match statx(descriptor, "", AtFlags::EMPTY_PATH, wanted_of_direct_io()) {
+        Ok(status) => usable_alignment(said_of_direct_io(&status)),
+        // The call may be forbidden: sandboxes know only older ones.
+        Err(_) => Ok(ALIGNMENT),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn alignment(_descriptor: BorrowedFd<'_>) -> io::Result<usize> {
+    Ok(ALIGNMENT)
+}
+
+fn usable_alignment(said: DirectIo) -> io::Result<usize> {
+    // The file is open for direct I/O, whatever was said of it.
+    let DirectIo::Aligned(asked) = said else { return Ok(ALIGNMENT) };
+    let asked = asked as usize;
+    if asked > MAX_ALIGNMENT || !asked.is_power_of_two() {
+        let text = format!("direct I/O is to be aligned to {asked} bytes there; use buffered I/O");
+        return Err(io::Error::new(io::ErrorKind::Unsupported, text));
+    }
+    Ok(asked.max(ALIGNMENT))
 }
 
 /// The filesystem's name as `mount` prints it. Numbers are from Linux's
@@ -325,7 +364,7 @@ fn loses_direct_writes(word: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::loses_direct_writes;
+    use super::*;
 
     #[test]
     fn kernels_that_lose_direct_writes_are_known() {
@@ -335,5 +374,12 @@ mod tests {
         for release in ["6.1.63", "6.1.66", "6.1.0-14-amd64", "6.18.5", "5.1.64", "#1", "SMP"] {
             assert!(!loses_direct_writes(release), "{release}");
         }
+    }
+    #[test]
+    fn an_alignment_is_never_below_4096_and_one_that_no_buffer_has_is_refused() {
+        let usable = |asked| usable_alignment(DirectIo::Aligned(asked)).ok();
+        assert_eq!([512, 4096, 16_384, 65_536].map(usable), [4096, 4096, 16_384, 65_536].map(Some));
+        assert_eq!([131_072, 12_288].map(usable), [None; 2]);
+        assert_eq!(usable_alignment(DirectIo::Unknown).ok(), Some(4096));
     }
 }

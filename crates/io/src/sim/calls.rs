@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::Operation;
-use crate::purpose::Purpose;
+use crate::purpose::{IoMode, Purpose};
 
 /// One call to the storage.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +19,17 @@ pub struct Call {
     pub purpose: Option<Purpose>,
     /// The file or directory it was done to.
     pub path: Arc<Path>,
+}
+
+/// A file that was opened or created.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opening {
+    /// The file.
+    pub path: Arc<Path>,
+    /// How its bytes move.
+    pub mode: IoMode,
+    /// Why it was opened.
+    pub purpose: Purpose,
 }
 
 /// How often each kind of call was made: by operation, purpose and class of path ([`path_class`]).

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::calls::Call;
+use super::calls::{Call, Opening};
 use super::disk::{Disk, Effect};
 use super::state::State;
 use super::storage::SimStorage;
@@ -23,6 +23,7 @@ pub(super) struct Recording {
     /// The disk before the first recorded call.
     pub(super) base: Disk,
     pub(super) calls: Vec<Call>,
+    pub(super) openings: Vec<Opening>,
     pub(super) journal: Vec<JournalEntry>,
 }
 
@@ -44,6 +45,7 @@ pub(super) struct Surroundings {
     next_id: u64,
     clock: Arc<ManualClock>,
     direct_refused: Vec<PathBuf>,
+    alignment: usize,
 }
 
 impl Surroundings {
@@ -52,6 +54,7 @@ impl Surroundings {
             next_id: state.next_id,
             clock: Arc::clone(&state.clock),
             direct_refused: state.direct_refused.clone(),
+            alignment: state.alignment,
         }
     }
 
@@ -68,6 +71,7 @@ impl Surroundings {
     fn storage(&self, disk: Disk, seed: u64) -> SimStorage {
         let mut state = State::new(disk, self.next_id, Arc::clone(&self.clock), seed);
         state.direct_refused.clone_from(&self.direct_refused);
+        state.alignment = self.alignment;
         SimStorage::with_state(state)
     }
 }

@@ -14,7 +14,7 @@ pub enum Fault {
     /// It fails for want of space (ENOSPC).
     NoSpace,
     /// A read or write moves fewer bytes than asked, at least one and, direct, whole blocks of
-    /// 4096. Calls that cannot be cut short go through.
+    /// the alignment. Calls that cannot be cut short go through.
     Short,
     /// The power is cut: this call and all after it fail, and the disk stays as it was before this
     /// call.

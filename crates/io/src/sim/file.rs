@@ -6,11 +6,11 @@ use std::sync::{Arc, MutexGuard};
 
 use rustix::io::Errno;
 
+use super::calls::Opening;
 use super::disk::Effect;
 use super::namespace::FileId;
 use super::state::{State, Verdict};
 use super::storage::Shared;
-use crate::buffer::ALIGNMENT;
 use crate::purpose::{IoMode, Purpose};
 use crate::storage::{FileLock, ReadFile, WriteFile};
 use crate::{Error, Operation, Result};
@@ -22,6 +22,7 @@ pub(super) struct SimFile {
     file: FileId,
     path: PathBuf,
     mode: IoMode,
+    alignment: usize,
     purpose: Purpose,
 }
 
@@ -36,8 +37,12 @@ impl SimFile {
         purpose: Purpose,
     ) -> Self {
         state.opened(file);
+        if let Some(recording) = &mut state.recording {
+            recording.openings.push(Opening { path: Arc::from(path), mode, purpose });
+        }
         shared.statistics.record_open(purpose);
-        Self { shared: Arc::clone(shared), file, path: path.to_owned(), mode, purpose }
+        let (path, alignment) = (path.to_owned(), state.alignment);
+        Self { shared: Arc::clone(shared), file, path, mode, alignment, purpose }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -46,9 +51,9 @@ impl SimFile {
 
     /// Direct transfers want offset, length and memory aligned.
     fn check_alignment(&self, memory: &[u8], offset: u64) -> io::Result<()> {
-        let aligned = memory.as_ptr().addr().is_multiple_of(ALIGNMENT)
-            && memory.len().is_multiple_of(ALIGNMENT)
-            && offset.is_multiple_of(ALIGNMENT as u64);
+        let aligned = memory.as_ptr().addr().is_multiple_of(self.alignment)
+            && memory.len().is_multiple_of(self.alignment)
+            && offset.is_multiple_of(self.alignment as u64);
         if self.mode == IoMode::Direct && !aligned {
             return Err(Errno::INVAL.into());
         }
@@ -142,6 +147,10 @@ impl ReadFile for SimFile {
     fn mode(&self) -> IoMode {
         self.mode
     }
+
+    fn alignment(&self) -> usize {
+        self.alignment
+    }
 }
 
 impl WriteFile for SimFile {
@@ -193,6 +202,10 @@ impl WriteFile for SimFile {
 
     fn mode(&self) -> IoMode {
         self.mode
+    }
+
+    fn alignment(&self) -> usize {
+        self.alignment
     }
 }
 

@@ -51,7 +51,7 @@ mod state;
 mod storage;
 
 pub use acknowledged::Overwrite;
-pub use calls::{Call, Coverage, path_class};
+pub use calls::{Call, Coverage, Opening, path_class};
 pub use contents::SECTOR;
 pub use crash::Replay;
 pub use faults::{Fault, FaultPlan, FaultRule};

@@ -13,7 +13,7 @@ use super::crash::{JournalEntry, Recording};
 use super::disk::{Disk, Effect};
 use super::faults::{Fault, FaultPlan};
 use super::namespace::{Change, FileId, Node};
-use crate::buffer::{ALIGNMENT, align_down};
+use crate::buffer::ALIGNMENT;
 use crate::clock::{Clock, ManualClock};
 use crate::error::Operation;
 use crate::purpose::Purpose;
@@ -48,6 +48,8 @@ pub(super) struct State {
     pub(super) acknowledged: Acknowledged,
     pub(super) locked: BTreeSet<FileId>,
     pub(super) direct_refused: Vec<PathBuf>,
+    /// What direct transfers are aligned to, in bytes.
+    pub(super) alignment: usize,
     /// How many calls were made: the number of the next.
     pub(super) calls: u64,
     pub(super) next_id: u64,
@@ -68,6 +70,7 @@ impl State {
             acknowledged: Acknowledged::default(),
             locked: BTreeSet::new(),
             direct_refused: Vec::new(),
+            alignment: ALIGNMENT,
             calls: 0,
             next_id,
             random: fastrand::Rng::with_seed(seed),
@@ -173,7 +176,7 @@ impl State {
     /// How much of a transfer of `length` bytes a short one moves: something, and not all where
     /// that can be.
     pub(super) fn short_length(&mut self, length: usize, direct: bool) -> usize {
-        let unit = if direct { ALIGNMENT } else { 1 };
+        let unit = if direct { self.alignment } else { 1 };
         match length.div_ceil(unit) {
             0 | 1 => length,
             units => self.random.usize(1..units) * unit,
@@ -183,7 +186,7 @@ impl State {
     /// What a write that fails may have written all the same, in bytes from its start.
     pub(super) fn part_of_failed_write(&mut self, length: usize, direct: bool) -> usize {
         let part = self.random.usize(..=length);
-        if direct { align_down(part as u64) as usize } else { part }
+        if direct { part - part % self.alignment } else { part }
     }
 
     pub(super) fn random_seed(&mut self) -> u64 {

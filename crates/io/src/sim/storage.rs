@@ -8,14 +8,13 @@ use std::sync::{Arc, MutexGuard};
 use rustix::io::Errno;
 
 use super::acknowledged::Overwrite;
-use super::calls::{Call, Coverage, coverage};
+use super::calls::{Call, Coverage, Opening, coverage};
 use super::crash::{Recording, Replay, Surroundings};
 use super::disk::{Disk, Effect};
 use super::faults::FaultPlan;
 use super::file::{SimFile, SimLock};
 use super::namespace::{Change, DirectoryId, FileId, Node, Place, ROOT, names_of};
 use super::state::State;
-use crate::buffer::ALIGNMENT;
 use crate::clock::ManualClock;
 use crate::purpose::{IoMode, Purpose};
 use crate::statistics::Statistics;
@@ -76,6 +75,12 @@ impl SimStorage {
         self.state().direct_refused.push(directory.to_owned());
     }
 
+    /// Direct transfers of files that are opened from now on must be aligned to so many bytes: a
+    /// power of two from 4096 to [`MAX_ALIGNMENT`](crate::buffer::MAX_ALIGNMENT).
+    pub fn set_alignment(&self, alignment: usize) {
+        self.state().alignment = alignment;
+    }
+
     /// How many calls were made, which is the number of the next.
     pub fn call_count(&self) -> u64 {
         self.state().calls
@@ -87,12 +92,20 @@ impl SimStorage {
     pub fn start_recording(&self) {
         let mut state = self.state();
         let base = state.disk.clone();
-        state.recording = Some(Recording { base, calls: Vec::new(), journal: Vec::new() });
+        state.recording =
+            Some(Recording { base, calls: Vec::new(), openings: Vec::new(), journal: Vec::new() });
     }
 
     /// The calls since recording began, in order; none if it did not.
     pub fn calls(&self) -> Vec<Call> {
         self.state().recording.as_ref().map(|recording| recording.calls.clone()).unwrap_or_default()
+    }
+
+    /// The files that were opened or created since recording began, in order; none if it did not.
+    pub fn openings(&self) -> Vec<Opening> {
+        let state = self.state();
+        let recording = state.recording.as_ref();
+        recording.map(|recording| recording.openings.clone()).unwrap_or_default()
     }
 
     /// How often each kind of call was made since recording began.
@@ -383,10 +396,15 @@ impl Storage for SimStorage {
             let direct_io = match state.disk.names.node(path)? {
                 Node::Directory(_) => DirectIo::Unknown,
                 Node::File(_) if refuses_direct(state, path) => DirectIo::Refused,
-                Node::File(_) => DirectIo::Aligned(ALIGNMENT as u32),
+                Node::File(_) => DirectIo::Aligned(state.alignment as u32),
             };
             let filesystem = "simulated".to_owned();
-            Ok(Capabilities { filesystem, direct_io, direct_write_fault: None })
+            Ok(Capabilities {
+                filesystem,
+                direct_io,
+                direct_write_fault: None,
+                request_bytes_max: None,
+            })
         })
     }
 

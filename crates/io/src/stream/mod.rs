@@ -10,10 +10,13 @@
 //! those that have not begun do nothing.
 
 mod reader;
+mod requests;
+mod threads;
 mod workers;
 mod writer;
 
 pub use reader::{ReaderOptions, SequentialReader};
+pub use requests::RequestPath;
 pub use workers::Workers;
 pub use writer::{SequentialWriter, WriterOptions};
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, MutexGuard};
 
 use super::take_buffers;
 use super::workers::Workers;
-use crate::buffer::{ALIGNMENT, BufferPool, PooledBuffer, align_down};
+use crate::buffer::{BufferPool, PooledBuffer, align_down};
 use crate::pace::{Priority, RateLimiter};
 use crate::purpose::{IoMode, Purpose};
 use crate::storage::WriteFile;
@@ -16,8 +16,8 @@ use crate::{Error, Operation, Result};
 /// How a stream writes.
 #[derive(Debug, Clone, Copy)]
 pub struct WriterOptions {
-    /// How many bytes are collected for one write, rounded up to a multiple of [`ALIGNMENT`].
-    /// RocksDB's `writable_file_max_buffer_size`.
+    /// How many bytes are collected for one write, rounded up to a multiple of what the file asks
+    /// for ([`WriteFile::alignment`]). RocksDB's `writable_file_max_buffer_size`.
     pub buffer_bytes: usize,
     /// How many full buffers may wait for [`Workers`] to write them. With 0 the caller's thread
     /// writes.
@@ -63,6 +63,8 @@ pub struct SequentialWriter {
     /// The length as of the last flush, so that a second one does not write the last block again.
     flushed: u64,
     mode: IoMode,
+    /// What direct writes are aligned to, in bytes.
+    alignment: usize,
     /// What it asks before each write, and with which priority.
     pace: Option<(Arc<RateLimiter>, Priority)>,
 }
@@ -171,7 +173,8 @@ impl SequentialWriter {
         let wanted = if workers.is_some() { options.depth + 1 } else { 1 };
         // A padded tail block is carried over into the next buffer, so there must be room beside
         // it.
-        let bytes = options.buffer_bytes.max(2 * ALIGNMENT);
+        let alignment = file.alignment();
+        let bytes = options.buffer_bytes.max(2 * alignment).next_multiple_of(alignment);
         let free = take_buffers(pool, bytes, wanted, Operation::Write, file.path())?;
         let mode = file.mode();
         let output = Output { file, options, reserved: 0, reserving: true, written_back: 0 };
@@ -190,6 +193,7 @@ impl SequentialWriter {
             offset: 0,
             flushed: 0,
             mode,
+            alignment,
             pace: None,
         })
     }
@@ -296,17 +300,15 @@ impl SequentialWriter {
     /// Hands over the last, partial buffer in direct mode: padded, the padding cut off again, and
     /// the bytes of its last block kept, since more of that block may come.
     fn hand_over_padded(&mut self, mut buffer: PooledBuffer) -> Result<()> {
-        let whole = align_down(buffer.len() as u64) as usize;
-        let mut tail = [0; ALIGNMENT];
-        let tail_length = buffer.len() - whole;
-        tail[..tail_length].copy_from_slice(&buffer[whole..]);
+        let whole = buffer.len() - buffer.len() % self.alignment;
+        let tail = buffer[whole..].to_vec();
         let length = self.offset + buffer.len() as u64;
-        buffer.pad();
-        self.hand_over(buffer, (tail_length > 0).then_some(length))?;
-        if tail_length > 0 {
+        buffer.pad(self.alignment);
+        self.hand_over(buffer, (!tail.is_empty()).then_some(length))?;
+        if !tail.is_empty() {
             let mut next = self.take_collected()?;
-            next.append(&tail[..tail_length]);
-            self.offset = align_down(length);
+            next.append(&tail);
+            self.offset = length - tail.len() as u64;
             self.collected = Some(next);
         }
         Ok(())

@@ -90,7 +90,8 @@ fn rates_are_per_second_and_levels_are_means() {
     assert_eq!(figures.without_direct_reads(20 * 4096).missed_pages_per_second, Some(5.0));
     assert_eq!(figures.without_direct_reads(1 << 40).missed_pages_per_second, Some(0.0));
     // There is no group and no process, and this kernel has no such figure.
-    for absent in ["activated", "limit_hits", "kills", "run_delay", "direct_reclaim"] {
+    for absent in ["activated", "limit_hits", "out_of_memory_kills", "run_delay", "direct_reclaim"]
+    {
         let named = figures.named();
         let (name, value) =
             named.iter().find(|(name, _)| name.starts_with(absent)).expect("a figure");
@@ -143,7 +144,10 @@ fn a_group_and_a_process_are_closer_than_the_machine() {
     assert_eq!((figures.cached_pages, figures.dirty_pages), (Some(10.0), None));
     assert_eq!(figures.refaulted_pages_per_second, Some(30.0));
     assert_eq!(figures.dirtied_pages_per_second, Some(1000.0), "no group counts those");
-    assert_eq!((figures.limit_hits_per_second, figures.kills), (Some(8.0), Some(1.0)));
+    assert_eq!(
+        (figures.limit_hits_per_second, figures.out_of_memory_kills),
+        (Some(8.0), Some(1.0))
+    );
     assert_eq!(
         (figures.stalls_of, figures.memory_stall_us_per_second),
         (Some(Scope::Group), Some(60.0))

@@ -1,21 +1,25 @@
 //! The tables that a compaction takes.
 //!
 //! Each is looked at once before the merge begins, for what its properties and range tombstones
-//! say; by the reader that user reads have open, where there is one. To be read from front to back
-//! it gets a reader of its own, which goes with the merge: the tables of level 0 all at once, those
-//! of deeper levels as the merge reaches them.
+//! say, and then read from front to back: the tables of level 0 all at once, those of deeper levels
+//! as the merge reaches them.
+//!
+//! Where compactions read in another mode than users do, an input is read by a reader that no user
+//! has. Whoever reads a table shares its reader: an iterator keeps it, and range tombstones, which
+//! outlive their table's iterator, are shared by themselves. So readers and their files go with the
+//! last who needs them, in whatever order they go, also when opening one of many fails.
 
 use std::sync::Arc;
 
 use tailwater_format::Comparator;
 use tailwater_format::key;
-use tailwater_io::{IoMode, Purpose};
+use tailwater_io::Purpose;
 
 use super::InputTombstones;
 use crate::Result;
 use crate::compaction::{Compaction, InputLevel};
 use crate::iterator::{Leaf, LevelIterator, MergingIterator};
-use crate::table::{ReadProfile, TableCache, TableIterator, TableReader};
+use crate::table::{OpenBudget, ReadPlan, ReadProfile, TableCache, TableIterator, TableReader};
 use crate::version::{FileMetadata, Level};
 
 /// How compactions read.
@@ -59,14 +63,18 @@ pub(crate) struct Anchor {
 const ANCHORS: u64 = 128;
 
 impl Inputs {
-    /// Looks at the tables of a compaction. `tables` are those of its column family; files that are
-    /// opened are opened in `mode`.
+    /// Looks at the tables of a compaction. `tables` are those of its column family, and are read
+    /// by everybody's readers unless compactions read in a mode of their own; what is opened then
+    /// counts against `budget`.
     pub(crate) fn survey(
         compaction: &Compaction,
-        tables: &TableCache,
-        mode: IoMode,
+        tables: &Arc<TableCache>,
+        budget: &Arc<OpenBudget>,
     ) -> Result<Self> {
-        let tables = Arc::new(tables.ephemeral(mode));
+        let tables = match tables.compactions_read_otherwise() {
+            true => Arc::new(tables.of_inputs(budget)),
+            false => Arc::clone(tables),
+        };
         let (mut learnt, mut tombstones) = (Vec::new(), InputTombstones::default());
         for input in &compaction.inputs {
             tombstones.begin_run();
@@ -74,10 +82,7 @@ impl Inputs {
                 if input.level == 0 {
                     tombstones.begin_run();
                 }
-                let table = match file.table.load_arc() {
-                    Some(open) => open,
-                    None => tables.open(file, Purpose::CompactionRead)?,
-                };
+                let table = tables.open_to_look(file, PROFILE.purpose)?;
                 tombstones.add(file, &table)?;
                 learnt.push(InputTable::learn(file, &table, compaction.max_subcompactions > 1)?);
             }
@@ -101,18 +106,27 @@ impl Inputs {
         self.learnt.iter().any(|table| table.file.added().oldest_blob_file_number.is_some())
     }
 
+    /// How many tables are read at once at most, by one that reads all of them.
+    pub(crate) fn streams(&self) -> usize {
+        let of_level = |(number, level): &(usize, Arc<Level>)| match number {
+            0 => level.files().len(),
+            _ => 1,
+        };
+        self.levels.iter().map(of_level).sum()
+    }
+
     /// How many records they have; `None` where that is not known of all.
     pub(crate) fn records(&self) -> Option<u64> {
         self.learnt.iter().map(|table| table.records).sum()
     }
 
     /// The records of all tables that have some between two user keys, of which the second is not
-    /// included. `read_ahead` is how much is read at once, in bytes.
+    /// included. Tables are read ahead as `plan` says.
     pub(crate) fn merged(
         &self,
         begin: Option<&[u8]>,
         end: Option<&[u8]>,
-        read_ahead: usize,
+        plan: &ReadPlan,
     ) -> Result<MergingIterator> {
         let comparator = self.tables.comparator().clone();
         let mut leaves = Vec::new();
@@ -122,25 +136,29 @@ impl Inputs {
                     Arc::clone(level),
                     Arc::clone(&self.tables),
                     PROFILE,
-                    read_ahead,
+                    plan.clone(),
                     key::MAX_SEQUENCE,
                 )));
                 continue;
             }
             for file in level.files().iter().filter(|file| reaches(&comparator, file, begin, end)) {
                 let table = self.tables.open(file, PROFILE.purpose)?;
-                let iterator = TableIterator::new(table, PROFILE, read_ahead);
+                let iterator = TableIterator::new(table, PROFILE, plan);
                 leaves.push(Leaf::of_table(iterator, file, key::MAX_SEQUENCE)?);
             }
         }
         Ok(MergingIterator::new(comparator, leaves))
     }
 
-    /// Reads a table that was written, from front to back.
-    pub(crate) fn reread(&self, file: &Arc<FileMetadata>) -> Result<TableIterator> {
-        let table = self.tables.open(file, Purpose::Verification)?;
+    /// Reads a table that was written, from front to back, by a reader of its own.
+    pub(crate) fn reread(
+        &self,
+        file: &Arc<FileMetadata>,
+        budget: &Arc<OpenBudget>,
+    ) -> Result<TableIterator> {
+        let table = self.tables.of_inputs(budget).open(file, Purpose::Verification)?;
         let profile = ReadProfile { purpose: Purpose::Verification, ..PROFILE };
-        Ok(TableIterator::new(table, profile, 0))
+        Ok(TableIterator::new(table, profile, &ReadPlan::Growing))
     }
 }
 

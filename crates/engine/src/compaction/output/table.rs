@@ -156,7 +156,7 @@ impl WrittenEntries {
     pub(super) fn read_back(shared: &Shared, written: &WrittenTable) -> Result<()> {
         let Some(expected) = &written.entries else { return Ok(()) };
         let file = Arc::new(FileMetadata::new(written.file.clone()));
-        let mut iterator = shared.inputs.reread(&file)?;
+        let mut iterator = shared.inputs.reread(&file, &shared.needs.open_budget)?;
         let mut found = Self::default();
         iterator.seek_to_first()?;
         let mut last = Vec::new();

@@ -34,7 +34,8 @@ impl Parts<'_> {
 
 impl<'a> Tree<'a> {
     /// The compaction.
-    pub(super) fn finish(&self, parts: Parts<'a>) -> Compaction {
+    pub(super) fn finish(&self, mut parts: Parts<'a>) -> Compaction {
+        self.bound_fan_in(&mut parts);
         let range = self.range_of_all(&parts.inputs.iter().collect::<Vec<_>>());
         let is_bottommost = self.is_bottommost(&parts, range);
         let target = self.target_file_bytes(parts.output_level);
@@ -61,6 +62,16 @@ impl<'a> Tree<'a> {
             },
             max_subcompactions: self.max_subcompactions(&parts),
         }
+    }
+
+    /// Leaves the newest tables of level 0 for another compaction, where there are too many to be
+    /// open at once: none may go down before an older one.
+    fn bound_fan_in(&self, parts: &mut Parts<'a>) {
+        let Some(first) = parts.inputs.first_mut().filter(|inputs| inputs.level == 0) else {
+            return;
+        };
+        let surplus = first.files.len().saturating_sub(self.context.level_0_fan_in);
+        first.files.drain(..surplus);
     }
 
     fn is_bottommost(&self, parts: &Parts<'a>, range: KeyRange<'_>) -> bool {

@@ -160,6 +160,7 @@ fn pick_everything(tree: &Tree<'_>, output_level: usize) -> Result<ManualPick, B
     if tree.collides(&inputs.iter().collect::<Vec<_>>(), output_level) {
         return Err(Busy);
     }
+    let wanted = first.files.clone();
     let compaction = tree.finish(Parts {
         inputs,
         output_level,
@@ -167,7 +168,18 @@ fn pick_everything(tree: &Tree<'_>, output_level: usize) -> Result<ManualPick, B
         grandparents: Vec::new(),
         may_overlap: true,
     });
-    Ok(ManualPick::Compact { compaction, next_begin: None })
+    let next_begin = begin_of_rest(tree, &wanted, &compaction);
+    Ok(ManualPick::Compact { compaction, next_begin })
+}
+
+/// The smallest user key of the tables that a compaction was to take first, and left because they
+/// were too many; `None` where it left none.
+fn begin_of_rest(tree: &Tree<'_>, wanted: &Files<'_>, compaction: &Compaction) -> Option<Vec<u8>> {
+    let taken = compaction.inputs.first().map_or(0, |input| input.files.len());
+    let left = wanted.iter().take(wanted.len().saturating_sub(taken));
+    let smallest = left.map(|file| file.smallest_user_key());
+    let first = smallest.min_by(|a, b| tree.context.comparator.compare(a, b))?;
+    Some(first.to_vec())
 }
 
 fn pick_level(tree: &Tree<'_>, range: ManualRange<'_>) -> Result<ManualPick, Busy> {
@@ -197,6 +209,7 @@ fn pick_level(tree: &Tree<'_>, range: ManualRange<'_>) -> Result<ManualPick, Bus
         return Err(Busy);
     }
     let grandparents = tree.grandparents(output_level, tree.range_of_all(&all));
+    let wanted = inputs.files.clone();
     let compaction = tree.finish(Parts {
         inputs: [inputs].into_iter().chain(outputs).collect(),
         output_level,
@@ -204,6 +217,7 @@ fn pick_level(tree: &Tree<'_>, range: ManualRange<'_>) -> Result<ManualPick, Bus
         grandparents,
         may_overlap: true,
     });
+    let next_begin = next_begin.or_else(|| begin_of_rest(tree, &wanted, &compaction));
     Ok(ManualPick::Compact { compaction, next_begin })
 }
 

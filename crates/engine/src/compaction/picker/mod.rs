@@ -90,6 +90,9 @@ pub(crate) struct PickContext<'a> {
     pub(crate) cursors: &'a CompactCursors,
     /// The compactions of this column family that are under way; their inputs are marked.
     pub(crate) running: &'a [Arc<Compaction>],
+    /// How many tables of level 0 a compaction may take, which has all of them open at once. There
+    /// is always enough for one that changes something.
+    pub(crate) level_0_fan_in: usize,
 }
 
 /// What should be compacted next by itself, if anything can.

@@ -42,6 +42,7 @@ pub(crate) fn level_scores(
         oldest_snapshot: 0,
         cursors: &cursors,
         running: &[],
+        level_0_fan_in: usize::MAX,
     });
     for Score { level, value } in tree.scores() {
         if let Some(score) = by_level.get_mut(level) {

@@ -20,11 +20,12 @@ use crate::compaction::{
 };
 use crate::db::{FamilyReaders, FamilySettings, ReadOptions, ReaderFactory, SuperVersion};
 use crate::epoch::EpochCell;
+use crate::io_modes::IoModes;
 use crate::iterator::DbIterator;
 use crate::options::{ColumnFamilyOptions, DbOptions};
 use crate::read;
 use crate::table::builder::{Builder, Format, Origin, TableCompression};
-use crate::table::{NewFiles, ReadProfile};
+use crate::table::{NewFiles, OpenBudget, ReadPlan, ReadProfile};
 use crate::version::{FileMetadata, FileNumbers, Version, VersionBuilder};
 use crate::{OpenOptions, Result};
 
@@ -79,6 +80,8 @@ pub(super) struct Scene {
     pub(super) storage: Arc<dyn Storage>,
     pub(super) options: ColumnFamilyOptions,
     pub(super) database: DbOptions,
+    pub(super) io_modes: Arc<IoModes>,
+    pub(super) open_budget: Arc<OpenBudget>,
     pub(super) readers: Arc<FamilyReaders>,
     pub(super) version: Arc<Version>,
     pub(super) numbers: FileNumbers,
@@ -116,13 +119,16 @@ impl Scene {
     /// One of tables in a directory, which a version lists.
     pub(super) fn of(directory: PathBuf, open: &OpenOptions, version: Arc<Version>) -> Self {
         let open = open.sanitized(&directory, false);
-        let factory = ReaderFactory::new(&directory, &open);
+        let io_modes = Arc::new(IoModes::new(open.database()));
+        let factory = ReaderFactory::new(&directory, &open, Arc::clone(&io_modes));
         let comparator = Comparator::Bytewise;
         Self {
             readers: Arc::new(factory.readers(&open, "default", &comparator)),
             storage: Arc::clone(open.storage()),
             options: open.column_family("default").clone(),
             database: open.database().clone(),
+            io_modes,
+            open_budget: Arc::clone(factory.open_budget()),
             directory,
             version,
             numbers: FileNumbers::starting_at(1000),
@@ -170,6 +176,7 @@ impl Scene {
         let files = NewFiles {
             storage: &*self.storage,
             database: &self.database,
+            io_modes: &self.io_modes,
             buffers: &buffers,
             workers: None,
             rate_limiter: None,
@@ -265,7 +272,9 @@ impl Scene {
                 directory: self.directory.clone(),
                 path_id: 0,
                 numbers: self.numbers.clone(),
-                readers: Arc::clone(&self.readers),
+                readers: Arc::new(self.readers.for_compaction()),
+                io_modes: Arc::clone(&self.io_modes),
+                open_budget: Arc::clone(&self.open_budget),
                 options: self.options.clone(),
                 database: self.database.clone(),
                 format: self.format(),
@@ -339,7 +348,7 @@ impl Scene {
                 Ok(())
             })
             .unwrap();
-        let mut iterator = crate::table::TableIterator::new(table, PROFILE, 0);
+        let mut iterator = crate::table::TableIterator::new(table, PROFILE, &ReadPlan::Growing);
         iterator.seek_to_first().unwrap();
         while iterator.valid() {
             contents.records.push((iterator.key().to_vec(), iterator.value().to_vec()));

@@ -23,7 +23,7 @@ use crate::version::{Level, Version};
 const PREFIX: &str = "rocksdb.";
 
 /// The properties without a level in their names, as they are listed for people.
-pub const PROPERTY_NAMES: [&str; 54] = [
+pub const PROPERTY_NAMES: [&str; 55] = [
     "rocksdb.stats",
     "rocksdb.cfstats",
     "rocksdb.cfstats-no-file-histogram",
@@ -74,6 +74,7 @@ pub const PROPERTY_NAMES: [&str; 54] = [
     "rocksdb.total-blob-file-size",
     "rocksdb.live-blob-file-size",
     "rocksdb.live-blob-file-garbage-size",
+    "tailwater.io-modes",
     "tailwater.io-stats",
     "tailwater.memory",
     "tailwater.num-iterators",
@@ -146,6 +147,7 @@ impl Db {
         let source = family.super_version();
         let readers = &source.tables().context().reader_memory;
         Some(match name {
+            "tailwater.io-modes" => self.inner.shared.io_modes.text(),
             "tailwater.io-stats" => input_output::text(self.storage().statistics()),
             "tailwater.memory" => memory::text(&source),
             "tailwater.num-iterators" => readers.iterators().to_string(),

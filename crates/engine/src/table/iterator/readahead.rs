@@ -3,20 +3,43 @@
 //! The first blocks are read one at a time, since a seek often wants no more. Once a few have
 //! followed one another, a larger piece of the file is read at once, and twice as much the next
 //! time, up to a bound. Blocks that are in the cache are taken from there and leave the sequence
-//! unbroken.
+//! unbroken. A compaction that reads past the page cache streams its tables instead.
 
 use std::sync::Arc;
 
 use tailwater_format::table::{BLOCK_TRAILER_LENGTH, BlockHandle};
+use tailwater_io::IoMode;
+use tailwater_io::buffer::AlignedBuffer;
 
 use crate::Result;
 use crate::cache::Cached;
 use crate::stats::{ReadAheadCharge, Ticker};
 use crate::table::{Block, BlockKind, ReadProfile, TableReader};
 
+use super::stream::{BlockStream, Streaming};
+
+/// How an iterator reads ahead.
+#[derive(Debug, Clone)]
+pub(crate) enum ReadPlan {
+    /// As its course suggests.
+    Growing,
+    /// So many bytes at once.
+    Fixed(usize),
+    /// By requests that are on their way while it decodes.
+    Streamed(Arc<Streaming>),
+}
+
+impl ReadPlan {
+    /// So many bytes at once, or, for 0, as its course suggests.
+    pub(crate) fn of_bytes(bytes: usize) -> Self {
+        if bytes > 0 { Self::Fixed(bytes) } else { Self::Growing }
+    }
+}
+
 /// What was read of a table ahead of its iterator.
 pub(super) struct ReadAhead {
-    buffer: Vec<u8>,
+    /// `None` until something is read ahead.
+    buffer: Option<AlignedBuffer>,
     charge: ReadAheadCharge,
     /// Where in the file `buffer` begins.
     start: u64,
@@ -27,30 +50,41 @@ pub(super) struct ReadAhead {
     length: usize,
     /// Whether that amount was asked for, and so is read from the first block on and does not grow.
     fixed: bool,
+    stream: Option<BlockStream>,
 }
 
 impl ReadAhead {
-    /// Reads `length` bytes at once, or, for 0, as many as the iterator's course suggests.
-    pub(super) fn new(length: usize, table: &TableReader) -> Self {
+    /// Reads ahead as was planned.
+    pub(super) fn new(plan: &ReadPlan, table: &TableReader) -> Self {
         let auto = table.auto_read_ahead();
-        let fixed = length > 0;
+        let (length, stream) = match plan {
+            ReadPlan::Growing => (auto.initial_bytes.min(auto.max_bytes), None),
+            ReadPlan::Fixed(length) => (*length, None),
+            ReadPlan::Streamed(streaming) => (0, Some(BlockStream::new(streaming, table))),
+        };
         Self {
-            buffer: Vec::new(),
+            buffer: None,
             charge: ReadAheadCharge::new(table.reader_memory()),
             start: 0,
             expected: 0,
             sequential: 0,
-            length: if fixed { length } else { auto.initial_bytes.min(auto.max_bytes) },
-            fixed,
+            length,
+            fixed: matches!(plan, ReadPlan::Fixed(_)),
+            stream,
         }
     }
 
     /// Begins anew, as [`ReadAhead::new`], for another table.
-    pub(super) fn restart(&mut self, length: usize, table: &TableReader) {
-        let next = Self::new(length, table);
+    pub(super) fn restart(&mut self, plan: &ReadPlan, table: &TableReader) {
+        if let Some(stream) = &mut self.stream {
+            return stream.leave();
+        }
+        let next = Self::new(plan, table);
         let last = std::mem::replace(self, next);
         self.buffer = last.buffer;
-        self.buffer.clear();
+        if let Some(buffer) = &mut self.buffer {
+            buffer.clear();
+        }
         self.charge = last.charge;
     }
 
@@ -66,6 +100,9 @@ impl ReadAhead {
         self.sequential = if in_sequence { self.sequential + 1 } else { 0 };
         if let Some(block) = table.resident(handle, BlockKind::Data) {
             return Ok(block);
+        }
+        if let Some(stream) = &mut self.stream {
+            return from_stream(stream, table, handle, profile);
         }
         let auto = table.auto_read_ahead();
         if !self.fixed && (self.sequential < auto.after_reads || self.length == 0) {
@@ -84,7 +121,8 @@ impl ReadAhead {
         let needed = file.length_with_trailer(handle)?;
         if self.span(handle.offset, needed).is_none() {
             self.fill(table, handle.offset, needed, profile)?;
-            table.count(Ticker::PrefetchBytes, self.buffer.len() as u64);
+            let bytes = self.buffer.as_deref().map_or(0, <[u8]>::len);
+            table.count(Ticker::PrefetchBytes, bytes as u64);
         } else {
             table.count(Ticker::PrefetchHits, 1);
         }
@@ -100,7 +138,7 @@ impl ReadAhead {
     /// The bytes of a span of the file, if they were read ahead.
     fn span(&self, offset: u64, length: usize) -> Option<&[u8]> {
         let from = usize::try_from(offset.checked_sub(self.start)?).ok()?;
-        self.buffer.get(from..from.checked_add(length)?)
+        self.buffer.as_deref()?.get(from..from.checked_add(length)?)
     }
 
     fn fill(
@@ -110,16 +148,44 @@ impl ReadAhead {
         needed: usize,
         profile: &ReadProfile,
     ) -> Result<()> {
-        let left = table.file().length() - offset;
-        let length = (self.length.max(needed) as u64).min(left) as usize;
+        let file = table.file();
+        // What is read past the page cache begins at a block anyway.
+        let start = match file.handle().mode() {
+            IoMode::Direct => offset - offset % file.handle().alignment() as u64,
+            IoMode::Buffered | IoMode::Uncached | IoMode::DropBehind => offset,
+        };
+        let end = offset.saturating_add(self.length.max(needed) as u64).min(file.length());
         if !self.fixed {
             self.length = (self.length * 2).min(table.auto_read_ahead().max_bytes);
         }
-        self.buffer.resize(length, 0);
-        self.charge.set(self.buffer.capacity() as u64);
-        self.start = offset;
-        let read = table.file().read_raw(&mut self.buffer, offset, profile.purpose);
-        self.buffer.truncate(*read.as_ref().unwrap_or(&0));
-        read.map(|_| ())
+        self.start = start;
+        let length = (end - start) as usize;
+        let buffer = self.buffer.get_or_insert_with(|| AlignedBuffer::with_capacity(length));
+        buffer.clear();
+        let read = file.handle().read_span(buffer, start, length, profile.purpose);
+        let read = read.map(<[u8]>::len);
+        buffer.set_length(*read.as_ref().unwrap_or(&0));
+        self.charge.set(buffer.capacity() as u64);
+        read?;
+        Ok(())
     }
+}
+
+/// The block at `handle` out of the stream that reads its table.
+fn from_stream(
+    stream: &mut BlockStream,
+    table: &TableReader,
+    handle: BlockHandle,
+    profile: &ReadProfile,
+) -> Result<Arc<Cached<Block>>> {
+    let file = table.file();
+    let needed = file.length_with_trailer(handle)?;
+    let raw = stream.read(table, handle, needed, profile)?;
+    if raw.len() < needed {
+        // The stream ends inside the block, or the file does: the plain path reads it, or says so.
+        return table.load_absent(handle, BlockKind::Data, profile);
+    }
+    let dictionary = table.dictionary_for(BlockKind::Data);
+    let bytes = file.unpack_read_ahead(raw, handle, dictionary, profile.verify_checksums)?;
+    table.keep(handle, BlockKind::Data, bytes, profile)
 }

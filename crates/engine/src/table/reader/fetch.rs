@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use tailwater_format::compress::{Compression, DecompressionDictionary, Decompressor};
 use tailwater_format::table::{BLOCK_TRAILER_LENGTH, BlockChecksum, BlockHandle};
+use tailwater_io::buffer::AlignedBuffer;
 use tailwater_io::{Purpose, ReadFile};
 
 use crate::{Error, Result};
@@ -15,14 +16,16 @@ const MAX_BLOCK_LENGTH: u64 = u32::MAX as u64;
 
 /// Buffers and codecs of a thread that reads blocks, kept so that reading one allocates nothing but
 /// the block.
-#[derive(Default)]
 struct Scratch {
-    raw: Vec<u8>,
+    raw: AlignedBuffer,
     decompressor: Decompressor,
 }
 
 thread_local! {
-    static SCRATCH: RefCell<Scratch> = RefCell::default();
+    static SCRATCH: RefCell<Scratch> = RefCell::new(Scratch {
+        raw: AlignedBuffer::with_capacity(0),
+        decompressor: Decompressor::default(),
+    });
 }
 
 /// A table's file and what is needed to take its blocks out of it.
@@ -66,10 +69,9 @@ impl BlockFile {
         let length = self.length_with_trailer(handle)?;
         SCRATCH.with_borrow_mut(|scratch| {
             let Scratch { raw, decompressor } = scratch;
-            raw.resize(length, 0);
-            let count = self.file.read_full_at(raw, handle.offset, purpose)?;
-            if count < length {
-                let message = format!("a block of {length} bytes ends after {count}");
+            let raw = self.file.read_span(raw, handle.offset, length, purpose)?;
+            if raw.len() < length {
+                let message = format!("a block of {length} bytes ends after {}", raw.len());
                 return Err(Error::corruption_at(self.path(), handle.offset, message));
             }
             self.unpack(raw, handle, dictionary, verify, decompressor)
@@ -87,16 +89,6 @@ impl BlockFile {
         SCRATCH.with_borrow_mut(|scratch| {
             self.unpack(raw, handle, dictionary, verify, &mut scratch.decompressor)
         })
-    }
-
-    /// Reads bytes as they stand in the file, fewer at its end, and answers how many came.
-    pub(crate) fn read_raw(
-        &self,
-        buffer: &mut [u8],
-        offset: u64,
-        purpose: Purpose,
-    ) -> Result<usize> {
-        Ok(self.file.read_full_at(buffer, offset, purpose)?)
     }
 
     /// How many bytes a block takes in the file.

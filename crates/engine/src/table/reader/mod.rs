@@ -18,13 +18,14 @@ use tailwater_format::compress::DecompressionDictionary;
 use tailwater_format::key::Sequence;
 use tailwater_format::table::{BlockHandle, Footer, Properties};
 use tailwater_format::{self as format, Comparator};
+use tailwater_io::IoMode;
 
 use crate::Error;
 use crate::cache::Cached;
 use crate::prefix_extractor::PrefixExtractor;
 use crate::range_tombstone::FragmentedRangeTombstones;
 use crate::stats::{ReaderMemory, Statistics, Ticker};
-use crate::table::{Block, BlockCache, BlockKind};
+use crate::table::{Block, BlockCache, BlockKind, OpenPermit};
 
 pub(crate) use access::{BlockAccess, Loading, Probe, ReadProfile, Resident};
 pub(crate) use fetch::BlockFile;
@@ -116,6 +117,8 @@ pub(crate) struct TableReader {
     range_tombstones: Arc<FragmentedRangeTombstones>,
     /// The sequence number of every record of an ingested file, which stores zeros.
     global_sequence: Option<Sequence>,
+    /// What its open file counts as, where it counts.
+    permit: Option<OpenPermit>,
 }
 
 /// The index of a table.
@@ -156,6 +159,16 @@ struct MetaBlock {
 }
 
 impl TableReader {
+    /// Has its open file count until it is dropped.
+    pub(crate) fn count_with(&mut self, permit: OpenPermit) {
+        self.permit = Some(permit);
+    }
+
+    /// How its bytes are read.
+    pub(crate) fn mode(&self) -> IoMode {
+        self.file.handle().mode()
+    }
+
     /// The table's properties.
     pub(crate) fn properties(&self) -> &Properties {
         &self.properties

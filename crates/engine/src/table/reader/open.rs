@@ -11,6 +11,7 @@ use tailwater_format::table::meta::MetaBlock as MetaName;
 use tailwater_format::table::{
     BLOCK_TRAILER_LENGTH, BlockHandle, Footer, IndexType, Properties, UniqueId,
 };
+use tailwater_io::buffer::AlignedBuffer;
 use tailwater_io::{Purpose, ReadFile};
 
 use crate::cache::Cached;
@@ -124,6 +125,7 @@ impl TableReader {
             range_deletions: names.range_deletions,
             range_tombstones: Arc::new(range_tombstones),
             global_sequence,
+            permit: None,
         })
     }
 }
@@ -165,9 +167,9 @@ impl Tail {
             known => known.saturating_add(FOOTER_LENGTH as u64),
         };
         let start = length.saturating_sub(wanted);
-        let mut bytes = vec![0; (length - start) as usize];
-        let count = file.read_full_at(&mut bytes, start, purpose)?;
-        bytes.truncate(count);
+        let length = (length - start) as usize;
+        let mut buffer = AlignedBuffer::with_capacity(length);
+        let bytes = file.read_span(&mut buffer, start, length, purpose)?.to_vec();
         Ok(Self { bytes, start })
     }
 

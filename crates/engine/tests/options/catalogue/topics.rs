@@ -20,6 +20,14 @@ static RULES: &[Topic] = &[
         &["compaction_options_universal", "compaction_options_fifo"],
     ),
     topic(
+        "How bytes move",
+        "Through the page cache, or past it, by purpose. Those that end in `_io_mode` are \
+         Tailwater's own: they take `buffered`, `direct`, `uncached`, `fadvise` or `auto`, go before \
+         RocksDB's flags, and stand in the file `TAILWATER-OPTIONS`. \
+         [direct-io.md](direct-io.md) says what to switch on when.",
+        &["_io_mode", "use_direct"],
+    ),
+    topic(
         "Large values in blob files",
         "Blob files that RocksDB wrote are read, and compactions carry their values along.",
         &["blob"],
@@ -208,7 +216,7 @@ static RULES: &[Topic] = &[
 ];
 
 /// The chapters in the order in which they are printed.
-const ORDER: &[usize] = &[8, 3, 4, 9, 10, 11, 2, 6, 7, 12, 5, 1, 0];
+const ORDER: &[usize] = &[9, 4, 5, 10, 1, 11, 12, 3, 7, 8, 13, 6, 2, 0];
 
 /// The chapters, in the order in which they are read.
 pub(super) fn topics() -> impl Iterator<Item = &'static Topic> {

@@ -16,6 +16,7 @@ macro_rules! effects {
 }
 
 pub(crate) mod database;
+pub(crate) mod io_modes;
 pub(crate) mod logs;
 pub(crate) mod memtables;
 pub(crate) mod reads;

@@ -111,6 +111,7 @@ fn random_world(random: &mut fastrand::Rng) -> World {
     let mut world = World::new(&random_options(random));
     world.now_s = 1_000;
     world.oldest_snapshot = random.u64(0..1000);
+    world.level_0_fan_in = random.choice([usize::MAX, usize::MAX, 4]).unwrap();
     for level in 1..u32::try_from(world.options.num_levels).unwrap() {
         if random.u32(0..3) != 0 {
             fill_level(&mut world, random, level);

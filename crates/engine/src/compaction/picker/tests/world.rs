@@ -22,6 +22,7 @@ pub(super) struct World {
     pub(super) oldest_snapshot: Sequence,
     pub(super) cursors: CompactCursors,
     pub(super) running: Vec<Arc<Compaction>>,
+    pub(super) level_0_fan_in: usize,
     pub(super) version: Version,
     pub(super) next_number: u64,
     pub(super) next_epoch: u64,
@@ -44,6 +45,7 @@ impl World {
             oldest_snapshot: 0,
             cursors: CompactCursors::default(),
             running: Vec::new(),
+            level_0_fan_in: usize::MAX,
             version: Version::with_levels(levels),
             next_number: 1,
             next_epoch: 1,
@@ -60,6 +62,7 @@ impl World {
             oldest_snapshot: self.oldest_snapshot,
             cursors: &self.cursors,
             running: &self.running,
+            level_0_fan_in: self.level_0_fan_in,
         }
     }
 

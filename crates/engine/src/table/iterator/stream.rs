@@ -1,0 +1,120 @@
+//! The blocks of tables that are read from front to back, past the page cache: by requests of their
+//! own, some of them ahead of whoever decodes what came before.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use tailwater_format::key::{self, ValueType};
+use tailwater_format::table::BlockHandle;
+use tailwater_io::ReadFile;
+use tailwater_io::buffer::BufferPool;
+use tailwater_io::stream::{ReaderOptions, SequentialReader, Workers};
+
+use crate::Result;
+use crate::stats::ReadAheadCharge;
+use crate::table::{ReadProfile, TableIterator, TableReader};
+
+/// What the streams of a compaction have in common.
+#[derive(Debug)]
+pub(crate) struct Streaming {
+    /// How much one request reads, in bytes.
+    pub(crate) request_bytes: usize,
+    /// How many requests are ahead.
+    pub(crate) depth: usize,
+    /// What they read into.
+    pub(crate) buffers: BufferPool,
+    /// Who makes requests that are ahead, where the system does not.
+    pub(crate) workers: Option<Arc<Workers>>,
+    /// Nothing is read of blocks whose keys are all behind this user key.
+    pub(crate) until: Option<Vec<u8>>,
+}
+
+/// The blocks of one table after the other.
+#[derive(Debug)]
+pub(super) struct BlockStream {
+    streaming: Arc<Streaming>,
+    reader: Option<SequentialReader>,
+    /// Whether `reader` is in the table that the iterator stands in.
+    is_here: bool,
+    charge: ReadAheadCharge,
+}
+
+impl BlockStream {
+    /// One that has not begun.
+    pub(super) fn new(streaming: &Arc<Streaming>, table: &TableReader) -> Self {
+        Self {
+            streaming: Arc::clone(streaming),
+            reader: None,
+            is_here: false,
+            charge: ReadAheadCharge::new(table.reader_memory()),
+        }
+    }
+
+    /// What comes next is of another table.
+    pub(super) fn leave(&mut self) {
+        self.is_here = false;
+    }
+
+    /// The `length` bytes of a block and its trailer; fewer where the file, or what is streamed of
+    /// it, ends.
+    pub(super) fn read(
+        &mut self,
+        table: &TableReader,
+        handle: BlockHandle,
+        length: usize,
+        profile: &ReadProfile,
+    ) -> Result<&[u8]> {
+        let goes_on = |reader: &SequentialReader| reader.position() <= handle.offset;
+        let reader = match self.reader.take() {
+            Some(reader) if self.is_here && goes_on(&reader) => reader,
+            other => self.begin(other, table, handle.offset, profile)?,
+        };
+        Ok(self.reader.insert(reader).read(handle.offset, length)?)
+    }
+
+    /// Begins to read a table at `offset`, with the buffers of the one before.
+    fn begin(
+        &mut self,
+        before: Option<SequentialReader>,
+        table: &TableReader,
+        offset: u64,
+        profile: &ReadProfile,
+    ) -> Result<SequentialReader> {
+        let span = offset..self.end(table, profile)?.max(offset);
+        let file = Arc::clone(table.file().handle());
+        let reader = match before {
+            Some(mut reader) => reader.restart(file, span).map(|()| reader)?,
+            None => self.open(file, span, profile)?,
+        };
+        self.is_here = true;
+        Ok(reader)
+    }
+
+    fn open(
+        &mut self,
+        file: Arc<dyn ReadFile>,
+        span: Range<u64>,
+        profile: &ReadProfile,
+    ) -> Result<SequentialReader> {
+        let Streaming { request_bytes, depth, buffers, workers, .. } = &*self.streaming;
+        let (request_bytes, depth) = (*request_bytes, *depth);
+        let options = ReaderOptions { request_bytes, depth, purpose: profile.purpose };
+        let reader = SequentialReader::new(file, span, options, buffers, workers.as_ref())?;
+        self.charge.set(((depth + 1) * request_bytes) as u64);
+        Ok(reader)
+    }
+
+    /// Where the last data block ends that is wanted.
+    fn end(&self, table: &TableReader, profile: &ReadProfile) -> Result<u64> {
+        let data = match table.properties().data_size {
+            0 => table.file().length(),
+            known => known.min(table.file().length()),
+        };
+        let Some(until) = &self.streaming.until else { return Ok(data) };
+        let mut last = Vec::new();
+        let trailer = key::pack_trailer(key::MAX_SEQUENCE, ValueType::FOR_SEEK);
+        key::put_internal_key(&mut last, until, trailer);
+        let end = TableIterator::data_end(table, profile, &last)?;
+        Ok(end.map_or(data, |end| end.min(data)))
+    }
+}

@@ -1,0 +1,85 @@
+//! How many files compactions may have open beside the tables that everybody reads.
+//!
+//! Compactions that read in a mode of their own open their inputs a second time. A process may have
+//! only so many files open (`RLIMIT_NOFILE`), and running out of them would fail users' reads. So
+//! these opens are counted: no table is kept open longer than it is read once half the budget is
+//! taken, and a compaction takes no more tables of level 0 at a time than its share of it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The smallest budget, however little a process is given.
+const BUDGET_MIN: usize = 32;
+/// The fewest tables of level 0 that a compaction takes at once, if there are as many.
+const FAN_IN_MIN: usize = 4;
+/// How many files there are that are no tables: logs, the MANIFEST, what the program has open.
+const OTHER_FILES: usize = 64;
+
+/// How many files compactions may have open. Shared by the compactions of a database.
+#[derive(Debug)]
+pub(crate) struct OpenBudget {
+    capacity: usize,
+    taken: AtomicUsize,
+}
+
+/// A file that is open, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct OpenPermit(Arc<OpenBudget>);
+
+impl OpenBudget {
+    /// What is left of `limit` open files for compactions of a database that keeps `max_open_files`
+    /// tables open; `None` for all that there are, which may be any number.
+    pub(crate) fn new(limit: usize, max_open_files: Option<usize>) -> Self {
+        let left = match max_open_files {
+            Some(tables) => limit.saturating_sub(tables.saturating_add(OTHER_FILES)),
+            None => limit / 4,
+        };
+        Self { capacity: left.max(BUDGET_MIN), taken: AtomicUsize::new(0) }
+    }
+
+    /// Counts a file that is about to be opened.
+    pub(crate) fn take(self: &Arc<Self>) -> OpenPermit {
+        self.taken.fetch_add(1, Ordering::Relaxed);
+        OpenPermit(Arc::clone(self))
+    }
+
+    /// How many files are open.
+    pub(crate) fn taken(&self) -> usize {
+        self.taken.load(Ordering::Relaxed)
+    }
+
+    /// Whether tables may be kept open beyond their reading.
+    pub(crate) fn has_room(&self) -> bool {
+        self.taken() < self.capacity / 2
+    }
+
+    /// How many tables of level 0 one of `compactions` that run at a time may take: all of them are
+    /// open at once.
+    pub(crate) fn fan_in(&self, compactions: usize) -> usize {
+        (self.capacity / 2 / compactions.max(1)).max(FAN_IN_MIN)
+    }
+}
+
+impl Drop for OpenPermit {
+    fn drop(&mut self) {
+        self.0.taken.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_tables_leave_is_shared_out() {
+        let budget = Arc::new(OpenBudget::new(1024, Some(200)));
+        assert_eq!((budget.fan_in(1), budget.fan_in(4)), (380, 95));
+        assert_eq!(OpenBudget::new(1024, None).fan_in(1), 128);
+        assert_eq!(OpenBudget::new(100, Some(5000)).fan_in(8), FAN_IN_MIN);
+        let permits: Vec<_> = (0..380).map(|_| budget.take()).collect();
+        assert!(!budget.has_room());
+        drop(permits);
+        assert!(budget.has_room());
+        assert_eq!(budget.taken(), 0);
+    }
+}

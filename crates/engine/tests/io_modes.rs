@@ -1,0 +1,443 @@
+//! Which files are open past the page cache while a database works, as the kernel sees it: the
+//! flags in `/proc/self/fdinfo`.
+#![cfg(all(target_os = "linux", not(loom)))]
+#![expect(clippy::disallowed_methods, reason = "what the kernel tells is no database's file")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use tailwater::{
+    ColumnFamily, CompactRangeOptions, CompactionFilter, Db, ErrorKind, FilterDecision,
+    FilteredValue, OpenOptions, ReadOptions, WriteOptions,
+};
+use tailwater_testkit::filesystem::{Mounted, say};
+use tailwater_testkit::golden;
+use tempfile::TempDir;
+
+/// Linux's flag of a file that is open past the page cache.
+#[cfg(any(target_arch = "aarch64", target_arch = "arm"))]
+const O_DIRECT: u32 = 0o200_000;
+#[cfg(not(any(target_arch = "aarch64", target_arch = "arm")))]
+const O_DIRECT: u32 = 0o40_000;
+
+/// The files of a directory that are open in this process, and how many of their descriptors are
+/// direct, and are not.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct OpenFiles(BTreeMap<String, (usize, usize)>);
+
+impl OpenFiles {
+    fn of(directory: &Path) -> Self {
+        let mut files = Self::default();
+        for entry in fs::read_dir("/proc/self/fd").expect("descriptors").flatten() {
+            // One that is closed meanwhile is not open.
+            let Ok(path) = fs::read_link(entry.path()) else { continue };
+            let Some(name) = path.strip_prefix(directory).ok().and_then(Path::to_str) else {
+                continue;
+            };
+            let info = Path::new("/proc/self/fdinfo").join(entry.file_name());
+            let Ok(info) = fs::read_to_string(info) else { continue };
+            let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
+            let flags = u32::from_str_radix(flags.expect("flags").trim(), 8).expect("a number");
+            let counts = files.0.entry(name.trim_end_matches(" (deleted)").to_owned()).or_default();
+            if flags & O_DIRECT == 0 {
+                counts.1 += 1;
+            } else {
+                counts.0 += 1;
+            }
+        }
+        files.0.retain(|name, _| name.ends_with(".sst") || name.ends_with(".blob"));
+        files
+    }
+
+    /// Those that are open past the page cache.
+    fn direct(&self, extension: &str) -> BTreeSet<&str> {
+        let direct = self.0.iter().filter(|(_, counts)| counts.0 > 0);
+        direct.map(|(name, _)| name.as_str()).filter(|name| name.ends_with(extension)).collect()
+    }
+
+    fn buffered(&self, extension: &str) -> BTreeSet<&str> {
+        let buffered = self.0.iter().filter(|(_, counts)| counts.1 > 0);
+        buffered.map(|(name, _)| name.as_str()).filter(|name| name.ends_with(extension)).collect()
+    }
+}
+
+/// Looks at the open files from inside compactions, and keeps everything.
+struct Watch {
+    directory: PathBuf,
+    calls: AtomicU64,
+    /// By the level that the compaction takes tables from.
+    seen: Mutex<BTreeMap<usize, Vec<OpenFiles>>>,
+}
+
+impl Watch {
+    fn new(directory: &Path) -> Arc<Self> {
+        let directory = directory.to_owned();
+        Arc::new(Self { directory, calls: AtomicU64::new(0), seen: Mutex::default() })
+    }
+
+    fn take(&self) -> BTreeMap<usize, Vec<OpenFiles>> {
+        std::mem::take(&mut self.seen.lock().expect("no panic while it is held"))
+    }
+}
+
+impl CompactionFilter for Watch {
+    fn name(&self) -> &str {
+        "Watch"
+    }
+
+    fn filter(
+        &self,
+        level: usize,
+        _key: &[u8],
+        _kind: FilteredValue,
+        _value: &[u8],
+    ) -> FilterDecision {
+        if self.calls.fetch_add(1, Ordering::Relaxed).is_multiple_of(61) {
+            let files = OpenFiles::of(&self.directory);
+            self.seen
+                .lock()
+                .expect("no panic while it is held")
+                .entry(level)
+                .or_default()
+                .push(files);
+        }
+        FilterDecision::Keep
+    }
+}
+
+/// Small tables, so that there are many, and several levels.
+const SHAPE: &str = "create_if_missing=true;compaction_filter=Watch;write_buffer_size=64k;\
+                     target_file_size_base=32k;max_bytes_for_level_base=128k;\
+                     max_bytes_for_level_multiplier=4;compression=kNoCompression;\
+                     level_compaction_dynamic_level_bytes=false;max_background_jobs=4;\
+                     max_subcompactions=3";
+
+struct Scene {
+    directory: TempDir,
+    watch: Arc<Watch>,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+        let watch = Watch::new(&directory.path().canonicalize().expect("a path"));
+        Self { directory, watch }
+    }
+
+    fn options(&self, text: &str) -> OpenOptions {
+        let mut options = OpenOptions::default();
+        options.set_options(SHAPE).expect("options");
+        options.set_options(text).expect("options");
+        options.add_compaction_filter(Arc::clone(&self.watch) as Arc<dyn CompactionFilter>);
+        options
+    }
+
+    fn open(&self, text: &str) -> Db {
+        Db::open(self.directory.path(), &self.options(text)).expect("a database")
+    }
+
+    fn files(&self) -> OpenFiles {
+        OpenFiles::of(&self.watch.directory)
+    }
+}
+
+fn family(db: &Db) -> ColumnFamily {
+    db.column_family("default").expect("the default column family")
+}
+
+fn put(db: &Db, keys: std::ops::Range<u64>, round: u64) {
+    for key in keys {
+        // All over the key space, so that tables overlap.
+        let key = format!("{:08}", key.wrapping_mul(7919) % 10_000);
+        let value = format!("{round:08}").repeat(12);
+        let options = WriteOptions::default();
+        db.put(&family(db), key.as_bytes(), value.as_bytes(), &options).expect("a put");
+    }
+}
+
+fn settle(db: &Db) {
+    db.flush(&family(db)).expect("a flush");
+    while db.needs_compaction(&family(db)) || db.running_compactions() > 0 {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+fn scan(db: &Db) -> usize {
+    let mut iterator = db.iterator(&family(db), &ReadOptions::default()).expect("an iterator");
+    iterator.seek_to_first().expect("a seek");
+    let mut count = 0;
+    while iterator.valid() {
+        count += 1;
+        iterator.next().expect("a step");
+    }
+    count
+}
+
+/// Compactions of every kind: level 0 to 1, 1 to 2, levels of many tables, in parts, several at
+/// once, by hand, beside an old snapshot and an iterator over files that go.
+fn compactions_of_every_kind(db: &Db) {
+    put(db, 0..10_000, 1);
+    settle(db);
+    let snapshot = db.snapshot();
+    let mut iterator = db.iterator(&family(db), &ReadOptions::default()).expect("an iterator");
+    iterator.seek_to_first().expect("a seek");
+    put(db, 0..10_000, 2);
+    settle(db);
+    db.compact_range(&family(db), None, None, &CompactRangeOptions::default())
+        .expect("a compaction");
+    let at_snapshot = ReadOptions { snapshot: Some(snapshot), ..ReadOptions::default() };
+    for key in (0..10_000).step_by(97) {
+        let key = format!("{key:08}");
+        let value = db.get(&family(db), key.as_bytes(), &at_snapshot).expect("a get");
+        assert_eq!(value.as_deref(), Some("00000001".repeat(12).as_bytes()), "{key}");
+    }
+    let mut seen = 0;
+    while iterator.valid() {
+        assert_eq!(iterator.value(), "00000001".repeat(12).as_bytes());
+        seen += 1;
+        iterator.next().expect("a step");
+    }
+    assert_eq!((seen, scan(db)), (10_000, 10_000));
+}
+
+#[test]
+fn compactions_open_their_inputs_past_the_page_cache_where_asked_to_and_users_never_do() {
+    for (text, is_direct) in [("", false), ("use_direct_io_for_compaction_reads=true", true)] {
+        let scene = Scene::new();
+        let db = scene.open(text);
+        compactions_of_every_kind(&db);
+        let by_level = scene.watch.take();
+        for level in [0, 1] {
+            let seen =
+                by_level.get(&level).unwrap_or_else(|| panic!("level {level}: {by_level:?}"));
+            for files in seen {
+                assert_eq!(!files.direct(".sst").is_empty(), is_direct, "{text}: {files:?}");
+                // Users' own readers are there all the time.
+                assert!(!files.buffered(".sst").is_empty(), "{text}: {files:?}");
+            }
+        }
+        // What compactions opened for themselves went with them, and users' readers are buffered.
+        let files = scene.files();
+        assert!(files.direct("").is_empty() && !files.buffered(".sst").is_empty(), "{files:?}");
+    }
+}
+
+#[test]
+fn compactions_share_users_readers_where_both_read_alike() {
+    for (text, is_direct) in [("", false), ("use_direct_reads=true", true)] {
+        let scene = Scene::new();
+        let db = scene.open(text);
+        put(&db, 0..10_000, 1);
+        settle(&db);
+        let seen: Vec<OpenFiles> = scene.watch.take().into_values().flatten().collect();
+        assert!(!seen.is_empty());
+        for files in &seen {
+            for (name, (direct, buffered)) in &files.0 {
+                // An output is open to be written, and, when it is complete, to be read.
+                assert!(direct + buffered <= 2, "{text}: {name} in {files:?}");
+            }
+        }
+        assert_eq!(scan(&db), 10_000);
+        assert_eq!(!scene.files().direct(".sst").is_empty(), is_direct, "{text}");
+    }
+}
+
+#[test]
+fn changes_while_the_database_is_open_leave_users_their_readers() {
+    let scene = Scene::new();
+    let db = scene.open("use_direct_io_for_compaction_reads=true");
+    put(&db, 0..5_000, 1);
+    settle(&db);
+    db.set_database_options(&[("compaction_readahead_size", "65536")]).expect("a change");
+    db.set_options(&family(&db), &[("block_based_table_factory", "{block_size=8k;}")])
+        .expect("a change");
+    scene.watch.take();
+    put(&db, 0..5_000, 2);
+    settle(&db);
+    assert_eq!(scan(&db), 5_000);
+    assert!(scene.files().direct("").is_empty(), "{:?}", scene.files());
+    let seen: Vec<OpenFiles> = scene.watch.take().into_values().flatten().collect();
+    assert!(!seen.is_empty() && seen.iter().all(|files| !files.direct(".sst").is_empty()));
+    for name in ["use_direct_io_for_compaction_reads", "compaction_read_io_mode"] {
+        let error = db.set_database_options(&[(name, "true")]).expect_err("it is fixed");
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{name}: {error}");
+        assert!(error.to_string().contains(name), "{error}");
+    }
+}
+
+#[test]
+fn more_tables_of_level_0_than_files_that_may_be_open_are_compacted_in_parts() {
+    // Nothing is left of the process's files for compactions, but what they always have.
+    let scene = Scene::new();
+    let text = "use_direct_io_for_compaction_reads=true;max_open_files=1000000;\
+                disable_auto_compactions=true;max_subcompactions=1";
+    let db = scene.open(text);
+    for round in 1..=40 {
+        put(&db, 0..200, round);
+        db.flush(&family(&db)).expect("a flush");
+    }
+    db.compact_range(&family(&db), None, None, &CompactRangeOptions::default())
+        .expect("a compaction");
+    assert!(db.live_files().iter().all(|file| file.level > 0));
+    assert_eq!(scan(&db), 200);
+    let seen: Vec<OpenFiles> = scene.watch.take().into_values().flatten().collect();
+    let most = seen.iter().map(|files| files.direct(".sst").len()).max();
+    assert!(most.is_some_and(|most| (2..=10).contains(&most)), "{most:?}");
+}
+
+#[test]
+fn blob_files_are_read_in_the_mode_of_whoever_reads_them() {
+    let cases = [
+        ("", false, false),
+        ("use_direct_io_for_compaction_reads=true", true, false),
+        ("compaction_blob_read_io_mode=direct", true, false),
+        ("use_direct_reads=true", true, true),
+        ("user_blob_read_io_mode=direct;compaction_blob_read_io_mode=buffered", false, true),
+    ];
+    for (text, by_compaction, by_users) in cases {
+        let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+        golden::unpack_into("blobs", directory.path());
+        let watch = Watch::new(&directory.path().canonicalize().expect("a path"));
+        let mut options = OpenOptions::load(directory.path()).expect("options");
+        options
+            .set_options(&format!("enable_blob_files=false;compaction_filter=Watch;{text}"))
+            .expect("options");
+        options.add_compaction_filter(Arc::clone(&watch) as Arc<dyn CompactionFilter>);
+        let db = Db::open(directory.path(), &options).expect("a database");
+        let compaction = CompactRangeOptions {
+            bottommost_level_compaction: tailwater::BottommostRewrite::Force,
+        };
+        db.compact_range(&family(&db), None, None, &compaction).expect("a compaction");
+        let seen: Vec<OpenFiles> = watch.take().into_values().flatten().collect();
+        let opened = |files: &OpenFiles| !files.direct(".blob").is_empty();
+        assert_eq!(seen.iter().any(opened), by_compaction, "{text}: {seen:?}");
+        assert!(scan(&db) > 0);
+        let files = OpenFiles::of(&watch.directory);
+        assert_eq!(!files.direct(".blob").is_empty(), by_users, "{text}: {files:?}");
+        assert_eq!(!files.buffered(".blob").is_empty(), !by_users, "{text}: {files:?}");
+    }
+}
+
+/// Everything direct, by options of our own.
+const ALL_DIRECT: &str = "user_read_io_mode=direct;user_blob_read_io_mode=direct;\
+    compaction_read_io_mode=direct;compaction_write_io_mode=direct;flush_write_io_mode=direct;\
+    verification_io_mode=direct;ingestion_io_mode=direct;checkpoint_io_mode=direct;\
+    paranoid_file_checks=true";
+
+/// A database in a directory with these options: written, compacted, read, and opened again by the
+/// options that it was left with. Answers its modes.
+fn live_in(directory: &Path, text: &str) -> String {
+    let directory = directory.join("database");
+    let watch = Watch::new(&directory);
+    let mut options = OpenOptions::default();
+    options.set_options(SHAPE).expect("options");
+    options.set_options(text).expect("options");
+    options.add_compaction_filter(Arc::clone(&watch) as Arc<dyn CompactionFilter>);
+    let db = Db::open(&directory, &options).unwrap_or_else(|error| panic!("{text}: {error}"));
+    compactions_of_every_kind(&db);
+    let checkpoint = directory.with_extension("checkpoint");
+    db.checkpoint(&checkpoint).expect("a checkpoint");
+    drop(db);
+    for place in [&checkpoint, &directory] {
+        let mut options = OpenOptions::load(place).expect("options");
+        options.add_compaction_filter(Arc::clone(&watch) as Arc<dyn CompactionFilter>);
+        let db = Db::open(place, &options).expect("the database again");
+        assert_eq!(scan(&db), 10_000);
+        if place == &directory {
+            let modes = db.property(&family(&db), "tailwater.io-modes").expect("a property");
+            return modes.expect("modes");
+        }
+    }
+    unreachable!("the directory itself is among the places")
+}
+
+/// What a purpose came to.
+fn effective<'a>(modes: &'a str, purpose: &str) -> &'a str {
+    let line = modes.lines().find_map(|line| line.strip_prefix(&format!("{purpose}: ")));
+    line.and_then(|line| line.split_once("effective ")).expect("a line for each purpose").1
+}
+
+const PURPOSES: [&str; 9] = [
+    "user_read",
+    "user_blob_read",
+    "compaction_read",
+    "compaction_blob_read",
+    "compaction_write",
+    "flush_write",
+    "verification",
+    "ingestion",
+    "checkpoint",
+];
+
+#[test]
+fn filesystems_with_direct_io_take_every_mode() {
+    for (kind, bytes) in [("ext4", 256 << 20), ("xfs", 512 << 20)] {
+        let Some(disk) = Mounted::new(kind, bytes, &format!("I/O modes on {kind}")) else {
+            continue;
+        };
+        let modes = live_in(&disk.path(), ALL_DIRECT);
+        for purpose in PURPOSES {
+            assert_eq!(effective(&modes, purpose), "direct", "{kind}: {purpose}");
+        }
+        fs::remove_dir_all(disk.path().join("database")).expect("the database");
+        fs::remove_dir_all(disk.path().join("database.checkpoint")).expect("the checkpoint");
+        let modes = live_in(&disk.path(), &ALL_DIRECT.replace("direct", "fadvise"));
+        assert_eq!(effective(&modes, "compaction_write"), "fadvise", "{kind}");
+    }
+}
+
+#[test]
+fn btrfs_says_what_it_makes_of_direct_writes() {
+    let Some(disk) = Mounted::new("btrfs", 512 << 20, "I/O modes on btrfs") else { return };
+    let modes = live_in(&disk.path(), ALL_DIRECT);
+    assert_eq!(effective(&modes, "compaction_read"), "direct");
+    // Linux 6.14 and later write files that have checksums through the page cache.
+    let writes = effective(&modes, "compaction_write");
+    assert!(["direct", "buffered"].contains(&writes), "{modes}");
+}
+
+#[test]
+fn tmpfs_is_buffered_and_says_so() {
+    let Ok(directory) = tempfile::tempdir_in("/dev/shm") else {
+        return say("LEFT OUT: I/O modes on tmpfs: there is no /dev/shm");
+    };
+    for text in [ALL_DIRECT.to_owned(), ALL_DIRECT.replace("=direct", "=auto")] {
+        let modes = live_in(directory.path(), &text);
+        for purpose in PURPOSES {
+            assert_eq!(effective(&modes, purpose), "buffered", "{purpose}");
+        }
+        let log = fs::read_to_string(directory.path().join("database/LOG")).expect("a LOG");
+        assert!(log.contains("tmpfs"), "{log}");
+        fs::remove_dir_all(directory.path().join("database")).expect("the database");
+        fs::remove_dir_all(directory.path().join("database.checkpoint")).expect("the checkpoint");
+    }
+}
+
+#[test]
+fn the_file_of_own_options_is_read_and_refused_by_name_and_line() {
+    let scene = Scene::new();
+    drop(scene.open("compaction_read_io_mode=direct;flush_write_io_mode=fadvise"));
+    let path = scene.directory.path().join("TAILWATER-OPTIONS");
+    let text = fs::read_to_string(&path).expect("the file");
+    assert!(text.contains("compaction_read_io_mode=direct\n"), "{text}");
+    let loaded = OpenOptions::load(scene.directory.path()).expect("options");
+    assert_eq!(loaded.database().tailwater.to_text().as_deref(), Some(text.as_str()));
+    // RocksDB's file has nothing of it.
+    for entry in fs::read_dir(scene.directory.path()).expect("a directory").flatten() {
+        if entry.file_name().to_string_lossy().starts_with("OPTIONS-") {
+            let text = fs::read_to_string(entry.path()).expect("a file");
+            assert!(!text.contains("_io_mode"), "{text}");
+        }
+    }
+    fs::write(&path, "compaction_read_io_mode=direct\nwal_io_modus=direct\n").expect("a file");
+    let error = OpenOptions::load(scene.directory.path()).expect_err("an unknown name").to_string();
+    for part in ["TAILWATER-OPTIONS", "line 2", "wal_io_modus", "wal_io_mode"] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+    // A database opened without options of our own has no such file.
+    drop(scene.open(""));
+    assert!(!path.exists());
+}

@@ -1,0 +1,169 @@
+//! How bytes move, by their purpose: which files are opened past the page cache, and which are not.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use tailwater::{IngestOptions, SstFileWriter};
+use tailwater_io::sim::{Fault, FaultPlan, FaultRule, Opening, SimStorage};
+use tailwater_io::{IoMode, Operation, Purpose, Storage};
+
+use super::support::{DB, Scene, options, try_open};
+
+/// What was done with a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Done {
+    Read(Purpose),
+    Written(Purpose),
+}
+
+use Done::{Read, Written};
+
+/// What everything is opened with: outputs are read back, and users open their tables anew.
+const ALWAYS: &str = "paranoid_file_checks=true;max_open_files=20;disable_auto_compactions=true";
+
+/// Fills a database, compacts it, reads it, ingests a table, makes a checkpoint by copying.
+fn work(text: &str) -> Vec<(Done, Opening)> {
+    let disk = SimStorage::new(1);
+    disk.start_recording();
+    let scene = try_open(&disk, &format!("{ALWAYS};{text}")).expect("a new database");
+    for _ in 0..3 {
+        scene.fill(0, 200, 100);
+        scene.flush();
+    }
+    scene.compact();
+    assert!(scene.get("000100").is_some());
+    ingest(&scene, text);
+    disk.set_faults(
+        FaultPlan::none()
+            .with(FaultRule::new(Fault::InputOutput).operation(Operation::Link).from(0)),
+    );
+    scene.db.checkpoint(Path::new("/checkpoint")).expect("a checkpoint");
+    disk.set_faults(FaultPlan::none());
+    let scene = scene.reopen(&format!("{ALWAYS};{text}"));
+    assert!(scene.get("000101").is_some());
+    tables_opened(&disk)
+}
+
+fn ingest(scene: &Scene, text: &str) {
+    let outside = Path::new("/outside");
+    scene.disk.create_directory(outside).expect("a directory");
+    let path = outside.join("file.sst");
+    let mut writer = SstFileWriter::new(&options(&scene.disk, text), "default").expect("a writer");
+    writer.open(&path).expect("a file");
+    writer.put(b"ingested", b"value").expect("a put");
+    writer.finish().expect("a table");
+    let copied = IngestOptions::default();
+    scene.db.ingest_external_file(&scene.family(), &[&path], &copied).expect("an ingestion");
+}
+
+/// The tables that were opened and created, in order. None of those calls fails, so that the list of
+/// calls and that of what was opened go together.
+fn tables_opened(disk: &SimStorage) -> Vec<(Done, Opening)> {
+    let is_table = |path: &Path| path.extension().is_some_and(|extension| extension == "sst");
+    let calls = disk.calls().into_iter().filter(|call| {
+        matches!(call.operation, Operation::Open | Operation::Create) && is_table(&call.path)
+    });
+    let openings = disk.openings().into_iter().filter(|opening| is_table(&opening.path));
+    let both = calls.zip(openings).map(|(call, opening)| {
+        assert_eq!(call.path, opening.path);
+        let purpose = opening.purpose;
+        let reads = call.operation == Operation::Open;
+        (if reads { Read(purpose) } else { Written(purpose) }, opening)
+    });
+    both.collect()
+}
+
+/// What was done in a mode.
+fn done_in(opened: &[(Done, Opening)], mode: IoMode) -> BTreeSet<Done> {
+    opened.iter().filter(|(_, opening)| opening.mode == mode).map(|(done, _)| *done).collect()
+}
+
+/// What readers for everybody are opened for: gets, and tables as they come to be.
+const FOR_EVERYBODY: [Done; 4] = [
+    Read(Purpose::UserRead),
+    Read(Purpose::FlushWrite),
+    Read(Purpose::CompactionWrite),
+    Read(Purpose::CompactionRead),
+];
+
+/// What an option switches to direct I/O; every other file of a table is opened buffered.
+fn switches(text: &str, to_direct: &[Done]) {
+    let opened = work(text);
+    let direct = done_in(&opened, IoMode::Direct);
+    let expected: BTreeSet<Done> = to_direct.iter().copied().collect();
+    assert_eq!(direct, expected, "{text}");
+}
+
+effects! {
+    nothing_is_direct_by_default shows "verification_io_mode" {
+        switches("", &[]);
+        switches("verification_io_mode=direct", &[Read(Purpose::Verification)]);
+    }
+
+    compactions_read_in_a_mode_of_their_own shows
+        "use_direct_io_for_compaction_reads", "compaction_read_io_mode" {
+        let read = [Read(Purpose::CompactionRead), Read(Purpose::Verification)];
+        switches("use_direct_io_for_compaction_reads=true", &read);
+        switches("use_direct_reads_for_compaction=true", &read);
+        switches("compaction_read_io_mode=direct;verification_io_mode=buffered", &read[..1]);
+        // The option of our own goes before the flag.
+        switches("use_direct_io_for_compaction_reads=true;compaction_read_io_mode=buffered", &[]);
+    }
+
+    users_read_in_a_mode_of_their_own shows "use_direct_reads", "user_read_io_mode" {
+        let opened = work("use_direct_reads=true");
+        let direct = done_in(&opened, IoMode::Direct);
+        assert!(direct.contains(&Read(Purpose::UserRead)), "{direct:?}");
+        assert!(direct.iter().all(|done| matches!(done, Read(_))), "{direct:?}");
+        // Compactions read what everybody reads: no reader of their own is buffered.
+        let buffered = done_in(&opened, IoMode::Buffered);
+        assert!(FOR_EVERYBODY.iter().all(|done| !buffered.contains(done)), "{buffered:?}");
+        let opened = work("user_read_io_mode=direct");
+        assert!(done_in(&opened, IoMode::Direct).contains(&Read(Purpose::UserRead)));
+        // Those are compactions' own.
+        assert!(done_in(&opened, IoMode::Buffered).contains(&Read(Purpose::CompactionRead)));
+    }
+
+    compactions_and_flushes_write_in_modes_of_their_own shows
+        "compaction_write_io_mode", "flush_write_io_mode" {
+        let (compactions, flushes) = (Written(Purpose::CompactionWrite), Written(Purpose::FlushWrite));
+        switches("use_direct_io_for_flush_and_compaction=true", &[compactions, flushes]);
+        switches("compaction_write_io_mode=direct", &[compactions]);
+        switches("flush_write_io_mode=direct", &[flushes]);
+    }
+
+    ingestion_and_checkpoints_have_modes shows "ingestion_io_mode", "checkpoint_io_mode" {
+        let opened = work("ingestion_io_mode=direct");
+        assert!(done_in(&opened, IoMode::Direct).contains(&Written(Purpose::Ingestion)));
+        assert!(!done_in(&opened, IoMode::Buffered).contains(&Written(Purpose::Ingestion)));
+        let copied = [Read(Purpose::Checkpoint), Written(Purpose::Checkpoint)];
+        switches("checkpoint_io_mode=direct", &copied);
+    }
+
+    modes_other_than_direct_are_taken_as_they_are shows "compaction_read_io_mode" {
+        for (name, mode) in [("uncached", IoMode::Uncached), ("fadvise", IoMode::DropBehind)] {
+            let text = format!("compaction_read_io_mode={name};compaction_write_io_mode={name}");
+            let done = done_in(&work(&text), mode);
+            assert!(done.contains(&Read(Purpose::CompactionRead)), "{text}: {done:?}");
+            assert!(done.contains(&Written(Purpose::CompactionWrite)), "{text}: {done:?}");
+        }
+    }
+
+    a_directory_that_refuses_direct_io_is_named_or_fallen_back_from shows "compaction_read_io_mode" {
+        let disk = SimStorage::new(1);
+        disk.create_directory(DB.as_ref()).expect("a directory");
+        disk.refuse_direct(DB.as_ref());
+        let error = try_open(&disk, "compaction_read_io_mode=direct").err().expect("a refusal");
+        let told = error.to_string();
+        for part in ["compaction_read_io_mode", DB, "simulated"] {
+            assert!(told.contains(part), "{told}");
+        }
+        let scene = try_open(&disk, "compaction_read_io_mode=auto").expect("a new database");
+        let modes = scene.property("tailwater.io-modes");
+        let line = "compaction_read: asked auto by compaction_read_io_mode, effective buffered";
+        assert!(modes.lines().any(|found| found == line), "{modes}");
+        let log = scene.log();
+        let warnings = log.lines().filter(|line| line.contains(" WARN ") && line.contains(DB));
+        assert!(warnings.count() == 1 && log.contains(&format!("I/O mode of {line}")), "{log}");
+    }
+}

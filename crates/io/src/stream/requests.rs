@@ -1,0 +1,149 @@
+//! The requests that a span is read by, and who makes them.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::threads::ThreadRequests;
+use super::workers::Workers;
+use crate::Error;
+use crate::buffer::PooledBuffer;
+use crate::purpose::Purpose;
+use crate::storage::{ReadFile, read_as_far_as_possible};
+
+/// The requests that a span is read by: aligned, in order, the last one maybe shorter.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Plan {
+    /// Where the first request begins: the span's begin, aligned down.
+    begin: u64,
+    /// Where the span or the file ends, as the caller sees it.
+    pub(super) end: u64,
+    request_bytes: u64,
+    alignment: u64,
+}
+
+impl Plan {
+    /// `request_bytes` is a multiple of `alignment`.
+    pub(super) fn new(span: Range<u64>, request_bytes: usize, alignment: usize) -> Self {
+        let alignment = alignment as u64;
+        let begin = (span.start - span.start % alignment).min(span.end);
+        Self { begin, end: span.end, request_bytes: request_bytes as u64, alignment }
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        (self.end - self.begin).div_ceil(self.request_bytes)
+    }
+
+    /// The request that brings the byte at `offset`, which is inside the plan.
+    pub(super) fn index_of(&self, offset: u64) -> u64 {
+        (offset - self.begin) / self.request_bytes
+    }
+
+    pub(super) fn range(&self, index: u64) -> Range<u64> {
+        let begin = self.begin + index * self.request_bytes;
+        begin..self.end.next_multiple_of(self.alignment).min(begin + self.request_bytes)
+    }
+}
+
+/// What it takes to make a request.
+#[derive(Debug)]
+pub(super) struct Source {
+    pub(super) file: Arc<dyn ReadFile>,
+    pub(super) plan: Plan,
+    pub(super) purpose: Purpose,
+}
+
+impl Source {
+    /// Makes a request on this thread.
+    pub(super) fn read(&self, index: u64, buffer: &mut PooledBuffer) -> Option<Error> {
+        let range = self.plan.range(index);
+        buffer.set_length((range.end - range.start) as usize);
+        let enough = self.enough(index);
+        let (count, error) =
+            read_as_far_as_possible(&*self.file, buffer, enough, range.start, self.purpose);
+        buffer.set_length(count);
+        error
+    }
+
+    /// How many bytes of a request are wanted: the last one need not be read to its end.
+    pub(super) fn enough(&self, index: u64) -> usize {
+        let range = self.plan.range(index);
+        (range.end.min(self.plan.end) - range.start) as usize
+    }
+}
+
+/// What a request brought: the bytes before the end of the file, or before the error.
+#[derive(Debug)]
+pub(super) struct Chunk {
+    pub(super) index: u64,
+    pub(super) buffer: PooledBuffer,
+    pub(super) error: Option<Error>,
+}
+
+/// Who makes the requests of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RequestPath {
+    /// The caller's thread, each when it is needed.
+    Caller,
+    /// [`Workers`], several at once.
+    Threads,
+}
+
+/// Requests on their way. Those of one source at a time are in it; dropping it waits for those that
+/// own a buffer inside a call.
+#[derive(Debug)]
+pub(super) enum Requests {
+    /// Made when somebody waits for them.
+    Caller(VecDeque<(u64, PooledBuffer)>),
+    Threads(ThreadRequests),
+}
+
+impl Requests {
+    /// With more than one at once, if there is a way.
+    pub(super) fn new(depth: usize, workers: Option<&Arc<Workers>>) -> Self {
+        match workers {
+            Some(workers) if depth > 1 => Self::Threads(ThreadRequests::new(workers)),
+            _ => Self::Caller(VecDeque::new()),
+        }
+    }
+
+    pub(super) fn path(&self) -> RequestPath {
+        match self {
+            Self::Caller(_) => RequestPath::Caller,
+            Self::Threads(_) => RequestPath::Threads,
+        }
+    }
+
+    /// Sends a request on its way.
+    pub(super) fn submit(&mut self, source: &Arc<Source>, index: u64, buffer: PooledBuffer) {
+        match self {
+            Self::Caller(waiting) => waiting.push_back((index, buffer)),
+            Self::Threads(threads) => threads.submit(source, index, buffer),
+        }
+    }
+
+    /// Waits until some request has ended. One is on its way.
+    pub(super) fn wait(&mut self, source: &Source) -> Chunk {
+        match self {
+            Self::Caller(waiting) => {
+                let Some((index, mut buffer)) = waiting.pop_front() else {
+                    unreachable!("whoever waits has sent a request")
+                };
+                let error = source.read(index, &mut buffer);
+                Chunk { index, buffer, error }
+            }
+            Self::Threads(threads) => threads.wait(),
+        }
+    }
+
+    /// Takes back the buffers of requests before `index` that have not begun.
+    pub(super) fn take_back(&mut self, index: u64) -> Vec<PooledBuffer> {
+        match self {
+            Self::Caller(waiting) => {
+                let taken = waiting.iter().take_while(|(number, _)| *number < index).count();
+                waiting.drain(..taken).map(|(_, buffer)| buffer).collect()
+            }
+            Self::Threads(threads) => threads.take_back(index),
+        }
+    }
+}

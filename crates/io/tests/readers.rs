@@ -1,0 +1,223 @@
+//! Streams of reads that go from file to file, change their depth and keep to a pace.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tailwater_io::buffer::BufferPool;
+use tailwater_io::clock::SystemClock;
+use tailwater_io::pace::{Priority, RateLimiter};
+use tailwater_io::posix::PosixStorage;
+use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
+use tailwater_io::stream::{ReaderOptions, SequentialReader, Workers};
+use tailwater_io::{Create, IoMode, Operation, Purpose, Storage};
+
+const READ: Purpose = Purpose::CompactionRead;
+
+/// What file number `number` holds: no two hold the same.
+fn pattern(number: usize, length: usize) -> Vec<u8> {
+    (0..length).map(|index| (index / 251 + index * (2 * number + 1)) as u8).collect()
+}
+
+fn put(storage: &dyn Storage, path: &Path, bytes: &[u8]) {
+    let mut file = storage.create(path, Create::Truncate, IoMode::Buffered, READ).unwrap();
+    file.write_all_at(bytes, 0, READ).unwrap();
+}
+
+fn options(request_bytes: usize, depth: usize) -> ReaderOptions {
+    ReaderOptions { request_bytes, depth, purpose: READ }
+}
+
+/// One stream goes through many files, not always to their ends, at changing depths.
+fn go_through_files(storage: &dyn Storage, directory: &Path, random: &mut fastrand::Rng) {
+    let files: Vec<(PathBuf, Vec<u8>)> = (0..4)
+        .map(|number| {
+            let (path, length) = (directory.join(format!("{number}")), random.usize(1..80_000));
+            let bytes = pattern(number, length);
+            put(storage, &path, &bytes);
+            (path, bytes)
+        })
+        .collect();
+    let workers = Arc::new(Workers::new("reader", 3).unwrap());
+    let pool = BufferPool::new(1 << 20);
+    let depth = random.usize(1..6);
+    let path = &files[0].0;
+    let file = storage.open(path, IoMode::Direct, READ).unwrap();
+    let opts = options(random.usize(1..16_384), depth);
+    let mut reader = SequentialReader::new(file, 0..0, opts, &pool, Some(&workers)).unwrap();
+    for _ in 0..12 {
+        let (path, bytes) = random.choice(&files).unwrap();
+        let mode = *random.choice(&[IoMode::Direct, IoMode::Buffered]).unwrap();
+        let begin = random.usize(..=bytes.len());
+        let end = random.usize(begin..=bytes.len() + 10);
+        let file = storage.open(path, mode, READ).unwrap();
+        reader.restart(file, begin as u64..end as u64).unwrap();
+        assert_eq!(reader.position(), begin as u64);
+        let end = end.min(bytes.len());
+        let mut offset = begin;
+        while offset < end && random.u8(..20) > 0 {
+            let length = random.usize(1..9000);
+            let found = reader.read(offset as u64, length).unwrap();
+            let expected = &bytes[offset..(offset + length).min(end)];
+            assert!(found == expected, "{mode:?} depth {depth} at {offset}");
+            offset += expected.len();
+            if random.u8(..4) == 0 {
+                reader.set_depth(random.usize(..8));
+            }
+        }
+    }
+    drop(reader);
+    assert_eq!(pool.in_use(), 0);
+}
+
+#[test]
+fn from_file_to_file_on_the_real_disk() {
+    let directory = tempfile::tempdir().unwrap();
+    let storage = PosixStorage::new();
+    if storage.create(&directory.path().join("0"), Create::New, IoMode::Direct, READ).is_err() {
+        println!("skipped: no direct I/O in {}", directory.path().display());
+        return;
+    }
+    let first = fastrand::u64(..1 << 40);
+    for seed in first..first + 15 {
+        println!("seed {seed}");
+        go_through_files(&storage, directory.path(), &mut fastrand::Rng::with_seed(seed));
+    }
+}
+
+#[test]
+fn from_file_to_file_with_short_transfers() {
+    let first = fastrand::u64(..1 << 40);
+    for seed in first..first + 60 {
+        println!("seed {seed}");
+        let storage = SimStorage::new(seed);
+        storage.set_alignment(4096 << (seed % 3));
+        if seed % 2 == 0 {
+            let short = FaultRule::new(Fault::Short).operation(Operation::Read).from(0);
+            storage.set_faults(FaultPlan::none().with(short));
+        }
+        go_through_files(&storage, Path::new("/"), &mut fastrand::Rng::with_seed(seed));
+    }
+}
+
+#[test]
+fn a_file_on_a_device_that_asks_for_more_gets_other_buffers() {
+    let (small, large) = (SimStorage::new(1), SimStorage::new(2));
+    large.set_alignment(16_384);
+    let (path, bytes) = (Path::new("/file"), pattern(1, 70_000));
+    put(&small, path, &bytes);
+    put(&large, path, &bytes);
+    let workers = Arc::new(Workers::new("reader", 2).unwrap());
+    let pool = BufferPool::new(1 << 20);
+    let open = |storage: &SimStorage| storage.open(path, IoMode::Direct, READ).unwrap();
+    let opts = options(4096, 2);
+    let mut reader =
+        SequentialReader::new(open(&small), 5000..60_000, opts, &pool, Some(&workers)).unwrap();
+    assert!(reader.read(5000, 10_000).unwrap() == &bytes[5000..15_000]);
+    assert_eq!(pool.in_use(), 3 * 4096);
+    reader.restart(open(&large), 5000..60_000).unwrap();
+    assert!(reader.read(5000, 50_000).unwrap() == &bytes[5000..55_000]);
+    assert_eq!(pool.in_use(), 3 * 16_384);
+}
+
+#[test]
+fn nothing_behind_the_span_is_read() {
+    let path = Path::new("/file");
+    let storage = SimStorage::new(1);
+    put(&storage, path, &pattern(1, 200_000));
+    let workers = Arc::new(Workers::new("reader", 2).unwrap());
+    let pool = BufferPool::new(1 << 20);
+    for depth in [1, 4] {
+        let before = storage.statistics().snapshot(READ).read_bytes;
+        let file = storage.open(path, IoMode::Direct, READ).unwrap();
+        let span = 10_000..30_000;
+        let opts = options(8192, depth);
+        let mut reader = SequentialReader::new(file, span, opts, &pool, Some(&workers)).unwrap();
+        assert_eq!(reader.read(10_000, 50_000).unwrap().len(), 20_000);
+        drop(reader);
+        // From 8192 to 32768.
+        assert_eq!(storage.statistics().snapshot(READ).read_bytes - before, 24_576);
+    }
+}
+
+#[test]
+fn a_restart_forgets_an_error_and_one_that_fails_leaves_nothing_to_read() {
+    let path = Path::new("/file");
+    let bytes = pattern(1, 50_000);
+    let storage = SimStorage::new(1);
+    put(&storage, path, &bytes);
+    let workers = Arc::new(Workers::new("reader", 2).unwrap());
+    for depth in [1, 3] {
+        let pool = BufferPool::new(1 << 20);
+        let file = storage.open(path, IoMode::Direct, READ).unwrap();
+        storage.set_faults(
+            FaultPlan::none().with(FaultRule::new(Fault::InputOutput).operation(Operation::Read)),
+        );
+        let span = 0..50_000;
+        let opts = options(8192, depth);
+        let mut reader =
+            SequentialReader::new(Arc::clone(&file), span.clone(), opts, &pool, Some(&workers))
+                .unwrap();
+        reader.read(0, 50_000).unwrap_err();
+        storage.set_faults(
+            FaultPlan::none()
+                .with(FaultRule::new(Fault::InputOutput).operation(Operation::Metadata)),
+        );
+        let error = reader.restart(Arc::clone(&file), span.clone()).unwrap_err();
+        assert_eq!(error.operation, Operation::Metadata);
+        assert!(reader.read(0, 10).unwrap().is_empty());
+        reader.restart(file, span).unwrap();
+        assert!(reader.read(0, 50_000).unwrap() == bytes);
+    }
+}
+
+#[test]
+fn the_depth_follows_what_is_asked_and_what_the_pool_has() {
+    let path = Path::new("/file");
+    let bytes = pattern(1, 1 << 20);
+    let storage = SimStorage::new(1);
+    put(&storage, path, &bytes);
+    let workers = Arc::new(Workers::new("reader", 4).unwrap());
+    let pool = BufferPool::new(6 * 4096);
+    let file = storage.open(path, IoMode::Direct, READ).unwrap();
+    let opts = options(4096, 2);
+    let mut reader = SequentialReader::new(file, 0..1 << 20, opts, &pool, Some(&workers)).unwrap();
+    assert_eq!(pool.in_use(), 3 * 4096);
+    reader.set_depth(4);
+    assert_eq!(pool.in_use(), 5 * 4096);
+    reader.set_depth(20);
+    assert_eq!(pool.in_use(), 6 * 4096);
+    reader.read(0, 10).unwrap();
+    reader.set_depth(0);
+    // Those that are on their way go back as they are read.
+    for chunk in 0..20 {
+        assert!(
+            reader.read(chunk * 4096 + 10, 10).unwrap()
+                == &bytes[chunk as usize * 4096 + 10..][..10]
+        );
+    }
+    assert_eq!(pool.in_use(), 2 * 4096);
+}
+
+#[test]
+fn a_paced_stream_asks_for_all_that_it_reads() {
+    let path = Path::new("/file");
+    let storage = SimStorage::new(1);
+    put(&storage, path, &pattern(1, 100_000));
+    let workers = Arc::new(Workers::new("reader", 2).unwrap());
+    for depth in [1, 3] {
+        let limiter = Arc::new(RateLimiter::new(1 << 40, 1000, Arc::new(SystemClock), 1));
+        let pool = BufferPool::new(1 << 20);
+        let file = storage.open(path, IoMode::Direct, READ).unwrap();
+        let opts = options(8192, depth);
+        let mut reader =
+            SequentialReader::new(Arc::clone(&file), 0..100_000, opts, &pool, Some(&workers))
+                .unwrap();
+        reader.keep_to(Arc::clone(&limiter), Priority::Low);
+        assert_eq!(reader.read(0, 100_000).unwrap().len(), 100_000);
+        assert_eq!(limiter.granted(Priority::Low), 102_400);
+        reader.restart(file, 50_000..60_000).unwrap();
+        assert_eq!(reader.read(50_000, 10_000).unwrap().len(), 10_000);
+        assert_eq!(limiter.granted(Priority::Low), 102_400 + 12_288);
+    }
+}

@@ -9,6 +9,7 @@ mod fjall;
 mod lmdb;
 mod redb;
 mod rocksdb;
+mod rocksdb_tail;
 
 use std::process::ExitCode;
 
@@ -16,6 +17,7 @@ use clap::Parser;
 use tailwater_bench::Tailwater;
 use tailwater_bench::arguments::Arguments;
 use tailwater_bench::engine::{Contender, Engine};
+use tailwater_bench::tail::TailwaterEngine;
 
 /// How many entries a tree takes in one transaction.
 const TRANSACTION: usize = 1000;
@@ -30,5 +32,5 @@ fn main() -> ExitCode {
         &Contender::<redb::Redb>::new(),
         &Contender::<lmdb::Lmdb>::new(),
     ];
-    Arguments::parse().run(&engines)
+    Arguments::parse().run(&engines, &[&TailwaterEngine, &rocksdb_tail::RocksDbEngine])
 }

@@ -11,6 +11,7 @@ use crate::engine::Engine;
 use crate::hot_key::HotKeyArguments;
 use crate::store::Failure;
 use crate::sustained::SustainedArguments;
+use crate::tail::{self, TailArguments, TailEngine};
 
 /// The options that all engines of RocksDB's kind are opened with.
 const OPTIONS: &str = "\
@@ -34,15 +35,25 @@ enum Command {
     HotKey(HotKeyArguments),
     /// Overwrites at full speed for minutes: space, bytes written, waiting and memory.
     Sustained(SustainedArguments),
+    /// Shows what direct I/O does to the tail of reads while compactions go on.
+    Tail(TailArguments),
+    /// The process of one run of it.
+    #[command(hide = true)]
+    TailChild { assignment: String },
 }
 
 impl Arguments {
-    /// Runs what was asked for on engines out of `known`, and prints what came of it.
-    pub fn run(&self, known: &[&dyn Engine]) -> ExitCode {
+    /// Runs what was asked for on engines out of `known`, or of `tail_engines`, and prints what
+    /// came of it.
+    pub fn run(&self, known: &[&dyn Engine], tail_engines: &[&dyn TailEngine]) -> ExitCode {
         let outcome = match &self.command {
             Command::Basket(arguments) => arguments.run(known),
             Command::HotKey(arguments) => arguments.run(known),
             Command::Sustained(arguments) => arguments.run(known),
+            Command::Tail(arguments) => tail::run(arguments, tail_engines),
+            Command::TailChild { assignment } => {
+                tail::run_child(assignment, tail_engines).map(|()| String::new())
+            }
         };
         match outcome {
             Ok(report) => {

@@ -1,7 +1,7 @@
 //! Keys and values as `db_bench` makes them.
 //!
 //! A key is a number, 8 bytes with the highest first, and then the digit 0 up to its length. Values
-//! are pieces of one long text that compresses to about half.
+//! are pieces of one long text that compresses to about half, or of bytes that do not compress.
 
 use fastrand::Rng;
 
@@ -50,6 +50,29 @@ impl Values {
     }
 }
 
+/// Values of one length that do not compress.
+pub(crate) struct RandomValues {
+    bytes: Vec<u8>,
+    length: usize,
+}
+
+impl RandomValues {
+    /// Values of `length` bytes.
+    pub(crate) fn new(length: usize, seed: u64) -> Self {
+        let mut bytes = vec![0; TEXT_BYTES + length];
+        Rng::with_seed(seed).fill(&mut bytes);
+        Self { bytes, length }
+    }
+
+    /// The value of a number; there are 1,048,576 of them.
+    #[inline]
+    pub(crate) fn get(&self, number: u64) -> &[u8] {
+        // Neighbours have nothing in common: an odd factor steps through all places.
+        let begin = (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize % TEXT_BYTES;
+        &self.bytes[begin..begin + self.length]
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,5 +90,13 @@ mod tests {
         assert_eq!(values.get(0), values.get(2));
         assert_eq!(values.get(1).len(), 1 << 19);
         assert_eq!(Values::new(0, 7).get(3), b"");
+    }
+
+    #[test]
+    fn random_values_differ() {
+        let values = RandomValues::new(100, 7);
+        assert_eq!(values.get(1).len(), 100);
+        assert_ne!(values.get(1), values.get(2));
+        assert_eq!(values.get(1), RandomValues::new(100, 7).get(1));
     }
 }

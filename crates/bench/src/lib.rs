@@ -1,11 +1,12 @@
 //! Workloads that measure Tailwater, and other engines in the same run.
 //!
-//! An engine is a [`store::Store`]. There are three commands:
+//! An engine is a [`store::Store`], for the last of four commands a [`tail::TailEngine`]:
 //!
 //! - [`basket`]: the workloads of RocksDB's `db_bench` under their names, on several engines by
 //!   turns, so that what else the machine does meets all of them;
 //! - [`hot_key`]: one key that several threads get;
-//! - [`sustained`]: overwriting for minutes.
+//! - [`sustained`]: overwriting for minutes;
+//! - [`tail`]: what direct I/O does to the tail of reads while compactions go on.
 //!
 //! Benchmarks report; nothing passes or fails by them.
 
@@ -19,6 +20,7 @@ mod process;
 mod report;
 pub mod store;
 pub mod sustained;
+pub mod tail;
 mod tailwater;
 
 pub use tailwater::Tailwater;

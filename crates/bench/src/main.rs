@@ -6,7 +6,8 @@ use clap::Parser;
 use tailwater_bench::Tailwater;
 use tailwater_bench::arguments::Arguments;
 use tailwater_bench::engine::{Contender, Engine};
+use tailwater_bench::tail::TailwaterEngine;
 
 fn main() -> ExitCode {
-    Arguments::parse().run(&[&Contender::<Tailwater>::new() as &dyn Engine])
+    Arguments::parse().run(&[&Contender::<Tailwater>::new() as &dyn Engine], &[&TailwaterEngine])
 }

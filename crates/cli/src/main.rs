@@ -4,8 +4,9 @@
 //! `dump`), what it is (`properties`, `stats`, `column-families`, `options`), how it is written
 //! (`manifest`, `wal`, `table`, `blob`) and whether it is whole (`verify`). Or it changes it: keys
 //! (`put`, `delete`, `single-delete`, `delete-range`, `merge`, `load`), column families and the
-//! database as a whole (`flush`, `compact`, `checkpoint`, `destroy`). Everything it knows it has
-//! from the library; here is what people type and see.
+//! database as a whole (`flush`, `compact`, `checkpoint`, `destroy`). `tailwater tail` measures
+//! what direct I/O does to the tail of reads. Everything it knows it has from the libraries; here
+//! is what people type and see.
 //!
 //! Standard output has the answer and nothing else, standard error what went wrong and how far a
 //! long answer is. Who reads the answer may stop reading it: the program then ends quietly.
@@ -30,9 +31,16 @@ use output::Output;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let Command::Db { verb } = arguments.command;
+    match arguments.command {
+        Command::Db { verb } => work_on_database(&verb),
+        Command::Tail(arguments) => verbs::tail::run(&arguments),
+        Command::TailChild { assignment } => verbs::tail::run_child(&assignment),
+    }
+}
+
+fn work_on_database(verb: &Verb) -> ExitCode {
     let mut output = Output::new(verb.common());
-    let answer = run(&verb, &mut output).and_then(|outcome| {
+    let answer = run(verb, &mut output).and_then(|outcome| {
         output.finish()?;
         Ok(outcome)
     });

@@ -4,6 +4,7 @@ mod reading;
 mod writing;
 
 use clap::{Args, Parser, Subcommand};
+use tailwater_bench::tail::TailArguments;
 
 pub(crate) use reading::*;
 pub(crate) use writing::*;
@@ -15,6 +16,16 @@ Exit codes:
   1  something is damaged, not there or cannot be done
   2  the command line is wrong
   3  all is well but for a last record that a crash cut short (a torn tail)";
+
+/// What the help of the experiment ends with.
+const TAIL_EXAMPLES: &str = "\
+Examples:
+  tailwater tail --quick
+      the whole experiment, small, in two minutes
+  tailwater tail --runs 5 --no-compaction --out results
+      the published experiment, five runs each, beside what reads cost when nothing else happens
+  tailwater tail --hot 3% --write-rate calibrate --directory /mnt/disk
+      a small hot set, as many writes as that disk keeps up with";
 
 /// Storage whose reads keep a flat tail.
 #[derive(Debug, Parser)]
@@ -37,6 +48,20 @@ pub(crate) enum Command {
     Db {
         #[command(subcommand)]
         verb: Verb,
+    },
+    /// Show on your disk what direct I/O does to the tail of reads
+    ///
+    /// Reads a hot set while a writer writes over all of a database that is larger than memory, so
+    /// that compactions go on all the time: once with everything through the page cache, and then
+    /// with more and more going past it. Each run is a process of its own inside a memory limit.
+    /// The answer is a table, and a report in JSON; docs/tail.md says how to read them.
+    #[command(after_help = TAIL_EXAMPLES)]
+    Tail(TailArguments),
+    /// The process of one run of tail
+    #[command(hide = true)]
+    TailChild {
+        /// What it has to do
+        assignment: String,
     },
 }
 

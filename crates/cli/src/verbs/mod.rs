@@ -1,4 +1,4 @@
-//! One module for each verb of `tailwater db`.
+//! One module for each verb of `tailwater db`, and one for `tailwater tail`.
 
 pub(crate) mod blob;
 pub(crate) mod checkpoint;
@@ -25,6 +25,7 @@ pub(crate) mod set_options;
 pub(crate) mod single_delete;
 pub(crate) mod stats;
 pub(crate) mod table;
+pub(crate) mod tail;
 pub(crate) mod verify;
 pub(crate) mod wal;
 

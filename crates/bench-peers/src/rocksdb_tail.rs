@@ -1,0 +1,64 @@
+//! RocksDB in the experiment on the tail of reads.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use rocksdb::statistics::Ticker;
+use rocksdb::{ColumnFamilyDescriptor, DB, Options};
+use tailwater_bench::store::Failure;
+use tailwater_bench::tail::{Activity, EngineName, Moved, TailDatabase, TailEngine};
+
+/// RocksDB, which counts as `db_bench --statistics` has it.
+pub(crate) struct RocksDbEngine;
+
+impl TailEngine for RocksDbEngine {
+    fn name(&self) -> EngineName {
+        EngineName::Rocksdb
+    }
+
+    fn open(&self, directory: &Path, options: &str) -> Result<Box<dyn TailDatabase>, Failure> {
+        let mut options = Options::default().get_options_from_string(options)?;
+        options.enable_statistics();
+        let default = ColumnFamilyDescriptor::new("default", options.clone());
+        let db = DB::open_cf_descriptors(&options, directory, [default])?;
+        Ok(Box::new(Opened { db, options }))
+    }
+}
+
+/// An open database, and the options that have its statistics.
+struct Opened {
+    db: DB,
+    options: Options,
+}
+
+impl TailDatabase for Opened {
+    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Failure> {
+        let Some(found) = self.db.get_pinned(key)? else { return Ok(false) };
+        value.clear();
+        value.extend_from_slice(&found);
+        Ok(true)
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
+        Ok(self.db.put(key, value)?)
+    }
+
+    fn activity(&self) -> Result<Activity, Failure> {
+        let ticker = |ticker| self.options.get_ticker_count(ticker);
+        let read = |ticker_of| Moved { read_bytes: ticker(ticker_of), written_bytes: 0 };
+        let written = |ticker_of| Moved { read_bytes: 0, written_bytes: ticker(ticker_of) };
+        let purposes = BTreeMap::from([
+            ("compaction_read".to_owned(), read(Ticker::CompactReadBytes)),
+            ("compaction_write".to_owned(), written(Ticker::CompactWriteBytes)),
+            ("flush_write".to_owned(), written(Ticker::FlushWriteBytes)),
+            ("wal".to_owned(), written(Ticker::WalFileBytes)),
+        ]);
+        let pending = self.db.property_int_value("rocksdb.estimate-pending-compaction-bytes")?;
+        Ok(Activity {
+            purposes,
+            stalled: Duration::from_micros(ticker(Ticker::StallMicros)),
+            pending_compaction_bytes: pending.unwrap_or(0),
+        })
+    }
+}

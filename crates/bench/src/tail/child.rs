@@ -1,0 +1,170 @@
+//! The process that is measured: it opens the database, reads and writes for as long as it was
+//! told, and says on its standard output when it begins and what came of it.
+//!
+//! It has a process of its own so that a memory limit is on it alone, and so that no run finds in
+//! memory what another left there.
+
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tailwater_io::Clock;
+use tailwater_io::clock::SystemClock;
+
+use super::engine::{EngineName, TailDatabase, TailEngine};
+use super::figures::{Figures, Kernel};
+use super::latency::{Latencies, histogram};
+use super::workload::{End, Reading, Reads, Writing, read, write};
+use crate::store::Failure;
+
+/// What the process has to do.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Assignment {
+    pub(super) engine: EngineName,
+    pub(super) directory: PathBuf,
+    pub(super) options: String,
+    pub(super) keys: u64,
+    pub(super) value_bytes: usize,
+    pub(super) hot_keys: u64,
+    pub(super) readers: usize,
+    pub(super) reads_per_second: Option<f64>,
+    pub(super) writer: Writer,
+    pub(super) duration: Duration,
+    pub(super) seed: u64,
+}
+
+/// What the writing thread does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Writer {
+    /// There is none.
+    None,
+    /// It writes as fast as it can.
+    Unpaced,
+    /// It writes so many bytes a second.
+    Paced(u64),
+}
+
+/// A line on the process's standard output.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Message {
+    /// The database is open and measuring begins.
+    Began,
+    /// Measuring has ended; the database is not closed yet.
+    Ended(Box<Figures>),
+}
+
+/// Does what the text of an assignment says.
+///
+/// # Errors
+/// Those of the engine, and an assignment that is none.
+pub(super) fn run(assignment: &str, engines: &[&dyn TailEngine]) -> Result<(), Failure> {
+    let assignment: Assignment = serde_json::from_str(assignment)?;
+    let engine = engines.iter().find(|engine| engine.name() == assignment.engine);
+    let engine = engine.ok_or_else(|| format!("no engine '{}'", assignment.engine.name()))?;
+    let database = engine.open(&assignment.directory, &assignment.options)?;
+    say(&Message::Began)?;
+    let figures = measure(&*database, &assignment)?;
+    say(&Message::Ended(Box::new(figures)))
+}
+
+fn say(message: &Message) -> Result<(), Failure> {
+    let mut output = io::stdout().lock();
+    writeln!(output, "{}", serde_json::to_string(message)?)?;
+    Ok(output.flush()?)
+}
+
+/// Reads and writes until the time is up.
+pub(super) fn measure(
+    database: &dyn TailDatabase,
+    assignment: &Assignment,
+) -> Result<Figures, Failure> {
+    let clock = SystemClock;
+    let before = database.activity()?;
+    let start_ns = clock.monotonic_ns();
+    let end = End::at(start_ns + assignment.duration.as_nanos() as u64);
+    let (reads, written_bytes) = work(database, &clock, assignment, &end)?;
+    let seconds = (clock.monotonic_ns() - start_ns) as f64 / 1e9;
+    let activity = database.activity()?.since(&before);
+
+    let mut latencies = histogram()?;
+    let (mut count, mut waited_ns, mut is_known) = (0, 0, true);
+    for reads in &reads {
+        latencies.add(&reads.latencies)?;
+        count += reads.count;
+        waited_ns += reads.run_queue.map_or(0, |run_queue| run_queue.waiting_ns);
+        is_known &= reads.run_queue.is_some();
+    }
+    let waited_s = is_known.then_some(waited_ns as f64 / 1e9);
+    Ok(Figures {
+        reads_per_second: count as f64 / seconds,
+        write_mb_per_second: written_bytes as f64 / seconds / 1e6,
+        latencies: Latencies::of(&latencies),
+        reads: count as f64,
+        seconds,
+        stall_share: activity.stalled.as_secs_f64() / seconds,
+        run_queue_share: waited_s.map(|waited| waited / seconds / assignment.readers as f64),
+        run_queue_us_per_read: waited_s.map(|waited| waited * 1e6 / count.max(1) as f64),
+        kernel: Kernel {
+            compaction_mb_per_second: Some(activity.compacted_bytes() as f64 / seconds / 1e6),
+            compaction_backlog_bytes: Some(activity.pending_compaction_bytes as f64),
+            bytes_per_purpose: activity
+                .purposes
+                .into_iter()
+                .filter(|(_, moved)| moved.read_bytes + moved.written_bytes > 0)
+                .map(|(purpose, moved)| (purpose, moved.into()))
+                .collect(),
+            ..Kernel::default()
+        },
+    })
+}
+
+/// Lets all threads work until the end, or until one of them fails.
+fn work(
+    database: &dyn TailDatabase,
+    clock: &SystemClock,
+    assignment: &Assignment,
+    end: &End,
+) -> Result<(Vec<Reads>, u64), Failure> {
+    let reading = Reading {
+        hot_keys: assignment.hot_keys,
+        readers: assignment.readers,
+        reads_per_second: assignment.reads_per_second,
+        seed: assignment.seed,
+    };
+    let writing = Writing {
+        keys: assignment.keys,
+        value_bytes: assignment.value_bytes,
+        bytes_per_second: match assignment.writer {
+            Writer::Paced(rate) => Some(rate),
+            Writer::Unpaced | Writer::None => None,
+        },
+        seed: assignment.seed,
+    };
+    let or_end = |outcome: Result<_, Failure>| outcome.inspect_err(|_| end.now());
+    let panicked = |_| Failure::from("a thread of the run panicked");
+    std::thread::scope(|scope| {
+        let readers: Vec<_> = (0..assignment.readers)
+            .map(|reader| {
+                scope.spawn(move || {
+                    let reads = read(database, clock, &reading, reader, end);
+                    reads.inspect_err(|_| end.now())
+                })
+            })
+            .collect();
+        let written = match assignment.writer {
+            Writer::None => Ok(0),
+            Writer::Unpaced | Writer::Paced(_) => scope
+                .spawn(|| or_end(write(database, clock, &writing, end)))
+                .join()
+                .map_err(panicked)?,
+        };
+        let reads = readers
+            .into_iter()
+            .map(|reader| reader.join().map_err(panicked)?)
+            .collect::<Result<_, Failure>>()?;
+        Ok((reads, written?))
+    })
+}

@@ -1,0 +1,130 @@
+//! What is compared: which bytes go past the page cache.
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+use tailwater_io::Purpose;
+
+/// A way to open the database, by the name that it has in reports.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, ValueEnum, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+#[value(rename_all = "snake_case")]
+pub enum Configuration {
+    /// Everything through the page cache
+    Buffered,
+    /// What compactions and flushes write goes past it: use_direct_io_for_flush_and_compaction
+    DirectCompactionWritesOnly,
+    /// What compactions read goes past it: use_direct_io_for_compaction_reads
+    DirectCompactionReadOnly,
+    /// Both
+    DirectCompactionReadWrite,
+    /// What users read goes past it, too: use_direct_reads and
+    /// use_direct_io_for_flush_and_compaction
+    DirectAll,
+    /// Compactions read and write past it, flushes through it
+    Tailwater,
+    /// Compactions go through it with RWF_DONTCACHE
+    Uncached,
+    /// Compactions go through it, and drop what they leave there
+    Fadvise,
+    /// Nothing is written or compacted: what reads cost alone, through the page cache
+    NoCompaction,
+}
+
+impl Configuration {
+    /// Those that are compared where nothing else is asked for, the one first that the others are
+    /// held against.
+    pub const DEFAULT: [Self; 5] = [
+        Self::Buffered,
+        Self::DirectCompactionWritesOnly,
+        Self::DirectCompactionReadOnly,
+        Self::DirectCompactionReadWrite,
+        Self::DirectAll,
+    ];
+
+    /// Its name in reports and as an argument.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Buffered => "buffered",
+            Self::DirectCompactionWritesOnly => "direct_compaction_writes_only",
+            Self::DirectCompactionReadOnly => "direct_compaction_read_only",
+            Self::DirectCompactionReadWrite => "direct_compaction_read_write",
+            Self::DirectAll => "direct_all",
+            Self::Tailwater => "tailwater",
+            Self::Uncached => "uncached",
+            Self::Fadvise => "fadvise",
+            Self::NoCompaction => "no_compaction",
+        }
+    }
+
+    /// The options that make it, as an option string.
+    pub fn options(self) -> &'static str {
+        match self {
+            Self::Buffered => "",
+            Self::DirectCompactionWritesOnly => "use_direct_io_for_flush_and_compaction=true",
+            Self::DirectCompactionReadOnly => "use_direct_io_for_compaction_reads=true",
+            Self::DirectCompactionReadWrite => {
+                "use_direct_io_for_compaction_reads=true;use_direct_io_for_flush_and_compaction=true"
+            }
+            Self::DirectAll => "use_direct_reads=true;use_direct_io_for_flush_and_compaction=true",
+            Self::Tailwater => {
+                "compaction_read_io_mode=direct;compaction_write_io_mode=direct;\
+                 flush_write_io_mode=buffered"
+            }
+            Self::Uncached => "compaction_read_io_mode=uncached;compaction_write_io_mode=uncached",
+            Self::Fadvise => "compaction_read_io_mode=fadvise;compaction_write_io_mode=fadvise",
+            Self::NoCompaction => "disable_auto_compactions=true",
+        }
+    }
+
+    /// Whether only Tailwater has the options that make it.
+    pub fn is_of_tailwater_only(self) -> bool {
+        matches!(self, Self::Tailwater | Self::Uncached | Self::Fadvise)
+    }
+
+    /// For which purposes it reads past the page cache.
+    pub(super) fn direct_reads(self) -> &'static [Purpose] {
+        const COMPACTION: [Purpose; 2] = [Purpose::CompactionRead, Purpose::CompactionBlobRead];
+        match self {
+            Self::DirectCompactionReadOnly | Self::DirectCompactionReadWrite | Self::Tailwater => {
+                &COMPACTION
+            }
+            Self::DirectAll => {
+                &[Purpose::UserRead, Purpose::CompactionRead, Purpose::CompactionBlobRead]
+            }
+            Self::Buffered
+            | Self::DirectCompactionWritesOnly
+            | Self::Uncached
+            | Self::Fadvise
+            | Self::NoCompaction => &[],
+        }
+    }
+
+    /// Whether there is a writer.
+    pub fn writes(self) -> bool {
+        self != Self::NoCompaction
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_arguments_and_of_reports() {
+        for configuration in Configuration::value_variants() {
+            let argument = configuration.to_possible_value().unwrap();
+            assert_eq!(argument.get_name(), configuration.name());
+            let report = serde_json::to_value(configuration).unwrap();
+            assert_eq!(report, configuration.name());
+        }
+    }
+
+    #[test]
+    fn tailwater_takes_the_options_of_rocksdb() {
+        for configuration in Configuration::DEFAULT {
+            tailwater::OpenOptions::default().set_options(configuration.options()).unwrap();
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! What the experiment asks of an engine.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+use crate::store::Failure;
+
+/// Which engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EngineName {
+    /// Tailwater
+    Tailwater,
+    /// RocksDB
+    Rocksdb,
+}
+
+impl EngineName {
+    /// Its name in reports and as an argument.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tailwater => "tailwater",
+            Self::Rocksdb => "rocksdb",
+        }
+    }
+}
+
+/// A kind of engine that the experiment can be done with.
+pub trait TailEngine: Sync {
+    /// Which it is.
+    fn name(&self) -> EngineName;
+
+    /// Opens the database in a directory, with an option string of RocksDB's form.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    fn open(&self, directory: &Path, options: &str) -> Result<Box<dyn TailDatabase>, Failure>;
+}
+
+/// An open database that is read and written by several threads.
+pub trait TailDatabase: Sync {
+    /// Copies the key's value over what `value` held; answers whether there is one.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Failure>;
+
+    /// Gives a key a value. It is in the log, and not synced.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure>;
+
+    /// What the engine has done since it was opened.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    fn activity(&self) -> Result<Activity, Failure>;
+}
+
+/// What an engine has done since it was opened.
+#[derive(Debug, Clone, Default)]
+pub struct Activity {
+    /// The bytes that it moved, by why: names of [`tailwater_io::Purpose`].
+    pub purposes: BTreeMap<String, Moved>,
+    /// How long it has held writers back.
+    pub stalled: Duration,
+    /// How many bytes wait to be compacted, by its own estimate.
+    pub pending_compaction_bytes: u64,
+}
+
+/// Bytes that moved.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Moved {
+    /// From files.
+    pub read_bytes: u64,
+    /// To files.
+    pub written_bytes: u64,
+}
+
+impl Activity {
+    /// What was done after `earlier`; what waits is as it is now.
+    pub(super) fn since(&self, earlier: &Self) -> Self {
+        let moved = |(purpose, now): (&String, &Moved)| {
+            let before = earlier.purposes.get(purpose).copied().unwrap_or_default();
+            let moved = Moved {
+                read_bytes: now.read_bytes.saturating_sub(before.read_bytes),
+                written_bytes: now.written_bytes.saturating_sub(before.written_bytes),
+            };
+            (purpose.clone(), moved)
+        };
+        Self {
+            purposes: self.purposes.iter().map(moved).collect(),
+            stalled: self.stalled.saturating_sub(earlier.stalled),
+            pending_compaction_bytes: self.pending_compaction_bytes,
+        }
+    }
+
+    /// What compactions read and wrote, in bytes.
+    pub(super) fn compacted_bytes(&self) -> u64 {
+        let of = |purpose: &str| self.purposes.get(purpose).copied().unwrap_or_default();
+        of("compaction_read").read_bytes
+            + of("compaction_blob_read").read_bytes
+            + of("compaction_write").written_bytes
+    }
+}

@@ -1,0 +1,63 @@
+//! Where an experiment was done.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Serialize;
+use tailwater_io::kernel::{self, DeviceProbe, System};
+use tailwater_io::posix::PosixStorage;
+
+use crate::store::Failure;
+
+/// How long each part of the device's probe takes.
+const PROBED: Duration = Duration::from_millis(500);
+/// How large the file of the device's probe is, in bytes.
+const PROBE_BYTES: u64 = 128 << 20;
+
+/// The system, and what holds runs to their memory limit.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Environment {
+    /// Tailwater's version.
+    version: &'static str,
+    /// What holds a run to its memory limit, and what that means.
+    memory_limit: String,
+    /// Whether there was one.
+    pub(super) is_limited: bool,
+    /// [`kernel::Environment`], by names.
+    #[serde(flatten)]
+    told: BTreeMap<String, String>,
+}
+
+impl Environment {
+    /// That of this system and a directory.
+    pub(super) fn of(directory: &Path, (memory_limit, is_limited): (String, bool)) -> Self {
+        let told = kernel::Environment::of_directory(&System::default(), directory).named();
+        Self {
+            version: env!("CARGO_PKG_VERSION"),
+            memory_limit,
+            is_limited,
+            told: told.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        }
+    }
+
+    /// What it was done on, for a heading.
+    pub(super) fn filesystem(&self) -> &str {
+        self.told.get("filesystem").map_or("unknown", String::as_str)
+    }
+}
+
+/// What the device does without an engine; nothing where the filesystem has no direct I/O.
+///
+/// # Errors
+/// Those of the device.
+pub(super) fn probe_device(
+    directory: &Path,
+) -> Result<Option<BTreeMap<&'static str, f64>>, Failure> {
+    let probe = DeviceProbe { bytes: PROBE_BYTES, duration: PROBED };
+    match probe.run(&PosixStorage::new(), directory) {
+        Ok(figures) => Ok(Some(figures.named().into_iter().collect())),
+        Err(error) if error.is_unsupported() => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,201 @@
+//! The experiment: the source database, then all runs, then the report.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use tailwater_io::Storage;
+use tailwater_io::kernel::System;
+use tailwater_io::posix::PosixStorage;
+
+use super::calibration;
+use super::child::{Assignment, Writer};
+use super::copy::{check_free_space, copy_database};
+use super::environment::{Environment, probe_device};
+use super::figures::Figures;
+use super::files::{create_directory, remove_directory, write_json, write_text};
+use super::kernel_table::KernelTable;
+use super::launch::Launch;
+use super::plan::{Plan, Row};
+use super::report::Report;
+use super::results::{Results, Run};
+use super::seen;
+use super::source::Source;
+use super::table::Table;
+use crate::memory_limit::evict;
+use crate::memory_limit::interrupt::on_interrupt;
+use crate::store::Failure;
+
+/// An experiment that goes on.
+pub(super) struct Experiment<'a> {
+    pub(super) plan: Plan,
+    source: Source,
+    launch: &'a dyn Launch,
+}
+
+impl<'a> Experiment<'a> {
+    /// One that has not begun.
+    pub(super) fn new(plan: Plan, launch: &'a dyn Launch) -> Self {
+        let parameters = &plan.parameters;
+        let source = Source::new(parameters.keys, parameters.value_bytes, parameters.shape);
+        Self { plan, source, launch }
+    }
+
+    /// Does all of it, and answers what is to be printed.
+    ///
+    /// # Errors
+    /// Those of the engines and of the filesystem, and too little space on it.
+    pub(super) fn run(mut self) -> Result<String, Failure> {
+        let start = Instant::now();
+        create_directory(&self.plan.directory)?;
+        let lock = PosixStorage::new().lock(&self.plan.directory.join("LOCK"));
+        let _lock = lock.map_err(|error| match error.source.kind() {
+            std::io::ErrorKind::WouldBlock => {
+                format!("{} is used by another experiment", self.plan.directory.display())
+            }
+            _ => error.to_string(),
+        })?;
+        let results = Results::open(&mut self.plan)?;
+        self.prepare()?;
+        if self.plan.parameters.write_bytes_per_second.is_none() {
+            let rate = calibration::sustained_rate(&self)?;
+            self.plan.parameters.write_bytes_per_second = Some(rate);
+            results.save_parameters(&self.plan.parameters)?;
+        }
+        self.measure(&results)?;
+        let text = self.report(&results)?;
+        if !self.plan.keep_source {
+            self.source.remove(&self.plan.directory)?;
+        }
+        eprintln!("done in {:.0} s", start.elapsed().as_secs_f64());
+        Ok(text)
+    }
+
+    /// Makes the source database if it is not there, after a look at the space for it and one copy.
+    fn prepare(&self) -> Result<(), Failure> {
+        let Plan { directory, parameters, .. } = &self.plan;
+        let size = self.source.bytes();
+        let is_there = self.source.is_there(directory);
+        // A copy grows by what is written and not compacted yet, and by its logs.
+        let growth = (size / 4).max(256 << 20);
+        let copies = if self.plan.keep_copies { self.plan.rows.len() as u64 } else { 1 };
+        let missing = if is_there { 0 } else { size };
+        let why = "the source database, a copy of it, and what a run writes";
+        check_free_space(directory, missing + copies * (size + growth), why)?;
+        match is_there {
+            true => {
+                let path = self.source.path(directory);
+                eprintln!("the source database is there: {}", path.display());
+            }
+            false => self.source.build(directory)?,
+        }
+        debug_assert_eq!(parameters.database_bytes(), size);
+        Ok(())
+    }
+
+    /// All runs that are not there yet.
+    fn measure(&self, results: &Results) -> Result<(), Failure> {
+        let count = self.plan.rows.len() * self.plan.runs;
+        let mut number = 0;
+        for run in 1..=self.plan.runs {
+            for row in self.plan.order(run - 1) {
+                number += 1;
+                let name = format!("{} {}", row.engine.name(), row.configuration.name());
+                let head = format!("[{number}/{count}] run {run}: {name}");
+                if results.get(row, run)?.is_some() {
+                    eprintln!("{head}: measured before");
+                    continue;
+                }
+                let figures = self
+                    .measure_row(row, run as u64, self.plan.parameters.duration(), self.writer(row))
+                    .map_err(|error| format!("{name}: {error}"))?;
+                eprintln!(
+                    "{head}: {:.0} reads/s, p99.9 {:.2} ms",
+                    figures.reads_per_second,
+                    figures.latencies.p999_us / 1000.0
+                );
+                results.put(row, &Run { run, figures })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn writer(&self, row: Row) -> Writer {
+        match self.plan.parameters.write_bytes_per_second {
+            Some(rate) if row.configuration.writes() => Writer::Paced(rate),
+            _ => Writer::None,
+        }
+    }
+
+    /// Copies the source database, empties the page cache, and lets a process work on the copy.
+    ///
+    /// # Errors
+    /// Those of the filesystem and of the process.
+    pub(super) fn measure_row(
+        &self,
+        row: Row,
+        seed: u64,
+        duration: Duration,
+        writer: Writer,
+    ) -> Result<Figures, Failure> {
+        let Plan { directory, parameters, .. } = &self.plan;
+        let source = self.source.path(directory);
+        let copy = self.copy_of(row);
+        remove_directory(&copy)?;
+        let _removed = on_interrupt({
+            let copy = copy.clone();
+            move || {
+                let _ = remove_directory(&copy);
+            }
+        })?;
+        copy_database(&source, &copy)?;
+        for directory in [&source, &copy] {
+            evict(&System::default(), directory)?;
+        }
+        let options = format!("{};{}", parameters.shape.options(), row.configuration.options());
+        let assignment = Assignment {
+            engine: row.engine,
+            directory: copy.clone(),
+            options,
+            keys: parameters.keys,
+            value_bytes: parameters.value_bytes,
+            hot_keys: parameters.hot_keys,
+            readers: parameters.readers,
+            reads_per_second: parameters.reads_per_second,
+            writer,
+            duration,
+            seed,
+        };
+        let direct_bytes = |figures: &Figures| row.direct_bytes(figures);
+        let figures = self.launch.run(&assignment, &direct_bytes);
+        if !self.plan.keep_copies {
+            remove_directory(&copy)?;
+        }
+        figures
+    }
+
+    /// Where the copy is that a row works on.
+    fn copy_of(&self, row: Row) -> PathBuf {
+        let Plan { directory, keep_copies, .. } = &self.plan;
+        match keep_copies {
+            true => directory.join(format!("{}-{}", row.engine.name(), row.configuration.name())),
+            false => directory.join("copy"),
+        }
+    }
+
+    /// Writes the report and answers it as a text.
+    fn report(&self, results: &Results) -> Result<String, Failure> {
+        let Plan { directory, out, .. } = &self.plan;
+        let environment = Environment::of(directory, self.launch.memory_limit());
+        let report = Report::new(&self.plan, results, environment, probe_device(directory)?)?;
+        write_json(&out.join("report.json"), &report)?;
+        let table = format!("{}\n{}", Table(&report), KernelTable(&report));
+        write_text(&out.join("table.txt"), &table)?;
+        let mut text = format!("\n{table}\nAll figures: {}\n", out.join("report.json").display());
+        if self.plan.tells_what_was_seen
+            && let Some(sentences) = seen::sentences(&report)
+        {
+            text.push_str(&format!("\n{sentences}\n"));
+        }
+        Ok(text)
+    }
+}

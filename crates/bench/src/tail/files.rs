@@ -1,0 +1,68 @@
+//! Small files of the experiment's own, as JSON. They are whole or not there.
+
+use std::path::Path;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::store::Failure;
+
+/// What a file says; nothing if it is not there.
+///
+/// # Errors
+/// A file that cannot be read or says something else.
+#[expect(clippy::disallowed_methods, reason = "no database's file")]
+pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Failure> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(format!("{}: {error}", path.display()).into()),
+    };
+    let value = serde_json::from_str(&text);
+    value.map(Some).map_err(|error| format!("{}: {error}", path.display()).into())
+}
+
+/// Writes a file anew.
+///
+/// # Errors
+/// Those of writing it.
+pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
+    let mut text = serde_json::to_string_pretty(value)?;
+    text.push('\n');
+    write_text(path, &text)
+}
+
+/// Writes a file anew.
+///
+/// # Errors
+/// Those of writing it.
+#[expect(clippy::disallowed_methods, reason = "no database's file")]
+pub(super) fn write_text(path: &Path, text: &str) -> Result<(), Failure> {
+    let unfinished = path.with_extension("unfinished");
+    let written =
+        std::fs::write(&unfinished, text).and_then(|()| std::fs::rename(&unfinished, path));
+    written.map_err(|error| format!("{}: {error}", path.display()).into())
+}
+
+/// Makes a directory and those above it.
+///
+/// # Errors
+/// Those of making it.
+#[expect(clippy::disallowed_methods, reason = "no database's directory")]
+pub(super) fn create_directory(path: &Path) -> Result<(), Failure> {
+    let created = std::fs::create_dir_all(path);
+    created.map_err(|error| format!("{}: {error}", path.display()).into())
+}
+
+/// Removes a directory with all that is in it, if it is there.
+///
+/// # Errors
+/// Those of removing it.
+pub(super) fn remove_directory(path: &Path) -> Result<(), Failure> {
+    match std::fs::remove_dir_all(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(format!("{}: {error}", path.display()).into())
+        }
+        _ => Ok(()),
+    }
+}

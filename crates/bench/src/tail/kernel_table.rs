@@ -1,0 +1,72 @@
+//! What stood behind the reads: the kernel's figures as a table.
+
+use std::fmt;
+
+use super::report::{ConfigurationReport, Report};
+
+/// A figure, what stands above it, and by how much it is divided.
+const FIGURES: [(&str, &str, f64); 10] = [
+    ("dirtied_pages_per_second", "dirtied/s", 1.0),
+    ("refaulted_pages_per_second", "refault/s", 1.0),
+    ("missed_pages_per_second", "missed/s", 1.0),
+    ("memory_stall_us_per_second", "mem us/s", 1.0),
+    ("io_stall_us_per_second", "io us/s", 1.0),
+    ("active_file_pages", "act MiB", 256.0),
+    ("r_await_ms", "r ms", 1.0),
+    ("w_await_ms", "w ms", 1.0),
+    ("queue_depth", "depth", 1.0),
+    ("utilisation", "busy %", 0.01),
+];
+
+/// The kernel's figures of a report, medians.
+pub(super) struct KernelTable<'r>(pub(super) &'r Report);
+
+impl fmt::Display for KernelTable<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:9} {:29}", "engine", "configuration")?;
+        for (_, head, _) in FIGURES {
+            write!(f, " {head:>9}")?;
+        }
+        writeln!(f)?;
+        for ConfigurationReport { row, median, .. } in &self.0.configurations {
+            write!(f, "{:9} {:29}", row.engine.name(), row.configuration.name())?;
+            for (name, _, unit) in FIGURES {
+                let told = median.kernel.told(name).map(|figure| number(figure / unit));
+                write!(f, " {:>9}", told.as_deref().unwrap_or("-"))?;
+            }
+            writeln!(f)?;
+        }
+        writeln!(
+            f,
+            "\nPages that were made dirty, read again soon after they had to go, and fetched \
+             because they were not\nthere; how long tasks waited for memory and for the disk; pages \
+             in use; how long reads and writes took\nat the disk, how many were under way, and how \
+             long any was. '-': this system does not tell."
+        )
+    }
+}
+
+fn number(figure: f64) -> String {
+    match figure {
+        figure if figure >= 10.0 => format!("{figure:.0}"),
+        figure => format!("{figure:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_has_less_than_140_columns() {
+        assert!(39 + FIGURES.len() * 10 < 140);
+    }
+
+    #[test]
+    fn figures_are_named_as_the_kernel_has_them() {
+        let named = tailwater_io::kernel::Figures::default().named();
+        for (name, ..) in FIGURES {
+            assert!(named.iter().any(|(told, _)| *told == name), "{name}");
+        }
+    }
+}

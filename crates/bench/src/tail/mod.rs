@@ -1,0 +1,96 @@
+//! What direct I/O does to the tail of reads: `tailwater tail`.
+//!
+//! Readers read a hot set that fits into memory while a writer writes over the whole key space of
+//! a database that does not, so that compactions read and write all the time. What they move
+//! through the page cache pushes the hot set out of it. Configurations differ in which bytes go
+//! past it, and the latencies of reads show what that is worth.
+//!
+//! Steps, after [`plan`]: a source database is built once ([`source`]); then, for each run and each
+//! configuration by turns, it is copied ([`copy`]), the page cache is emptied, and a process of its
+//! own ([`launch`], [`child`]) opens the copy inside the memory limit, reads and writes
+//! ([`workload`]) and tells what it measured; [`results`] are kept run by run, so that what was
+//! interrupted can go on; [`report`] and [`table`] say what came of it.
+//!
+//! What is interrupted leaves directories under names of its own, which the next experiment there
+//! removes; a source database has its name only when it is whole.
+
+mod arguments;
+mod calibration;
+mod child;
+mod configuration;
+mod copy;
+mod engine;
+mod environment;
+mod equal_work;
+mod experiment;
+mod figures;
+mod files;
+mod fold;
+mod kernel_table;
+mod latency;
+mod launch;
+mod plan;
+mod report;
+mod results;
+mod schedule;
+mod seen;
+mod shape;
+mod source;
+mod table;
+mod tailwater;
+#[cfg(test)]
+mod tests;
+mod units;
+mod workload;
+
+pub use arguments::{Engines, Limit, Preset, TailArguments};
+pub use configuration::Configuration;
+pub use engine::{Activity, EngineName, Moved, TailDatabase, TailEngine};
+pub use launch::CHILD_COMMAND;
+pub use tailwater::TailwaterEngine;
+pub use units::{Bytes, HotSet, WriteRate};
+
+use experiment::Experiment;
+use launch::Processes;
+use plan::{Plan, Row};
+
+use crate::store::Failure;
+
+/// Looks whether the arguments ask for what can be done.
+///
+/// # Errors
+/// In words, with the argument's name, what cannot be.
+pub fn check(arguments: &TailArguments, engines: &[&dyn TailEngine]) -> Result<(), Failure> {
+    plan(arguments, engines).map(|_| ())
+}
+
+/// Does the experiment and answers what is to be printed. It says on standard error how far it is.
+///
+/// # Errors
+/// Those of [`check`], of the engines and of the filesystem.
+pub fn run(arguments: &TailArguments, engines: &[&dyn TailEngine]) -> Result<String, Failure> {
+    let plan = plan(arguments, engines)?;
+    let processes = Processes::new(plan.parameters.limit_bytes)?;
+    Experiment::new(plan, &processes).run()
+}
+
+/// Does what the process of one run has to do: the command [`CHILD_COMMAND`].
+///
+/// # Errors
+/// Those of the engine.
+pub fn run_child(assignment: &str, engines: &[&dyn TailEngine]) -> Result<(), Failure> {
+    child::run(assignment, engines)
+}
+
+fn plan(arguments: &TailArguments, engines: &[&dyn TailEngine]) -> Result<Plan, Failure> {
+    let plan = Plan::new(arguments)?;
+    let is_missing = |row: &&Row| !engines.iter().any(|engine| engine.name() == row.engine);
+    match plan.rows.iter().find(is_missing) {
+        None => Ok(plan),
+        Some(row) => Err(format!(
+            "--engine: this program has no {}; tailwater-peers, of crates/bench-peers, has",
+            row.engine.name()
+        )
+        .into()),
+    }
+}

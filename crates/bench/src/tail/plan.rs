@@ -1,0 +1,318 @@
+//! From arguments to what is done.
+
+use std::path::PathBuf;
+use std::thread::available_parallelism;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tailwater_io::Purpose;
+
+use super::arguments::{Engines, Limit, Preset, TailArguments};
+use super::configuration::Configuration;
+use super::engine::EngineName;
+use super::figures::Figures;
+use super::shape::Shape;
+use super::units::{Bytes, HotSet, WriteRate};
+use crate::entries::KEY_BYTES;
+
+/// How long values are, in bytes.
+const VALUE_BYTES: usize = 4096;
+/// The published experiment's keys for each byte of its memory limit.
+const KEYS_PER_BYTE: f64 = 3_500_000.0 / (1u64 << 30) as f64;
+/// Smaller databases than this have smaller tables, so that they have as many.
+const SMALL_DATABASE: u64 = 4 << 30;
+
+/// What makes runs comparable: two experiments in which all of this is equal are one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Parameters {
+    /// The memory limit of a run.
+    pub(super) limit_bytes: Option<u64>,
+    pub(super) keys: u64,
+    pub(super) key_bytes: usize,
+    pub(super) value_bytes: usize,
+    /// The keys that are read: the first so many.
+    pub(super) hot_keys: u64,
+    pub(super) readers: usize,
+    /// With a rate the loop is open; without, it is closed.
+    pub(super) reads_per_second: Option<f64>,
+    /// Unknown until it is calibrated.
+    pub(super) write_bytes_per_second: Option<u64>,
+    pub(super) duration_seconds: f64,
+    pub(super) shape: Shape,
+}
+
+impl Parameters {
+    pub(super) fn duration(&self) -> Duration {
+        Duration::from_secs_f64(self.duration_seconds)
+    }
+
+    /// The bytes of keys and values in the database.
+    pub(super) fn database_bytes(&self) -> u64 {
+        self.keys * (self.key_bytes + self.value_bytes) as u64
+    }
+
+    /// The bytes of values that are read.
+    pub(super) fn hot_bytes(&self) -> u64 {
+        self.hot_keys * self.value_bytes as u64
+    }
+}
+
+/// One row: an engine in a configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(super) struct Row {
+    pub(super) engine: EngineName,
+    #[serde(rename = "name")]
+    pub(super) configuration: Configuration,
+}
+
+impl Row {
+    /// How many bytes this row reads past the page cache; unknown where the engine does not count
+    /// what users read.
+    pub(super) fn direct_bytes(self, figures: &Figures) -> Option<u64> {
+        let counted = &figures.kernel.bytes_per_purpose;
+        let direct = self.configuration.direct_reads();
+        if direct.contains(&Purpose::UserRead) && self.engine != EngineName::Tailwater {
+            return None;
+        }
+        let bytes = |purpose: &Purpose| counted.get(purpose.name()).map_or(0.0, |it| it.read_bytes);
+        Some(direct.iter().map(bytes).sum::<f64>() as u64)
+    }
+}
+
+/// What is done.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) parameters: Parameters,
+    pub(super) rows: Vec<Row>,
+    pub(super) runs: usize,
+    pub(super) directory: PathBuf,
+    pub(super) out: PathBuf,
+    pub(super) resume: bool,
+    pub(super) keep_copies: bool,
+    pub(super) keep_source: bool,
+    pub(super) tells_what_was_seen: bool,
+}
+
+/// What is taken for what is not said.
+struct Defaults {
+    limit: u64,
+    keys_per_byte: f64,
+    hot: HotSet,
+    write_rate: WriteRate,
+    duration: f64,
+    configurations: &'static [Configuration],
+}
+
+impl Defaults {
+    fn of(arguments: &TailArguments) -> Self {
+        let published = Self {
+            limit: 1 << 30,
+            keys_per_byte: KEYS_PER_BYTE,
+            hot: HotSet::Percent(40.0),
+            write_rate: WriteRate::BytesPerSecond(40_000_000),
+            duration: 60.0,
+            configurations: &Configuration::DEFAULT,
+        };
+        match arguments.preset {
+            _ if arguments.quick => Self {
+                limit: 80 << 20,
+                duration: 10.0,
+                write_rate: WriteRate::BytesPerSecond(20_000_000),
+                configurations: &[
+                    Configuration::Buffered,
+                    Configuration::DirectCompactionReadWrite,
+                ],
+                ..published
+            },
+            Some(Preset::SeedSmall) => Self {
+                hot: HotSet::Bytes(2000 * VALUE_BYTES as u64),
+                write_rate: WriteRate::BytesPerSecond(100 << 20),
+                duration: 180.0,
+                ..published
+            },
+            None => published,
+        }
+    }
+}
+
+impl Plan {
+    /// What the arguments ask for.
+    ///
+    /// # Errors
+    /// In words, with the argument's name, what cannot be.
+    pub(super) fn new(arguments: &TailArguments) -> Result<Self, String> {
+        let defaults = Defaults::of(arguments);
+        let directory = arguments.directory.clone().unwrap_or_else(|| "tailwater-tail".into());
+        Ok(Self {
+            parameters: parameters(arguments, &defaults)?,
+            rows: rows(arguments, &defaults)?,
+            runs: arguments.runs.unwrap_or(3),
+            out: arguments.out.clone().unwrap_or_else(|| directory.join("report")),
+            directory,
+            resume: arguments.resume,
+            keep_copies: arguments.keep,
+            keep_source: arguments.keep || !arguments.quick,
+            tells_what_was_seen: arguments.quick,
+        })
+    }
+
+    /// The rows of a run in the order in which they are measured: each is the first in turn.
+    pub(super) fn order(&self, run: usize) -> impl Iterator<Item = Row> {
+        let count = self.rows.len();
+        (0..count).map(move |turn| self.rows[(turn + run) % count])
+    }
+}
+
+fn parameters(arguments: &TailArguments, defaults: &Defaults) -> Result<Parameters, String> {
+    let limit_bytes = match arguments.limit.unwrap_or(Limit::Bytes(defaults.limit)) {
+        Limit::None => None,
+        Limit::Bytes(bytes) => Some(bytes),
+    };
+    let entry_bytes = (KEY_BYTES + VALUE_BYTES) as f64;
+    let keys = match (arguments.size, arguments.ratio, limit_bytes) {
+        (Some(Bytes(bytes)), _, _) => bytes as f64 / entry_bytes,
+        (None, Some(ratio), Some(limit)) => ratio * limit as f64 / entry_bytes,
+        (None, None, Some(limit)) => defaults.keys_per_byte * limit as f64,
+        (None, _, None) => return Err("--limit none needs --size".into()),
+    };
+    let hot = arguments.hot.unwrap_or(defaults.hot);
+    let hot_bytes = match (hot, limit_bytes) {
+        (HotSet::Percent(_), None) => {
+            return Err("--hot: without a --limit there is nothing to have a share of".into());
+        }
+        (hot, limit) => hot.bytes(limit.unwrap_or(0)),
+    };
+    let (keys, hot_keys) = (keys as u64, hot_bytes / VALUE_BYTES as u64);
+    if hot_keys == 0 {
+        return Err(format!("--hot: {} hold no value", Bytes(hot_bytes)));
+    }
+    if hot_keys > keys {
+        let database = Bytes(keys * VALUE_BYTES as u64);
+        let hot = Bytes(hot_bytes);
+        return Err(format!("--hot: {hot} are more than the database has, {database} (--size)"));
+    }
+    let processors = available_parallelism().map_or(1, usize::from);
+    Ok(Parameters {
+        limit_bytes,
+        keys,
+        key_bytes: KEY_BYTES,
+        value_bytes: VALUE_BYTES,
+        hot_keys,
+        readers: arguments.readers.unwrap_or(processors.saturating_sub(1).max(1)),
+        reads_per_second: arguments.read_rate,
+        write_bytes_per_second: match arguments.write_rate.unwrap_or(defaults.write_rate) {
+            WriteRate::Calibrate => None,
+            WriteRate::BytesPerSecond(rate) => Some(rate),
+        },
+        duration_seconds: arguments.duration.unwrap_or(defaults.duration),
+        shape: match keys * (KEY_BYTES + VALUE_BYTES) as u64 {
+            bytes if bytes < SMALL_DATABASE => Shape::SMALL,
+            _ => Shape::PUBLISHED,
+        },
+    })
+}
+
+fn rows(arguments: &TailArguments, defaults: &Defaults) -> Result<Vec<Row>, String> {
+    let mut configurations = match &arguments.configurations[..] {
+        [] => defaults.configurations.to_vec(),
+        chosen => chosen.to_vec(),
+    };
+    if arguments.no_compaction {
+        configurations.push(Configuration::NoCompaction);
+    }
+    let mut rows = Vec::new();
+    for &engine in arguments.engine.unwrap_or(Engines::Tailwater).names() {
+        for &configuration in &configurations {
+            let can = engine == EngineName::Tailwater || !configuration.is_of_tailwater_only();
+            let row = Row { engine, configuration };
+            if can && !rows.contains(&row) {
+                rows.push(row);
+            }
+        }
+    }
+    match rows.is_empty() {
+        true => Err("--configurations: RocksDB has none of these".into()),
+        false => Ok(rows),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Typed {
+        #[command(flatten)]
+        arguments: TailArguments,
+    }
+
+    fn plan(typed: &str) -> Result<Plan, String> {
+        let words = std::iter::once("tail").chain(typed.split_whitespace());
+        let typed = Typed::try_parse_from(words).map_err(|error| error.to_string())?;
+        Plan::new(&typed.arguments)
+    }
+
+    #[test]
+    fn the_default_is_the_published_experiment() {
+        let plan = plan("").unwrap();
+        let parameters = &plan.parameters;
+        assert_eq!((parameters.limit_bytes, parameters.keys), (Some(1 << 30), 3_500_000));
+        assert_eq!(parameters.hot_keys, (1 << 30) * 4 / 10 / 4096);
+        assert_eq!(parameters.shape, Shape::PUBLISHED);
+        assert_eq!((plan.rows.len(), plan.runs), (5, 3));
+        assert!(plan.keep_source);
+    }
+
+    #[test]
+    fn the_database_grows_with_the_limit_unless_its_size_is_said() {
+        assert_eq!(plan("--limit 2G").unwrap().parameters.keys, 7_000_000);
+        assert_eq!(plan("--limit 2G --ratio 2").unwrap().parameters.keys, (4u64 << 30) / 4112);
+        let small = plan("--limit 64M --size 1G --hot 100%").unwrap().parameters;
+        assert_eq!((small.keys, small.hot_keys), ((1u64 << 30) / 4112, (64 << 20) / 4096));
+        assert_eq!(small.shape, Shape::SMALL);
+    }
+
+    #[test]
+    fn the_small_seed_reads_two_thousand_keys() {
+        let parameters = plan("--preset seed-small").unwrap().parameters;
+        assert_eq!((parameters.hot_keys, parameters.duration_seconds), (2000, 180.0));
+        assert_eq!(parameters.write_bytes_per_second, Some(100 << 20));
+    }
+
+    #[test]
+    fn errors_name_the_argument() {
+        for (typed, name) in [
+            ("--limit 1M", "--limit"),
+            ("--limit none", "--size"),
+            ("--limit none --size 1G", "--hot"),
+            ("--hot 2000%", "--hot"),
+            ("--hot 100", "--hot"),
+            ("--size 10 --ratio 3", "--ratio"),
+            ("--ratio 0", "--ratio"),
+            ("--readers 0", "--readers"),
+            ("--runs none", "--runs"),
+            ("--duration=-3", "--duration"),
+            ("--read-rate 0", "--read-rate"),
+            ("--write-rate 1X", "--write-rate"),
+            ("--configurations buffered,fast", "--configurations"),
+            ("--configurations uncached --engine rocksdb", "--configurations"),
+            ("--engine leveldb", "--engine"),
+            ("--quick --preset seed-small", "--preset"),
+        ] {
+            let error = plan(typed).expect_err(typed);
+            assert!(error.contains(name), "{typed}: {error}");
+        }
+    }
+
+    #[test]
+    fn engines_take_turns_and_each_row_is_first_once() {
+        let plan =
+            plan("--engine both --configurations buffered,uncached --no-compaction").unwrap();
+        assert_eq!(plan.rows.len(), 5);
+        let firsts: Vec<Row> = (0..5).filter_map(|run| plan.order(run).next()).collect();
+        assert_eq!(firsts, plan.rows);
+        assert_eq!(plan.order(3).count(), 5);
+    }
+}

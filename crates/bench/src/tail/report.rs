@@ -1,0 +1,158 @@
+//! The report: `report.json`, whose fields are in `docs/tail.md`.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::configuration::Configuration;
+use super::environment::Environment;
+use super::equal_work::{Work, differences};
+use super::figures::Figures;
+use super::fold::{fold, maximum, mean, middle, minimum, ratios, variation};
+use super::plan::{Parameters, Plan, Row};
+use super::results::{Results, Run};
+use crate::store::Failure;
+
+/// All that came of an experiment.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    /// Another number where a field has another meaning.
+    schema: u32,
+    pub(super) parameters: Parameters,
+    pub(super) environment: Environment,
+    /// What the device does without an engine; nothing where it has no direct I/O.
+    device_probe: Option<BTreeMap<&'static str, f64>>,
+    pub(super) configurations: Vec<ConfigurationReport>,
+}
+
+/// One row: its runs, and what they come to.
+#[derive(Debug, Serialize)]
+pub(super) struct ConfigurationReport {
+    #[serde(flatten)]
+    pub(super) row: Row,
+    options: &'static str,
+    pub(super) median: Figures,
+    mean: Value,
+    minimum: Value,
+    maximum: Value,
+    variation: Value,
+    /// To the same engine's `buffered`, medians both.
+    ratios_to_buffered: Value,
+    /// In which figures its work is not that of the row that it is compared with.
+    #[serde(serialize_with = "as_fields")]
+    pub(super) unequal_work: Vec<Work>,
+    pub(super) runs: Vec<Run>,
+}
+
+fn as_fields<S: serde::Serializer>(work: &[Work], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(work.iter().map(|work| work.field()))
+}
+
+impl Report {
+    /// What came of the runs that there are.
+    ///
+    /// # Errors
+    /// Those of reading the results.
+    pub(super) fn new(
+        plan: &Plan,
+        results: &Results,
+        environment: Environment,
+        device_probe: Option<BTreeMap<&'static str, f64>>,
+    ) -> Result<Self, Failure> {
+        let mut configurations = Vec::new();
+        for &row in &plan.rows {
+            let runs = results.of_row(row, plan.runs)?;
+            if !runs.is_empty() {
+                configurations.push(ConfigurationReport::new(row, runs)?);
+            }
+        }
+        let mut report = Self {
+            schema: 1,
+            parameters: plan.parameters.clone(),
+            environment,
+            device_probe,
+            configurations,
+        };
+        report.compare()?;
+        Ok(report)
+    }
+
+    /// One of nothing but rows.
+    #[cfg(test)]
+    pub(super) fn of_rows(configurations: Vec<ConfigurationReport>) -> Self {
+        let plan = Plan::new(&super::TailArguments::default()).expect("the default");
+        Self {
+            schema: 1,
+            parameters: plan.parameters,
+            environment: Environment::of(".".as_ref(), (String::new(), false)),
+            device_probe: None,
+            configurations,
+        }
+    }
+
+    /// The same engine's row that others are held against.
+    pub(super) fn buffered(&self, of: Row) -> Option<&ConfigurationReport> {
+        let row = Row { configuration: Configuration::Buffered, ..of };
+        self.configurations.iter().find(|report| report.row == row)
+    }
+
+    fn compare(&mut self) -> Result<(), Failure> {
+        let compared = self.configurations.iter().map(|report| {
+            let buffered = self.buffered(report.row).map(|buffered| &buffered.median);
+            let ratios = match buffered {
+                Some(buffered) => {
+                    ratios(&serde_json::to_value(&report.median)?, &serde_json::to_value(buffered)?)
+                }
+                None => Value::Null,
+            };
+            let unequal = match report.row.configuration.writes() {
+                true => differences(&report.median, &self.reference(report.row)?),
+                false => Vec::new(),
+            };
+            Ok((ratios, unequal))
+        });
+        let compared = compared.collect::<Result<Vec<_>, Failure>>()?;
+        for (report, (ratios, unequal)) in self.configurations.iter_mut().zip(compared) {
+            (report.ratios_to_buffered, report.unequal_work) = (ratios, unequal);
+        }
+        Ok(())
+    }
+
+    /// Whose work a row should have done: `buffered`, else the median of the engine's rows.
+    fn reference(&self, row: Row) -> Result<Figures, Failure> {
+        if let Some(buffered) = self.buffered(row) {
+            return Ok(buffered.median.clone());
+        }
+        let same = |other: &&ConfigurationReport| {
+            other.row.engine == row.engine && other.row.configuration.writes()
+        };
+        let rows = self.configurations.iter().filter(same);
+        let rows =
+            rows.map(|row| serde_json::to_value(&row.median)).collect::<Result<Vec<_>, _>>()?;
+        Ok(serde_json::from_value(fold(&rows, &middle))?)
+    }
+}
+
+impl ConfigurationReport {
+    /// A row, not yet compared with others.
+    ///
+    /// # Errors
+    /// Figures that cannot be folded, of which there are none.
+    pub(super) fn new(row: Row, runs: Vec<Run>) -> Result<Self, Failure> {
+        let figures = runs.iter().map(|run| serde_json::to_value(&run.figures));
+        let figures = figures.collect::<Result<Vec<_>, _>>()?;
+        Ok(Self {
+            row,
+            options: row.configuration.options(),
+            median: serde_json::from_value(fold(&figures, &middle))?,
+            mean: fold(&figures, &mean),
+            minimum: fold(&figures, &minimum),
+            maximum: fold(&figures, &maximum),
+            variation: fold(&figures, &variation),
+            ratios_to_buffered: Value::Null,
+            unequal_work: Vec::new(),
+            runs,
+        })
+    }
+}

@@ -1,0 +1,105 @@
+//! When the next operation is due.
+
+use std::time::Duration;
+
+use tailwater_io::Clock;
+
+/// When reads are due that come at a fixed rate, whatever becomes of those before: a slow read
+/// makes the next ones late, and what they waited counts as theirs (no coordinated omission).
+#[derive(Debug)]
+pub(super) struct Arrivals {
+    start_ns: u64,
+    interval_ns: f64,
+    offset_ns: f64,
+    count: u64,
+}
+
+impl Arrivals {
+    /// The share of one reader out of `readers`, which get `per_second` reads together. Their reads
+    /// are due in turn.
+    pub(super) fn new(start_ns: u64, per_second: f64, reader: usize, readers: usize) -> Self {
+        let interval_ns = 1e9 / per_second * readers as f64;
+        let offset_ns = interval_ns * reader as f64 / readers as f64;
+        Self { start_ns, interval_ns, offset_ns, count: 0 }
+    }
+
+    /// When the next read is due, on the clock that gave `start_ns`.
+    pub(super) fn next_ns(&mut self) -> u64 {
+        let due = self.offset_ns + self.count as f64 * self.interval_ns;
+        self.count += 1;
+        self.start_ns + due as u64
+    }
+}
+
+/// Lets bytes go at a rate, some at a time.
+///
+/// Whoever was held back catches up with a tenth of a second at most: after a stall the writer does
+/// not flood the engine with all that it has missed.
+#[derive(Debug)]
+pub(super) struct Pace<'c> {
+    clock: &'c dyn Clock,
+    bytes_per_second: f64,
+    /// By when all that was let go has been paid for.
+    paid_ns: u64,
+}
+
+impl<'c> Pace<'c> {
+    /// How far ahead bytes may go: waking up for each write would cost more than writing.
+    const AHEAD: Duration = Duration::from_millis(10);
+    /// How much time can be caught up with.
+    const BEHIND: Duration = Duration::from_millis(100);
+
+    /// A pace that begins at this moment.
+    pub(super) fn new(clock: &'c dyn Clock, bytes_per_second: u64) -> Self {
+        Self { clock, bytes_per_second: bytes_per_second as f64, paid_ns: clock.monotonic_ns() }
+    }
+
+    /// Waits until `bytes` may go, but not beyond `end_ns`.
+    pub(super) fn wait(&mut self, bytes: usize, end_ns: u64) {
+        let now = self.clock.monotonic_ns();
+        let behind = Self::BEHIND.as_nanos() as u64;
+        self.paid_ns = self.paid_ns.max(now.saturating_sub(behind));
+        if self.paid_ns > now + Self::AHEAD.as_nanos() as u64 {
+            self.clock.sleep_until(self.paid_ns.min(end_ns));
+        }
+        self.paid_ns += (bytes as f64 * 1e9 / self.bytes_per_second) as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::workload::tests::SteppingClock;
+    use super::*;
+
+    #[test]
+    fn reads_of_several_readers_are_due_in_turn() {
+        let mut readers = [0, 1].map(|reader| Arrivals::new(1000, 1e6, reader, 2));
+        let due: Vec<u64> = (0..3).flat_map(|_| [0, 1]).map(|r| readers[r].next_ns()).collect();
+        assert_eq!(due, [1000, 2000, 3000, 4000, 5000, 6000]);
+    }
+
+    #[test]
+    fn bytes_go_at_the_rate() {
+        let clock = SteppingClock::default();
+        let mut pace = Pace::new(&clock, 1_000_000);
+        for _ in 0..1000 {
+            pace.wait(1000, u64::MAX);
+        }
+        let seconds = clock.monotonic_ns() as f64 / 1e9;
+        assert!((0.98..=1.0).contains(&seconds), "{seconds}");
+    }
+
+    #[test]
+    fn what_a_stall_held_back_is_not_made_up_for() {
+        let clock = SteppingClock::default();
+        let mut pace = Pace::new(&clock, 1_000_000);
+        clock.sleep_until(10_000_000_000);
+        let mut at_once = 0;
+        while clock.monotonic_ns() == 10_000_000_000 {
+            pace.wait(1000, u64::MAX);
+            at_once += 1;
+        }
+        // A tenth of a second behind, a hundredth ahead, and the one that found out.
+        assert!((110..=113).contains(&at_once), "{at_once}");
+    }
+}

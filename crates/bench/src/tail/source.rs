@@ -1,0 +1,133 @@
+//! The database that each run begins with a copy of.
+//!
+//! Each key has a value, and all of it is in the last level, as after filling and compacting. Keys
+//! are put in order, without a log, so that no byte is written twice. It is made once and kept: a
+//! file beside it says of what it was made, and is written last.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+use tailwater::{CompactRangeOptions, Db, OpenOptions, WriteOptions};
+
+use super::files::{create_directory, read_json, remove_directory, write_json};
+use super::shape::Shape;
+use super::units::Bytes;
+use crate::entries::{KEY_BYTES, RandomValues, key};
+use crate::memory_limit::interrupt::on_interrupt;
+use crate::store::Failure;
+
+/// What a source database is made of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Source {
+    /// What makes the entries: another number, other entries.
+    version: u32,
+    keys: u64,
+    value_bytes: usize,
+    shape: Shape,
+}
+
+impl Source {
+    /// One with so many keys.
+    pub(super) fn new(keys: u64, value_bytes: usize, shape: Shape) -> Self {
+        Self { version: 1, keys, value_bytes, shape }
+    }
+
+    /// How large it is about, in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.keys * (KEY_BYTES + self.value_bytes) as u64
+    }
+
+    /// Where it is or would be, below `directory`.
+    pub(super) fn path(&self, directory: &Path) -> PathBuf {
+        directory.join(format!("source-{}x{}", self.keys, self.value_bytes))
+    }
+
+    fn description(&self, directory: &Path) -> PathBuf {
+        self.path(directory).with_extension("json")
+    }
+
+    /// Whether it is there as it would be made.
+    pub(super) fn is_there(&self, directory: &Path) -> bool {
+        let described = read_json::<Self>(&self.description(directory));
+        matches!(described, Ok(Some(description)) if description == *self)
+            && self.path(directory).is_dir()
+    }
+
+    /// Makes it, in the place of what may be there under its name.
+    ///
+    /// # Errors
+    /// Those of the engine and of the filesystem.
+    pub(super) fn build(&self, directory: &Path) -> Result<(), Failure> {
+        let (path, description) = (self.path(directory), self.description(directory));
+        let unfinished = path.with_extension("unfinished");
+        eprintln!(
+            "building the source database: {} keys with values of {}, {}, in {}",
+            self.keys,
+            Bytes(self.value_bytes as u64),
+            Bytes(self.bytes()),
+            path.display()
+        );
+        remove_file(&description)?;
+        remove_directory(&path)?;
+        remove_directory(&unfinished)?;
+        create_directory(&unfinished)?;
+        let _removed = on_interrupt({
+            let unfinished = unfinished.clone();
+            move || {
+                let _ = remove_directory(&unfinished);
+            }
+        })?;
+        let start = Instant::now();
+        self.fill(&unfinished)?;
+        rename(&unfinished, &path)?;
+        write_json(&description, self)?;
+        eprintln!("  built in {:.0} s", start.elapsed().as_secs_f64());
+        Ok(())
+    }
+
+    fn fill(&self, directory: &Path) -> Result<(), Failure> {
+        let mut open = OpenOptions::default();
+        open.set_options(&format!("create_if_missing=true;{}", self.shape.options()))?;
+        let db = Db::open(directory, &open)?;
+        let family = db.column_family("default")?;
+        let values = RandomValues::new(self.value_bytes, self.keys);
+        let writes = WriteOptions { disable_wal: true, ..WriteOptions::default() };
+        let mut told = Instant::now();
+        for number in 0..self.keys {
+            db.put(&family, &key(number), values.get(number), &writes)?;
+            if told.elapsed().as_secs() >= 10 {
+                eprintln!("  {:.0} %", 100.0 * number as f64 / self.keys as f64);
+                told = Instant::now();
+            }
+        }
+        db.flush(&family)?;
+        // Nothing overlaps, so tables move down as they are.
+        db.compact_range(&family, None, None, &CompactRangeOptions::default())?;
+        Ok(db.close()?)
+    }
+
+    /// Removes it.
+    ///
+    /// # Errors
+    /// Those of the filesystem.
+    pub(super) fn remove(&self, directory: &Path) -> Result<(), Failure> {
+        remove_file(&self.description(directory))?;
+        remove_directory(&self.path(directory))
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the experiment's own file")]
+fn remove_file(path: &Path) -> Result<(), Failure> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(format!("{}: {error}", path.display()).into())
+        }
+        _ => Ok(()),
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the experiment's own directory")]
+fn rename(from: &Path, to: &Path) -> Result<(), Failure> {
+    std::fs::rename(from, to).map_err(|error| format!("{}: {error}", to.display()).into())
+}

@@ -1,0 +1,164 @@
+//! The report as a table for a terminal.
+
+use std::fmt;
+
+use super::equal_work::Work;
+use super::report::{ConfigurationReport, Report};
+use super::units::Bytes;
+use crate::report::Rate;
+
+/// A report that is printed as a table, with what has to be said about it.
+pub(super) struct Table<'r>(pub(super) &'r Report);
+
+/// What stands above the columns, and how wide they are.
+const COLUMNS: [(&str, usize); 12] = [
+    ("engine", 9),
+    ("configuration", 29),
+    ("reads/s", 11),
+    ("p50 us", 11),
+    ("p99 us", 12),
+    ("p99.9 us", 13),
+    ("p99.99 us", 13),
+    ("max ms", 6),
+    ("write", 6),
+    ("stall", 5),
+    ("compact", 7),
+    ("queue", 5),
+];
+
+impl fmt::Display for Table<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_head(f)?;
+        write_row(f, COLUMNS.map(|(name, _)| name.to_owned()))?;
+        for report in &self.0.configurations {
+            write_row(f, self.cells(report))?;
+        }
+        self.write_legend(f)
+    }
+}
+
+impl Table<'_> {
+    fn write_head(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parameters = &self.0.parameters;
+        let limit = match parameters.limit_bytes {
+            Some(limit) if self.0.environment.is_limited => {
+                format!("a memory limit of {}", Bytes(limit))
+            }
+            Some(limit) => format!("NO MEMORY LIMIT ({} cannot be had here)", Bytes(limit)),
+            None => "no memory limit".to_owned(),
+        };
+        let runs = self.0.configurations.iter().map(|report| report.runs.len()).max().unwrap_or(0);
+        write!(
+            f,
+            "{} on {}, {} of it read, {limit}; medians of {runs} runs of {} s\n{} {}, ",
+            Bytes(parameters.database_bytes()),
+            self.0.environment.filesystem(),
+            Bytes(parameters.hot_bytes()),
+            parameters.duration_seconds,
+            parameters.readers,
+            if parameters.readers == 1 { "reader" } else { "readers" },
+        )?;
+        match parameters.reads_per_second {
+            Some(rate) => write!(f, "open loop: {rate} reads/s, counted from when they were due")?,
+            None => write!(f, "closed loop: each read begins when the one before has ended")?,
+        }
+        match parameters.write_bytes_per_second {
+            Some(rate) => writeln!(f, "; {:.1} MB/s to be written\n", rate as f64 / 1e6),
+            None => writeln!(f, "\n"),
+        }
+    }
+
+    fn cells(&self, report: &ConfigurationReport) -> [String; COLUMNS.len()] {
+        let median = &report.median;
+        let buffered = self.0.buffered(report.row).map(|buffered| &buffered.median);
+        let beside = |text: String, ours: f64, theirs: Option<f64>| match theirs {
+            Some(theirs) if theirs > 0.0 => format!("{text} {:4.2}x", ours / theirs),
+            _ => text,
+        };
+        let latency = |ours: f64, theirs: Option<f64>| beside(micros(ours), ours, theirs);
+        let of = |work, text: String| match report.unequal_work.contains(&work) {
+            true => format!("{text}!"),
+            false => text,
+        };
+        let (ours, theirs) = (&median.latencies, buffered.map(|buffered| &buffered.latencies));
+        let compacted = median.kernel.compaction_mb_per_second;
+        [
+            report.row.engine.name().to_owned(),
+            report.row.configuration.name().to_owned(),
+            beside(
+                Rate(median.reads_per_second).to_string(),
+                median.reads_per_second,
+                buffered.map(|buffered| buffered.reads_per_second),
+            ),
+            latency(ours.p50_us, theirs.map(|theirs| theirs.p50_us)),
+            latency(ours.p99_us, theirs.map(|theirs| theirs.p99_us)),
+            latency(ours.p999_us, theirs.map(|theirs| theirs.p999_us)),
+            latency(ours.p9999_us, theirs.map(|theirs| theirs.p9999_us)),
+            format!("{:.1}", ours.max_us / 1000.0),
+            of(Work::Written, format!("{:.1}", median.write_mb_per_second)),
+            of(Work::Stalled, format!("{:.0}%", 100.0 * median.stall_share)),
+            of(Work::Compacted, compacted.map_or("-".to_owned(), |rate| format!("{rate:.0}"))),
+            median.run_queue_share.map_or("-".to_owned(), |share| format!("{:.1}%", 100.0 * share)),
+        ]
+    }
+
+    fn write_legend(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "\n1.00x: as in the engine's row 'buffered'. write, compact: MB/s written by the \
+             writer, read and\nwritten by compactions. stall: the share of the time in which the \
+             engine held the writer back.\nqueue: the share of their time in which readers waited \
+             for a processor: that part of a tail is\nthe machine's and not the engine's or the \
+             disk's."
+        )?;
+        if self.0.configurations.iter().any(|report| !report.unequal_work.is_empty()) {
+            writeln!(
+                f,
+                "!: more than 3 % away from 'buffered'. A row that wrote or compacted less \
+                 disturbed its reads less,\nso its latencies look better than they are; choose a \
+                 --write-rate that all rows keep up with\n('calibrate' finds one), or a longer \
+                 --duration."
+            )?;
+        }
+        Ok(())
+    }
+}
+
+fn write_row(f: &mut fmt::Formatter<'_>, cells: [String; COLUMNS.len()]) -> fmt::Result {
+    let mut line = String::new();
+    for (index, (cell, (_, width))) in cells.iter().zip(COLUMNS).enumerate() {
+        match index {
+            0 | 1 => line.push_str(&format!("{cell:<width$} ")),
+            _ => line.push_str(&format!("{cell:>width$} ")),
+        }
+    }
+    writeln!(f, "{}", line.trim_end())
+}
+
+/// Microseconds, with three digits that count.
+fn micros(us: f64) -> String {
+    match us {
+        us if us >= 99_950.0 => format!("{:.0}k", us / 1e3),
+        us if us >= 9_995.0 => format!("{:.1}k", us / 1e3),
+        us if us >= 999.5 => format!("{:.2}k", us / 1e3),
+        us if us >= 99.95 => format!("{us:.0}"),
+        us if us >= 9.995 => format!("{us:.1}"),
+        us => format!("{us:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn microseconds_have_three_digits() {
+        let texts = [1.234, 12.34, 123.4, 999.9, 12_340.0, 123_400.0].map(micros);
+        assert_eq!(texts, ["1.23", "12.3", "123", "1.00k", "12.3k", "123k"]);
+    }
+
+    #[test]
+    fn a_row_has_less_than_140_columns() {
+        assert!(COLUMNS.iter().map(|(_, width)| width + 1).sum::<usize>() < 140);
+    }
+}

@@ -1,0 +1,70 @@
+//! Tailwater in the experiment.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tailwater::{ColumnFamily, Db, OpenOptions, ReadOptions, Statistics, WriteOptions};
+use tailwater_io::Purpose;
+
+use super::engine::{Activity, EngineName, Moved, TailDatabase, TailEngine};
+use crate::store::Failure;
+
+/// Tailwater, which counts as `db_bench --statistics` does.
+#[derive(Debug)]
+pub struct TailwaterEngine;
+
+impl TailEngine for TailwaterEngine {
+    fn name(&self) -> EngineName {
+        EngineName::Tailwater
+    }
+
+    fn open(&self, directory: &Path, options: &str) -> Result<Box<dyn TailDatabase>, Failure> {
+        let mut open = OpenOptions::default();
+        open.set_options(options)?;
+        let statistics = Arc::new(Statistics::new());
+        open.set_statistics(Arc::clone(&statistics));
+        let db = Db::open(directory, &open)?;
+        let family = db.column_family("default")?;
+        let (reads, writes) = (ReadOptions::default(), WriteOptions::default());
+        Ok(Box::new(Opened { db, family, statistics, reads, writes }))
+    }
+}
+
+struct Opened {
+    db: Db,
+    family: ColumnFamily,
+    statistics: Arc<Statistics>,
+    reads: ReadOptions,
+    writes: WriteOptions,
+}
+
+impl TailDatabase for Opened {
+    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Failure> {
+        Ok(self.db.get_into(&self.family, key, &self.reads, value)?)
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
+        Ok(self.db.put(&self.family, key, value, &self.writes)?)
+    }
+
+    fn activity(&self) -> Result<Activity, Failure> {
+        let io = self.db.storage().statistics();
+        let moved = |purpose: Purpose| {
+            let figures = io.snapshot(purpose);
+            let moved =
+                Moved { read_bytes: figures.read_bytes, written_bytes: figures.written_bytes };
+            (purpose.name().to_owned(), moved)
+        };
+        let purposes: BTreeMap<_, _> = Purpose::ALL.into_iter().map(moved).collect();
+        let stalled_us = self.statistics.ticker("rocksdb.stall.micros").unwrap_or(0);
+        let pending =
+            self.db.property(&self.family, "rocksdb.estimate-pending-compaction-bytes")?;
+        Ok(Activity {
+            purposes,
+            stalled: Duration::from_micros(stalled_us),
+            pending_compaction_bytes: pending.and_then(|text| text.parse().ok()).unwrap_or(0),
+        })
+    }
+}

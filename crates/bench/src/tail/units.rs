@@ -1,0 +1,161 @@
+//! Amounts as people type and read them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// Letters that multiply, each by a thousand (or 1,024) more than the one before.
+const LETTERS: &str = "KMGT";
+
+/// A number of bytes.
+///
+/// Typed it is a number with a unit: `K`, `M`, `G`, `T` and `KiB`, `MiB` and so on are powers of
+/// 1,024, `KB`, `MB` and so on powers of 1,000. `/s` may follow where it is a rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Bytes(pub u64);
+
+impl FromStr for Bytes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let amount = text.strip_suffix("/s").unwrap_or(text);
+        let digits = amount.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        let number: f64 = digits.trim().parse().map_err(|_| format!("'{text}' has no number"))?;
+        let unit = amount[digits.len()..].to_ascii_uppercase();
+        let unit_bytes =
+            unit_bytes(&unit).ok_or_else(|| format!("'{unit}' is no unit: K, M, G, MiB, MB"))?;
+        let bytes = number * unit_bytes;
+        if !(0.0..=u64::MAX as f64 / 2.0).contains(&bytes) {
+            return Err(format!("'{text}' is no amount of bytes"));
+        }
+        Ok(Self(bytes.round() as u64))
+    }
+}
+
+/// How many bytes a unit in capitals stands for.
+fn unit_bytes(unit: &str) -> Option<f64> {
+    if matches!(unit, "" | "B") {
+        return Some(1.0);
+    }
+    let power = LETTERS.find(unit.chars().next()?)? as i32 + 1;
+    match &unit[1..] {
+        "" | "IB" => Some(1024f64.powi(power)),
+        "B" => Some(1000f64.powi(power)),
+        _ => None,
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let units = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+        match units.into_iter().find(|(size, _)| self.0 >= *size) {
+            Some((size, unit)) => {
+                let number = format!("{:.1}", self.0 as f64 / size as f64);
+                write!(f, "{} {unit}", number.trim_end_matches(".0"))
+            }
+            None => write!(f, "{} B", self.0),
+        }
+    }
+}
+
+/// How large the hot set is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum HotSet {
+    /// So many percent of the memory limit.
+    Percent(f64),
+    /// So many bytes of values.
+    Bytes(u64),
+}
+
+impl FromStr for HotSet {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let Some(percent) = text.strip_suffix('%') else {
+            return text.parse().map(|Bytes(bytes)| Self::Bytes(bytes));
+        };
+        match percent.trim().parse() {
+            Ok(percent) if percent > 0.0 => Ok(Self::Percent(percent)),
+            _ => Err(format!("'{text}' is no percentage above 0")),
+        }
+    }
+}
+
+impl HotSet {
+    /// In bytes, of a memory limit.
+    pub(super) fn bytes(self, limit: u64) -> u64 {
+        match self {
+            Self::Percent(percent) => (limit as f64 * percent / 100.0) as u64,
+            Self::Bytes(bytes) => bytes,
+        }
+    }
+}
+
+/// How fast the writer writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriteRate {
+    /// As fast as all configurations can keep up with, which is found out first.
+    Calibrate,
+    /// So many bytes of keys and values a second.
+    BytesPerSecond(u64),
+}
+
+impl FromStr for WriteRate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "calibrate" => Ok(Self::Calibrate),
+            _ => match text.parse()? {
+                Bytes(0) => {
+                    Err("0 would write nothing; --configurations no_compaction does".into())
+                }
+                Bytes(bytes) => Ok(Self::BytesPerSecond(bytes)),
+            },
+        }
+    }
+}
+
+/// The argument that makes a [`WriteRate`].
+impl fmt::Display for WriteRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Calibrate => f.write_str("calibrate"),
+            Self::BytesPerSecond(bytes) => write!(f, "{bytes}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_have_units() {
+        let bytes = |text: &str| text.parse::<Bytes>().map(|bytes| bytes.0);
+        assert_eq!(bytes("4096"), Ok(4096));
+        assert_eq!(bytes("1G"), Ok(1 << 30));
+        assert_eq!(bytes("1.5 MiB"), Ok(3 << 19));
+        assert_eq!(bytes("40MB/s"), Ok(40_000_000));
+        assert!(bytes("G").is_err());
+        assert!(bytes("1X").is_err());
+        assert!(bytes("-1").is_err());
+        assert_eq!(Bytes(80 << 20).to_string(), "80 MiB");
+        assert_eq!(Bytes(3 << 29).to_string(), "1.5 GiB");
+    }
+
+    #[test]
+    fn a_hot_set_is_a_share_or_an_amount() {
+        assert_eq!("40%".parse::<HotSet>().unwrap().bytes(1000), 400);
+        assert_eq!("2K".parse::<HotSet>().unwrap().bytes(1000), 2048);
+        assert!("0%".parse::<HotSet>().is_err());
+    }
+
+    #[test]
+    fn a_rate_may_be_found_out() {
+        assert_eq!("calibrate".parse(), Ok(WriteRate::Calibrate));
+        assert_eq!("100MB".parse(), Ok(WriteRate::BytesPerSecond(100_000_000)));
+        assert!("0".parse::<WriteRate>().is_err());
+    }
+}

@@ -1,0 +1,258 @@
+//! What the threads of a run do: readers of the hot set, and one writer over all keys.
+
+use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use fastrand::Rng;
+use hdrhistogram::Histogram;
+use tailwater_io::Clock;
+use tailwater_io::kernel::RunQueue;
+
+use super::engine::TailDatabase;
+use super::latency::histogram;
+use super::schedule::{Arrivals, Pace};
+use crate::entries::{KEY_BYTES, RandomValues, key};
+use crate::store::Failure;
+
+/// When a run ends, on its clock; any thread may bring it forward.
+#[derive(Debug)]
+pub(super) struct End(AtomicU64);
+
+impl End {
+    /// At `end_ns`.
+    pub(super) fn at(end_ns: u64) -> Self {
+        Self(AtomicU64::new(end_ns))
+    }
+
+    /// The run ends now.
+    pub(super) fn now(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+
+    fn ns(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What readers read, and how.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reading {
+    /// The first so many keys.
+    pub(super) hot_keys: u64,
+    /// How many readers there are.
+    pub(super) readers: usize,
+    /// How many reads come each second, for all readers together; without it each reader begins the
+    /// next one when the last has ended.
+    pub(super) reads_per_second: Option<f64>,
+    /// What keys are drawn from.
+    pub(super) seed: u64,
+}
+
+/// What a reader saw.
+#[derive(Debug)]
+pub(super) struct Reads {
+    /// How long each read took, in nanoseconds; of reads that were due and that the end came
+    /// before, how long they had waited.
+    pub(super) latencies: Histogram<u64>,
+    /// How many were done.
+    pub(super) count: u64,
+    /// What became of the thread meanwhile, where the system tells.
+    pub(super) run_queue: Option<RunQueue>,
+}
+
+/// Reads keys of the hot set by chance until the end. `reader` is this one's number.
+pub(super) fn read(
+    database: &dyn TailDatabase,
+    clock: &dyn Clock,
+    reading: &Reading,
+    reader: usize,
+    end: &End,
+) -> Result<Reads, Failure> {
+    let mut rng = Rng::with_seed(reading.seed.wrapping_mul(1000).wrapping_add(reader as u64));
+    let mut value = Vec::new();
+    let mut get = || {
+        let number = rng.u64(..reading.hot_keys);
+        match database.get(&key(number), &mut value)? {
+            true => Ok::<_, Failure>(std::hint::black_box(&value).len()),
+            false => Err(format!("key {number} has no value").into()),
+        }
+    };
+    let before = RunQueue::of_this_thread();
+    let (latencies, count) = match reading.reads_per_second {
+        None => closed_loop(clock, end, &mut get)?,
+        Some(rate) => {
+            wake_up_in_time();
+            let arrivals = Arrivals::new(clock.monotonic_ns(), rate, reader, reading.readers);
+            open_loop(clock, arrivals, end, &mut get)?
+        }
+    };
+    let after = RunQueue::of_this_thread();
+    let run_queue = before.zip(after).map(|(before, after)| after.since(before));
+    Ok(Reads { latencies, count, run_queue })
+}
+
+fn closed_loop(
+    clock: &dyn Clock,
+    end: &End,
+    get: &mut dyn FnMut() -> Result<usize, Failure>,
+) -> Result<(Histogram<u64>, u64), Failure> {
+    let mut latencies = histogram()?;
+    let mut before = clock.monotonic_ns();
+    while before < end.ns() {
+        get()?;
+        let now = clock.monotonic_ns();
+        latencies.saturating_record(now - before);
+        before = now;
+    }
+    let count = latencies.len();
+    Ok((latencies, count))
+}
+
+fn open_loop(
+    clock: &dyn Clock,
+    mut arrivals: Arrivals,
+    end: &End,
+    get: &mut dyn FnMut() -> Result<usize, Failure>,
+) -> Result<(Histogram<u64>, u64), Failure> {
+    let mut latencies = histogram()?;
+    let mut due = arrivals.next_ns();
+    loop {
+        clock.sleep_until(due.min(end.ns()));
+        if clock.monotonic_ns() >= end.ns() {
+            break;
+        }
+        get()?;
+        latencies.saturating_record(clock.monotonic_ns() - due);
+        due = arrivals.next_ns();
+    }
+    let count = latencies.len();
+    let ended = clock.monotonic_ns().min(end.ns());
+    while due < ended {
+        latencies.saturating_record(ended - due);
+        due = arrivals.next_ns();
+    }
+    Ok((latencies, count))
+}
+
+/// Asks that this thread's sleep end when it should: the kernel adds 50 us otherwise. It is asked
+/// for and not needed.
+fn wake_up_in_time() {
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+}
+
+/// What the writer writes, and how fast.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Writing {
+    /// All keys, not only those that are read.
+    pub(super) keys: u64,
+    /// How long values are, in bytes.
+    pub(super) value_bytes: usize,
+    /// The rate, keys counted, in bytes; as fast as it can without one.
+    pub(super) bytes_per_second: Option<u64>,
+    /// What keys and values are drawn from.
+    pub(super) seed: u64,
+}
+
+/// Overwrites keys by chance until the end; answers how many bytes of keys and values.
+pub(super) fn write(
+    database: &dyn TailDatabase,
+    clock: &dyn Clock,
+    writing: &Writing,
+    end: &End,
+) -> Result<u64, Failure> {
+    let mut rng = Rng::with_seed(!writing.seed);
+    let values = RandomValues::new(writing.value_bytes, writing.seed);
+    let bytes = KEY_BYTES + writing.value_bytes;
+    let mut pace = writing.bytes_per_second.map(|rate| Pace::new(clock, rate));
+    let mut written = 0;
+    loop {
+        if let Some(pace) = &mut pace {
+            pace.wait(bytes, end.ns());
+        }
+        if clock.monotonic_ns() >= end.ns() {
+            return Ok(written);
+        }
+        database.put(&key(rng.u64(..writing.keys)), values.get(rng.u64(..)))?;
+        written += bytes as u64;
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::sync::atomic::AtomicU64;
+
+    use super::super::engine::Activity;
+    use super::*;
+
+    /// A clock for one thread, on which sleeping takes no time.
+    #[derive(Debug, Default)]
+    pub(in super::super) struct SteppingClock(AtomicU64);
+
+    impl Clock for SteppingClock {
+        fn monotonic_ns(&self) -> u64 {
+            self.0.load(Ordering::Relaxed)
+        }
+
+        fn wall_us(&self) -> u64 {
+            self.monotonic_ns() / 1000
+        }
+
+        fn sleep_until(&self, deadline_ns: u64) {
+            self.0.fetch_max(deadline_ns, Ordering::Relaxed);
+        }
+    }
+
+    /// A database whose third read takes 10 ms and whose others take 10 us.
+    struct Hesitating<'c> {
+        clock: &'c SteppingClock,
+        reads: AtomicU64,
+    }
+
+    impl TailDatabase for Hesitating<'_> {
+        fn get(&self, _key: &[u8], _value: &mut Vec<u8>) -> Result<bool, Failure> {
+            let number = self.reads.fetch_add(1, Ordering::Relaxed);
+            let took = if number == 2 { 10_000_000 } else { 10_000 };
+            self.clock.sleep_until(self.clock.monotonic_ns() + took);
+            Ok(true)
+        }
+
+        fn put(&self, _key: &[u8], _value: &[u8]) -> Result<(), Failure> {
+            Ok(())
+        }
+
+        fn activity(&self) -> Result<Activity, Failure> {
+            Ok(Activity::default())
+        }
+    }
+
+    fn reads(reads_per_second: Option<f64>, end_ns: u64) -> Reads {
+        let clock = SteppingClock::default();
+        let database = Hesitating { clock: &clock, reads: AtomicU64::new(0) };
+        let reading = Reading { hot_keys: 10, readers: 1, reads_per_second, seed: 1 };
+        read(&database, &clock, &reading, 0, &End::at(end_ns)).unwrap()
+    }
+
+    #[test]
+    fn a_closed_loop_waits_for_slow_reads() {
+        let reads = reads(None, 20_000_000);
+        assert_eq!(reads.count, 1001);
+        // Only the slow one itself was slow.
+        assert_eq!(reads.latencies.count_between(20_000, u64::MAX), 1);
+    }
+
+    #[test]
+    fn an_open_loop_counts_what_reads_waited_behind_a_slow_one() {
+        let reads = reads(Some(1000.0), 100_000_000);
+        assert_eq!(reads.count, 100);
+        // One that came each millisecond while the slow one went on, and itself.
+        assert_eq!(reads.latencies.count_between(20_000, u64::MAX), 11);
+        assert_eq!(reads.latencies.max() / 100_000, 100);
+    }
+
+    #[test]
+    fn reads_that_the_end_came_before_count_with_what_they_waited() {
+        let reads = reads(Some(1000.0), 8_000_000);
+        // Due at 0, 1 and 2 ms, the last one until 12 ms; and those of 3 to 7 ms.
+        assert_eq!((reads.count, reads.latencies.len()), (3, 8));
+    }
+}

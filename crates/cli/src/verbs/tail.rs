@@ -1,0 +1,38 @@
+//! `tailwater tail`: what direct I/O does to the tail of reads.
+
+use std::io::{ErrorKind, Write as _};
+use std::process::ExitCode;
+
+use tailwater_bench::store::Failure;
+use tailwater_bench::tail::{self, TailArguments, TailEngine, TailwaterEngine};
+
+/// The engines that this program has.
+const ENGINES: [&dyn TailEngine; 1] = [&TailwaterEngine];
+
+pub(crate) fn run(arguments: &TailArguments) -> ExitCode {
+    let code = match tail::check(arguments, &ENGINES) {
+        Ok(()) => ExitCode::FAILURE,
+        Err(_) => ExitCode::from(2),
+    };
+    let printed = tail::run(arguments, &ENGINES).and_then(|answer| {
+        match std::io::stdout().write_all(answer.as_bytes()) {
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
+            _ => Ok(()),
+        }
+    });
+    ended(printed, code)
+}
+
+pub(crate) fn run_child(assignment: &str) -> ExitCode {
+    ended(tail::run_child(assignment, &ENGINES), ExitCode::FAILURE)
+}
+
+fn ended(outcome: Result<(), Failure>, otherwise: ExitCode) -> ExitCode {
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            crate::output::complain(&failure);
+            otherwise
+        }
+    }
+}

@@ -5,7 +5,7 @@
 //! many requests they may have on their way: as many as they like while nobody reads there or while
 //! reads take no longer than they do without background work, half as many whenever reads are found
 //! to be slowed down, and one more at a time again when they are not. One is always allowed, so no
-//! stream stops.
+//! stream stops. When nobody has read for a second, they are back where they were at once.
 //!
 //! # What is slow
 //! Reads are judged in windows of some milliseconds, by the mean of the logarithms of their
@@ -34,6 +34,9 @@ const ENOUGH_READS: u64 = 8;
 const LONGEST_WINDOW_NS: u64 = 100_000_000;
 /// Without a stream that asks for so long, in nanoseconds, there is no background work.
 const IDLE_NS: u64 = 1_000_000_000;
+/// Where no read has ended for so long, nobody reads, in nanoseconds. A queue that is never empty
+/// can keep a read waiting for half a second.
+const QUIET_NS: u64 = 1_000_000_000;
 /// Between one request more and the next there is at least so much time, in nanoseconds.
 const BETWEEN_RAISES_NS: u64 = 50_000_000;
 /// Reads are slowed down where their logarithms are by this above the baseline: 1.5 times as long.
@@ -148,6 +151,8 @@ struct Control {
     /// The reads before the window.
     before: Reads,
     raised_ns: u64,
+    /// When the last window with reads ended.
+    read_ns: u64,
 }
 
 impl Control {
@@ -179,9 +184,13 @@ impl Control {
 
     fn judge(&mut self, now_ns: u64, reads: Reads) {
         if reads.count == 0 {
-            self.limit = None;
+            // Either nobody reads, or somebody waits for the device all the time.
+            if now_ns - self.read_ns >= QUIET_NS {
+                self.limit = None;
+            }
             return;
         }
+        self.read_ns = now_ns;
         let mean = reads.mean();
         let baseline = *self.baseline.get_or_insert(mean);
         let deepest = self.limit.unwrap_or(self.full).min(self.full);
@@ -284,10 +293,26 @@ mod tests {
     fn when_users_stop_reading_streams_go_on_at_once() {
         let mut played = Played::unloaded(100_000);
         while played.window(300_000) > 1 {}
-        played.now_ns += 50 * MS;
-        assert_eq!(played.ask(), 1, "they may only have paused");
-        played.now_ns += 50 * MS;
+        for _ in 0..9 {
+            played.now_ns += 100 * MS;
+            assert_eq!(played.ask(), 1, "somebody may still wait");
+        }
+        played.now_ns += 100 * MS;
         assert_eq!(played.ask(), 8);
+    }
+
+    #[test]
+    fn reads_that_wait_for_half_a_second_are_heard() {
+        let mut played = Played::unloaded(100_000);
+        let mut depths = Vec::new();
+        for _ in 0..5 {
+            for _ in 0..4 {
+                played.now_ns += 110 * MS;
+                depths.push(played.ask());
+            }
+            played.read(1, 450 * MS);
+        }
+        assert_eq!(depths[4..], [4, 4, 4, 4, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1]);
     }
 
     #[test]

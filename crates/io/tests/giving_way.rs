@@ -49,8 +49,11 @@ impl Users {
 
     /// They go away.
     fn leave(&self) {
-        self.clock.advance(100_000_000);
-        assert_eq!(self.foreground.depth(8), 8);
+        let mut depths = (0..12).map(|_| {
+            self.clock.advance(100_000_000);
+            self.foreground.depth(8)
+        });
+        assert!(depths.any(|depth| depth == 8));
     }
 }
 

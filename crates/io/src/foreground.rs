@@ -3,9 +3,10 @@
 //! A user's read stands in the device's queue behind whatever is there already. [`Foreground`] is
 //! told how long users' short reads took that went to the device, and background streams ask it how
 //! many requests they may have on their way: as many as they like while nobody reads there or while
-//! reads take no longer than they do without background work, half as many whenever reads are found
-//! to be slowed down, and one more at a time again when they are not. One is always allowed, so no
-//! stream stops.
+//! reads take no longer than they do without background work; all of them together half as many or
+//! less, by how slow it is, whenever reads are found to be slowed down; and one more at a time
+//! again when they are not. A stream that somebody waits for may always have one, so none stops.
+//! When nobody has read for a second, they are back where they were at once.
 //!
 //! # What is slow
 //! Reads are judged in windows of some milliseconds, by the mean of the logarithms of their
@@ -16,7 +17,7 @@
 //! does not help.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use crate::clock::{Clock, SystemClock};
 use crate::statistics::{SHARDS, shard_of_this_thread};
@@ -34,10 +35,15 @@ const ENOUGH_READS: u64 = 8;
 const LONGEST_WINDOW_NS: u64 = 100_000_000;
 /// Without a stream that asks for so long, in nanoseconds, there is no background work.
 const IDLE_NS: u64 = 1_000_000_000;
+/// Where no read has ended for so long, nobody reads, in nanoseconds. A queue that is never empty
+/// can keep a read waiting for half a second.
+const QUIET_NS: u64 = 1_000_000_000;
 /// Between one request more and the next there is at least so much time, in nanoseconds.
 const BETWEEN_RAISES_NS: u64 = 50_000_000;
 /// Reads are slowed down where their logarithms are by this above the baseline: 1.5 times as long.
 const SLOWED: f64 = 0.585;
+/// The limit goes down by this at once, at most; by 2 at the least.
+const MOST_AT_ONCE: f64 = 8.0;
 /// They are not where their logarithms are by less than this above it: 1.25 times as long.
 const UNHARMED: f64 = 0.322;
 /// How much of the way to a faster window the baseline moves.
@@ -52,6 +58,8 @@ const FORGETTING: f64 = 1.0 / 512.0;
 pub struct Foreground {
     shards: [Shard; SHARDS],
     control: Mutex<Control>,
+    /// How many requests of streams are on their way.
+    under_way: AtomicUsize,
     clock: Arc<dyn Clock>,
 }
 
@@ -66,7 +74,12 @@ struct Shard {
 impl Foreground {
     /// One that knows of no reads yet, in this clock's time.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { shards: Default::default(), control: Mutex::default(), clock }
+        Self {
+            shards: Default::default(),
+            control: Mutex::default(),
+            under_way: AtomicUsize::new(0),
+            clock,
+        }
     }
 
     /// Tells of a user's read of so many bytes.
@@ -79,11 +92,26 @@ impl Foreground {
         }
     }
 
-    /// How many requests a stream that would like to have `full` on their way may have now: at
-    /// least one.
-    pub fn depth(&self, full: usize) -> usize {
+    /// How many requests a stream may have on their way now that would like to have `full` and has
+    /// `own`. One that somebody waits for (`needed`) may always have one.
+    pub fn depth(&self, full: usize, own: usize, needed: bool) -> usize {
         let mut control = self.control.lock();
-        control.ask(self.clock.monotonic_ns(), self.reads(), full)
+        let others = self.under_way.load(Relaxed).saturating_sub(own);
+        let (now_ns, all) = (self.clock.monotonic_ns(), others + full);
+        match control.ask(now_ns, self.reads(), all) {
+            Some(limit) => limit.saturating_sub(others).min(full).max(usize::from(needed)),
+            None => full,
+        }
+    }
+
+    /// Tells of requests that a stream has sent on their way.
+    pub fn began(&self, requests: usize) {
+        self.under_way.fetch_add(requests, Relaxed);
+    }
+
+    /// Tells that so many of them have ended.
+    pub fn ended(&self, requests: usize) {
+        self.under_way.fetch_sub(requests, Relaxed);
     }
 
     fn reads(&self) -> Reads {
@@ -136,22 +164,26 @@ impl Reads {
 /// Decides. It knows the time only from those who ask.
 #[derive(Debug, Default)]
 struct Control {
-    /// `None` as long as reads are not slowed down.
+    /// How many requests of all streams may be on their way; `None` as long as reads are not slowed
+    /// down.
     limit: Option<usize>,
     /// The mean logarithm of reads that nothing slows down.
     baseline: Option<f64>,
     /// When somebody asked last.
     asked_ns: Option<u64>,
-    /// The most that anybody would have liked in this window.
+    /// The most that there would have been in this window without a limit.
     full: usize,
     window_began_ns: u64,
     /// The reads before the window.
     before: Reads,
     raised_ns: u64,
+    /// When the last window with reads ended.
+    read_ns: u64,
 }
 
 impl Control {
-    fn ask(&mut self, now_ns: u64, reads: Reads, full: usize) -> usize {
+    /// `full` is how many requests there would be without a limit.
+    fn ask(&mut self, now_ns: u64, reads: Reads, full: usize) -> Option<usize> {
         let idle = self.asked_ns.is_none_or(|asked| now_ns.saturating_sub(asked) >= IDLE_NS);
         self.asked_ns = Some(now_ns);
         self.full = self.full.max(full);
@@ -166,7 +198,7 @@ impl Control {
             }
             (self.window_began_ns, self.before, self.full) = (now_ns, reads, full);
         }
-        self.limit.map_or(full, |limit| full.min(limit)).max(1)
+        self.limit
     }
 
     /// There was no background work while these were read.
@@ -179,9 +211,13 @@ impl Control {
 
     fn judge(&mut self, now_ns: u64, reads: Reads) {
         if reads.count == 0 {
-            self.limit = None;
+            // Either nobody reads, or somebody waits for the device all the time.
+            if now_ns - self.read_ns >= QUIET_NS {
+                self.limit = None;
+            }
             return;
         }
+        self.read_ns = now_ns;
         let mean = reads.mean();
         let baseline = *self.baseline.get_or_insert(mean);
         let deepest = self.limit.unwrap_or(self.full).min(self.full);
@@ -191,7 +227,8 @@ impl Control {
             self.baseline = Some(baseline + (mean - baseline) * FORGETTING);
         }
         if mean > baseline + SLOWED {
-            self.limit = Some((deepest / 2).max(1));
+            let times = (mean - baseline).exp2().clamp(2.0, MOST_AT_ONCE);
+            self.limit = Some(((deepest as f64 / times) as usize).max(1));
             self.raised_ns = now_ns;
         } else if mean < baseline + UNHARMED
             && let Some(limit) = self.limit
@@ -206,6 +243,7 @@ impl Control {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::ManualClock;
 
     const MS: u64 = 1_000_000;
 
@@ -231,7 +269,7 @@ mod tests {
         }
 
         fn ask(&mut self) -> usize {
-            self.control.ask(self.now_ns, self.reads, 8)
+            self.control.ask(self.now_ns, self.reads, 8).unwrap_or(8)
         }
 
         /// Users read for a while, without background work.
@@ -269,14 +307,14 @@ mod tests {
     #[test]
     fn streams_give_way_in_steps_and_come_back_slowly() {
         let mut played = Played::unloaded(100_000);
-        let down: Vec<_> = (0..5).map(|_| played.window(300_000)).collect();
+        let down: Vec<_> = (0..5).map(|_| played.window(200_000)).collect();
         assert_eq!(down, [4, 2, 1, 1, 1]);
         // One request more in each 50 ms of reads that are not slowed down.
         let up: Vec<_> = (0..40).map(|_| played.window(100_000)).collect();
         assert_eq!(up[..11], [1, 1, 1, 1, 2, 2, 2, 2, 2, 3, 3]);
         assert_eq!(up[39], 8);
         // In between they stay where they are.
-        assert_eq!(played.window(300_000), 4);
+        assert_eq!(played.window(200_000), 4);
         assert!((0..20).all(|_| played.window(135_000) == 4));
     }
 
@@ -284,16 +322,33 @@ mod tests {
     fn when_users_stop_reading_streams_go_on_at_once() {
         let mut played = Played::unloaded(100_000);
         while played.window(300_000) > 1 {}
-        played.now_ns += 50 * MS;
-        assert_eq!(played.ask(), 1, "they may only have paused");
-        played.now_ns += 50 * MS;
+        for _ in 0..9 {
+            played.now_ns += 100 * MS;
+            assert_eq!(played.ask(), 1, "somebody may still wait");
+        }
+        played.now_ns += 100 * MS;
         assert_eq!(played.ask(), 8);
+    }
+
+    #[test]
+    fn reads_that_wait_for_half_a_second_are_heard() {
+        let mut played = Played::unloaded(100_000);
+        let mut depths = Vec::new();
+        for _ in 0..5 {
+            for _ in 0..4 {
+                played.now_ns += 110 * MS;
+                depths.push(played.ask());
+            }
+            played.read(1, 450 * MS);
+        }
+        assert_eq!(depths[..4], [8; 4]);
+        assert_eq!(depths[4..], [1; 16]);
     }
 
     #[test]
     fn few_reads_are_judged_after_a_while() {
         let mut played = Played::unloaded(100_000);
-        played.read(2, 1_000_000);
+        played.read(2, 200_000);
         played.now_ns += 50 * MS;
         assert_eq!(played.ask(), 8);
         played.now_ns += 50 * MS;
@@ -339,7 +394,7 @@ mod tests {
         played.now_ns += 2 * IDLE_NS;
         played.read(500, 100_000);
         assert_eq!(played.ask(), 8);
-        assert_eq!(played.window(400_000), 4);
+        assert_eq!(played.window(200_000), 4);
     }
 
     #[test]
@@ -352,6 +407,21 @@ mod tests {
         assert_eq!(foreground.reads(), Reads::default());
         foreground.record(4096, 1 << 20);
         assert_eq!(foreground.reads(), Reads { count: 1, logarithms: 20 << 8 });
-        assert_eq!((foreground.depth(4), foreground.depth(0)), (4, 1));
+        assert_eq!(foreground.depth(4, 0, false), 4);
+    }
+
+    #[test]
+    fn streams_share_what_is_left() {
+        let foreground = Foreground::new(Arc::new(ManualClock::new(0)));
+        foreground.control.lock().asked_ns = Some(0);
+        foreground.control.lock().limit = Some(3);
+        assert_eq!(foreground.depth(4, 0, false), 3);
+        foreground.began(2);
+        // Whose the two are, and a further one.
+        assert_eq!((foreground.depth(4, 2, false), foreground.depth(4, 0, false)), (3, 1));
+        foreground.began(2);
+        assert_eq!((foreground.depth(4, 0, false), foreground.depth(4, 0, true)), (0, 1));
+        foreground.ended(4);
+        assert_eq!(foreground.depth(2, 0, false), 2);
     }
 }

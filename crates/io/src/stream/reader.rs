@@ -139,7 +139,7 @@ impl SequentialReader {
         let span = span.start.min(end)..end;
         let plan = Plan::new(span, self.request_bytes, alignment);
         self.source = Arc::new(Source { file, plan, purpose });
-        self.request_ahead();
+        self.request_ahead(false);
         Ok(())
     }
 
@@ -153,6 +153,8 @@ impl SequentialReader {
     /// Has fewer requests on their way whenever users' reads are slowed down at the device, from
     /// the next request on.
     pub fn give_way_to(&mut self, foreground: Arc<Foreground>) {
+        self.tell_ended(self.under_way);
+        foreground.began(self.under_way);
         self.foreground = Some(foreground);
     }
 
@@ -244,12 +246,11 @@ impl SequentialReader {
         self.skip_to(index);
         self.drop_surplus_buffers();
         loop {
-            self.request_ahead();
+            self.request_ahead(!self.ready.contains_key(&index));
             if let Some(chunk) = self.ready.remove(&index) {
                 return chunk;
             }
-            let chunk = self.requests.wait(&self.source);
-            self.under_way -= 1;
+            let chunk = self.wait();
             if chunk.index < index {
                 self.free.push(chunk.buffer);
             } else {
@@ -270,16 +271,32 @@ impl SequentialReader {
     fn take_back(&mut self, index: u64) {
         let taken = self.requests.take_back(index);
         self.under_way -= taken.len();
+        self.tell_ended(taken.len());
         self.free.extend(taken);
     }
 
+    /// Waits until some request has ended. One is on its way.
+    fn wait(&mut self) -> Chunk {
+        let chunk = self.requests.wait(&self.source);
+        self.under_way -= 1;
+        self.tell_ended(1);
+        chunk
+    }
+
+    fn tell_ended(&self, requests: usize) {
+        if let Some(foreground) = &self.foreground {
+            foreground.ended(requests);
+        }
+    }
+
     /// Hands out requests as long as there are buffers for them and users leave room.
-    fn request_ahead(&mut self) {
+    /// One that somebody waits for (`needed`) is always handed out.
+    fn request_ahead(&mut self, needed: bool) {
         if self.free.is_empty() || self.next >= self.source.plan.count() {
             return;
         }
         let depth = match &self.foreground {
-            Some(foreground) => foreground.depth(self.depth),
+            Some(foreground) => foreground.depth(self.depth, self.under_way, needed),
             None => self.depth,
         };
         while self.next < self.source.plan.count()
@@ -294,6 +311,9 @@ impl SequentialReader {
             self.requests.submit(&self.source, self.next, buffer);
             self.next += 1;
             self.under_way += 1;
+            if let Some(foreground) = &self.foreground {
+                foreground.began(1);
+            }
         }
     }
 
@@ -301,8 +321,7 @@ impl SequentialReader {
     fn settle(&mut self) {
         self.take_back(u64::MAX);
         while self.under_way > 0 {
-            let chunk = self.requests.wait(&self.source);
-            self.under_way -= 1;
+            let chunk = self.wait();
             self.free.push(chunk.buffer);
         }
         let arrived = std::mem::take(&mut self.ready).into_values().chain(self.current.take());
@@ -356,5 +375,6 @@ impl Drop for SequentialReader {
         self.free.clear();
         self.ready.clear();
         self.current = None;
+        self.tell_ended(self.under_way);
     }
 }

@@ -349,7 +349,7 @@ impl SequentialWriter {
     fn give_way(&self) {
         let Some(foreground) = &self.foreground else { return };
         // The buffer that collects counts as one.
-        let behind = foreground.depth(self.depth + 1) - 1;
+        let behind = foreground.depth(self.depth + 1, 0, true) - 1;
         if behind < self.depth {
             let mut state = self.shared.state.lock();
             while state.queue.len() + usize::from(state.writing) > behind {

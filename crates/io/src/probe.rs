@@ -10,11 +10,9 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use crate::buffer::{ALIGNMENT, AlignedBuffer};
-use crate::storage::{Create, DirectIo, Storage};
+use crate::storage::{Create, Storage};
 use crate::{Error, IoMode, Purpose, Result};
 
-/// How large the file is that is tried with, in bytes.
-const TRIAL_BYTES: usize = 2 * ALIGNMENT;
 /// What the file is called: a name that RocksDB, too, takes for a leftover and removes.
 const TRIAL_NAME: &str = "000000.dbtmp";
 
@@ -112,25 +110,22 @@ struct Trial<'a> {
 
 impl Trial<'_> {
     fn run(&self, probe: &mut Probe) -> Result<()> {
-        let written = trial_bytes();
         let mode = match self.access {
             Access::Write => self.mode,
             // Nothing of it stays in the page cache, where reading would find it.
             Access::Read => IoMode::DropBehind,
         };
         let mut file = self.storage.create(self.path, Create::Truncate, mode, Purpose::Metadata)?;
-        probe.alignment = match self.storage.capabilities(self.path)?.direct_io {
-            DirectIo::Aligned(alignment) => (alignment as usize).max(ALIGNMENT),
-            DirectIo::Refused | DirectIo::Unknown => ALIGNMENT,
-        };
+        probe.alignment = file.alignment();
+        let written = trial_bytes(2 * probe.alignment);
         file.write_all_at(&written, 0, Purpose::Metadata)?;
         file.sync_data(Purpose::Metadata)?;
         drop(file);
         let file = self.storage.open(self.path, self.mode, Purpose::Metadata)?;
-        let mut read = AlignedBuffer::with_capacity(TRIAL_BYTES);
-        read.set_length(TRIAL_BYTES);
+        let mut read = AlignedBuffer::with_capacity(written.len());
+        read.set_length(written.len());
         let count = file.read_full_at(&mut read, 0, Purpose::Metadata)?;
-        if count != TRIAL_BYTES || read[..] != written[..] {
+        if count != written.len() || read[..] != written[..] {
             return Err(Error::new(crate::Operation::Read, self.path, ErrorKind::InvalidData));
         }
         probe.resident_pages = self.storage.resident_pages(self.path)?;
@@ -143,9 +138,9 @@ impl Trial<'_> {
 }
 
 /// Something that no hole and no other file reads as.
-fn trial_bytes() -> AlignedBuffer {
-    let mut bytes = AlignedBuffer::with_capacity(TRIAL_BYTES);
-    bytes.set_length(TRIAL_BYTES);
+fn trial_bytes(length: usize) -> AlignedBuffer {
+    let mut bytes = AlignedBuffer::with_capacity(length);
+    bytes.set_length(length);
     for (index, byte) in bytes.iter_mut().enumerate() {
         *byte = (index % 251) as u8;
     }

@@ -175,6 +175,10 @@ pub trait ReadFile: Debug + Send + Sync {
     /// through the descriptor: counts them, and lets go of their pages where the mode says so.
     fn was_read(&self, _offset: u64, _count: usize, _purpose: Purpose, _duration_ns: u64) {}
 
+    /// Tells the system that reads will be at random places, so that it reads nothing ahead. That
+    /// is advice: what becomes of it is nobody's error.
+    fn advise_random(&self) {}
+
     /// Reads the `length` bytes at `offset`, which need not be aligned in any mode, and answers
     /// them: fewer only where the file ends. In [`IoMode::Direct`] the aligned span around them is
     /// read, else exactly they are. They stay where they were read to: in `buffer`, which grows as

@@ -150,7 +150,8 @@ fn a_reader_has_one_request_on_its_way_while_users_suffer() {
     let (file, users) = (Arc::new(SlowFile::default()), Users::new());
     let workers = Arc::new(Workers::new("reader", 4).unwrap());
     let pool = BufferPool::new(1 << 20);
-    let options = ReaderOptions { request_bytes: 4096, depth: 4, purpose: Purpose::CompactionRead };
+    let options =
+        ReaderOptions { request_bytes: 4096, depth: 4, first: 4, purpose: Purpose::CompactionRead };
     let source = Arc::clone(&file) as Arc<dyn ReadFile>;
     let mut reader =
         SequentialReader::new(Arc::clone(&source), 0..0, options, &pool, Some(&workers)).unwrap();
@@ -173,7 +174,8 @@ fn readers_of_one_thread_share_what_is_left_while_users_suffer() {
     let (file, users) = (Arc::new(SlowFile::default()), Users::new());
     let workers = Arc::new(Workers::new("reader", 8).unwrap());
     let pool = BufferPool::new(1 << 20);
-    let options = ReaderOptions { request_bytes: 4096, depth: 4, purpose: Purpose::CompactionRead };
+    let options =
+        ReaderOptions { request_bytes: 4096, depth: 4, first: 4, purpose: Purpose::CompactionRead };
     users.suffer();
     let mut readers: Vec<_> = (0..3)
         .map(|_| {

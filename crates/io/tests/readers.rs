@@ -25,7 +25,7 @@ fn put(storage: &dyn Storage, path: &Path, bytes: &[u8]) {
 }
 
 fn options(request_bytes: usize, depth: usize) -> ReaderOptions {
-    ReaderOptions { request_bytes, depth, purpose: READ }
+    ReaderOptions { request_bytes, depth, first: depth, purpose: READ }
 }
 
 /// One stream goes through many files, not always to their ends, at changing depths.

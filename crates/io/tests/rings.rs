@@ -22,7 +22,7 @@ fn pattern(length: usize) -> Vec<u8> {
 }
 
 fn options(request_bytes: usize, depth: usize) -> ReaderOptions {
-    ReaderOptions { request_bytes, depth, purpose: READ }
+    ReaderOptions { request_bytes, depth, first: depth, purpose: READ }
 }
 
 /// A file whose descriptor leads elsewhere.

@@ -36,7 +36,7 @@ fn get(storage: &dyn Storage, path: &Path) -> Vec<u8> {
 }
 
 fn reader_options(request_bytes: usize, depth: usize) -> ReaderOptions {
-    ReaderOptions { request_bytes, depth, purpose: READ }
+    ReaderOptions { request_bytes, depth, first: depth, purpose: READ }
 }
 
 /// Both modes, as far as the filesystem has them.

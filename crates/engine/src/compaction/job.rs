@@ -41,8 +41,6 @@ use crate::table::{NewFiles, OpenBudget, ReadPlan, Streaming};
 use crate::version::{FileNumbers, Version};
 use crate::{Error, Result};
 
-/// How much one request reads of an input past the page cache, in bytes.
-const REQUEST_BYTES: usize = 1 << 20;
 /// How much memory a part of a compaction may take to read its inputs ahead, in bytes, if that is
 /// one request for each.
 const INPUT_BUFFERS: usize = 64 << 20;
@@ -199,7 +197,8 @@ impl Shared {
             let clamped = tables.request_bytes_max().map_or(read_ahead, |max| read_ahead.min(max));
             return ReadPlan::of_bytes(clamped);
         }
-        let request_bytes = read_ahead.clamp(ALIGNMENT, REQUEST_BYTES).next_multiple_of(ALIGNMENT);
+        let request_bytes = self.needs.database.tailwater.compaction_read_request_size as usize;
+        let request_bytes = request_bytes.min(read_ahead).max(1).next_multiple_of(ALIGNMENT);
         let depth = read_ahead.div_ceil(request_bytes);
         let buffers = self.inputs.streams() * (depth + 1) * request_bytes;
         ReadPlan::Streamed(Arc::new(Streaming {

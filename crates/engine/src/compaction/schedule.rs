@@ -12,8 +12,6 @@ use tailwater_format::version_edit::{
     BlobFileGarbage, CompactCursor, DeletedFile, NewFile, VersionEdit,
 };
 
-use tailwater_io::buffer::{ALIGNMENT, BufferPool};
-
 use super::Compaction;
 use super::job::{Job, LevelFiles, Needs, Outcome, Statistics};
 use super::picker::{self, CompactCursors, LevelTargets, PickContext};
@@ -24,15 +22,12 @@ use crate::epoch;
 use crate::options::DbOptions;
 use crate::stats::LevelFigures;
 use crate::table::builder::TableCompression;
+use crate::table::table_buffers;
 use crate::version::{FileMetadata, Version, VersionSet};
 use crate::{Error, ErrorKind, Result};
 
 /// How often a compaction whose outputs could not be written is tried, on new files each time.
 const TRIES: usize = 2;
-
-/// How many buffers a part of a compaction writes with: one that is filled and one on its way, and
-/// room for those that a table gives back a moment late.
-const BUFFERS_OF_A_PART: usize = 4;
 
 /// What the compactions of a column family have in common. It stands beside its version, under the
 /// same lock.
@@ -299,18 +294,12 @@ impl Writer {
             filter: self.options().compaction_filter(family.name()),
             clock: Arc::clone(&self.clock),
             rate_limiter: self.rate_limiter.load_arc(),
-            buffers: self.compaction_buffers(claim.compaction.max_subcompactions),
+            buffers: table_buffers(&self.database.now(), claim.compaction.max_subcompactions),
             workers: self.table_writers.clone(),
             cancelled: Arc::clone(self.background.cancelling()),
         };
         let compaction = Compaction::clone(&claim.compaction);
         Job { compaction, version: Arc::clone(&claim.version), needs }.run()
-    }
-
-    /// The buffers of a compaction that runs in so many parts.
-    fn compaction_buffers(&self, parts: usize) -> BufferPool {
-        let bytes = (self.database.now().writable_file_max_buffer_size as usize).max(2 * ALIGNMENT);
-        BufferPool::new(parts.max(1) * BUFFERS_OF_A_PART * bytes.next_multiple_of(ALIGNMENT))
     }
 
     /// Puts the outputs in the place of the inputs.

@@ -13,18 +13,14 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
-use tailwater_io::buffer::BufferPool;
-
 use crate::db::{ColumnFamily, Writer};
 use crate::options::{
     ColumnFamilyOptions, DbOptions, OptionTable, change_column_family, change_database,
     check_column_family,
 };
 use crate::recovery::{log_options, manifest_limits};
+use crate::table::table_buffers;
 use crate::{Error, Result};
-
-/// How many buffers there are for tables that flushes write.
-const TABLE_BUFFERS: usize = 4;
 
 impl Writer {
     /// Held while options change, and the set of what has options.
@@ -114,7 +110,7 @@ impl Writer {
         if after.rate_limiter_bytes_per_sec != before.rate_limiter_bytes_per_sec {
             self.change_rate(after.rate_limiter_bytes_per_sec);
         }
-        *self.buffers.lock() = table_buffers(&after);
+        *self.buffers.lock() = table_buffers(&after, 1);
         self.versions().set_limits(manifest_limits(&after));
         self.background.set_compactions_max(after.compactions_max());
         self.update_logs();
@@ -161,12 +157,6 @@ impl Writer {
         }
         Ok(())
     }
-}
-
-/// Buffers for tables that flushes write.
-pub(crate) fn table_buffers(options: &DbOptions) -> BufferPool {
-    let bytes = (options.writable_file_max_buffer_size as usize).max(8192);
-    BufferPool::new(TABLE_BUFFERS * bytes.next_multiple_of(4096))
 }
 
 fn refused(error: crate::options::Error) -> Error {

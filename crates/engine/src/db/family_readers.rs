@@ -152,6 +152,7 @@ impl ReaderFactory {
             verifies_unique_ids: options.database().verify_sst_unique_id_in_manifest,
             meta_blocks: options.meta_block_placement(name),
             auto_read_ahead: options.auto_read_ahead(name),
+            advises_random: options.database().advise_random_on_open,
             statistics: options.statistics().cloned(),
             reader_memory: Arc::clone(&self.memory),
         });

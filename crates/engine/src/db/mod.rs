@@ -25,7 +25,6 @@ mod writer;
 mod writing;
 
 pub use approximate_sizes::{MemTableStatistics, SizeOptions};
-pub(crate) use changing_options::table_buffers;
 pub(crate) use closing::Writing;
 pub use column_family::ColumnFamily;
 pub(crate) use column_family::{SealedMemTable, merge_operator_name};

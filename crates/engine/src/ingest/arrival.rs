@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tailwater_io::buffer::{ALIGNMENT, BufferPool};
+use tailwater_io::buffer::BufferPool;
 use tailwater_io::pace::Priority;
 use tailwater_io::stream::{ReaderOptions, SequentialReader, SequentialWriter};
 use tailwater_io::{Create, IoMode, Purpose, ReadFile};
@@ -11,15 +11,12 @@ use tailwater_io::{Create, IoMode, Purpose, ReadFile};
 use super::external_file::ExternalFile;
 use super::options::IngestOptions;
 use crate::db::{ColumnFamily, Writer};
-use crate::table::NewFiles;
+use crate::table::{NewFiles, table_buffers};
 use crate::version::FileMetadata;
 use crate::{Error, Result};
 
 /// How much is copied at a time, in bytes.
 const COPY_BYTES: usize = 1 << 20;
-/// How many buffers a copy is written with.
-const BUFFERS: usize = 4;
-
 /// A file in the database's directory.
 #[derive(Debug)]
 pub(super) struct Arrival {
@@ -88,14 +85,11 @@ impl Writer {
     fn copy(&self, file: &ExternalFile, path: &Path) -> Result<()> {
         let purpose = Purpose::Ingestion;
         let (database, rate_limiter) = (self.database.now(), self.rate_limiter.load_arc());
-        let buffer_bytes = (database.writable_file_max_buffer_size as usize)
-            .max(2 * ALIGNMENT)
-            .next_multiple_of(ALIGNMENT);
         let files = NewFiles {
             storage: &*self.storage,
             database: &database,
             io_modes: self.readers.io_modes(),
-            buffers: &BufferPool::new(BUFFERS * buffer_bytes),
+            buffers: &table_buffers(&database, 1),
             workers: self.table_writers.as_ref(),
             rate_limiter: rate_limiter.as_ref(),
         };
@@ -126,7 +120,7 @@ impl Writer {
         mut writer: SequentialWriter,
     ) -> Result<()> {
         let purpose = Purpose::Ingestion;
-        let options = ReaderOptions { request_bytes: COPY_BYTES, depth: 1, purpose };
+        let options = ReaderOptions { request_bytes: COPY_BYTES, depth: 1, first: 1, purpose };
         let pool = BufferPool::new(COPY_BYTES);
         let mut reader =
             SequentialReader::new(Arc::clone(source), 0..file.size, options, &pool, None)?;

@@ -139,6 +139,7 @@ fn context(family: &ColumnFamily) -> Arc<TableContext> {
         verifies_unique_ids: false,
         meta_blocks: MetaBlockPlacement::WITH_TABLE,
         auto_read_ahead: AutoReadAhead::NONE,
+        advises_random: false,
         statistics: None,
         reader_memory: Arc::default(),
     })

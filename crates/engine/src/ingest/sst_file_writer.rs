@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tailwater_format::key::{ValueType, pack_trailer, put_internal_key};
 use tailwater_format::table::unique_id::encode_session_id;
-use tailwater_io::buffer::{ALIGNMENT, BufferPool};
+use tailwater_io::buffer::BufferPool;
 use tailwater_io::pace::Priority;
 use tailwater_io::{Create, Purpose, Storage};
 
@@ -13,15 +13,12 @@ use crate::db::{ColumnFamily, merge_operator_name};
 use crate::io_modes::IoModes;
 use crate::options::{DbOptions, check_column_family};
 use crate::recovery::{OpenOptions, host_id, sync_parent};
-use crate::table::NewFiles;
 use crate::table::builder::{Builder, Format, Origin, TableCompression};
+use crate::table::{NewFiles, table_buffers};
 use crate::{Error, Result};
 
 /// What such tables have in the place of a database's id: RocksDB's name for it.
 const DATABASE_ID: &str = "SST Writer";
-/// How many buffers a table is written with.
-const BUFFERS: usize = 4;
-
 /// Makes tables outside a database, one after the other, for [`Db::ingest_external_file`] to take
 /// in: of this engine or of RocksDB, which its `SstFileWriter` is the counterpart of.
 ///
@@ -95,8 +92,6 @@ impl SstFileWriter {
             options.prefix_extractor(family),
             merge_operator_name(&options.merge_operator(family)),
         );
-        let buffer_bytes = options.database().writable_file_max_buffer_size as usize;
-        let buffer_bytes = buffer_bytes.max(2 * ALIGNMENT).next_multiple_of(ALIGNMENT);
         let origin = Origin {
             db_id: DATABASE_ID.to_owned(),
             session_id: encode_session_id(fastrand::u64(..), fastrand::u64(..)),
@@ -108,7 +103,7 @@ impl SstFileWriter {
             storage: Arc::clone(options.storage()),
             database: options.database().clone(),
             io_modes: IoModes::new(options.database()),
-            buffers: BufferPool::new(BUFFERS * buffer_bytes),
+            buffers: table_buffers(options.database(), 1),
             format: Arc::new(format),
             compression: TableCompression::for_external(of_family),
             origin,

@@ -256,7 +256,7 @@ option_table! {
         async_wal_precreate: bool = false, Fixed,
             NoEffect("the next log is made when it is needed");
         /// Tells the system that tables are read at random places.
-        advise_random_on_open: bool = true, Fixed, NoEffect("the system is not told how tables are read");
+        advise_random_on_open: bool = true, Fixed, Honoured;
         /// The least important messages that the information log takes.
         info_log_level: InfoLogLevel = InfoLogLevel::Info, Fixed, Honoured;
         /// After how many seconds a new information log is begun; 0 means never.

@@ -71,7 +71,7 @@ fn copy(storage: &dyn Storage, from: &Path, to: &Path, modes: CopyModes) -> Resu
     let pool = BufferPool::new(2 * COPY_BYTES);
     let source = storage.open(from, modes.source, purpose)?;
     let length = source.length()?;
-    let options = ReaderOptions { request_bytes: COPY_BYTES, depth: 1, purpose };
+    let options = ReaderOptions { request_bytes: COPY_BYTES, depth: 1, first: 1, purpose };
     let mut reader = SequentialReader::new(source, 0..length, options, &pool, None)?;
     let target = storage.create(to, Create::New, modes.target, purpose)?;
     let options = WriterOptions { buffer_bytes: COPY_BYTES, ..WriterOptions::new(purpose) };

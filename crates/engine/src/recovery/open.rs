@@ -36,7 +36,7 @@ use crate::compaction::{CompactCursors, CompactionState};
 use crate::db::errors::ErrorState;
 use crate::db::{
     ColumnFamily, DatabaseIdentity, DatabaseOptions, FamilySet, SealedMemTable, Shared, Writer,
-    Writing, table_buffers,
+    Writing,
 };
 use crate::epoch::EpochCell;
 use crate::io_modes::IoModes;
@@ -45,6 +45,7 @@ use crate::options::{
     check_column_family, check_database, sanitize_column_family,
 };
 use crate::stats::{Activity, InfoLog, Work};
+use crate::table::table_buffers;
 use crate::version::{
     FamilyVersion, FileNumbers, ManifestLimits, VersionSet, VersionSetBeginning, manifest,
 };
@@ -291,7 +292,7 @@ impl LogsReplayed {
             identity,
             clock: Arc::clone(options.clock()),
             rate_limiter: EpochCell::new(options.rate_limiter()),
-            buffers: Mutex::new(table_buffers(&database)),
+            buffers: Mutex::new(table_buffers(&database, 1)),
             table_writers,
             has_full_memtable: AtomicBool::new(keeps_logs),
             has_full_logs: AtomicBool::new(false),

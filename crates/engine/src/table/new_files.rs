@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use tailwater_io::buffer::BufferPool;
+use tailwater_io::buffer::{BufferPool, MAX_ALIGNMENT};
 use tailwater_io::pace::{Priority, RateLimiter};
 use tailwater_io::stream::{SequentialWriter, Workers, WriterOptions};
 use tailwater_io::{Create, IoMode, Purpose, Storage};
@@ -14,6 +14,16 @@ use crate::options::DbOptions;
 
 /// No more than this is reserved of a file at a time, in bytes.
 const MAX_PREALLOCATION: u64 = 1 << 20;
+
+/// How many buffers a writer of a table has: one that is filled and one on its way, and room for
+/// those that the table before gives back a moment late.
+const BUFFERS: usize = 4;
+
+/// The buffers of so many writers of tables at a time.
+pub(crate) fn table_buffers(options: &DbOptions, writers: usize) -> BufferPool {
+    let bytes = (options.writable_file_max_buffer_size as usize).max(2 * MAX_ALIGNMENT);
+    BufferPool::new(writers.max(1) * BUFFERS * bytes.next_multiple_of(MAX_ALIGNMENT))
+}
 
 /// What the writers of new tables have in common, flushes and compactions alike.
 pub(crate) struct NewFiles<'a> {

@@ -104,6 +104,7 @@ impl TableCache {
             meta_blocks: MetaBlockPlacement::WITH_TABLE,
             verifies_unique_ids: self.context.verifies_unique_ids,
             auto_read_ahead: self.context.auto_read_ahead,
+            advises_random: false,
             statistics: self.context.statistics.clone(),
             reader_memory: Arc::clone(&self.context.reader_memory),
         };
@@ -220,6 +221,9 @@ impl TableCache {
             }
             opened => opened?,
         };
+        if self.context.advises_random {
+            opened.advise_random();
+        }
         let context = Arc::clone(&self.context);
         let mut table = TableReader::open(opened, context, &file.identity(), purpose)?;
         if let Some(permit) = permit {

@@ -57,6 +57,7 @@ impl Verification<'_> {
         let options = ReaderOptions {
             request_bytes: REQUEST_BYTES,
             depth: 1,
+            first: 1,
             purpose: Purpose::Verification,
         };
         let mut stream = SequentialReader::new(file, 0..length, options, &pool, None)?;

@@ -53,6 +53,7 @@ impl Verification<'_> {
             verifies_unique_ids: true,
             meta_blocks: MetaBlockPlacement::WITH_TABLE,
             auto_read_ahead: AutoReadAhead::NONE,
+            advises_random: false,
             statistics: None,
             reader_memory: Arc::default(),
         });
@@ -94,6 +95,7 @@ impl Verification<'_> {
             verifies_unique_ids: true,
             meta_blocks: MetaBlockPlacement::WITH_TABLE,
             auto_read_ahead: AutoReadAhead::NONE,
+            advises_random: false,
             statistics: None,
             reader_memory: Arc::default(),
         });
@@ -276,6 +278,7 @@ fn file_stream(file: Arc<dyn ReadFile>, length: u64) -> Result<SequentialReader>
     let options = ReaderOptions {
         request_bytes: REQUEST_BYTES,
         depth: REQUESTS_AHEAD,
+        first: REQUESTS_AHEAD,
         purpose: Purpose::Verification,
     };
     let pool = BufferPool::new((REQUESTS_AHEAD + 1) * REQUEST_BYTES);

@@ -84,6 +84,10 @@ impl PosixFile {
 }
 
 impl ReadFile for PosixFile {
+    fn advise_random(&self) {
+        system::advise_random(self.descriptor.as_fd());
+    }
+
     fn read_at(&self, buffer: &mut [u8], offset: u64, purpose: Purpose) -> Result<usize> {
         let started = monotonic_ns();
         let descriptor = self.descriptor.as_fd();

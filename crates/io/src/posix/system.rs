@@ -268,6 +268,15 @@ pub(super) fn drop_pages(descriptor: BorrowedFd<'_>, offset: u64, length: u64) {
     let _ = rustix::fs::fadvise(descriptor, offset, NonZeroU64::new(length), advice);
 }
 
+/// Tells the kernel to read nothing of a file ahead.
+#[cfg(target_os = "linux")]
+pub(super) fn advise_random(descriptor: BorrowedFd<'_>) {
+    let _ = rustix::fs::fadvise(descriptor, 0, None, rustix::fs::Advice::Random);
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn advise_random(_descriptor: BorrowedFd<'_>) {}
+
 #[cfg(not(target_os = "linux"))]
 pub(super) fn drop_pages(_descriptor: BorrowedFd<'_>, _offset: u64, _length: u64) {}
 

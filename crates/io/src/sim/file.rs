@@ -128,6 +128,10 @@ impl Drop for SimFile {
 }
 
 impl ReadFile for SimFile {
+    fn advise_random(&self) {
+        self.state().advised_random += 1;
+    }
+
     fn read_at(&self, buffer: &mut [u8], offset: u64, purpose: Purpose) -> Result<usize> {
         let count = self
             .read(buffer, offset, purpose)

@@ -45,6 +45,8 @@ pub(super) struct State {
     pub(super) clock: Arc<ManualClock>,
     pub(super) plan: FaultPlan,
     pub(super) recording: Option<Recording>,
+    /// How many open files were said to be read at random places.
+    pub(super) advised_random: u64,
     pub(super) acknowledged: Acknowledged,
     pub(super) locked: BTreeSet<FileId>,
     pub(super) direct_refused: Vec<PathBuf>,
@@ -67,6 +69,7 @@ impl State {
             clock,
             plan: FaultPlan::none(),
             recording: None,
+            advised_random: 0,
             acknowledged: Acknowledged::default(),
             locked: BTreeSet::new(),
             direct_refused: Vec::new(),

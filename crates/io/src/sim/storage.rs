@@ -101,6 +101,11 @@ impl SimStorage {
         self.state().recording.as_ref().map(|recording| recording.calls.clone()).unwrap_or_default()
     }
 
+    /// How many open files were said to be read at random places.
+    pub fn advised_random(&self) -> u64 {
+        self.state().advised_random
+    }
+
     /// The files that were opened or created since recording began, in order; none if it did not.
     pub fn openings(&self) -> Vec<Opening> {
         let state = self.state();

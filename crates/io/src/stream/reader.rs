@@ -9,11 +9,16 @@ use super::requests::{Chunk, Plan, RequestPath, Requests, Source};
 use super::take_buffers;
 use super::workers::Workers;
 use crate::buffer::{ALIGNMENT, BufferPool, PooledBuffer};
+use crate::clock::monotonic_ns;
 use crate::foreground::Foreground;
 use crate::pace::{Priority, RateLimiter};
 use crate::purpose::Purpose;
 use crate::storage::ReadFile;
 use crate::{Error, Operation, Result};
+
+/// A wait that is shorter is none, in nanoseconds: it takes as long to find that a request has
+/// ended.
+const WAITED_NS: u64 = 20_000;
 
 /// How a stream reads.
 #[derive(Debug, Clone, Copy)]
@@ -21,23 +26,30 @@ pub struct ReaderOptions {
     /// The size of a request in bytes, rounded up to a multiple of [`ALIGNMENT`], and of what the
     /// file asks for: 256 KiB to 2 MiB, as a rule.
     pub request_bytes: usize,
-    /// How many requests are on their way ahead of the caller. With 1 or 0 the caller's thread
-    /// reads each when it needs it. More need io_uring or as many [`Workers`].
+    /// How many requests are on their way ahead of the caller at most: fewer while the caller is
+    /// slower than those are. With 1 or 0 the caller's thread reads each when it needs it. More
+    /// need io_uring or as many [`Workers`].
     pub depth: usize,
+    /// How many of them it begins with.
+    pub first: usize,
     /// Why the bytes are read.
     pub purpose: Purpose,
 }
 
 impl ReaderOptions {
-    /// 1 MiB at a time, four of them ahead.
+    /// 1 MiB at a time, four of them ahead from the first on.
     pub fn new(purpose: Purpose) -> Self {
-        Self { request_bytes: 1 << 20, depth: 4, purpose }
+        Self { request_bytes: 1 << 20, depth: 4, first: 4, purpose }
     }
 }
 
 /// Reads a span of a file from front to back, through aligned requests into buffers of a pool, some
 /// of them ahead of the caller. It serves every I/O mode; begin and end of span and file need not
 /// be aligned. Nothing past the end of the span is read, but what it takes to align it.
+///
+/// It reads no further ahead than its caller needs: one request more each time that the caller had
+/// to wait, up to its depth, and one less with each span. What is on its way at the device stands
+/// in the way of others there, and a caller that is slower than the device gains nothing by it.
 ///
 /// One stream can read many spans and files, one after the other ([`Self::restart`]), with the same
 /// buffers.
@@ -62,6 +74,10 @@ pub struct SequentialReader {
     /// Whether it was to have several requests on their way.
     several: bool,
     depth: usize,
+    /// How many requests it is ahead of the caller, under way or arrived: from 1 to `depth`.
+    ahead: usize,
+    /// How many it is at first.
+    first: usize,
     /// The next request to hand out.
     next: u64,
     /// How many requests are on their way.
@@ -109,6 +125,8 @@ impl SequentialReader {
             workers: workers.cloned(),
             several: options.depth > 1,
             depth,
+            ahead: options.first.clamp(1, depth),
+            first: options.first.clamp(1, depth),
             next: 0,
             under_way: 0,
             assembled: Vec::new(),
@@ -132,6 +150,8 @@ impl SequentialReader {
         let nothing = Plan::new(0..0, self.request_bytes, ALIGNMENT);
         self.source = Arc::new(Source { file: Arc::clone(&file), plan: nothing, purpose });
         (self.next, self.position) = (0, span.start);
+        // What it took to keep up with the last caller may be more than this one needs.
+        self.ahead = (self.ahead - 1).max(self.first.min(self.depth));
         let end = span.end.min(file.length()?);
         let alignment = file.alignment();
         self.requests.choose(&*file, self.several, self.workers.as_ref());
@@ -162,6 +182,7 @@ impl SequentialReader {
     /// as the pool has buffers for them. One whose requests the caller's thread makes stays at one.
     pub fn set_depth(&mut self, depth: usize) {
         self.depth = depth.max(1);
+        self.ahead = self.ahead.min(self.depth);
         self.drop_surplus_buffers();
         self.take_more_buffers();
     }
@@ -245,12 +266,18 @@ impl SequentialReader {
     fn fetch(&mut self, index: u64) -> Chunk {
         self.skip_to(index);
         self.drop_surplus_buffers();
+        let is_first = index == 0;
         loop {
             self.request_ahead(!self.ready.contains_key(&index));
             if let Some(chunk) = self.ready.remove(&index) {
+                self.request_ahead(false);
                 return chunk;
             }
+            let began_ns = monotonic_ns();
             let chunk = self.wait();
+            if !is_first && monotonic_ns() - began_ns >= WAITED_NS {
+                self.ahead = (self.ahead + 1).min(self.depth);
+            }
             if chunk.index < index {
                 self.free.push(chunk.buffer);
             } else {
@@ -295,9 +322,10 @@ impl SequentialReader {
         if self.free.is_empty() || self.next >= self.source.plan.count() {
             return;
         }
+        let wanted = self.ahead.saturating_sub(self.ready.len()).max(usize::from(needed));
         let depth = match &self.foreground {
-            Some(foreground) => foreground.depth(self.depth, self.under_way, needed),
-            None => self.depth,
+            Some(foreground) => foreground.depth(wanted, self.under_way, needed),
+            None => wanted,
         };
         while self.next < self.source.plan.count()
             && self.under_way < depth

@@ -100,7 +100,7 @@ impl BlockStream {
     ) -> Result<SequentialReader> {
         let Streaming { request_bytes, depth, buffers, workers, .. } = &*self.streaming;
         let (request_bytes, depth) = (*request_bytes, *depth);
-        let options = ReaderOptions { request_bytes, depth, purpose: profile.purpose };
+        let options = ReaderOptions { request_bytes, depth, first: 1, purpose: profile.purpose };
         let mut reader = SequentialReader::new(file, span, options, buffers, workers.as_ref())?;
         reader.give_way_to(Arc::clone(&self.streaming.foreground));
         self.charge.set(((depth + 1) * request_bytes) as u64);

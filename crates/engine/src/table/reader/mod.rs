@@ -50,6 +50,8 @@ pub(crate) struct TableContext {
     pub(crate) meta_blocks: MetaBlockPlacement,
     /// How iterators read ahead that were not told how.
     pub(crate) auto_read_ahead: AutoReadAhead,
+    /// Whether the system is told that files are read at random places.
+    pub(crate) advises_random: bool,
     /// Where reads are counted, if they are.
     pub(crate) statistics: Option<Arc<Statistics>>,
     /// What readers hold outside the block cache, of the whole database.

@@ -56,8 +56,8 @@ fn ingest(scene: &Scene, text: &str) {
     scene.db.ingest_external_file(&scene.family(), &[&path], &copied).expect("an ingestion");
 }
 
-/// The tables that were opened and created, in order. None of those calls fails, so that the list of
-/// calls and that of what was opened go together.
+/// The tables that were opened and created, in order. None of those calls fails, so that the list
+/// of calls and that of what was opened go together.
 fn tables_opened(disk: &SimStorage) -> Vec<(Done, Opening)> {
     let is_table = |path: &Path| path.extension().is_some_and(|extension| extension == "sst");
     let calls = disk.calls().into_iter().filter(|call| {
@@ -130,6 +130,34 @@ effects! {
         switches("use_direct_io_for_flush_and_compaction=true", &[compactions, flushes]);
         switches("compaction_write_io_mode=direct", &[compactions]);
         switches("flush_write_io_mode=direct", &[flushes]);
+    }
+
+    compactions_read_past_the_page_cache_in_requests shows "compaction_read_request_size" {
+        let largest = |size: u64| {
+            let disk = SimStorage::new(1);
+            let text = format!(
+                "use_direct_io_for_compaction_reads=true;compaction_read_request_size={size}"
+            );
+            let scene = try_open(&disk, &format!("{ALWAYS};{text}")).expect("a new database");
+            for _ in 0..3 {
+                scene.fill(0, 600, 100);
+                scene.flush();
+            }
+            scene.compact();
+            let reads = disk.statistics().snapshot(Purpose::CompactionRead);
+            reads.read_bytes / reads.reads.count
+        };
+        assert!(largest(4096) * 2 < largest(65_536));
+    }
+
+    the_system_is_told_that_users_read_at_random shows "advise_random_on_open" {
+        for (text, is_told) in [("", true), ("advise_random_on_open=false", false)] {
+            let disk = SimStorage::new(1);
+            let scene = try_open(&disk, text).expect("a new database");
+            scene.put("a", "1");
+            scene.flush();
+            assert_eq!(disk.advised_random() > 0, is_told, "{text}");
+        }
     }
 
     ingestion_and_checkpoints_have_modes shows "ingestion_io_mode", "checkpoint_io_mode" {

@@ -29,21 +29,23 @@ pub(super) struct Assignment {
     pub(super) hot_keys: u64,
     pub(super) readers: usize,
     pub(super) reads_per_second: Option<f64>,
-    pub(super) writer: Writer,
+    pub(super) beside: Beside,
     pub(super) duration: Duration,
     pub(super) seed: u64,
 }
 
-/// What the writing thread does.
+/// What goes on beside the reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Writer {
-    /// There is none.
-    None,
-    /// It writes as fast as it can.
-    Unpaced,
-    /// It writes so many bytes a second.
-    Paced(u64),
+pub(super) enum Beside {
+    /// Nothing.
+    Nothing,
+    /// A writer that writes as fast as it can.
+    Writing,
+    /// A writer that writes so many bytes a second.
+    PacedWriting(u64),
+    /// One compaction of all that there is; when it has ended so has the run.
+    Merging,
 }
 
 /// A line on the process's standard output.
@@ -84,7 +86,10 @@ pub(super) fn measure(
     let clock = SystemClock;
     let before = database.activity()?;
     let start_ns = clock.monotonic_ns();
-    let end = End::at(start_ns + assignment.duration.as_nanos() as u64);
+    let end = match assignment.beside {
+        Beside::Merging => End::at(u64::MAX),
+        _ => End::at(start_ns + assignment.duration.as_nanos() as u64),
+    };
     let (reads, written_bytes) = work(database, &clock, assignment, &end)?;
     let seconds = (clock.monotonic_ns() - start_ns) as f64 / 1e9;
     let activity = database.activity()?.since(&before);
@@ -137,29 +142,32 @@ fn work(
     let writing = Writing {
         keys: assignment.keys,
         value_bytes: assignment.value_bytes,
-        bytes_per_second: match assignment.writer {
-            Writer::Paced(rate) => Some(rate),
-            Writer::Unpaced | Writer::None => None,
+        bytes_per_second: match assignment.beside {
+            Beside::PacedWriting(rate) => Some(rate),
+            Beside::Writing | Beside::Nothing | Beside::Merging => None,
         },
         seed: assignment.seed,
     };
-    let or_end = |outcome: Result<_, Failure>| outcome.inspect_err(|_| end.now());
     let panicked = |_| Failure::from("a thread of the run panicked");
     std::thread::scope(|scope| {
         let readers: Vec<_> = (0..assignment.readers)
             .map(|reader| {
                 scope.spawn(move || {
                     let reads = read(database, clock, &reading, reader, end);
-                    reads.inspect_err(|_| end.now())
+                    reads.inspect_err(|_| end.now(clock))
                 })
             })
             .collect();
-        let written = match assignment.writer {
-            Writer::None => Ok(0),
-            Writer::Unpaced | Writer::Paced(_) => scope
-                .spawn(|| or_end(write(database, clock, &writing, end)))
-                .join()
-                .map_err(panicked)?,
+        let written = match assignment.beside {
+            Beside::Nothing => Ok(0),
+            Beside::Writing | Beside::PacedWriting(_) => {
+                write(database, clock, &writing, end).inspect_err(|_| end.now(clock))
+            }
+            Beside::Merging => {
+                let merged = database.compact();
+                end.now(clock);
+                merged.map(|()| 0)
+            }
         };
         let reads = readers
             .into_iter()

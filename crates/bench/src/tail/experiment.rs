@@ -8,14 +8,14 @@ use tailwater_io::kernel::System;
 use tailwater_io::posix::PosixStorage;
 
 use super::calibration;
-use super::child::{Assignment, Writer};
+use super::child::{Assignment, Beside};
 use super::copy::{check_free_space, copy_database};
 use super::environment::{Environment, probe_device};
 use super::figures::Figures;
 use super::files::{create_directory, remove_directory, write_json, write_text};
 use super::kernel_table::KernelTable;
 use super::launch::Launch;
-use super::plan::{Plan, Row};
+use super::plan::{Kind, Plan, Row};
 use super::report::Report;
 use super::results::{Results, Run};
 use super::seen;
@@ -36,7 +36,7 @@ impl<'a> Experiment<'a> {
     /// One that has not begun.
     pub(super) fn new(plan: Plan, launch: &'a dyn Launch) -> Self {
         let parameters = &plan.parameters;
-        let source = Source::new(parameters.keys, parameters.value_bytes, parameters.shape);
+        let source = Source::new(parameters);
         Self { plan, source, launch }
     }
 
@@ -56,7 +56,8 @@ impl<'a> Experiment<'a> {
         })?;
         let results = Results::open(&mut self.plan)?;
         self.prepare()?;
-        if self.plan.parameters.write_bytes_per_second.is_none() {
+        let parameters = &self.plan.parameters;
+        if parameters.kind == Kind::Overwriting && parameters.write_bytes_per_second.is_none() {
             let rate = calibration::sustained_rate(&self)?;
             self.plan.parameters.write_bytes_per_second = Some(rate);
             results.save_parameters(&self.plan.parameters)?;
@@ -75,8 +76,11 @@ impl<'a> Experiment<'a> {
         let Plan { directory, parameters, .. } = &self.plan;
         let size = self.source.bytes();
         let is_there = self.source.is_there(directory);
-        // A copy grows by what is written and not compacted yet, and by its logs.
-        let growth = (size / 4).max(256 << 20);
+        // A copy grows by what is written and not compacted yet, and by its logs; or by all of it.
+        let growth = match parameters.kind {
+            Kind::Overwriting => (size / 4).max(256 << 20),
+            Kind::Merging => size + (size / 20),
+        };
         let copies = if self.plan.keep_copies { self.plan.rows.len() as u64 } else { 1 };
         let missing = if is_there { 0 } else { size };
         let why = "the source database, a copy of it, and what a run writes";
@@ -99,14 +103,14 @@ impl<'a> Experiment<'a> {
         for run in 1..=self.plan.runs {
             for row in self.plan.order(run - 1) {
                 number += 1;
-                let name = format!("{} {}", row.engine.name(), row.configuration.name());
+                let name = format!("{} {}", row.engine.name(), row.label());
                 let head = format!("[{number}/{count}] run {run}: {name}");
                 if results.get(row, run)?.is_some() {
                     eprintln!("{head}: measured before");
                     continue;
                 }
                 let figures = self
-                    .measure_row(row, run as u64, self.plan.parameters.duration(), self.writer(row))
+                    .measure_row(row, run as u64, self.plan.parameters.duration(), self.beside(row))
                     .map_err(|error| format!("{name}: {error}"))?;
                 eprintln!(
                     "{head}: {:.0} reads/s, p99.9 {:.2} ms",
@@ -119,10 +123,13 @@ impl<'a> Experiment<'a> {
         Ok(())
     }
 
-    fn writer(&self, row: Row) -> Writer {
-        match self.plan.parameters.write_bytes_per_second {
-            Some(rate) if row.configuration.writes() => Writer::Paced(rate),
-            _ => Writer::None,
+    fn beside(&self, row: Row) -> Beside {
+        let parameters = &self.plan.parameters;
+        match (parameters.kind, parameters.write_bytes_per_second) {
+            _ if !row.configuration.disturbs() => Beside::Nothing,
+            (Kind::Merging, _) => Beside::Merging,
+            (Kind::Overwriting, Some(rate)) => Beside::PacedWriting(rate),
+            (Kind::Overwriting, None) => Beside::Writing,
         }
     }
 
@@ -135,7 +142,7 @@ impl<'a> Experiment<'a> {
         row: Row,
         seed: u64,
         duration: Duration,
-        writer: Writer,
+        beside: Beside,
     ) -> Result<Figures, Failure> {
         let Plan { directory, parameters, .. } = &self.plan;
         let source = self.source.path(directory);
@@ -151,7 +158,7 @@ impl<'a> Experiment<'a> {
         for directory in [&source, &copy] {
             evict(&System::default(), directory)?;
         }
-        let options = format!("{};{}", parameters.shape.options(), row.configuration.options());
+        let options = format!("{};{}", parameters.options(), row.options());
         let assignment = Assignment {
             engine: row.engine,
             directory: copy.clone(),
@@ -161,7 +168,7 @@ impl<'a> Experiment<'a> {
             hot_keys: parameters.hot_keys,
             readers: parameters.readers,
             reads_per_second: parameters.reads_per_second,
-            writer,
+            beside,
             duration,
             seed,
         };
@@ -177,7 +184,7 @@ impl<'a> Experiment<'a> {
     fn copy_of(&self, row: Row) -> PathBuf {
         let Plan { directory, keep_copies, .. } = &self.plan;
         match keep_copies {
-            true => directory.join(format!("{}-{}", row.engine.name(), row.configuration.name())),
+            true => directory.join(row.file_name()),
             false => directory.join("copy"),
         }
     }

@@ -12,7 +12,9 @@ use super::child::{Assignment, Beside};
 use super::copy::{check_free_space, copy_database};
 use super::environment::{Environment, probe_device};
 use super::figures::Figures;
-use super::files::{create_directory, remove_directory, write_json, write_text};
+use super::files::{
+    create_directory, remove_directory, remove_on_interrupt, write_json, write_text,
+};
 use super::kernel_table::KernelTable;
 use super::launch::Launch;
 use super::plan::{Kind, Plan, Row};
@@ -22,7 +24,6 @@ use super::seen;
 use super::source::Source;
 use super::table::Table;
 use crate::memory_limit::evict;
-use crate::memory_limit::interrupt::on_interrupt;
 use crate::store::Failure;
 
 /// An experiment that goes on.
@@ -55,6 +56,10 @@ impl<'a> Experiment<'a> {
             _ => error.to_string(),
         })?;
         let results = Results::open(&mut self.plan)?;
+        let _removed = match self.plan.keep_source {
+            true => None,
+            false => Some(self.source.remove_on_interrupt(&self.plan.directory)?),
+        };
         self.prepare()?;
         let parameters = &self.plan.parameters;
         if parameters.kind == Kind::Overwriting && parameters.write_bytes_per_second.is_none() {
@@ -148,12 +153,7 @@ impl<'a> Experiment<'a> {
         let source = self.source.path(directory);
         let copy = self.copy_of(row);
         remove_directory(&copy)?;
-        let _removed = on_interrupt({
-            let copy = copy.clone();
-            move || {
-                let _ = remove_directory(&copy);
-            }
-        })?;
+        let _removed = remove_on_interrupt(&copy)?;
         copy_database(&source, &copy)?;
         for directory in [&source, &copy] {
             evict(&System::default(), directory)?;

@@ -11,12 +11,14 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 use tailwater::{CompactRangeOptions, Db, OpenOptions, WriteOptions};
 
-use super::files::{create_directory, read_json, remove_directory, write_json};
+use super::files::{
+    create_directory, read_json, remove_directory, remove_on_interrupt, write_json,
+};
 use super::plan::{Kind, Parameters};
 use super::shape::Shape;
 use super::units::Bytes;
 use crate::entries::{KEY_BYTES, RandomValues, key};
-use crate::memory_limit::interrupt::on_interrupt;
+use crate::memory_limit::interrupt::{Guard, on_interrupt};
 use crate::store::Failure;
 
 /// What a source database is made of.
@@ -80,12 +82,7 @@ impl Source {
         remove_directory(&path)?;
         remove_directory(&unfinished)?;
         create_directory(&unfinished)?;
-        let _removed = on_interrupt({
-            let unfinished = unfinished.clone();
-            move || {
-                let _ = remove_directory(&unfinished);
-            }
-        })?;
+        let _removed = remove_on_interrupt(&unfinished)?;
         let start = Instant::now();
         self.fill(&unfinished)?;
         rename(&unfinished, &path)?;
@@ -136,6 +133,17 @@ impl Source {
             db.compact_range(&family, None, None, &CompactRangeOptions::default())?;
         }
         Ok(db.close()?)
+    }
+
+    /// Has it removed at an interruption, until the guard is dropped.
+    ///
+    /// # Errors
+    /// That something else in this process answers to interruptions.
+    pub(super) fn remove_on_interrupt(&self, directory: &Path) -> Result<Guard, Failure> {
+        let (source, directory) = (self.clone(), directory.to_owned());
+        on_interrupt(move || {
+            let _ = source.remove(&directory);
+        })
     }
 
     /// Removes it.

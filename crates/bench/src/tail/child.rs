@@ -90,8 +90,9 @@ pub(super) fn measure(
         Beside::Merging => End::at(u64::MAX),
         _ => End::at(start_ns + assignment.duration.as_nanos() as u64),
     };
-    let (reads, written_bytes) = work(database, &clock, assignment, &end)?;
+    let Work { reads, read_until_ns, written_bytes } = work(database, &clock, assignment, &end)?;
     let seconds = (clock.monotonic_ns() - start_ns) as f64 / 1e9;
+    let read_seconds = (read_until_ns - start_ns) as f64 / 1e9;
     let activity = database.activity()?.since(&before);
 
     let mut latencies = histogram()?;
@@ -104,13 +105,13 @@ pub(super) fn measure(
     }
     let waited_s = is_known.then_some(waited_ns as f64 / 1e9);
     Ok(Figures {
-        reads_per_second: count as f64 / seconds,
+        reads_per_second: count as f64 / read_seconds,
         write_mb_per_second: written_bytes as f64 / seconds / 1e6,
         latencies: Latencies::of(&latencies),
         reads: count as f64,
         seconds,
         stall_share: activity.stalled.as_secs_f64() / seconds,
-        run_queue_share: waited_s.map(|waited| waited / seconds / assignment.readers as f64),
+        run_queue_share: waited_s.map(|waited| waited / read_seconds / assignment.readers as f64),
         run_queue_us_per_read: waited_s.map(|waited| waited * 1e6 / count.max(1) as f64),
         kernel: Kernel {
             compaction_mb_per_second: Some(activity.compacted_bytes() as f64 / seconds / 1e6),
@@ -126,13 +127,21 @@ pub(super) fn measure(
     })
 }
 
+/// What the threads of a run did.
+struct Work {
+    reads: Vec<Reads>,
+    /// When the last reader ended, on the run's clock.
+    read_until_ns: u64,
+    written_bytes: u64,
+}
+
 /// Lets all threads work until the end, or until one of them fails.
 fn work(
     database: &dyn TailDatabase,
     clock: &SystemClock,
     assignment: &Assignment,
     end: &End,
-) -> Result<(Vec<Reads>, u64), Failure> {
+) -> Result<Work, Failure> {
     let reading = Reading {
         hot_keys: assignment.hot_keys,
         readers: assignment.readers,
@@ -158,7 +167,7 @@ fn work(
                 })
             })
             .collect();
-        let written = match assignment.beside {
+        let beside = scope.spawn(|| match assignment.beside {
             Beside::Nothing => Ok(0),
             Beside::Writing | Beside::PacedWriting(_) => {
                 write(database, clock, &writing, end).inspect_err(|_| end.now(clock))
@@ -168,11 +177,14 @@ fn work(
                 end.now(clock);
                 merged.map(|()| 0)
             }
-        };
+        });
         let reads = readers
             .into_iter()
             .map(|reader| reader.join().map_err(panicked)?)
-            .collect::<Result<_, Failure>>()?;
-        Ok((reads, written?))
+            .collect::<Result<_, Failure>>();
+        // A writer that is held back ends when it is let go, and no read waits for that.
+        let read_until_ns = clock.monotonic_ns();
+        let written_bytes = beside.join().map_err(panicked)??;
+        Ok(Work { reads: reads?, read_until_ns, written_bytes })
     })
 }

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use tailwater_io::Storage;
-use tailwater_io::kernel::System;
 use tailwater_io::posix::PosixStorage;
 
 use super::calibration;
@@ -23,7 +22,6 @@ use super::results::{Results, Run};
 use super::seen;
 use super::source::Source;
 use super::table::Table;
-use crate::memory_limit::evict;
 use crate::store::Failure;
 
 /// An experiment that goes on.
@@ -156,7 +154,7 @@ impl<'a> Experiment<'a> {
         let _removed = remove_on_interrupt(&copy)?;
         copy_database(&source, &copy)?;
         for directory in [&source, &copy] {
-            evict(&System::default(), directory)?;
+            self.launch.evict(directory)?;
         }
         let options = format!("{};{}", parameters.options(), row.options());
         let assignment = Assignment {
@@ -193,7 +191,12 @@ impl<'a> Experiment<'a> {
     fn report(&self, results: &Results) -> Result<String, Failure> {
         let Plan { directory, out, .. } = &self.plan;
         let environment = Environment::of(directory, self.launch.memory_limit());
-        let report = Report::new(&self.plan, results, environment, probe_device(directory)?)?;
+        let report = Report::new(
+            &self.plan,
+            results,
+            environment,
+            probe_device(self.launch.device_probe(), directory)?,
+        )?;
         write_json(&out.join("report.json"), &report)?;
         let table = format!("{}\n{}", Table(&report), KernelTable(&report));
         write_text(&out.join("table.txt"), &table)?;

@@ -56,10 +56,11 @@ impl Table<'_> {
         let runs = self.0.configurations.iter().map(|report| report.runs.len()).max().unwrap_or(0);
         write!(
             f,
-            "{} on {}, {} of it read, {limit}; medians of {runs} runs{}\n{} {}, ",
+            "{} on {}, {} of it read, {limit}; {}{}\n{} {}, ",
             Bytes(parameters.database_bytes()),
             self.0.environment.filesystem(),
             Bytes(parameters.hot_bytes()),
+            if runs == 1 { "one run".to_owned() } else { format!("medians of {runs} runs") },
             length,
             parameters.readers,
             if parameters.readers == 1 { "reader" } else { "readers" },
@@ -110,26 +111,40 @@ impl Table<'_> {
     }
 
     fn write_legend(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (columns, advice) = match self.0.parameters.kind {
+            Kind::Merging => MERGING_LEGEND,
+            Kind::Overwriting => OVERWRITING_LEGEND,
+        };
         writeln!(
             f,
-            "\n1.00x: as in the engine's row 'buffered'. write, compact: MB/s written by the \
-             writer, read and\nwritten by compactions. stall: the share of the time in which the \
-             engine held the writer back.\nqueue: the share of their time in which readers waited \
-             for a processor: that part of a tail is\nthe machine's and not the engine's or the \
-             disk's."
+            "\n1.00x: as in the engine's row 'buffered'{columns}\nqueue: the share of their time in \
+             which readers waited for a processor: that part of a tail is\nthe machine's and not \
+             the engine's or the disk's."
         )?;
         if self.0.configurations.iter().any(|report| !report.unequal_work.is_empty()) {
             writeln!(
                 f,
                 "!: more than 3 % away from 'buffered'. A row that wrote or compacted less \
-                 disturbed its reads less,\nso its latencies look better than they are; choose a \
-                 --write-rate that all rows keep up with\n('calibrate' finds one), or a longer \
-                 --duration."
+                 disturbed its reads less,\nso its latencies look better than they are; {advice}"
             )?;
         }
         Ok(())
     }
 }
+
+/// What the columns mean, and what to do about unequal work.
+const OVERWRITING_LEGEND: (&str, &str) = (
+    ". write, compact: MB/s written by the writer, read and\nwritten by compactions. stall: the \
+     share of the time in which the engine held the writer back.",
+    "choose a --write-rate that all rows keep up with\n('calibrate' finds one), or a longer \
+     --duration.",
+);
+/// The same for one compaction.
+const MERGING_LEGEND: (&str, &str) = (
+    " of the same rate. 128M, 64M: MiB/s that the engine's rate\nlimiter lets compactions write. \
+     compact: MB/s that they read and wrote.",
+    "compare rows of one rate that all reach.",
+);
 
 /// How wide a column is in an experiment of this kind; it has none where nothing is said there.
 fn width(kind: Kind, column: usize) -> Option<usize> {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
-use tailwater_io::kernel::{Sampler, System, Target};
+use tailwater_io::kernel::{DeviceProbe, Sampler, System, Target};
 
 use super::arguments::{Limit, Preset, TailArguments};
 use super::child::{Assignment, measure};
@@ -45,6 +45,14 @@ impl Launch for Here {
         assert!(direct_bytes(&figures).is_some());
         figures.kernel.add(&sampler.stop().ok_or("no figures")?);
         Ok(figures)
+    }
+
+    fn evict(&self, _directory: &Path) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn device_probe(&self) -> DeviceProbe {
+        DeviceProbe { bytes: 1 << 20, duration: Duration::from_millis(5) }
     }
 
     fn memory_limit(&self) -> (String, bool) {

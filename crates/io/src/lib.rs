@@ -6,13 +6,15 @@
 //! fails, tears and loses on demand.
 //!
 //! On it stand [`stream`], which reads and writes files front to back with requests in flight, and
-//! what that needs: aligned memory in bounded pools ([`buffer`]) and a limit on how fast bytes move
-//! ([`pace`]). [`kernel`] tells what page cache, device and processor made of it. Time ([`clock`])
-//! and threads ([`thread`]) have their one home here too.
+//! what that needs: aligned memory in bounded pools ([`buffer`]), a limit on how fast bytes move
+//! ([`pace`]), and on how many requests are on their way while users wait ([`foreground`]).
+//! [`kernel`] tells what page cache, device and processor made of it. Time ([`clock`]) and threads
+//! ([`thread`]) have their one home here too.
 
 pub mod buffer;
 pub mod clock;
 mod error;
+pub mod foreground;
 mod histogram;
 mod host;
 pub mod kernel;
@@ -29,6 +31,7 @@ pub mod thread;
 
 pub use clock::Clock;
 pub use error::{Error, Operation, Result};
+pub use foreground::Foreground;
 pub use histogram::Latencies;
 pub use host::{host_name, open_files_max};
 pub use purpose::{IoMode, Purpose};

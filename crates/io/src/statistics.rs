@@ -5,19 +5,21 @@
 //! purpose are made when that purpose is first used there.
 
 use std::cell::Cell;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
+use crate::foreground::Foreground;
 use crate::histogram::{Histogram, Latencies};
 use crate::purpose::Purpose;
 
-const SHARDS: usize = 4;
+pub(crate) const SHARDS: usize = 4;
 
 /// The figures of one [`crate::Storage`]. Only calls that succeeded are counted. Safe to use from
 /// any thread.
 #[derive(Debug, Default)]
 pub struct Statistics {
     shards: [Shard; SHARDS],
+    foreground: Arc<Foreground>,
 }
 
 /// Aligned to two cache lines: processors fetch lines in pairs.
@@ -52,7 +54,7 @@ impl Counters {
 }
 
 /// The shard that this thread records into: threads take them in turn.
-fn shard_of_this_thread() -> usize {
+pub(crate) fn shard_of_this_thread() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local!(static MINE: Cell<usize> = const { Cell::new(usize::MAX) });
     MINE.with(|mine| {
@@ -79,6 +81,14 @@ impl Statistics {
         let counters = self.counters(purpose);
         counters.reads.record(duration_ns);
         counters.read_bytes.fetch_add(bytes, Relaxed);
+        if matches!(purpose, Purpose::UserRead | Purpose::UserBlobRead) {
+            self.foreground.record(bytes, duration_ns);
+        }
+    }
+
+    /// How users' reads fare at the device.
+    pub fn foreground(&self) -> &Arc<Foreground> {
+        &self.foreground
     }
 
     /// Counts a write of `bytes` that took `duration_ns`.

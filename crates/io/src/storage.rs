@@ -14,6 +14,7 @@
 
 use std::fmt::Debug;
 use std::io::ErrorKind;
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -164,6 +165,16 @@ pub trait ReadFile: Debug + Send + Sync {
         ALIGNMENT
     }
 
+    /// The descriptor, where a stream may have the kernel read through it by a ring of requests
+    /// ([`crate::stream`]), which then tells of it by [`Self::was_read`].
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// Does what [`Self::read_at`] does beside reading, for `count` bytes at `offset` that came
+    /// through the descriptor: counts them, and lets go of their pages where the mode says so.
+    fn was_read(&self, _offset: u64, _count: usize, _purpose: Purpose, _duration_ns: u64) {}
+
     /// Reads the `length` bytes at `offset`, which need not be aligned in any mode, and answers
     /// them: fewer only where the file ends. In [`IoMode::Direct`] the aligned span around them is
     /// read, else exactly they are. They stay where they were read to: in `buffer`, which grows as
@@ -272,7 +283,18 @@ pub(crate) fn read_as_far_as_possible<F: ReadFile + ?Sized>(
     offset: u64,
     purpose: Purpose,
 ) -> (usize, Option<Error>) {
-    let mut done = 0;
+    read_on_as_far_as_possible(file, buffer, 0, enough, offset, purpose)
+}
+
+/// The same, where `done` bytes came already.
+pub(crate) fn read_on_as_far_as_possible<F: ReadFile + ?Sized>(
+    file: &F,
+    buffer: &mut [u8],
+    mut done: usize,
+    enough: usize,
+    offset: u64,
+    purpose: Purpose,
+) -> (usize, Option<Error>) {
     while done < enough {
         let resume = resume_at(done, file.mode(), file.alignment());
         match file.read_at(&mut buffer[resume..], offset + resume as u64, purpose) {

@@ -81,7 +81,9 @@ fn from_file_to_file_on_the_real_disk() {
     let first = fastrand::u64(..1 << 40);
     for seed in first..first + 15 {
         println!("seed {seed}");
-        go_through_files(&storage, directory.path(), &mut fastrand::Rng::with_seed(seed));
+        for storage in [PosixStorage::new(), PosixStorage::without_io_uring()] {
+            go_through_files(&storage, directory.path(), &mut fastrand::Rng::with_seed(seed));
+        }
     }
 }
 
@@ -219,5 +221,48 @@ fn a_paced_stream_asks_for_all_that_it_reads() {
         reader.restart(file, 50_000..60_000).unwrap();
         assert_eq!(reader.read(50_000, 10_000).unwrap().len(), 10_000);
         assert_eq!(limiter.granted(Priority::Low), 102_400 + 12_288);
+    }
+}
+
+/// Pages in the page cache of one megabyte.
+const PAGES: u64 = (1 << 20) / 4096;
+
+#[test]
+fn pages_are_dropped_behind_a_stream_with_requests_ahead() {
+    let directory = tempfile::tempdir().unwrap();
+    let storage = PosixStorage::new();
+    let path = directory.path().join("file");
+    let bytes = pattern(1, 24 << 20);
+    let mut file = storage.create(&path, Create::New, IoMode::DropBehind, READ).unwrap();
+    file.write_all_at(&bytes, 0, READ).unwrap();
+    file.sync_data(READ).unwrap();
+    drop(file);
+    match storage.resident_pages(&path).unwrap() {
+        // As on tmpfs, whose pages are the file.
+        Some(pages) if pages > PAGES => return println!("skipped: pages cannot be dropped here"),
+        None => return println!("skipped: the kernel does not tell what is in the page cache"),
+        Some(_) => {}
+    }
+    let workers = Arc::new(Workers::new("reader", 4).unwrap());
+    let pool = BufferPool::new(8 << 20);
+    for request_bytes in [256 << 10, 1 << 20] {
+        for depth in [1, 4] {
+            let rings = depth == 4 && request_bytes == 1 << 20;
+            let reading =
+                if rings { PosixStorage::new() } else { PosixStorage::without_io_uring() };
+            let file = reading.open(&path, IoMode::DropBehind, READ).unwrap();
+            let opts = options(request_bytes, depth);
+            let mut reader =
+                SequentialReader::new(file, 0..24 << 20, opts, &pool, Some(&workers)).unwrap();
+            for offset in (0..24 << 20).step_by(100_000) {
+                let end = (offset + 100_000).min(24 << 20);
+                assert!(reader.read(offset as u64, 100_000).unwrap() == &bytes[offset..end]);
+            }
+            drop(reader);
+            let left = storage.resident_pages(&path).unwrap().unwrap();
+            println!("{request_bytes} depth {depth}: {left} pages left");
+            // Requests that end out of order may leave the folio that lies between them.
+            assert!(left <= 4 * PAGES, "{left} pages are left, {request_bytes} depth {depth}");
+        }
     }
 }

@@ -209,6 +209,7 @@ impl Shared {
                 buffers.min(INPUT_BUFFERS).max(self.inputs.streams() * request_bytes),
             ),
             workers: self.needs.workers.clone(),
+            foreground: Arc::clone(self.needs.storage.statistics().foreground()),
             until: end.map(<[u8]>::to_vec),
         }))
     }

@@ -67,6 +67,10 @@ impl NewFiles<'_> {
             // What stays is as empty as it was made.
             let _ = self.storage.remove(path);
         })?;
+        // A flush is waited for by writers, so it does not give way.
+        if purpose == Purpose::CompactionWrite {
+            writer.give_way_to(Arc::clone(self.storage.statistics().foreground()));
+        }
         if let Some(rate_limiter) = self.rate_limiter {
             writer.keep_to(Arc::clone(rate_limiter), priority);
         }

@@ -19,6 +19,8 @@ pub(super) struct PosixFile {
     pub(super) descriptor: OwnedFd,
     pub(super) path: PathBuf,
     pub(super) mode: IoMode,
+    /// Whether rings may read through the descriptor.
+    pub(super) rings: bool,
     /// What direct transfers must be aligned to, in bytes.
     pub(super) alignment: usize,
     pub(super) statistics: Arc<Statistics>,
@@ -28,6 +30,9 @@ pub(super) struct PosixFile {
 
 /// How far a stream of writes goes on before it waits for what it wrote and lets it go, in bytes.
 const DROP_BEHIND: u64 = 4 << 20;
+
+/// What the page cache keeps in one piece, at most and aligned to its size, in bytes.
+const LARGEST_FOLIO: u64 = 2 << 20;
 
 impl PosixFile {
     fn file_length(&self) -> Result<u64> {
@@ -66,6 +71,16 @@ impl PosixFile {
         }
         Ok(())
     }
+
+    /// Lets go of what was just read, in [`IoMode::DropBehind`].
+    fn drop_behind_read(&self, offset: u64, count: u64) {
+        if self.mode == IoMode::DropBehind {
+            // The kernel drops only folios that lie in the span as a whole, and reads ahead into
+            // large ones: the one that the read before ended in goes with this.
+            let begin = offset - offset % LARGEST_FOLIO;
+            system::drop_pages(self.descriptor.as_fd(), begin, offset + count - begin);
+        }
+    }
 }
 
 impl ReadFile for PosixFile {
@@ -77,11 +92,17 @@ impl ReadFile for PosixFile {
             _ => rustix::io::pread(descriptor, &mut *buffer, offset),
         })
         .map_err(|error| Error::at(Operation::Read, &self.path, offset, error))?;
-        if self.mode == IoMode::DropBehind {
-            system::drop_pages(descriptor, offset, count as u64);
-        }
-        self.statistics.record_read(purpose, count as u64, monotonic_ns() - started);
+        self.was_read(offset, count, purpose, monotonic_ns() - started);
         Ok(count)
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.rings.then(|| self.descriptor.as_fd())
+    }
+
+    fn was_read(&self, offset: u64, count: usize, purpose: Purpose, duration_ns: u64) {
+        self.drop_behind_read(offset, count as u64);
+        self.statistics.record_read(purpose, count as u64, duration_ns);
     }
 
     fn length(&self) -> Result<u64> {

@@ -11,6 +11,6 @@
 mod file;
 mod lock;
 mod storage;
-mod system;
+pub(crate) mod system;
 
 pub use storage::PosixStorage;

@@ -29,12 +29,19 @@ const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o755);
 #[derive(Debug, Clone, Default)]
 pub struct PosixStorage {
     statistics: Arc<Statistics>,
+    without_rings: bool,
 }
 
 impl PosixStorage {
     /// The file system of this machine, with figures of its own that are all zero.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The same, where no stream reads by io_uring: where the kernel has it and allows it, they do
+    /// otherwise ([`crate::stream`]).
+    pub fn without_io_uring() -> Self {
+        Self { without_rings: true, ..Self::default() }
     }
 
     fn file(
@@ -61,7 +68,8 @@ impl PosixStorage {
         self.statistics.record_open(purpose);
         let statistics = Arc::clone(&self.statistics);
         let path = path.to_owned();
-        Ok(PosixFile { descriptor, path, mode, alignment, statistics, dropped: 0 })
+        let rings = !self.without_rings;
+        Ok(PosixFile { descriptor, path, mode, rings, alignment, statistics, dropped: 0 })
     }
 }
 

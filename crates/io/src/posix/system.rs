@@ -271,9 +271,13 @@ pub(super) fn drop_pages(descriptor: BorrowedFd<'_>, offset: u64, length: u64) {
 #[cfg(not(target_os = "linux"))]
 pub(super) fn drop_pages(_descriptor: BorrowedFd<'_>, _offset: u64, _length: u64) {}
 
-/// `RWF_DONTCACHE`, of Linux 6.14 (`include/uapi/linux/fs.h`).
+/// Of Linux 6.14 (`include/uapi/linux/fs.h`).
 #[cfg(target_os = "linux")]
-const UNCACHED: rustix::io::ReadWriteFlags = rustix::io::ReadWriteFlags::from_bits_retain(0x80);
+pub(crate) const RWF_DONTCACHE: u32 = 0x80;
+
+#[cfg(target_os = "linux")]
+const UNCACHED: rustix::io::ReadWriteFlags =
+    rustix::io::ReadWriteFlags::from_bits_retain(RWF_DONTCACHE);
 
 /// Reads without leaving in the page cache what was not there before.
 #[cfg(target_os = "linux")]

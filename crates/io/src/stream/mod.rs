@@ -4,6 +4,13 @@
 //! a stream takes its buffers from a [`crate::buffer::BufferPool`] when it begins and makes do with
 //! those.
 //!
+//! A reader's requests are made by the kernel (io_uring) where it allows that and the file has a
+//! descriptor, so that only the stream's own thread works; by [`Workers`] where not; or by the
+//! caller's thread, one at a time ([`RequestPath`]). `TAILWATER_IO_URING=off` in the environment,
+//! or a storage that says so, does without io_uring. A writer's are made by one of [`Workers`] or
+//! by the caller: writing past the end of a file takes a thread of the kernel's too, and more than
+//! one write in flight brings nothing.
+//!
 //! # Ownership
 //! A request owns its buffer and a share of its file from the moment it is handed out until its
 //! call has returned. A stream that is dropped meanwhile waits for the calls that run, and lets
@@ -11,6 +18,8 @@
 
 mod reader;
 mod requests;
+#[cfg_attr(not(target_os = "linux"), path = "no_ring.rs")]
+mod ring;
 mod threads;
 mod workers;
 mod writer;

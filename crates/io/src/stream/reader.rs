@@ -9,6 +9,7 @@ use super::requests::{Chunk, Plan, RequestPath, Requests, Source};
 use super::take_buffers;
 use super::workers::Workers;
 use crate::buffer::{ALIGNMENT, BufferPool, PooledBuffer};
+use crate::foreground::Foreground;
 use crate::pace::{Priority, RateLimiter};
 use crate::purpose::Purpose;
 use crate::storage::ReadFile;
@@ -21,7 +22,7 @@ pub struct ReaderOptions {
     /// file asks for: 256 KiB to 2 MiB, as a rule.
     pub request_bytes: usize,
     /// How many requests are on their way ahead of the caller. With 1 or 0 the caller's thread
-    /// reads each when it needs it. More need as many [`Workers`].
+    /// reads each when it needs it. More need io_uring or as many [`Workers`].
     pub depth: usize,
     /// Why the bytes are read.
     pub purpose: Purpose,
@@ -57,6 +58,9 @@ pub struct SequentialReader {
     /// How large each of them is.
     request_bytes: usize,
     pool: BufferPool,
+    workers: Option<Arc<Workers>>,
+    /// Whether it was to have several requests on their way.
+    several: bool,
     depth: usize,
     /// The next request to hand out.
     next: u64,
@@ -68,14 +72,17 @@ pub struct SequentialReader {
     position: u64,
     /// What it asks before each request, and with which priority.
     pace: Option<(Arc<RateLimiter>, Priority)>,
+    /// What it asks how many requests may be on their way.
+    foreground: Option<Arc<Foreground>>,
     /// What was asked of the file and not of the pace, in bytes.
     not_paced: u64,
 }
 
 impl SequentialReader {
     /// Begins to read `span` of `file`, in bytes, as far as the file goes at this moment. Requests
-    /// ahead of the caller begin at once. Without `workers` the depth is 1; it is less than asked
-    /// where the pool has not enough buffers at this moment.
+    /// ahead of the caller begin at once: by io_uring where that is allowed and the file has a
+    /// descriptor, else by `workers`. With neither the depth is 1; it is less than asked where the
+    /// pool has not enough buffers at this moment.
     ///
     /// # Errors
     /// Of kind `OutOfMemory` if the pool has not even one buffer, which is not waited for; else
@@ -92,19 +99,22 @@ impl SequentialReader {
         let plan = Plan::new(0..0, request_bytes, ALIGNMENT);
         let mut reader = Self {
             source: Arc::new(Source { file: Arc::clone(&file), plan, purpose: options.purpose }),
-            requests: Requests::new(depth, workers),
+            requests: Requests::caller(),
             ready: BTreeMap::new(),
             current: None,
             free: Vec::new(),
             buffers: 0,
             request_bytes,
             pool: pool.clone(),
+            workers: workers.cloned(),
+            several: options.depth > 1,
             depth,
             next: 0,
             under_way: 0,
             assembled: Vec::new(),
             position: span.start,
             pace: None,
+            foreground: None,
             not_paced: 0,
         };
         reader.restart(file, span)?;
@@ -124,6 +134,7 @@ impl SequentialReader {
         (self.next, self.position) = (0, span.start);
         let end = span.end.min(file.length()?);
         let alignment = file.alignment();
+        self.requests.choose(&*file, self.several, self.workers.as_ref());
         self.fit_buffers(alignment)?;
         let span = span.start.min(end)..end;
         let plan = Plan::new(span, self.request_bytes, alignment);
@@ -137,6 +148,12 @@ impl SequentialReader {
     pub fn keep_to(&mut self, rate_limiter: Arc<RateLimiter>, priority: Priority) {
         rate_limiter.request(std::mem::take(&mut self.not_paced), priority);
         self.pace = Some((rate_limiter, priority));
+    }
+
+    /// Has fewer requests on their way whenever users' reads are slowed down at the device, from
+    /// the next request on.
+    pub fn give_way_to(&mut self, foreground: Arc<Foreground>) {
+        self.foreground = Some(foreground);
     }
 
     /// Changes how many requests are on their way ahead of the caller: from the next one on, as far
@@ -256,10 +273,17 @@ impl SequentialReader {
         self.free.extend(taken);
     }
 
-    /// Hands out requests as long as there are buffers for them.
+    /// Hands out requests as long as there are buffers for them and users leave room.
     fn request_ahead(&mut self) {
+        if self.free.is_empty() || self.next >= self.source.plan.count() {
+            return;
+        }
+        let depth = match &self.foreground {
+            Some(foreground) => foreground.depth(self.depth),
+            None => self.depth,
+        };
         while self.next < self.source.plan.count()
-            && self.under_way < self.depth
+            && self.under_way < depth
             && let Some(buffer) = self.free.pop()
         {
             let range = self.source.plan.range(self.next);
@@ -288,7 +312,7 @@ impl SequentialReader {
     fn wanted_buffers(&self) -> usize {
         match self.requests.path() {
             RequestPath::Caller => 1,
-            RequestPath::Threads => self.depth + 1,
+            RequestPath::Threads | RequestPath::Ring => self.depth + 1,
         }
     }
 

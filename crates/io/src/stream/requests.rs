@@ -4,12 +4,13 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::ring::RingRequests;
 use super::threads::ThreadRequests;
 use super::workers::Workers;
 use crate::Error;
 use crate::buffer::PooledBuffer;
 use crate::purpose::Purpose;
-use crate::storage::{ReadFile, read_as_far_as_possible};
+use crate::storage::{ReadFile, read_on_as_far_as_possible};
 
 /// The requests that a span is read by: aligned, in order, the last one maybe shorter.
 #[derive(Debug, Clone, Copy)]
@@ -56,17 +57,26 @@ pub(super) struct Source {
 impl Source {
     /// Makes a request on this thread.
     pub(super) fn read(&self, index: u64, buffer: &mut PooledBuffer) -> Option<Error> {
-        let range = self.plan.range(index);
+        self.read_on(index, buffer, 0)
+    }
+
+    /// Makes what is left of a request that brought `done` bytes, on this thread.
+    pub(super) fn read_on(
+        &self,
+        index: u64,
+        buffer: &mut PooledBuffer,
+        done: usize,
+    ) -> Option<Error> {
+        let (range, enough) = (self.plan.range(index), self.enough(index));
         buffer.set_length((range.end - range.start) as usize);
-        let enough = self.enough(index);
-        let (count, error) =
-            read_as_far_as_possible(&*self.file, buffer, enough, range.start, self.purpose);
+        let (file, begin, purpose) = (&*self.file, range.start, self.purpose);
+        let (count, error) = read_on_as_far_as_possible(file, buffer, done, enough, begin, purpose);
         buffer.set_length(count);
         error
     }
 
     /// How many bytes of a request are wanted: the last one need not be read to its end.
-    pub(super) fn enough(&self, index: u64) -> usize {
+    fn enough(&self, index: u64) -> usize {
         let range = self.plan.range(index);
         (range.end.min(self.plan.end) - range.start) as usize
     }
@@ -87,6 +97,8 @@ pub enum RequestPath {
     Caller,
     /// [`Workers`], several at once.
     Threads,
+    /// The kernel, several at once, by io_uring: submitted and awaited by the caller's thread.
+    Ring,
 }
 
 /// Requests on their way. Those of one source at a time are in it; dropping it waits for those that
@@ -96,14 +108,34 @@ pub(super) enum Requests {
     /// Made when somebody waits for them.
     Caller(VecDeque<(u64, PooledBuffer)>),
     Threads(ThreadRequests),
+    Ring(Box<RingRequests>),
 }
 
 impl Requests {
-    /// With more than one at once, if there is a way.
-    pub(super) fn new(depth: usize, workers: Option<&Arc<Workers>>) -> Self {
-        match workers {
-            Some(workers) if depth > 1 => Self::Threads(ThreadRequests::new(workers)),
-            _ => Self::Caller(VecDeque::new()),
+    pub(super) fn caller() -> Self {
+        Self::Caller(VecDeque::new())
+    }
+
+    /// Takes the best way to have several requests of a file at once, if they are to be. Nothing is
+    /// on its way.
+    pub(super) fn choose(
+        &mut self,
+        file: &dyn ReadFile,
+        several: bool,
+        workers: Option<&Arc<Workers>>,
+    ) {
+        let rings = several && file.descriptor().is_some();
+        if rings && matches!(self, Self::Ring(_)) {
+            return;
+        }
+        if rings && let Some(ring) = RingRequests::new() {
+            *self = Self::Ring(Box::new(ring));
+            return;
+        }
+        match (&*self, workers) {
+            (Self::Threads(_), Some(_)) if several => {}
+            (_, Some(workers)) if several => *self = Self::Threads(ThreadRequests::new(workers)),
+            _ => *self = Self::caller(),
         }
     }
 
@@ -111,6 +143,7 @@ impl Requests {
         match self {
             Self::Caller(_) => RequestPath::Caller,
             Self::Threads(_) => RequestPath::Threads,
+            Self::Ring(_) => RequestPath::Ring,
         }
     }
 
@@ -119,6 +152,7 @@ impl Requests {
         match self {
             Self::Caller(waiting) => waiting.push_back((index, buffer)),
             Self::Threads(threads) => threads.submit(source, index, buffer),
+            Self::Ring(ring) => ring.submit(source, index, buffer),
         }
     }
 
@@ -133,6 +167,7 @@ impl Requests {
                 Chunk { index, buffer, error }
             }
             Self::Threads(threads) => threads.wait(),
+            Self::Ring(ring) => ring.wait(),
         }
     }
 
@@ -144,6 +179,8 @@ impl Requests {
                 waiting.drain(..taken).map(|(_, buffer)| buffer).collect()
             }
             Self::Threads(threads) => threads.take_back(index),
+            // What was submitted has begun.
+            Self::Ring(_) => Vec::new(),
         }
     }
 }

@@ -7,6 +7,7 @@ use std::sync::{Arc, MutexGuard};
 use super::take_buffers;
 use super::workers::Workers;
 use crate::buffer::{BufferPool, PooledBuffer, align_down};
+use crate::foreground::Foreground;
 use crate::pace::{Priority, RateLimiter};
 use crate::purpose::{IoMode, Purpose};
 use crate::storage::WriteFile;
@@ -67,6 +68,9 @@ pub struct SequentialWriter {
     alignment: usize,
     /// What it asks before each write, and with which priority.
     pace: Option<(Arc<RateLimiter>, Priority)>,
+    /// What it asks how far it may go on before its writes are done.
+    foreground: Option<Arc<Foreground>>,
+    depth: usize,
 }
 
 #[derive(Debug)]
@@ -195,12 +199,20 @@ impl SequentialWriter {
             mode,
             alignment,
             pace: None,
+            foreground: None,
+            depth: if workers.is_some() { options.depth } else { 0 },
         })
     }
 
     /// Makes each write wait until a rate limiter lets it through.
     pub fn keep_to(&mut self, rate_limiter: Arc<RateLimiter>, priority: Priority) {
         self.pace = Some((rate_limiter, priority));
+    }
+
+    /// Whenever users' reads are slowed down at the device, does not go on so far before its writes
+    /// are done: at the least the caller waits for each.
+    pub fn give_way_to(&mut self, foreground: Arc<Foreground>) {
+        self.foreground = Some(foreground);
     }
 
     /// Appends bytes. They reach the file at the latest with [`Self::flush`].
@@ -329,7 +341,21 @@ impl SequentialWriter {
                 None => drain.run(),
             }
         }
+        self.give_way();
         self.check()
+    }
+
+    /// Waits until no more is queued and being written than users leave room for.
+    fn give_way(&self) {
+        let Some(foreground) = &self.foreground else { return };
+        // The buffer that collects counts as one.
+        let behind = foreground.depth(self.depth + 1) - 1;
+        if behind < self.depth {
+            let mut state = self.shared.state.lock();
+            while state.queue.len() + usize::from(state.writing) > behind {
+                state = self.shared.changed.wait(state);
+            }
+        }
     }
 
     /// Waits until nothing is queued or being written.

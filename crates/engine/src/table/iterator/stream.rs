@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use tailwater_format::key::{self, ValueType};
 use tailwater_format::table::BlockHandle;
-use tailwater_io::ReadFile;
 use tailwater_io::buffer::BufferPool;
 use tailwater_io::stream::{ReaderOptions, SequentialReader, Workers};
+use tailwater_io::{Foreground, ReadFile};
 
 use crate::Result;
 use crate::stats::ReadAheadCharge;
@@ -25,6 +25,8 @@ pub(crate) struct Streaming {
     pub(crate) buffers: BufferPool,
     /// Who makes requests that are ahead, where the system does not.
     pub(crate) workers: Option<Arc<Workers>>,
+    /// Whose reads they give way to.
+    pub(crate) foreground: Arc<Foreground>,
     /// Nothing is read of blocks whose keys are all behind this user key.
     pub(crate) until: Option<Vec<u8>>,
 }
@@ -99,7 +101,8 @@ impl BlockStream {
         let Streaming { request_bytes, depth, buffers, workers, .. } = &*self.streaming;
         let (request_bytes, depth) = (*request_bytes, *depth);
         let options = ReaderOptions { request_bytes, depth, purpose: profile.purpose };
-        let reader = SequentialReader::new(file, span, options, buffers, workers.as_ref())?;
+        let mut reader = SequentialReader::new(file, span, options, buffers, workers.as_ref())?;
+        reader.give_way_to(Arc::clone(&self.streaming.foreground));
         self.charge.set(((depth + 1) * request_bytes) as u64);
         Ok(reader)
     }

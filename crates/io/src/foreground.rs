@@ -1,0 +1,357 @@
+//! How deep background streams may be while users wait for the device.
+//!
+//! A user's read stands in the device's queue behind whatever is there already. [`Foreground`] is
+//! told how long users' short reads took that went to the device, and background streams ask it how
+//! many requests they may have on their way: as many as they like while nobody reads there or while
+//! reads take no longer than they do without background work, half as many whenever reads are found
+//! to be slowed down, and one more at a time again when they are not. One is always allowed, so no
+//! stream stops.
+//!
+//! # What is slow
+//! Reads are judged in windows of some milliseconds, by the mean of the logarithms of their
+//! durations, so that one read that waited for the processor says little. They are compared with a
+//! baseline: what they took while no stream asked for a second or more. It moves down towards
+//! windows that were faster. It moves up only while streams are at one request and reads are slow
+//! all the same, slowly: then it is the device or the users' load that has changed, and giving way
+//! does not help.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::clock::{Clock, SystemClock};
+use crate::statistics::{SHARDS, shard_of_this_thread};
+use crate::sync::Mutex;
+
+/// What takes less came from the page cache, in nanoseconds.
+const FROM_DEVICE_NS: u64 = 20_000;
+/// What is longer takes its time by itself, in bytes.
+const SHORT_READ: u64 = 64 << 10;
+/// A window is at least so long, in nanoseconds.
+const WINDOW_NS: u64 = 10_000_000;
+/// A window with fewer reads waits for more.
+const ENOUGH_READS: u64 = 8;
+/// At most so long, in nanoseconds.
+const LONGEST_WINDOW_NS: u64 = 100_000_000;
+/// Without a stream that asks for so long, in nanoseconds, there is no background work.
+const IDLE_NS: u64 = 1_000_000_000;
+/// Between one request more and the next there is at least so much time, in nanoseconds.
+const BETWEEN_RAISES_NS: u64 = 50_000_000;
+/// Reads are slowed down where their logarithms are by this above the baseline: 1.5 times as long.
+const SLOWED: f64 = 0.585;
+/// They are not where their logarithms are by less than this above it: 1.25 times as long.
+const UNHARMED: f64 = 0.322;
+/// How much of the way to a faster window the baseline moves.
+const LEARNING: f64 = 1.0 / 8.0;
+/// How much of the way to a slower window it moves, where giving way does not help.
+const FORGETTING: f64 = 1.0 / 512.0;
+
+/// How users' reads fare at the device, and what that leaves to background streams. Safe to use
+/// from any thread; recording takes no lock, and nothing is written for a read that is too fast to
+/// have come from the device.
+#[derive(Debug)]
+pub struct Foreground {
+    shards: [Shard; SHARDS],
+    control: Mutex<Control>,
+    clock: Arc<dyn Clock>,
+}
+
+/// Aligned to two cache lines: processors fetch lines in pairs.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Shard {
+    reads: AtomicU64,
+    logarithms: AtomicU64,
+}
+
+impl Foreground {
+    /// One that knows of no reads yet, in this clock's time.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { shards: Default::default(), control: Mutex::default(), clock }
+    }
+
+    /// Tells of a user's read of so many bytes.
+    #[inline]
+    pub fn record(&self, bytes: u64, duration_ns: u64) {
+        if duration_ns >= FROM_DEVICE_NS && bytes <= SHORT_READ {
+            let shard = &self.shards[shard_of_this_thread()];
+            shard.reads.fetch_add(1, Relaxed);
+            shard.logarithms.fetch_add(logarithm(duration_ns), Relaxed);
+        }
+    }
+
+    /// How many requests a stream that would like to have `full` on their way may have now: at
+    /// least one.
+    pub fn depth(&self, full: usize) -> usize {
+        let mut control = self.control.lock();
+        control.ask(self.clock.monotonic_ns(), self.reads(), full)
+    }
+
+    fn reads(&self) -> Reads {
+        let mut sum = Reads::default();
+        for shard in &self.shards {
+            sum.count += shard.reads.load(Relaxed);
+            sum.logarithms += shard.logarithms.load(Relaxed);
+        }
+        sum
+    }
+}
+
+impl Default for Foreground {
+    fn default() -> Self {
+        Self::new(Arc::new(SystemClock))
+    }
+}
+
+/// The logarithm to the base of 2 in units of 1/256, between powers of two by a straight line: at
+/// most 0.09 off.
+fn logarithm(duration_ns: u64) -> u64 {
+    let duration_ns = duration_ns.min(1 << 50);
+    let exponent = duration_ns.max(1).ilog2();
+    (u64::from(exponent) << 8) + (((duration_ns << 8) >> exponent) & 0xFF)
+}
+
+/// Reads that went to the device, so far or in a window.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Reads {
+    count: u64,
+    /// The sum of their logarithms, in units of 1/256.
+    logarithms: u64,
+}
+
+impl Reads {
+    fn since(self, earlier: Self) -> Self {
+        // The two are not read in one step, so one may be ahead of the other.
+        Self {
+            count: self.count.saturating_sub(earlier.count),
+            logarithms: self.logarithms.saturating_sub(earlier.logarithms),
+        }
+    }
+
+    /// The mean of the logarithms.
+    fn mean(self) -> f64 {
+        self.logarithms as f64 / 256.0 / self.count as f64
+    }
+}
+
+/// Decides. It knows the time only from those who ask.
+#[derive(Debug, Default)]
+struct Control {
+    /// `None` as long as reads are not slowed down.
+    limit: Option<usize>,
+    /// The mean logarithm of reads that nothing slows down.
+    baseline: Option<f64>,
+    /// When somebody asked last.
+    asked_ns: Option<u64>,
+    /// The most that anybody would have liked in this window.
+    full: usize,
+    window_began_ns: u64,
+    /// The reads before the window.
+    before: Reads,
+    raised_ns: u64,
+}
+
+impl Control {
+    fn ask(&mut self, now_ns: u64, reads: Reads, full: usize) -> usize {
+        let idle = self.asked_ns.is_none_or(|asked| now_ns.saturating_sub(asked) >= IDLE_NS);
+        self.asked_ns = Some(now_ns);
+        self.full = self.full.max(full);
+        let (window, elapsed) = (reads.since(self.before), now_ns - self.window_began_ns);
+        let complete =
+            elapsed >= LONGEST_WINDOW_NS || (elapsed >= WINDOW_NS && window.count >= ENOUGH_READS);
+        if idle || complete {
+            if idle {
+                self.learn_unharmed(window);
+            } else {
+                self.judge(now_ns, window);
+            }
+            (self.window_began_ns, self.before, self.full) = (now_ns, reads, full);
+        }
+        self.limit.map_or(full, |limit| full.min(limit)).max(1)
+    }
+
+    /// There was no background work while these were read.
+    fn learn_unharmed(&mut self, reads: Reads) {
+        self.limit = None;
+        if reads.count >= ENOUGH_READS {
+            self.baseline = Some(reads.mean());
+        }
+    }
+
+    fn judge(&mut self, now_ns: u64, reads: Reads) {
+        if reads.count == 0 {
+            self.limit = None;
+            return;
+        }
+        let mean = reads.mean();
+        let baseline = *self.baseline.get_or_insert(mean);
+        let deepest = self.limit.unwrap_or(self.full).min(self.full);
+        if mean < baseline {
+            self.baseline = Some(baseline + (mean - baseline) * LEARNING);
+        } else if deepest <= 1 {
+            self.baseline = Some(baseline + (mean - baseline) * FORGETTING);
+        }
+        if mean > baseline + SLOWED {
+            self.limit = Some((deepest / 2).max(1));
+            self.raised_ns = now_ns;
+        } else if mean < baseline + UNHARMED
+            && let Some(limit) = self.limit
+            && now_ns - self.raised_ns >= BETWEEN_RAISES_NS
+        {
+            self.limit = (limit < self.full).then_some(limit + 1);
+            self.raised_ns = now_ns;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// A control, the time, and the reads so far.
+    #[derive(Default)]
+    struct Played {
+        control: Control,
+        now_ns: u64,
+        reads: Reads,
+    }
+
+    impl Played {
+        fn read(&mut self, count: u64, duration_ns: u64) {
+            self.reads.count += count;
+            self.reads.logarithms += count * logarithm(duration_ns);
+        }
+
+        /// A window with ten reads of this duration, and what a stream of depth 8 may then have.
+        fn window(&mut self, duration_ns: u64) -> usize {
+            self.now_ns += WINDOW_NS;
+            self.read(10, duration_ns);
+            self.ask()
+        }
+
+        fn ask(&mut self) -> usize {
+            self.control.ask(self.now_ns, self.reads, 8)
+        }
+
+        /// Users read for a while, without background work.
+        fn unloaded(duration_ns: u64) -> Self {
+            let mut played = Self { now_ns: 5000 * MS, ..Self::default() };
+            played.read(1000, duration_ns);
+            assert_eq!(played.ask(), 8);
+            played
+        }
+    }
+
+    #[test]
+    fn logarithms_are_near() {
+        for duration_ns in [1_u64, 2, 3, 20_000, 100_000, 1_000_000, u64::MAX >> 14] {
+            let found = logarithm(duration_ns) as f64 / 256.0;
+            let wanted = (duration_ns as f64).log2();
+            assert!((found - wanted).abs() < 0.095, "{duration_ns}: {found}, not {wanted}");
+        }
+        assert_eq!(logarithm(0), 0);
+        assert!(logarithm(u64::MAX) >= 50 << 8);
+    }
+
+    #[test]
+    fn nobody_gives_way_while_nobody_reads_or_reads_are_not_slowed_down() {
+        let mut played = Played::unloaded(100_000);
+        for _ in 0..100 {
+            played.now_ns += 3 * MS;
+            assert_eq!(played.ask(), 8);
+        }
+        for _ in 0..100 {
+            assert_eq!(played.window(120_000), 8);
+        }
+    }
+
+    #[test]
+    fn streams_give_way_in_steps_and_come_back_slowly() {
+        let mut played = Played::unloaded(100_000);
+        let down: Vec<_> = (0..5).map(|_| played.window(300_000)).collect();
+        assert_eq!(down, [4, 2, 1, 1, 1]);
+        // One request more in each 50 ms of reads that are not slowed down.
+        let up: Vec<_> = (0..40).map(|_| played.window(100_000)).collect();
+        assert_eq!(up[..11], [1, 1, 1, 1, 2, 2, 2, 2, 2, 3, 3]);
+        assert_eq!(up[39], 8);
+        // In between they stay where they are.
+        assert_eq!(played.window(300_000), 4);
+        assert!((0..20).all(|_| played.window(135_000) == 4));
+    }
+
+    #[test]
+    fn when_users_stop_reading_streams_go_on_at_once() {
+        let mut played = Played::unloaded(100_000);
+        while played.window(300_000) > 1 {}
+        played.now_ns += 50 * MS;
+        assert_eq!(played.ask(), 1, "they may only have paused");
+        played.now_ns += 50 * MS;
+        assert_eq!(played.ask(), 8);
+    }
+
+    #[test]
+    fn few_reads_are_judged_after_a_while() {
+        let mut played = Played::unloaded(100_000);
+        played.read(2, 1_000_000);
+        played.now_ns += 50 * MS;
+        assert_eq!(played.ask(), 8);
+        played.now_ns += 50 * MS;
+        assert_eq!(played.ask(), 4);
+    }
+
+    #[test]
+    fn one_read_that_waited_for_the_processor_does_not_count() {
+        let mut played = Played::unloaded(100_000);
+        for _ in 0..50 {
+            played.read(1, 4_000_000);
+            assert_eq!(played.window(100_000), 8);
+        }
+    }
+
+    #[test]
+    fn where_giving_way_does_not_help_it_ends() {
+        let mut played = Played::unloaded(100_000);
+        let windows = (0..).take_while(|_| played.window(250_000) < 8).count();
+        assert!((300..5000).contains(&windows), "{windows} windows of 10 ms");
+    }
+
+    #[test]
+    fn where_giving_way_helps_it_goes_on() {
+        let mut played = Played::unloaded(100_000);
+        // Each request of the stream adds 30 us to a read, for a minute.
+        let mut depth = 8;
+        let mut sum = 0;
+        for _ in 0..6000 {
+            depth = played.window(100_000 + 30_000 * depth as u64);
+            sum += depth;
+        }
+        let mean = sum as f64 / 6000.0;
+        assert!((1.0..3.0).contains(&mean), "a mean depth of {mean}");
+    }
+
+    #[test]
+    fn a_pause_of_the_streams_tells_what_is_normal() {
+        // There was background work from the beginning, so slow is all that is known.
+        let mut played = Played::default();
+        played.ask();
+        assert!((0..50).all(|_| played.window(400_000) == 8));
+        played.now_ns += 2 * IDLE_NS;
+        played.read(500, 100_000);
+        assert_eq!(played.ask(), 8);
+        assert_eq!(played.window(400_000), 4);
+    }
+
+    #[test]
+    fn what_comes_from_the_page_cache_or_is_long_says_nothing() {
+        let foreground = Foreground::default();
+        foreground.record(4096, 3000);
+        foreground.record(4096, 19_999);
+        // Nor does a read that is long.
+        foreground.record(1 << 20, 400_000);
+        assert_eq!(foreground.reads(), Reads::default());
+        foreground.record(4096, 1 << 20);
+        assert_eq!(foreground.reads(), Reads { count: 1, logarithms: 20 << 8 });
+        assert_eq!((foreground.depth(4), foreground.depth(0)), (4, 1));
+    }
+}

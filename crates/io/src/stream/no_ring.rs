@@ -1,0 +1,24 @@
+//! Where there is no io_uring.
+
+use std::sync::Arc;
+
+use super::requests::{Chunk, Source};
+use crate::buffer::PooledBuffer;
+
+/// There is none of these.
+#[derive(Debug)]
+pub(super) enum RingRequests {}
+
+impl RingRequests {
+    pub(super) fn new() -> Option<Self> {
+        None
+    }
+
+    pub(super) fn submit(&mut self, _source: &Arc<Source>, _index: u64, _buffer: PooledBuffer) {
+        match *self {}
+    }
+
+    pub(super) fn wait(&mut self) -> Chunk {
+        match *self {}
+    }
+}

@@ -1,0 +1,204 @@
+//! Streams give way to users who wait for the device, and go on when they do not.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
+
+use tailwater_io::buffer::BufferPool;
+use tailwater_io::clock::ManualClock;
+use tailwater_io::foreground::Foreground;
+use tailwater_io::posix::PosixStorage;
+use tailwater_io::sim::SimStorage;
+use tailwater_io::stream::{
+    ReaderOptions, SequentialReader, SequentialWriter, Workers, WriterOptions,
+};
+use tailwater_io::{Create, IoMode, Purpose, ReadFile, Result, Storage, WriteFile};
+
+/// Users' reads as the test wants them.
+struct Users {
+    clock: Arc<ManualClock>,
+    foreground: Arc<Foreground>,
+}
+
+impl Users {
+    /// Who read for a while before any stream was there.
+    fn new() -> Self {
+        let clock = Arc::new(ManualClock::new(0));
+        let foreground = Arc::new(Foreground::new(Arc::clone(&clock) as Arc<_>));
+        let users = Self { clock, foreground };
+        users.read(100_000);
+        assert_eq!(users.foreground.depth(8), 8);
+        users
+    }
+
+    /// They read for 10 ms, each read taking so long.
+    fn read(&self, duration_ns: u64) {
+        (0..10).for_each(|_| self.foreground.record(4096, duration_ns));
+        self.clock.advance(10_000_000);
+    }
+
+    /// They are slowed down until streams do not go deeper than one request.
+    fn suffer(&self) {
+        for _ in 0..4 {
+            self.read(1_000_000);
+            self.foreground.depth(8);
+        }
+        assert_eq!(self.foreground.depth(8), 1);
+    }
+
+    /// They go away.
+    fn leave(&self) {
+        self.clock.advance(100_000_000);
+        assert_eq!(self.foreground.depth(8), 8);
+    }
+}
+
+/// A file whose calls take a while, and that counts how many are inside at once.
+#[derive(Debug, Default)]
+struct SlowFile {
+    inside: AtomicUsize,
+    most_inside: AtomicUsize,
+    calls: AtomicUsize,
+    /// Calls do not come back as long as this is set.
+    held: AtomicBool,
+}
+
+impl SlowFile {
+    fn pass(&self) {
+        self.calls.fetch_add(1, SeqCst);
+        let inside = self.inside.fetch_add(1, SeqCst) + 1;
+        self.most_inside.fetch_max(inside, SeqCst);
+        std::thread::sleep(Duration::from_millis(2));
+        while self.held.load(SeqCst) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.inside.fetch_sub(1, SeqCst);
+    }
+
+    fn most_inside_since(&self) -> usize {
+        self.most_inside.swap(0, SeqCst)
+    }
+}
+
+impl ReadFile for SlowFile {
+    fn read_at(&self, buffer: &mut [u8], _offset: u64, _purpose: Purpose) -> Result<usize> {
+        self.pass();
+        Ok(buffer.len())
+    }
+
+    fn length(&self) -> Result<u64> {
+        Ok(1 << 20)
+    }
+
+    fn path(&self) -> &Path {
+        Path::new("/slow")
+    }
+
+    fn mode(&self) -> IoMode {
+        IoMode::Direct
+    }
+}
+
+#[derive(Debug)]
+struct SlowWriter(Arc<SlowFile>);
+
+impl WriteFile for SlowWriter {
+    fn write_at(&mut self, bytes: &[u8], _offset: u64, _purpose: Purpose) -> Result<usize> {
+        self.0.pass();
+        Ok(bytes.len())
+    }
+
+    fn sync_data(&mut self, _purpose: Purpose) -> Result<()> {
+        Ok(())
+    }
+
+    fn sync_all(&mut self, _purpose: Purpose) -> Result<()> {
+        Ok(())
+    }
+
+    fn truncate(&mut self, _length: u64) -> Result<()> {
+        Ok(())
+    }
+
+    fn allocate(&mut self, _offset: u64, _length: u64) -> Result<()> {
+        Ok(())
+    }
+
+    fn start_writeback(&mut self, _offset: u64, _length: u64) -> Result<()> {
+        Ok(())
+    }
+
+    fn length(&self) -> Result<u64> {
+        Ok(0)
+    }
+
+    fn path(&self) -> &Path {
+        Path::new("/slow")
+    }
+
+    fn mode(&self) -> IoMode {
+        IoMode::Buffered
+    }
+}
+
+#[test]
+fn a_reader_has_one_request_on_its_way_while_users_suffer() {
+    let (file, users) = (Arc::new(SlowFile::default()), Users::new());
+    let workers = Arc::new(Workers::new("reader", 4).unwrap());
+    let pool = BufferPool::new(1 << 20);
+    let options = ReaderOptions { request_bytes: 4096, depth: 4, purpose: Purpose::CompactionRead };
+    let source = Arc::clone(&file) as Arc<dyn ReadFile>;
+    let mut reader =
+        SequentialReader::new(Arc::clone(&source), 0..0, options, &pool, Some(&workers)).unwrap();
+    reader.give_way_to(Arc::clone(&users.foreground));
+    users.suffer();
+    reader.restart(source, 0..1 << 20).unwrap();
+    for request in 0..20 {
+        reader.read(request * 4096, 4096).unwrap();
+    }
+    assert_eq!(file.most_inside_since(), 1);
+    users.leave();
+    for request in 20..60 {
+        reader.read(request * 4096, 4096).unwrap();
+    }
+    assert!(file.most_inside_since() > 1);
+}
+
+#[test]
+fn a_writer_waits_for_each_write_while_users_suffer() {
+    let (file, users) = (Arc::new(SlowFile::default()), Users::new());
+    let workers = Arc::new(Workers::new("writer", 1).unwrap());
+    let pool = BufferPool::new(1 << 20);
+    let purpose = Purpose::CompactionWrite;
+    let options = WriterOptions { buffer_bytes: 8192, depth: 3, ..WriterOptions::new(purpose) };
+    let slow = Box::new(SlowWriter(Arc::clone(&file)));
+    let mut writer = SequentialWriter::new(slow, options, &pool, Some(&workers)).unwrap();
+    writer.give_way_to(Arc::clone(&users.foreground));
+    users.suffer();
+    for written in 1..10 {
+        writer.append(&[1; 8192]).unwrap();
+        assert_eq!((file.calls.load(SeqCst), file.inside.load(SeqCst)), (written, 0));
+    }
+    users.leave();
+    // What is behind is not waited for any more: it does not come to an end.
+    file.held.store(true, SeqCst);
+    writer.append(&[1; 3 * 8192]).unwrap();
+    file.held.store(false, SeqCst);
+    assert_eq!(writer.close().unwrap(), 12 * 8192);
+    assert_eq!(file.calls.load(SeqCst), 12);
+}
+
+#[test]
+fn a_storage_tells_of_its_users_reads() {
+    let simulated = SimStorage::new(1);
+    let posix = PosixStorage::new();
+    let statistics = posix.statistics();
+    statistics.record_read(Purpose::UserRead, 4096, 100_000);
+    assert_eq!(statistics.foreground().depth(5), 5);
+    // Reads of the simulated disk take no time, and so say nothing.
+    let path = Path::new("/file");
+    simulated.create(path, Create::New, IoMode::Buffered, Purpose::UserRead).unwrap();
+    simulated.open(path, IoMode::Buffered, Purpose::UserRead).unwrap();
+    assert_eq!(simulated.statistics().foreground().depth(5), 5);
+}

@@ -1,0 +1,249 @@
+//! Streams whose requests the kernel makes by io_uring: what it does not finish, what fails, and
+//! what is under way when a stream ends.
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::io::{ErrorKind, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::time::Duration;
+
+use tailwater_io::buffer::BufferPool;
+use tailwater_io::posix::PosixStorage;
+use tailwater_io::stream::{ReaderOptions, RequestPath, SequentialReader, Workers};
+use tailwater_io::{Create, IoMode, Operation, Purpose, ReadFile, Result, Storage};
+
+const READ: Purpose = Purpose::CompactionRead;
+
+fn pattern(length: usize) -> Vec<u8> {
+    (0..length).map(|index| (index / 251 + index) as u8).collect()
+}
+
+fn options(request_bytes: usize, depth: usize) -> ReaderOptions {
+    ReaderOptions { request_bytes, depth, purpose: READ }
+}
+
+/// A file whose descriptor leads elsewhere.
+#[derive(Debug)]
+struct Elsewhere {
+    bytes: Vec<u8>,
+    descriptor: OwnedFd,
+    /// What came by plain reads and what through the descriptor, in bytes.
+    plainly: AtomicU64,
+    by_ring: AtomicU64,
+}
+
+impl Elsewhere {
+    fn new(bytes: &[u8], descriptor: impl Into<OwnedFd>) -> Arc<Self> {
+        let (plainly, by_ring) = (AtomicU64::new(0), AtomicU64::new(0));
+        Arc::new(Self { bytes: bytes.to_vec(), descriptor: descriptor.into(), plainly, by_ring })
+    }
+
+    fn counts(&self) -> (u64, u64) {
+        (self.plainly.load(SeqCst), self.by_ring.load(SeqCst))
+    }
+}
+
+impl ReadFile for Elsewhere {
+    fn read_at(&self, buffer: &mut [u8], offset: u64, _purpose: Purpose) -> Result<usize> {
+        let rest = self.bytes.get(offset as usize..).unwrap_or_default();
+        let count = rest.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&rest[..count]);
+        self.plainly.fetch_add(count as u64, SeqCst);
+        Ok(count)
+    }
+
+    fn length(&self) -> Result<u64> {
+        Ok(self.bytes.len() as u64)
+    }
+
+    fn path(&self) -> &Path {
+        Path::new("/elsewhere")
+    }
+
+    fn mode(&self) -> IoMode {
+        IoMode::Buffered
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.descriptor.as_fd())
+    }
+
+    fn was_read(&self, _offset: u64, count: usize, _purpose: Purpose, _duration_ns: u64) {
+        self.by_ring.fetch_add(count as u64, SeqCst);
+    }
+}
+
+/// A stream over such a file; `None`, which is said, where io_uring is not allowed.
+fn stream(file: &Arc<Elsewhere>, depth: usize, pool: &BufferPool) -> Option<SequentialReader> {
+    let file = Arc::clone(file) as Arc<dyn ReadFile>;
+    let length = file.length().unwrap();
+    let reader = SequentialReader::new(file, 0..length, options(4096, depth), pool, None).unwrap();
+    if reader.request_path() != RequestPath::Ring {
+        println!("skipped: io_uring is not allowed here");
+        return None;
+    }
+    Some(reader)
+}
+
+/// An unnamed file with these bytes.
+fn unnamed(bytes: &[u8]) -> std::fs::File {
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(bytes).unwrap();
+    file
+}
+
+#[test]
+fn requests_are_counted_with_their_latency() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file");
+    let bytes = pattern(300_000);
+    let storage = PosixStorage::new();
+    let mut file = storage.create(&path, Create::New, IoMode::Buffered, READ).unwrap();
+    file.write_all_at(&bytes, 0, READ).unwrap();
+    let pool = BufferPool::new(1 << 20);
+    for mode in IoMode::ALL {
+        let Ok(file) = storage.open(&path, mode, READ) else { continue };
+        let before = storage.statistics().snapshot(READ);
+        let mut reader =
+            SequentialReader::new(file, 0..300_000, options(65_536, 3), &pool, None).unwrap();
+        match reader.read(0, 300_000) {
+            Ok(found) => assert!(found == bytes, "{mode:?}"),
+            Err(error) => {
+                assert!(mode == IoMode::Uncached && error.is_unsupported(), "{error}");
+                continue;
+            }
+        }
+        let after = storage.statistics().snapshot(READ);
+        assert_eq!(after.read_bytes - before.read_bytes, 300_000);
+        assert!(after.reads.count - before.reads.count >= 5);
+        assert!(after.reads.total_ns > before.reads.total_ns);
+    }
+}
+
+#[test]
+fn a_storage_without_io_uring_has_threads_or_the_caller_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file");
+    let storage = PosixStorage::without_io_uring();
+    storage.create(&path, Create::New, IoMode::Buffered, READ).unwrap();
+    let pool = BufferPool::new(1 << 20);
+    let workers = Arc::new(Workers::new("reader", 1).unwrap());
+    let begin = |depth, workers| {
+        let file = storage.open(&path, IoMode::Buffered, READ).unwrap();
+        SequentialReader::new(file, 0..10, options(4096, depth), &pool, workers).unwrap()
+    };
+    assert_eq!(begin(2, Some(&workers)).request_path(), RequestPath::Threads);
+    assert_eq!(begin(1, Some(&workers)).request_path(), RequestPath::Caller);
+    assert_eq!(begin(2, None).request_path(), RequestPath::Caller);
+}
+
+#[test]
+fn a_stream_takes_the_best_way_for_each_of_its_files() {
+    let bytes = pattern(50_000);
+    let pool = BufferPool::new(1 << 20);
+    let workers = Arc::new(Workers::new("reader", 2).unwrap());
+    let elsewhere = Elsewhere::new(&bytes, unnamed(&bytes));
+    let Some(mut reader) = stream(&elsewhere, 3, &pool) else { return };
+    let simulated = tailwater_io::sim::SimStorage::new(1);
+    let path = Path::new("/file");
+    let mut file = simulated.create(path, Create::New, IoMode::Buffered, READ).unwrap();
+    file.write_all_at(&bytes, 0, READ).unwrap();
+    let plain = simulated.open(path, IoMode::Direct, READ).unwrap();
+    reader.read(0, 10).unwrap();
+    reader.restart(Arc::clone(&plain), 0..50_000).unwrap();
+    assert_eq!(reader.request_path(), RequestPath::Caller);
+    assert!(reader.read(0, 50_000).unwrap() == bytes);
+    reader.restart(elsewhere.clone(), 100..50_000).unwrap();
+    assert_eq!(reader.request_path(), RequestPath::Ring);
+    assert!(reader.read(100, 50_000).unwrap() == &bytes[100..]);
+    drop(reader);
+    let opts = options(4096, 3);
+    let mut reader = SequentialReader::new(plain, 0..50_000, opts, &pool, Some(&workers)).unwrap();
+    assert_eq!(reader.request_path(), RequestPath::Threads);
+    reader.restart(elsewhere, 0..50_000).unwrap();
+    assert_eq!(reader.request_path(), RequestPath::Ring);
+    assert!(reader.read(0, 50_000).unwrap() == bytes);
+    drop(reader);
+    assert_eq!(pool.in_use(), 0);
+}
+
+#[test]
+fn what_the_kernel_leaves_undone_is_read_plainly() {
+    let bytes = pattern(50_000);
+    let pool = BufferPool::new(1 << 20);
+    // The file behind the descriptor ends early: inside a request, and then at once.
+    let file = Elsewhere::new(&bytes, unnamed(&bytes[..22_222]));
+    let Some(mut reader) = stream(&file, 4, &pool) else { return };
+    assert!(reader.read(0, 50_000).unwrap() == bytes);
+    assert_eq!(file.counts(), (50_000 - 22_222, 22_222));
+    // A descriptor that cannot be read from, being open only for writing.
+    let directory = tempfile::tempdir().unwrap();
+    let (_, kept) = tempfile::NamedTempFile::new_in(&directory).unwrap().keep().unwrap();
+    let flags = rustix::fs::OFlags::WRONLY;
+    let closed = rustix::fs::open(&kept, flags, rustix::fs::Mode::empty()).unwrap();
+    let file = Elsewhere::new(&bytes, closed);
+    let Some(mut reader) = stream(&file, 4, &pool) else { return };
+    assert!(reader.read(0, 50_000).unwrap() == bytes);
+    assert_eq!(file.counts(), (50_000, 0));
+}
+
+#[test]
+fn a_request_that_fails_is_an_error_at_its_place() {
+    let directory = tempfile::tempdir().unwrap();
+    let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::DIRECTORY;
+    let unreadable = rustix::fs::open(directory.path(), flags, rustix::fs::Mode::empty()).unwrap();
+    let file = Elsewhere::new(&pattern(50_000), unreadable);
+    let pool = BufferPool::new(1 << 20);
+    let Some(mut reader) = stream(&file, 3, &pool) else { return };
+    for _ in 0..2 {
+        let error = reader.read(5000, 10).unwrap_err();
+        assert_eq!((error.operation, error.offset), (Operation::Read, Some(4096)));
+        assert_eq!(error.source.kind(), ErrorKind::IsADirectory);
+    }
+    assert_eq!(file.counts(), (0, 0));
+    // The stream goes on with a file that can be read.
+    let bytes = pattern(9000);
+    reader.restart(Elsewhere::new(&bytes, unnamed(&bytes)), 0..9000).unwrap();
+    assert!(reader.read(0, 9000).unwrap() == bytes);
+}
+
+#[test]
+fn a_stream_that_ends_waits_for_what_is_under_way() {
+    let pool = BufferPool::new(1 << 20);
+    // Requests on an empty pipe stay under way until something comes.
+    let (reading, mut writing) = std::io::pipe().unwrap();
+    let file = Elsewhere::new(&pattern(50_000), reading);
+    let Some(reader) = stream(&file, 3, &pool) else { return };
+    assert_eq!(pool.in_use(), 4 * 4096);
+    std::thread::scope(|scope| {
+        let dropping = scope.spawn(|| drop(reader));
+        std::thread::sleep(Duration::from_millis(30));
+        assert!(!dropping.is_finished(), "the kernel has the buffers");
+        // The one that was free went back at once.
+        assert_eq!(pool.in_use(), 3 * 4096);
+        for _ in 0..3 {
+            writing.write_all(&[7; 4096]).unwrap();
+        }
+    });
+    assert_eq!(pool.in_use(), 0);
+}
+
+#[test]
+fn a_stream_can_be_restarted_with_requests_under_way_and_by_another_thread() {
+    let bytes = pattern(50_000);
+    let pool = BufferPool::new(1 << 20);
+    let (reading, mut writing) = std::io::pipe().unwrap();
+    let file = Elsewhere::new(&bytes, reading);
+    // The thread that submits ends while its requests are under way.
+    let begun = std::thread::scope(|scope| scope.spawn(|| stream(&file, 3, &pool)).join().unwrap());
+    let Some(mut reader) = begun else { return };
+    writing.write_all(&[7; 3 * 4096]).unwrap();
+    drop(writing);
+    reader.restart(Elsewhere::new(&bytes, unnamed(&bytes)), 1..50_000).unwrap();
+    assert!(reader.read(1, 50_000).unwrap() == &bytes[1..]);
+    drop(reader);
+    assert_eq!(pool.in_use(), 0);
+}

@@ -44,6 +44,11 @@ impl TailDatabase for Opened {
         Ok(self.db.put(key, value)?)
     }
 
+    fn compact(&self) -> Result<(), Failure> {
+        self.db.compact_range(None::<&[u8]>, None::<&[u8]>);
+        Ok(())
+    }
+
     fn activity(&self) -> Result<Activity, Failure> {
         let ticker = |ticker| self.options.get_ticker_count(ticker);
         let read = |ticker_of| Moved { read_bytes: ticker(ticker_of), written_bytes: 0 };

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use super::child::Writer;
+use super::child::Beside;
 use super::experiment::Experiment;
 use crate::store::Failure;
 
@@ -23,10 +23,10 @@ const SHARE: f64 = 0.6;
 pub(super) fn sustained_rate(experiment: &Experiment<'_>) -> Result<u64, Failure> {
     let mut slowest = f64::INFINITY;
     let duration = experiment.plan.parameters.duration().min(LONGEST);
-    for row in experiment.plan.rows.iter().filter(|row| row.configuration.writes()) {
+    for row in experiment.plan.rows.iter().filter(|row| row.configuration.disturbs()) {
         let name = format!("{} {}", row.engine.name(), row.configuration.name());
         let figures = experiment
-            .measure_row(*row, 0, duration, Writer::Unpaced)
+            .measure_row(*row, 0, duration, Beside::Writing)
             .map_err(|error| format!("{name}: {error}"))?;
         let rate = figures.write_mb_per_second;
         eprintln!("calibrating: {name} writes {rate:.1} MB/s when nothing holds the writer back");

@@ -29,21 +29,23 @@ pub(super) struct Assignment {
     pub(super) hot_keys: u64,
     pub(super) readers: usize,
     pub(super) reads_per_second: Option<f64>,
-    pub(super) writer: Writer,
+    pub(super) beside: Beside,
     pub(super) duration: Duration,
     pub(super) seed: u64,
 }
 
-/// What the writing thread does.
+/// What goes on beside the reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Writer {
-    /// There is none.
-    None,
-    /// It writes as fast as it can.
-    Unpaced,
-    /// It writes so many bytes a second.
-    Paced(u64),
+pub(super) enum Beside {
+    /// Nothing.
+    Nothing,
+    /// A writer that writes as fast as it can.
+    Writing,
+    /// A writer that writes so many bytes a second.
+    PacedWriting(u64),
+    /// One compaction of all that there is; when it has ended so has the run.
+    Merging,
 }
 
 /// A line on the process's standard output.
@@ -84,9 +86,13 @@ pub(super) fn measure(
     let clock = SystemClock;
     let before = database.activity()?;
     let start_ns = clock.monotonic_ns();
-    let end = End::at(start_ns + assignment.duration.as_nanos() as u64);
-    let (reads, written_bytes) = work(database, &clock, assignment, &end)?;
+    let end = match assignment.beside {
+        Beside::Merging => End::at(u64::MAX),
+        _ => End::at(start_ns + assignment.duration.as_nanos() as u64),
+    };
+    let Work { reads, read_until_ns, written_bytes } = work(database, &clock, assignment, &end)?;
     let seconds = (clock.monotonic_ns() - start_ns) as f64 / 1e9;
+    let read_seconds = (read_until_ns - start_ns) as f64 / 1e9;
     let activity = database.activity()?.since(&before);
 
     let mut latencies = histogram()?;
@@ -99,13 +105,13 @@ pub(super) fn measure(
     }
     let waited_s = is_known.then_some(waited_ns as f64 / 1e9);
     Ok(Figures {
-        reads_per_second: count as f64 / seconds,
+        reads_per_second: count as f64 / read_seconds,
         write_mb_per_second: written_bytes as f64 / seconds / 1e6,
         latencies: Latencies::of(&latencies),
         reads: count as f64,
         seconds,
         stall_share: activity.stalled.as_secs_f64() / seconds,
-        run_queue_share: waited_s.map(|waited| waited / seconds / assignment.readers as f64),
+        run_queue_share: waited_s.map(|waited| waited / read_seconds / assignment.readers as f64),
         run_queue_us_per_read: waited_s.map(|waited| waited * 1e6 / count.max(1) as f64),
         kernel: Kernel {
             compaction_mb_per_second: Some(activity.compacted_bytes() as f64 / seconds / 1e6),
@@ -121,13 +127,21 @@ pub(super) fn measure(
     })
 }
 
+/// What the threads of a run did.
+struct Work {
+    reads: Vec<Reads>,
+    /// When the last reader ended, on the run's clock.
+    read_until_ns: u64,
+    written_bytes: u64,
+}
+
 /// Lets all threads work until the end, or until one of them fails.
 fn work(
     database: &dyn TailDatabase,
     clock: &SystemClock,
     assignment: &Assignment,
     end: &End,
-) -> Result<(Vec<Reads>, u64), Failure> {
+) -> Result<Work, Failure> {
     let reading = Reading {
         hot_keys: assignment.hot_keys,
         readers: assignment.readers,
@@ -137,34 +151,40 @@ fn work(
     let writing = Writing {
         keys: assignment.keys,
         value_bytes: assignment.value_bytes,
-        bytes_per_second: match assignment.writer {
-            Writer::Paced(rate) => Some(rate),
-            Writer::Unpaced | Writer::None => None,
+        bytes_per_second: match assignment.beside {
+            Beside::PacedWriting(rate) => Some(rate),
+            Beside::Writing | Beside::Nothing | Beside::Merging => None,
         },
         seed: assignment.seed,
     };
-    let or_end = |outcome: Result<_, Failure>| outcome.inspect_err(|_| end.now());
     let panicked = |_| Failure::from("a thread of the run panicked");
     std::thread::scope(|scope| {
         let readers: Vec<_> = (0..assignment.readers)
             .map(|reader| {
                 scope.spawn(move || {
                     let reads = read(database, clock, &reading, reader, end);
-                    reads.inspect_err(|_| end.now())
+                    reads.inspect_err(|_| end.now(clock))
                 })
             })
             .collect();
-        let written = match assignment.writer {
-            Writer::None => Ok(0),
-            Writer::Unpaced | Writer::Paced(_) => scope
-                .spawn(|| or_end(write(database, clock, &writing, end)))
-                .join()
-                .map_err(panicked)?,
-        };
+        let beside = scope.spawn(|| match assignment.beside {
+            Beside::Nothing => Ok(0),
+            Beside::Writing | Beside::PacedWriting(_) => {
+                write(database, clock, &writing, end).inspect_err(|_| end.now(clock))
+            }
+            Beside::Merging => {
+                let merged = database.compact();
+                end.now(clock);
+                merged.map(|()| 0)
+            }
+        });
         let reads = readers
             .into_iter()
             .map(|reader| reader.join().map_err(panicked)?)
-            .collect::<Result<_, Failure>>()?;
-        Ok((reads, written?))
+            .collect::<Result<_, Failure>>();
+        // A writer that is held back ends when it is let go, and no read waits for that.
+        let read_until_ns = clock.monotonic_ns();
+        let written_bytes = beside.join().map_err(panicked)??;
+        Ok(Work { reads: reads?, read_until_ns, written_bytes })
     })
 }

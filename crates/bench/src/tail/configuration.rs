@@ -43,6 +43,14 @@ impl Configuration {
         Self::DirectAll,
     ];
 
+    /// Those that are compared while one compaction goes on.
+    pub(super) const MERGING: [Self; 4] = [
+        Self::Buffered,
+        Self::DirectCompactionWritesOnly,
+        Self::DirectCompactionReadWrite,
+        Self::NoCompaction,
+    ];
+
     /// Its name in reports and as an argument.
     pub fn name(self) -> &'static str {
         match self {
@@ -101,8 +109,8 @@ impl Configuration {
         }
     }
 
-    /// Whether there is a writer.
-    pub fn writes(self) -> bool {
+    /// Whether anything goes on beside the reads.
+    pub fn disturbs(self) -> bool {
         self != Self::NoCompaction
     }
 }
@@ -122,8 +130,8 @@ mod tests {
     }
 
     #[test]
-    fn tailwater_takes_the_options_of_rocksdb() {
-        for configuration in Configuration::DEFAULT {
+    fn tailwater_takes_the_options_of_all() {
+        for configuration in Configuration::value_variants() {
             tailwater::OpenOptions::default().set_options(configuration.options()).unwrap();
         }
     }

@@ -55,6 +55,12 @@ pub trait TailDatabase: Sync {
     /// Those of the engine.
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure>;
 
+    /// Merges all that there is into the last level, and returns when it is done.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    fn compact(&self) -> Result<(), Failure>;
+
     /// What the engine has done since it was opened.
     ///
     /// # Errors

@@ -2,18 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Duration;
 
 use serde::Serialize;
 use tailwater_io::kernel::{self, DeviceProbe, System};
 use tailwater_io::posix::PosixStorage;
 
 use crate::store::Failure;
-
-/// How long each part of the device's probe takes.
-const PROBED: Duration = Duration::from_millis(500);
-/// How large the file of the device's probe is, in bytes.
-const PROBE_BYTES: u64 = 128 << 20;
 
 /// The system, and what holds runs to their memory limit.
 #[derive(Debug, Clone, Serialize)]
@@ -52,9 +46,9 @@ impl Environment {
 /// # Errors
 /// Those of the device.
 pub(super) fn probe_device(
+    probe: DeviceProbe,
     directory: &Path,
 ) -> Result<Option<BTreeMap<&'static str, f64>>, Failure> {
-    let probe = DeviceProbe { bytes: PROBE_BYTES, duration: PROBED };
     match probe.run(&PosixStorage::new(), directory) {
         Ok(figures) => Ok(Some(figures.named().into_iter().collect())),
         Err(error) if error.is_unsupported() => Ok(None),

@@ -4,25 +4,24 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use tailwater_io::Storage;
-use tailwater_io::kernel::System;
 use tailwater_io::posix::PosixStorage;
 
 use super::calibration;
-use super::child::{Assignment, Writer};
+use super::child::{Assignment, Beside};
 use super::copy::{check_free_space, copy_database};
 use super::environment::{Environment, probe_device};
 use super::figures::Figures;
-use super::files::{create_directory, remove_directory, write_json, write_text};
+use super::files::{
+    create_directory, remove_directory, remove_on_interrupt, write_json, write_text,
+};
 use super::kernel_table::KernelTable;
 use super::launch::Launch;
-use super::plan::{Plan, Row};
+use super::plan::{Kind, Plan, Row};
 use super::report::Report;
 use super::results::{Results, Run};
 use super::seen;
 use super::source::Source;
 use super::table::Table;
-use crate::memory_limit::evict;
-use crate::memory_limit::interrupt::on_interrupt;
 use crate::store::Failure;
 
 /// An experiment that goes on.
@@ -36,7 +35,7 @@ impl<'a> Experiment<'a> {
     /// One that has not begun.
     pub(super) fn new(plan: Plan, launch: &'a dyn Launch) -> Self {
         let parameters = &plan.parameters;
-        let source = Source::new(parameters.keys, parameters.value_bytes, parameters.shape);
+        let source = Source::new(parameters);
         Self { plan, source, launch }
     }
 
@@ -55,8 +54,13 @@ impl<'a> Experiment<'a> {
             _ => error.to_string(),
         })?;
         let results = Results::open(&mut self.plan)?;
+        let _removed = match self.plan.keep_source {
+            true => None,
+            false => Some(self.source.remove_on_interrupt(&self.plan.directory)?),
+        };
         self.prepare()?;
-        if self.plan.parameters.write_bytes_per_second.is_none() {
+        let parameters = &self.plan.parameters;
+        if parameters.kind == Kind::Overwriting && parameters.write_bytes_per_second.is_none() {
             let rate = calibration::sustained_rate(&self)?;
             self.plan.parameters.write_bytes_per_second = Some(rate);
             results.save_parameters(&self.plan.parameters)?;
@@ -75,8 +79,11 @@ impl<'a> Experiment<'a> {
         let Plan { directory, parameters, .. } = &self.plan;
         let size = self.source.bytes();
         let is_there = self.source.is_there(directory);
-        // A copy grows by what is written and not compacted yet, and by its logs.
-        let growth = (size / 4).max(256 << 20);
+        // A copy grows by what is written and not compacted yet, and by its logs; or by all of it.
+        let growth = match parameters.kind {
+            Kind::Overwriting => (size / 4).max(256 << 20),
+            Kind::Merging => size + (size / 20),
+        };
         let copies = if self.plan.keep_copies { self.plan.rows.len() as u64 } else { 1 };
         let missing = if is_there { 0 } else { size };
         let why = "the source database, a copy of it, and what a run writes";
@@ -99,14 +106,14 @@ impl<'a> Experiment<'a> {
         for run in 1..=self.plan.runs {
             for row in self.plan.order(run - 1) {
                 number += 1;
-                let name = format!("{} {}", row.engine.name(), row.configuration.name());
+                let name = format!("{} {}", row.engine.name(), row.label());
                 let head = format!("[{number}/{count}] run {run}: {name}");
                 if results.get(row, run)?.is_some() {
                     eprintln!("{head}: measured before");
                     continue;
                 }
                 let figures = self
-                    .measure_row(row, run as u64, self.plan.parameters.duration(), self.writer(row))
+                    .measure_row(row, run as u64, self.plan.parameters.duration(), self.beside(row))
                     .map_err(|error| format!("{name}: {error}"))?;
                 eprintln!(
                     "{head}: {:.0} reads/s, p99.9 {:.2} ms",
@@ -119,10 +126,13 @@ impl<'a> Experiment<'a> {
         Ok(())
     }
 
-    fn writer(&self, row: Row) -> Writer {
-        match self.plan.parameters.write_bytes_per_second {
-            Some(rate) if row.configuration.writes() => Writer::Paced(rate),
-            _ => Writer::None,
+    fn beside(&self, row: Row) -> Beside {
+        let parameters = &self.plan.parameters;
+        match (parameters.kind, parameters.write_bytes_per_second) {
+            _ if !row.configuration.disturbs() => Beside::Nothing,
+            (Kind::Merging, _) => Beside::Merging,
+            (Kind::Overwriting, Some(rate)) => Beside::PacedWriting(rate),
+            (Kind::Overwriting, None) => Beside::Writing,
         }
     }
 
@@ -135,23 +145,18 @@ impl<'a> Experiment<'a> {
         row: Row,
         seed: u64,
         duration: Duration,
-        writer: Writer,
+        beside: Beside,
     ) -> Result<Figures, Failure> {
         let Plan { directory, parameters, .. } = &self.plan;
         let source = self.source.path(directory);
         let copy = self.copy_of(row);
         remove_directory(&copy)?;
-        let _removed = on_interrupt({
-            let copy = copy.clone();
-            move || {
-                let _ = remove_directory(&copy);
-            }
-        })?;
+        let _removed = remove_on_interrupt(&copy)?;
         copy_database(&source, &copy)?;
         for directory in [&source, &copy] {
-            evict(&System::default(), directory)?;
+            self.launch.evict(directory)?;
         }
-        let options = format!("{};{}", parameters.shape.options(), row.configuration.options());
+        let options = format!("{};{}", parameters.options(), row.options());
         let assignment = Assignment {
             engine: row.engine,
             directory: copy.clone(),
@@ -161,7 +166,7 @@ impl<'a> Experiment<'a> {
             hot_keys: parameters.hot_keys,
             readers: parameters.readers,
             reads_per_second: parameters.reads_per_second,
-            writer,
+            beside,
             duration,
             seed,
         };
@@ -177,7 +182,7 @@ impl<'a> Experiment<'a> {
     fn copy_of(&self, row: Row) -> PathBuf {
         let Plan { directory, keep_copies, .. } = &self.plan;
         match keep_copies {
-            true => directory.join(format!("{}-{}", row.engine.name(), row.configuration.name())),
+            true => directory.join(row.file_name()),
             false => directory.join("copy"),
         }
     }
@@ -186,7 +191,12 @@ impl<'a> Experiment<'a> {
     fn report(&self, results: &Results) -> Result<String, Failure> {
         let Plan { directory, out, .. } = &self.plan;
         let environment = Environment::of(directory, self.launch.memory_limit());
-        let report = Report::new(&self.plan, results, environment, probe_device(directory)?)?;
+        let report = Report::new(
+            &self.plan,
+            results,
+            environment,
+            probe_device(self.launch.device_probe(), directory)?,
+        )?;
         write_json(&out.join("report.json"), &report)?;
         let table = format!("{}\n{}", Table(&report), KernelTable(&report));
         write_text(&out.join("table.txt"), &table)?;

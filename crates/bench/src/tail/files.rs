@@ -5,7 +5,11 @@ use std::path::Path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::memory_limit::interrupt::{Guard, on_interrupt};
 use crate::store::Failure;
+
+/// How often it is tried to remove a directory in which files are being made.
+const REMOVALS: u32 = 100;
 
 /// What a file says; nothing if it is not there.
 ///
@@ -52,6 +56,19 @@ pub(super) fn write_text(path: &Path, text: &str) -> Result<(), Failure> {
 pub(super) fn create_directory(path: &Path) -> Result<(), Failure> {
     let created = std::fs::create_dir_all(path);
     created.map_err(|error| format!("{}: {error}", path.display()).into())
+}
+
+/// Has a directory removed at an interruption, until the guard is dropped.
+///
+/// # Errors
+/// That something else in this process answers to interruptions.
+pub(super) fn remove_on_interrupt(path: &Path) -> Result<Guard, Failure> {
+    let path = path.to_owned();
+    on_interrupt(move || {
+        // Threads may be making files there yet; without the directory they cannot go on.
+        let is_removed = |_: &u32| remove_directory(&path).is_ok();
+        let _ = (0..REMOVALS).find(is_removed);
+    })
 }
 
 /// Removes a directory with all that is in it, if it is there.

@@ -2,21 +2,26 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use tailwater_io::kernel::{Sampler, System, Target};
+use tailwater_io::kernel::{DeviceProbe, Sampler, System, Target};
 
 use super::child::{Assignment, Message};
 use super::figures::Figures;
 use super::units::Bytes;
-use crate::memory_limit::MemoryLimit;
 use crate::memory_limit::interrupt::kill_on_interrupt;
+use crate::memory_limit::{MemoryLimit, evict};
 use crate::store::Failure;
 
 /// The hidden command of the programs that do the experiment.
 pub const CHILD_COMMAND: &str = "tail-child";
 
+/// How long each part of the device's probe takes.
+const PROBED: Duration = Duration::from_millis(500);
+/// How large the file of the device's probe is, in bytes.
+const PROBE_BYTES: u64 = 128 << 20;
 /// How often the kernel is asked.
 const SAMPLED: Duration = Duration::from_millis(200);
 /// The signal that ends a process for which there is no memory left.
@@ -34,6 +39,15 @@ pub(super) trait Launch {
         assignment: &Assignment,
         direct_bytes: &dyn Fn(&Figures) -> Option<u64>,
     ) -> Result<Figures, Failure>;
+
+    /// Empties the page cache of what is in a directory.
+    ///
+    /// # Errors
+    /// Those of listing it.
+    fn evict(&self, directory: &Path) -> Result<(), Failure>;
+
+    /// How the device is probed.
+    fn device_probe(&self) -> DeviceProbe;
 
     /// What holds runs to their memory limit, in words, and whether anything does.
     fn memory_limit(&self) -> (String, bool);
@@ -121,6 +135,15 @@ impl Launch for Processes {
             figures.kernel.add(&told);
         }
         Ok(figures)
+    }
+
+    fn evict(&self, directory: &Path) -> Result<(), Failure> {
+        evict(&System::default(), directory)?;
+        Ok(())
+    }
+
+    fn device_probe(&self) -> DeviceProbe {
+        DeviceProbe { bytes: PROBE_BYTES, duration: PROBED }
     }
 
     fn memory_limit(&self) -> (String, bool) {

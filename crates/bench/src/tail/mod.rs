@@ -5,11 +5,11 @@
 //! through the page cache pushes the hot set out of it. Configurations differ in which bytes go
 //! past it, and the latencies of reads show what that is worth.
 //!
-//! Steps, after [`plan`]: a source database is built once ([`source`]); then, for each run and each
-//! configuration by turns, it is copied ([`copy`]), the page cache is emptied, and a process of its
-//! own ([`launch`], [`child`]) opens the copy inside the memory limit, reads and writes
-//! ([`workload`]) and tells what it measured; [`results`] are kept run by run, so that what was
-//! interrupted can go on; [`report`] and [`table`] say what came of it.
+//! Steps, after `plan`: a source database is built once (`source`); then, for each run and each
+//! configuration by turns, it is copied (`copy`), the page cache is emptied, and a process of its
+//! own (`launch`, `child`) opens the copy inside the memory limit, reads and writes
+//! (`workload`) and tells what it measured; `results` are kept run by run, so that what was
+//! interrupted can go on; `report` and `table` say what came of it.
 //!
 //! What is interrupted leaves directories under names of its own, which the next experiment there
 //! removes; a source database has its name only when it is whole.

@@ -19,12 +19,28 @@ use crate::entries::KEY_BYTES;
 const VALUE_BYTES: usize = 4096;
 /// The published experiment's keys for each byte of its memory limit.
 const KEYS_PER_BYTE: f64 = 3_500_000.0 / (1u64 << 30) as f64;
+/// What makes a level 0 and one below it, which are merged only when that is asked for.
+const MERGING: &str = "num_levels=2;disable_auto_compactions=true";
+/// What the rate limiter lets compactions write in the experiment with one compaction: all, and
+/// twice and once what Cassandra's default is, in bytes per second.
+const MERGING_RATES: [Option<u64>; 3] = [None, Some(128 << 20), Some(64 << 20)];
 /// Smaller databases than this have smaller tables, so that they have as many.
 const SMALL_DATABASE: u64 = 4 << 30;
+
+/// What goes on beside the reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Kind {
+    /// A writer overwrites keys, and compactions go on all the time.
+    Overwriting,
+    /// One compaction merges two inputs, each half of the keys, through all of the run.
+    Merging,
+}
 
 /// What makes runs comparable: two experiments in which all of this is equal are one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Parameters {
+    pub(super) kind: Kind,
     /// The memory limit of a run.
     pub(super) limit_bytes: Option<u64>,
     pub(super) keys: u64,
@@ -46,6 +62,14 @@ impl Parameters {
         Duration::from_secs_f64(self.duration_seconds)
     }
 
+    /// The options of the engines that all rows share.
+    pub(super) fn options(&self) -> String {
+        match self.kind {
+            Kind::Overwriting => self.shape.options(),
+            Kind::Merging => format!("{};{MERGING}", self.shape.options()),
+        }
+    }
+
     /// The bytes of keys and values in the database.
     pub(super) fn database_bytes(&self) -> u64 {
         self.keys * (self.key_bytes + self.value_bytes) as u64
@@ -63,9 +87,34 @@ pub(super) struct Row {
     pub(super) engine: EngineName,
     #[serde(rename = "name")]
     pub(super) configuration: Configuration,
+    /// What the engine's rate limiter lets compactions write.
+    pub(super) compaction_bytes_per_second: Option<u64>,
 }
 
 impl Row {
+    /// The options that make it, as an option string.
+    pub(super) fn options(self) -> String {
+        let options = self.configuration.options();
+        match self.compaction_bytes_per_second {
+            Some(rate) if options.is_empty() => format!("rate_limiter_bytes_per_sec={rate}"),
+            Some(rate) => format!("{options};rate_limiter_bytes_per_sec={rate}"),
+            None => options.to_owned(),
+        }
+    }
+
+    /// Its name within its engine: the configuration, and the rate if it has one.
+    pub(super) fn label(self) -> String {
+        match self.compaction_bytes_per_second {
+            Some(rate) => format!("{} {}M", self.configuration.name(), rate >> 20),
+            None => self.configuration.name().to_owned(),
+        }
+    }
+
+    /// Its name for files.
+    pub(super) fn file_name(self) -> String {
+        format!("{}-{}", self.engine.name(), self.label().replace(' ', "-"))
+    }
+
     /// How many bytes this row reads past the page cache; unknown where the engine does not count
     /// what users read.
     pub(super) fn direct_bytes(self, figures: &Figures) -> Option<u64> {
@@ -95,23 +144,32 @@ pub(super) struct Plan {
 
 /// What is taken for what is not said.
 struct Defaults {
+    kind: Kind,
     limit: u64,
     keys_per_byte: f64,
     hot: HotSet,
     write_rate: WriteRate,
     duration: f64,
     configurations: &'static [Configuration],
+    reads_per_second: Option<f64>,
+    readers: usize,
+    runs: usize,
 }
 
 impl Defaults {
     fn of(arguments: &TailArguments) -> Self {
+        let processors = available_parallelism().map_or(1, usize::from);
         let published = Self {
+            kind: Kind::Overwriting,
             limit: 1 << 30,
             keys_per_byte: KEYS_PER_BYTE,
             hot: HotSet::Percent(40.0),
             write_rate: WriteRate::BytesPerSecond(40_000_000),
             duration: 60.0,
             configurations: &Configuration::DEFAULT,
+            reads_per_second: None,
+            readers: processors.saturating_sub(1).max(1),
+            runs: 3,
         };
         match arguments.preset {
             _ if arguments.quick => Self {
@@ -130,6 +188,17 @@ impl Defaults {
                 duration: 180.0,
                 ..published
             },
+            Some(Preset::Cassandra) => Self {
+                kind: Kind::Merging,
+                keys_per_byte: 10.0 / (KEY_BYTES + VALUE_BYTES) as f64,
+                hot: HotSet::Percent(100.0 / 12.0),
+                configurations: &Configuration::MERGING,
+                reads_per_second: Some(10_000.0),
+                // Reads that wait for the disk keep no other waiting.
+                readers: 16,
+                runs: 1,
+                ..published
+            },
             None => published,
         }
     }
@@ -146,7 +215,7 @@ impl Plan {
         Ok(Self {
             parameters: parameters(arguments, &defaults)?,
             rows: rows(arguments, &defaults)?,
-            runs: arguments.runs.unwrap_or(3),
+            runs: arguments.runs.unwrap_or(defaults.runs),
             out: arguments.out.clone().unwrap_or_else(|| directory.join("report")),
             directory,
             resume: arguments.resume,
@@ -191,18 +260,18 @@ fn parameters(arguments: &TailArguments, defaults: &Defaults) -> Result<Paramete
         let hot = Bytes(hot_bytes);
         return Err(format!("--hot: {hot} are more than the database has, {database} (--size)"));
     }
-    let processors = available_parallelism().map_or(1, usize::from);
     Ok(Parameters {
+        kind: defaults.kind,
         limit_bytes,
         keys,
         key_bytes: KEY_BYTES,
         value_bytes: VALUE_BYTES,
         hot_keys,
-        readers: arguments.readers.unwrap_or(processors.saturating_sub(1).max(1)),
-        reads_per_second: arguments.read_rate,
+        readers: arguments.readers.unwrap_or(defaults.readers),
+        reads_per_second: arguments.read_rate.or(defaults.reads_per_second),
         write_bytes_per_second: match arguments.write_rate.unwrap_or(defaults.write_rate) {
-            WriteRate::Calibrate => None,
-            WriteRate::BytesPerSecond(rate) => Some(rate),
+            WriteRate::BytesPerSecond(rate) if defaults.kind == Kind::Overwriting => Some(rate),
+            WriteRate::BytesPerSecond(_) | WriteRate::Calibrate => None,
         },
         duration_seconds: arguments.duration.unwrap_or(defaults.duration),
         shape: match keys * (KEY_BYTES + VALUE_BYTES) as u64 {
@@ -213,6 +282,9 @@ fn parameters(arguments: &TailArguments, defaults: &Defaults) -> Result<Paramete
 }
 
 fn rows(arguments: &TailArguments, defaults: &Defaults) -> Result<Vec<Row>, String> {
+    if arguments.write_rate.is_some() && defaults.kind == Kind::Merging {
+        return Err("--write-rate: nothing is written in this preset".into());
+    }
     let mut configurations = match &arguments.configurations[..] {
         [] => defaults.configurations.to_vec(),
         chosen => chosen.to_vec(),
@@ -224,9 +296,15 @@ fn rows(arguments: &TailArguments, defaults: &Defaults) -> Result<Vec<Row>, Stri
     for &engine in arguments.engine.unwrap_or(Engines::Tailwater).names() {
         for &configuration in &configurations {
             let can = engine == EngineName::Tailwater || !configuration.is_of_tailwater_only();
-            let row = Row { engine, configuration };
-            if can && !rows.contains(&row) {
-                rows.push(row);
+            let rates: &[_] = match defaults.kind {
+                Kind::Merging if configuration.disturbs() => &MERGING_RATES,
+                Kind::Merging | Kind::Overwriting => &[None],
+            };
+            for &compaction_bytes_per_second in rates {
+                let row = Row { engine, configuration, compaction_bytes_per_second };
+                if can && !rows.contains(&row) {
+                    rows.push(row);
+                }
             }
         }
     }
@@ -282,6 +360,19 @@ mod tests {
     }
 
     #[test]
+    fn cassandras_experiment_has_three_rates_and_a_row_without_compaction() {
+        let plan = plan("--preset cassandra").unwrap();
+        let parameters = &plan.parameters;
+        assert_eq!((parameters.kind, parameters.reads_per_second), (Kind::Merging, Some(10_000.0)));
+        assert_eq!(parameters.hot_keys, (1 << 30) / 12 / 4096);
+        let labels: Vec<_> = plan.rows.iter().map(|row| row.label()).collect();
+        assert_eq!(labels.len(), 10);
+        assert_eq!(labels[..3], ["buffered", "buffered 128M", "buffered 64M"]);
+        assert_eq!(labels[9], "no_compaction");
+        assert_eq!(plan.rows[1].options(), "rate_limiter_bytes_per_sec=134217728");
+    }
+
+    #[test]
     fn errors_name_the_argument() {
         for (typed, name) in [
             ("--limit 1M", "--limit"),
@@ -300,6 +391,7 @@ mod tests {
             ("--configurations uncached --engine rocksdb", "--configurations"),
             ("--engine leveldb", "--engine"),
             ("--quick --preset seed-small", "--preset"),
+            ("--preset cassandra --write-rate 1M", "--write-rate"),
         ] {
             let error = plan(typed).expect_err(typed);
             assert!(error.contains(name), "{typed}: {error}");

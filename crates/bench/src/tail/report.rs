@@ -31,7 +31,7 @@ pub(super) struct Report {
 pub(super) struct ConfigurationReport {
     #[serde(flatten)]
     pub(super) row: Row,
-    options: &'static str,
+    options: String,
     pub(super) median: Figures,
     mean: Value,
     minimum: Value,
@@ -106,7 +106,7 @@ impl Report {
                 }
                 None => Value::Null,
             };
-            let unequal = match report.row.configuration.writes() {
+            let unequal = match report.row.configuration.disturbs() {
                 true => differences(&report.median, &self.reference(report.row)?),
                 false => Vec::new(),
             };
@@ -125,7 +125,7 @@ impl Report {
             return Ok(buffered.median.clone());
         }
         let same = |other: &&ConfigurationReport| {
-            other.row.engine == row.engine && other.row.configuration.writes()
+            other.row.engine == row.engine && other.row.configuration.disturbs()
         };
         let rows = self.configurations.iter().filter(same);
         let rows =
@@ -144,7 +144,7 @@ impl ConfigurationReport {
         let figures = figures.collect::<Result<Vec<_>, _>>()?;
         Ok(Self {
             row,
-            options: row.configuration.options(),
+            options: row.options(),
             median: serde_json::from_value(fold(&figures, &middle))?,
             mean: fold(&figures, &mean),
             minimum: fold(&figures, &minimum),

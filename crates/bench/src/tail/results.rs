@@ -67,8 +67,7 @@ impl Results {
     }
 
     fn file(&self, row: Row, run: usize) -> PathBuf {
-        let name = format!("{run}-{}-{}.json", row.engine.name(), row.configuration.name());
-        self.runs().join(name)
+        self.runs().join(format!("{run}-{}.json", row.file_name()))
     }
 
     /// Says what this experiment is.

@@ -101,7 +101,8 @@ mod tests {
             ..Figures::default()
         };
         let runs = p999_us.iter().map(|&p999_us| Run { run: 1, figures: figures(p999_us) });
-        let row = Row { engine: EngineName::Tailwater, configuration };
+        let engine = EngineName::Tailwater;
+        let row = Row { engine, configuration, compaction_bytes_per_second: None };
         ConfigurationReport::new(row, runs.collect()).unwrap()
     }
 

@@ -1,7 +1,8 @@
 //! The database that each run begins with a copy of.
 //!
-//! Each key has a value, and all of it is in the last level, as after filling and compacting. Keys
-//! are put in order, without a log, so that no byte is written twice. It is made once and kept: a
+//! Each key has a value, and all of it is in the last level, as after filling and compacting; or,
+//! where a compaction is to merge two inputs, every other key in level 0. Keys are put in order,
+//! without a log, so that no byte is written twice. It is made once and kept: a
 //! file beside it says of what it was made, and is written last.
 
 use std::path::{Path, PathBuf};
@@ -10,11 +11,14 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 use tailwater::{CompactRangeOptions, Db, OpenOptions, WriteOptions};
 
-use super::files::{create_directory, read_json, remove_directory, write_json};
+use super::files::{
+    create_directory, read_json, remove_directory, remove_on_interrupt, write_json,
+};
+use super::plan::{Kind, Parameters};
 use super::shape::Shape;
 use super::units::Bytes;
 use crate::entries::{KEY_BYTES, RandomValues, key};
-use crate::memory_limit::interrupt::on_interrupt;
+use crate::memory_limit::interrupt::{Guard, on_interrupt};
 use crate::store::Failure;
 
 /// What a source database is made of.
@@ -24,13 +28,15 @@ pub(super) struct Source {
     version: u32,
     keys: u64,
     value_bytes: usize,
+    kind: Kind,
     shape: Shape,
 }
 
 impl Source {
-    /// One with so many keys.
-    pub(super) fn new(keys: u64, value_bytes: usize, shape: Shape) -> Self {
-        Self { version: 1, keys, value_bytes, shape }
+    /// The one that an experiment begins with.
+    pub(super) fn new(parameters: &Parameters) -> Self {
+        let Parameters { keys, value_bytes, kind, shape, .. } = *parameters;
+        Self { version: 1, keys, value_bytes, kind, shape }
     }
 
     /// How large it is about, in bytes.
@@ -40,7 +46,11 @@ impl Source {
 
     /// Where it is or would be, below `directory`.
     pub(super) fn path(&self, directory: &Path) -> PathBuf {
-        directory.join(format!("source-{}x{}", self.keys, self.value_bytes))
+        let kind = match self.kind {
+            Kind::Overwriting => "source",
+            Kind::Merging => "source-to-merge",
+        };
+        directory.join(format!("{kind}-{}x{}", self.keys, self.value_bytes))
     }
 
     fn description(&self, directory: &Path) -> PathBuf {
@@ -72,12 +82,7 @@ impl Source {
         remove_directory(&path)?;
         remove_directory(&unfinished)?;
         create_directory(&unfinished)?;
-        let _removed = on_interrupt({
-            let unfinished = unfinished.clone();
-            move || {
-                let _ = remove_directory(&unfinished);
-            }
-        })?;
+        let _removed = remove_on_interrupt(&unfinished)?;
         let start = Instant::now();
         self.fill(&unfinished)?;
         rename(&unfinished, &path)?;
@@ -87,24 +92,58 @@ impl Source {
     }
 
     fn fill(&self, directory: &Path) -> Result<(), Failure> {
+        match self.kind {
+            Kind::Overwriting => self.fill_with(directory, "", 0..self.keys, true),
+            Kind::Merging => {
+                let (even, odd) = ((0..self.keys).step_by(2), (1..self.keys).step_by(2));
+                self.fill_with(directory, "num_levels=2", even, true)?;
+                // Large tables: reads look at each of level 0.
+                let options = "num_levels=2;disable_auto_compactions=true;\
+                               write_buffer_size=268435456";
+                self.fill_with(directory, options, odd, false)
+            }
+        }
+    }
+
+    /// Puts keys that come in order, and moves them to the last level if that is asked for.
+    fn fill_with(
+        &self,
+        directory: &Path,
+        options: &str,
+        keys: impl Iterator<Item = u64>,
+        moves_down: bool,
+    ) -> Result<(), Failure> {
         let mut open = OpenOptions::default();
-        open.set_options(&format!("create_if_missing=true;{}", self.shape.options()))?;
+        open.set_options(&format!("create_if_missing=true;{};{options}", self.shape.options()))?;
         let db = Db::open(directory, &open)?;
         let family = db.column_family("default")?;
         let values = RandomValues::new(self.value_bytes, self.keys);
         let writes = WriteOptions { disable_wal: true, ..WriteOptions::default() };
         let mut told = Instant::now();
-        for number in 0..self.keys {
+        for number in keys {
             db.put(&family, &key(number), values.get(number), &writes)?;
             if told.elapsed().as_secs() >= 10 {
-                eprintln!("  {:.0} %", 100.0 * number as f64 / self.keys as f64);
+                eprintln!("  at key {number}");
                 told = Instant::now();
             }
         }
         db.flush(&family)?;
-        // Nothing overlaps, so tables move down as they are.
-        db.compact_range(&family, None, None, &CompactRangeOptions::default())?;
+        if moves_down {
+            // Nothing overlaps, so tables move as they are.
+            db.compact_range(&family, None, None, &CompactRangeOptions::default())?;
+        }
         Ok(db.close()?)
+    }
+
+    /// Has it removed at an interruption, until the guard is dropped.
+    ///
+    /// # Errors
+    /// That something else in this process answers to interruptions.
+    pub(super) fn remove_on_interrupt(&self, directory: &Path) -> Result<Guard, Failure> {
+        let (source, directory) = (self.clone(), directory.to_owned());
+        on_interrupt(move || {
+            let _ = source.remove(&directory);
+        })
     }
 
     /// Removes it.

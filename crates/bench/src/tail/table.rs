@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::equal_work::Work;
+use super::plan::Kind;
 use super::report::{ConfigurationReport, Report};
 use super::units::Bytes;
 use crate::report::Rate;
@@ -10,7 +11,7 @@ use crate::report::Rate;
 /// A report that is printed as a table, with what has to be said about it.
 pub(super) struct Table<'r>(pub(super) &'r Report);
 
-/// What stands above the columns, and how wide they are.
+/// What stands above the columns, and how wide they are. The first two begin at the left.
 const COLUMNS: [(&str, usize); 12] = [
     ("engine", 9),
     ("configuration", 29),
@@ -29,9 +30,10 @@ const COLUMNS: [(&str, usize); 12] = [
 impl fmt::Display for Table<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write_head(f)?;
-        write_row(f, COLUMNS.map(|(name, _)| name.to_owned()))?;
+        let kind = self.0.parameters.kind;
+        write_row(f, kind, COLUMNS.map(|(name, _)| name.to_owned()))?;
         for report in &self.0.configurations {
-            write_row(f, self.cells(report))?;
+            write_row(f, kind, self.cells(report))?;
         }
         self.write_legend(f)
     }
@@ -47,14 +49,19 @@ impl Table<'_> {
             Some(limit) => format!("NO MEMORY LIMIT ({} cannot be had here)", Bytes(limit)),
             None => "no memory limit".to_owned(),
         };
+        let length = match parameters.kind {
+            Kind::Overwriting => format!(" of {} s", parameters.duration_seconds),
+            Kind::Merging => String::new(),
+        };
         let runs = self.0.configurations.iter().map(|report| report.runs.len()).max().unwrap_or(0);
         write!(
             f,
-            "{} on {}, {} of it read, {limit}; medians of {runs} runs of {} s\n{} {}, ",
+            "{} on {}, {} of it read, {limit}; {}{}\n{} {}, ",
             Bytes(parameters.database_bytes()),
             self.0.environment.filesystem(),
             Bytes(parameters.hot_bytes()),
-            parameters.duration_seconds,
+            if runs == 1 { "one run".to_owned() } else { format!("medians of {runs} runs") },
+            length,
             parameters.readers,
             if parameters.readers == 1 { "reader" } else { "readers" },
         )?;
@@ -62,9 +69,10 @@ impl Table<'_> {
             Some(rate) => write!(f, "open loop: {rate} reads/s, counted from when they were due")?,
             None => write!(f, "closed loop: each read begins when the one before has ended")?,
         }
-        match parameters.write_bytes_per_second {
-            Some(rate) => writeln!(f, "; {:.1} MB/s to be written\n", rate as f64 / 1e6),
-            None => writeln!(f, "\n"),
+        match (parameters.kind, parameters.write_bytes_per_second) {
+            (Kind::Merging, _) => writeln!(f, "\none compaction merges all of it meanwhile\n"),
+            (_, Some(rate)) => writeln!(f, "; {:.1} MB/s to be written\n", rate as f64 / 1e6),
+            (_, None) => writeln!(f, "\n"),
         }
     }
 
@@ -84,7 +92,7 @@ impl Table<'_> {
         let compacted = median.kernel.compaction_mb_per_second;
         [
             report.row.engine.name().to_owned(),
-            report.row.configuration.name().to_owned(),
+            report.row.label(),
             beside(
                 Rate(median.reads_per_second).to_string(),
                 median.reads_per_second,
@@ -103,33 +111,62 @@ impl Table<'_> {
     }
 
     fn write_legend(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (columns, advice) = match self.0.parameters.kind {
+            Kind::Merging => MERGING_LEGEND,
+            Kind::Overwriting => OVERWRITING_LEGEND,
+        };
         writeln!(
             f,
-            "\n1.00x: as in the engine's row 'buffered'. write, compact: MB/s written by the \
-             writer, read and\nwritten by compactions. stall: the share of the time in which the \
-             engine held the writer back.\nqueue: the share of their time in which readers waited \
-             for a processor: that part of a tail is\nthe machine's and not the engine's or the \
-             disk's."
+            "\n1.00x: as in the engine's row 'buffered'{columns}\nqueue: the share of their time in \
+             which readers waited for a processor: that part of a tail is\nthe machine's and not \
+             the engine's or the disk's."
         )?;
         if self.0.configurations.iter().any(|report| !report.unequal_work.is_empty()) {
             writeln!(
                 f,
                 "!: more than 3 % away from 'buffered'. A row that wrote or compacted less \
-                 disturbed its reads less,\nso its latencies look better than they are; choose a \
-                 --write-rate that all rows keep up with\n('calibrate' finds one), or a longer \
-                 --duration."
+                 disturbed its reads less,\nso its latencies look better than they are; {advice}"
             )?;
         }
         Ok(())
     }
 }
 
-fn write_row(f: &mut fmt::Formatter<'_>, cells: [String; COLUMNS.len()]) -> fmt::Result {
+/// What the columns mean, and what to do about unequal work.
+const OVERWRITING_LEGEND: (&str, &str) = (
+    ". write, compact: MB/s written by the writer, read and\nwritten by compactions. stall: the \
+     share of the time in which the engine held the writer back.",
+    "choose a --write-rate that all rows keep up with\n('calibrate' finds one), or a longer \
+     --duration.",
+);
+/// The same for one compaction.
+const MERGING_LEGEND: (&str, &str) = (
+    " of the same rate. 128M, 64M: MiB/s that the engine's rate\nlimiter lets compactions write. \
+     compact: MB/s that they read and wrote.",
+    "compare rows of one rate that all reach.",
+);
+
+/// How wide a column is in an experiment of this kind; it has none where nothing is said there.
+fn width(kind: Kind, column: usize) -> Option<usize> {
+    let (name, width) = COLUMNS[column];
+    match (kind, name) {
+        (Kind::Merging, "write" | "stall") => None,
+        (Kind::Merging, "configuration") => Some(width + " 128M".len()),
+        _ => Some(width),
+    }
+}
+
+fn write_row(
+    f: &mut fmt::Formatter<'_>,
+    kind: Kind,
+    cells: [String; COLUMNS.len()],
+) -> fmt::Result {
     let mut line = String::new();
-    for (index, (cell, (_, width))) in cells.iter().zip(COLUMNS).enumerate() {
-        match index {
-            0 | 1 => line.push_str(&format!("{cell:<width$} ")),
-            _ => line.push_str(&format!("{cell:>width$} ")),
+    for (column, cell) in cells.iter().enumerate() {
+        match width(kind, column) {
+            Some(width) if column < 2 => line.push_str(&format!("{cell:<width$} ")),
+            Some(width) => line.push_str(&format!("{cell:>width$} ")),
+            None => {}
         }
     }
     writeln!(f, "{}", line.trim_end())
@@ -159,6 +196,9 @@ mod tests {
 
     #[test]
     fn a_row_has_less_than_140_columns() {
-        assert!(COLUMNS.iter().map(|(_, width)| width + 1).sum::<usize>() < 140);
+        for kind in [Kind::Overwriting, Kind::Merging] {
+            let widths = (0..COLUMNS.len()).filter_map(|column| width(kind, column));
+            assert!(widths.map(|width| width + 1).sum::<usize>() < 140);
+        }
     }
 }

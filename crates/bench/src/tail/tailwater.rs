@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tailwater::{ColumnFamily, Db, OpenOptions, ReadOptions, Statistics, WriteOptions};
+use tailwater::{
+    ColumnFamily, CompactRangeOptions, Db, OpenOptions, ReadOptions, Statistics, WriteOptions,
+};
 use tailwater_io::Purpose;
 
 use super::engine::{Activity, EngineName, Moved, TailDatabase, TailEngine};
@@ -47,6 +49,10 @@ impl TailDatabase for Opened {
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
         Ok(self.db.put(&self.family, key, value, &self.writes)?)
+    }
+
+    fn compact(&self) -> Result<(), Failure> {
+        Ok(self.db.compact_range(&self.family, None, None, &CompactRangeOptions::default())?)
     }
 
     fn activity(&self) -> Result<Activity, Failure> {

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
-use tailwater_io::kernel::{Sampler, System, Target};
+use tailwater_io::kernel::{DeviceProbe, Sampler, System, Target};
 
-use super::arguments::{Limit, TailArguments};
+use super::arguments::{Limit, Preset, TailArguments};
 use super::child::{Assignment, measure};
 use super::configuration::Configuration;
 use super::engine::TailEngine as _;
@@ -45,6 +45,14 @@ impl Launch for Here {
         assert!(direct_bytes(&figures).is_some());
         figures.kernel.add(&sampler.stop().ok_or("no figures")?);
         Ok(figures)
+    }
+
+    fn evict(&self, _directory: &Path) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn device_probe(&self) -> DeviceProbe {
+        DeviceProbe { bytes: 1 << 20, duration: Duration::from_millis(5) }
     }
 
     fn memory_limit(&self) -> (String, bool) {
@@ -216,4 +224,31 @@ fn two_experiments_do_not_share_a_directory() {
     let error = experiment(&arguments(scratch.path()), &Here::default()).unwrap_err();
     assert!(error.to_string().contains("another experiment"), "{error}");
     drop(held);
+}
+
+#[test]
+fn one_compaction_merges_two_inputs_while_reads_come_at_a_rate() {
+    let scratch = tempfile::tempdir().unwrap();
+    let arguments = TailArguments {
+        preset: Some(Preset::Cassandra),
+        runs: Some(1),
+        write_rate: None,
+        read_rate: Some(200.0),
+        readers: Some(2),
+        configurations: vec![Configuration::Buffered, Configuration::NoCompaction],
+        ..arguments(scratch.path())
+    };
+    let launch = Here::default();
+    experiment(&arguments, &launch).unwrap();
+    assert_eq!(launch.runs.borrow().len(), 4);
+    let report = report(scratch.path());
+    let configurations = report["configurations"].as_array().unwrap();
+    for (index, rate) in [None, Some(128u64 << 20), Some(64 << 20), None].into_iter().enumerate() {
+        let configuration = &configurations[index];
+        assert_eq!(configuration["compaction_bytes_per_second"].as_u64(), rate);
+        let moved = &configuration["median"]["kernel"]["bytes_per_purpose"];
+        let read = moved["compaction_read"]["read_bytes"].as_f64().unwrap_or(0.0);
+        // Everything is read, from both inputs.
+        assert_eq!(read > (4 << 20) as f64, index < 3, "{index}: {read}");
+    }
 }

@@ -24,9 +24,9 @@ impl End {
         Self(AtomicU64::new(end_ns))
     }
 
-    /// The run ends now.
-    pub(super) fn now(&self) {
-        self.0.store(0, Ordering::Relaxed);
+    /// The run ends now, if it has not ended.
+    pub(super) fn now(&self, clock: &dyn Clock) {
+        self.0.fetch_min(clock.monotonic_ns(), Ordering::Relaxed);
     }
 
     fn ns(&self) -> u64 {
@@ -217,6 +217,10 @@ pub(super) mod tests {
         }
 
         fn put(&self, _key: &[u8], _value: &[u8]) -> Result<(), Failure> {
+            Ok(())
+        }
+
+        fn compact(&self) -> Result<(), Failure> {
             Ok(())
         }
 

@@ -9,12 +9,12 @@ use std::fmt;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use crate::buffer::{ALIGNMENT, AlignedBuffer};
+use crate::buffer::{ALIGNMENT, AlignedBuffer, MAX_ALIGNMENT};
 use crate::storage::{Create, DirectIo, Storage};
 use crate::{Error, IoMode, Purpose, Result};
 
-/// How large the file is that is tried with, in bytes.
-const TRIAL_BYTES: usize = 2 * ALIGNMENT;
+/// How large the file is that is tried with, in bytes: aligned for every disk.
+const TRIAL_BYTES: usize = MAX_ALIGNMENT;
 /// What the file is called: a name that RocksDB, too, takes for a leftover and removes.
 const TRIAL_NAME: &str = "000000.dbtmp";
 

@@ -12,7 +12,7 @@ use tailwater_format::version_edit::{
     BlobFileGarbage, CompactCursor, DeletedFile, NewFile, VersionEdit,
 };
 
-use tailwater_io::buffer::{ALIGNMENT, BufferPool};
+use tailwater_io::buffer::BufferPool;
 
 use super::Compaction;
 use super::job::{Job, LevelFiles, Needs, Outcome, Statistics};
@@ -24,6 +24,7 @@ use crate::epoch;
 use crate::options::DbOptions;
 use crate::stats::LevelFigures;
 use crate::table::builder::TableCompression;
+use crate::table::write_buffers;
 use crate::version::{FileMetadata, Version, VersionSet};
 use crate::{Error, ErrorKind, Result};
 
@@ -309,8 +310,7 @@ impl Writer {
 
     /// The buffers of a compaction that runs in so many parts.
     fn compaction_buffers(&self, parts: usize) -> BufferPool {
-        let bytes = (self.database.now().writable_file_max_buffer_size as usize).max(2 * ALIGNMENT);
-        BufferPool::new(parts.max(1) * BUFFERS_OF_A_PART * bytes.next_multiple_of(ALIGNMENT))
+        write_buffers(&self.database.now(), parts.max(1) * BUFFERS_OF_A_PART)
     }
 
     /// Puts the outputs in the place of the inputs.

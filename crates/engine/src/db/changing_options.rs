@@ -21,6 +21,7 @@ use crate::options::{
     check_column_family,
 };
 use crate::recovery::{log_options, manifest_limits};
+use crate::table::write_buffers;
 use crate::{Error, Result};
 
 /// How many buffers there are for tables that flushes write.
@@ -165,8 +166,7 @@ impl Writer {
 
 /// Buffers for tables that flushes write.
 pub(crate) fn table_buffers(options: &DbOptions) -> BufferPool {
-    let bytes = (options.writable_file_max_buffer_size as usize).max(8192);
-    BufferPool::new(TABLE_BUFFERS * bytes.next_multiple_of(4096))
+    write_buffers(options, TABLE_BUFFERS)
 }
 
 fn refused(error: crate::options::Error) -> Error {

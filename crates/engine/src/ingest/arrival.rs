@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tailwater_io::buffer::{ALIGNMENT, BufferPool};
+use tailwater_io::buffer::BufferPool;
 use tailwater_io::pace::Priority;
 use tailwater_io::stream::{ReaderOptions, SequentialReader, SequentialWriter};
 use tailwater_io::{Create, IoMode, Purpose, ReadFile};
@@ -11,7 +11,7 @@ use tailwater_io::{Create, IoMode, Purpose, ReadFile};
 use super::external_file::ExternalFile;
 use super::options::IngestOptions;
 use crate::db::{ColumnFamily, Writer};
-use crate::table::NewFiles;
+use crate::table::{NewFiles, write_buffers};
 use crate::version::FileMetadata;
 use crate::{Error, Result};
 
@@ -88,14 +88,11 @@ impl Writer {
     fn copy(&self, file: &ExternalFile, path: &Path) -> Result<()> {
         let purpose = Purpose::Ingestion;
         let (database, rate_limiter) = (self.database.now(), self.rate_limiter.load_arc());
-        let buffer_bytes = (database.writable_file_max_buffer_size as usize)
-            .max(2 * ALIGNMENT)
-            .next_multiple_of(ALIGNMENT);
         let files = NewFiles {
             storage: &*self.storage,
             database: &database,
             io_modes: self.readers.io_modes(),
-            buffers: &BufferPool::new(BUFFERS * buffer_bytes),
+            buffers: &write_buffers(&database, BUFFERS),
             workers: self.table_writers.as_ref(),
             rate_limiter: rate_limiter.as_ref(),
         };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tailwater_format::key::{ValueType, pack_trailer, put_internal_key};
 use tailwater_format::table::unique_id::encode_session_id;
-use tailwater_io::buffer::{ALIGNMENT, BufferPool};
+use tailwater_io::buffer::BufferPool;
 use tailwater_io::pace::Priority;
 use tailwater_io::{Create, Purpose, Storage};
 
@@ -13,8 +13,8 @@ use crate::db::{ColumnFamily, merge_operator_name};
 use crate::io_modes::IoModes;
 use crate::options::{DbOptions, check_column_family};
 use crate::recovery::{OpenOptions, host_id, sync_parent};
-use crate::table::NewFiles;
 use crate::table::builder::{Builder, Format, Origin, TableCompression};
+use crate::table::{NewFiles, write_buffers};
 use crate::{Error, Result};
 
 /// What such tables have in the place of a database's id: RocksDB's name for it.
@@ -95,8 +95,6 @@ impl SstFileWriter {
             options.prefix_extractor(family),
             merge_operator_name(&options.merge_operator(family)),
         );
-        let buffer_bytes = options.database().writable_file_max_buffer_size as usize;
-        let buffer_bytes = buffer_bytes.max(2 * ALIGNMENT).next_multiple_of(ALIGNMENT);
         let origin = Origin {
             db_id: DATABASE_ID.to_owned(),
             session_id: encode_session_id(fastrand::u64(..), fastrand::u64(..)),
@@ -108,7 +106,7 @@ impl SstFileWriter {
             storage: Arc::clone(options.storage()),
             database: options.database().clone(),
             io_modes: IoModes::new(options.database()),
-            buffers: BufferPool::new(BUFFERS * buffer_bytes),
+            buffers: write_buffers(options.database(), BUFFERS),
             format: Arc::new(format),
             compression: TableCompression::for_external(of_family),
             origin,

@@ -16,7 +16,7 @@ pub(crate) use block::{Block, BlockKind, BlockRef};
 pub use block_cache::BlockCache;
 pub use builder::Builder;
 pub(crate) use iterator::{ReadPlan, Streaming, TableIterator};
-pub(crate) use new_files::NewFiles;
+pub(crate) use new_files::{NewFiles, write_buffers};
 pub(crate) use open_budget::{OpenBudget, OpenPermit};
 pub(crate) use reader::{
     AutoReadAhead, BlockAccess, GetCursors, Kept, Loading, MetaBlockPlacement, ReadProfile,

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use tailwater_io::buffer::BufferPool;
+use tailwater_io::buffer::{BufferPool, MAX_ALIGNMENT};
 use tailwater_io::pace::{Priority, RateLimiter};
 use tailwater_io::stream::{SequentialWriter, Workers, WriterOptions};
 use tailwater_io::{Create, IoMode, Purpose, Storage};
@@ -24,6 +24,13 @@ pub(crate) struct NewFiles<'a> {
     /// Write full buffers behind the back of who fills them, if there are any.
     pub(crate) workers: Option<&'a Arc<Workers>>,
     pub(crate) rate_limiter: Option<&'a Arc<RateLimiter>>,
+}
+
+/// A pool with room for `count` buffers of files that are being written, however large their
+/// disks ask them to be.
+pub(crate) fn write_buffers(database: &DbOptions, count: usize) -> BufferPool {
+    let bytes = (database.writable_file_max_buffer_size as usize).max(2 * MAX_ALIGNMENT);
+    BufferPool::new(count * bytes.next_multiple_of(MAX_ALIGNMENT))
 }
 
 impl NewFiles<'_> {

@@ -8,5 +8,6 @@ mod filters;
 mod golden;
 mod history;
 mod model;
+mod readers;
 mod rules;
 mod scene;

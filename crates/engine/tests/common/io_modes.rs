@@ -86,9 +86,10 @@ impl Disk {
 /// How the bytes of a database move.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct IoModes {
-    /// Options of ours, as text.
+    /// Options for ours alone, as text: our own, and writing through maps or without a buffer, as
+    /// RocksDB faults in maps of files that are not allocated.
     pub(crate) ours: String,
-    /// RocksDB's, as text.
+    /// RocksDB's, as text. These come first.
     pub(crate) flags: String,
 }
 
@@ -121,12 +122,12 @@ impl IoModes {
         );
         let writes_direct = direct.contains(&"use_direct_io_for_flush_and_compaction");
         // Direct writes need a buffer, and neither goes with maps.
+        let mut own = Vec::new();
         if !writes_direct && rng.u8(..8) == 0 {
-            flags.retain(|flag| !flag.starts_with("writable_file_max_buffer_size"));
-            flags.push("writable_file_max_buffer_size=0".to_owned());
+            own.push("writable_file_max_buffer_size=0".to_owned());
         }
         if !writes_direct && rng.u8(..4) == 0 {
-            flags.push("allow_mmap_writes=true".to_owned());
+            own.push("allow_mmap_writes=true".to_owned());
         }
         let is_read = |purpose: &str| purpose.contains("read") || purpose == "verification";
         let reads_direct = direct.iter().any(|name| is_read(name))
@@ -134,8 +135,8 @@ impl IoModes {
         if !reads_direct && rng.u8(..3) == 0 {
             flags.push("allow_mmap_reads=true".to_owned());
         }
-        let ours = ours.into_iter().map(|(purpose, mode)| format!("{purpose}_io_mode={mode}"));
-        Self { ours: ours.collect::<Vec<_>>().join(";"), flags: flags.join(";") }
+        own.extend(ours.iter().map(|(purpose, mode)| format!("{purpose}_io_mode={mode}")));
+        Self { ours: own.join(";"), flags: flags.join(";") }
     }
 
     /// Everything direct, the defaults, or any that open a database in real files.

@@ -56,8 +56,8 @@ fn ingest(scene: &Scene, text: &str) {
     scene.db.ingest_external_file(&scene.family(), &[&path], &copied).expect("an ingestion");
 }
 
-/// The tables that were opened and created, in order. None of those calls fails, so that the list of
-/// calls and that of what was opened go together.
+/// The tables that were opened and created, in order. None of those calls fails, so that the list
+/// of calls and that of what was opened go together.
 fn tables_opened(disk: &SimStorage) -> Vec<(Done, Opening)> {
     let is_table = |path: &Path| path.extension().is_some_and(|extension| extension == "sst");
     let calls = disk.calls().into_iter().filter(|call| {

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use tailwater_format::file_name::FileKind;
-use tailwater_io::buffer::{ALIGNMENT, AlignedBuffer};
+use tailwater_io::buffer::{AlignedBuffer, MAX_ALIGNMENT};
 use tailwater_io::probe::{Access, Answer, probe};
 use tailwater_io::sync::Mutex;
 use tailwater_io::{IoMode, Purpose, Storage};
@@ -284,8 +284,8 @@ fn read_some_file(
         matches!(FileKind::parse(&entry.name), Some(FileKind::Table(_) | FileKind::Blob(_)))
     });
     let Some(file) = files.next() else { return Ok(None) };
-    let mut block = AlignedBuffer::with_capacity(ALIGNMENT);
-    block.set_length(ALIGNMENT);
+    let mut block = AlignedBuffer::with_capacity(MAX_ALIGNMENT);
+    block.set_length(MAX_ALIGNMENT);
     let read = storage
         .open(&directory.join(&file.name), mode, Purpose::Metadata)
         .and_then(|file| file.read_full_at(&mut block, 0, Purpose::Metadata));

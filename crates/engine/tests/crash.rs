@@ -23,6 +23,9 @@ mod faults;
 mod history;
 #[path = "common/ingestion.rs"]
 mod ingestion;
+#[path = "common/io_modes.rs"]
+#[expect(dead_code, reason = "other tests name modes, and have real disks")]
+mod io_modes;
 #[path = "crash/mended.rs"]
 mod mended;
 #[path = "crash/model.rs"]

@@ -13,6 +13,9 @@ mod blobs;
 mod check;
 #[path = "interop_compact/fixtures.rs"]
 mod fixtures;
+#[path = "common/io_modes.rs"]
+#[expect(dead_code, reason = "other tests simulate disks")]
+mod io_modes;
 #[path = "common/interop/laboratory.rs"]
 mod laboratory;
 #[path = "common/interop/model.rs"]

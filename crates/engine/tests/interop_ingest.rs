@@ -10,6 +10,9 @@
 mod check;
 #[path = "interop_ingest/files.rs"]
 mod files;
+#[path = "common/io_modes.rs"]
+#[expect(dead_code, reason = "other tests simulate disks")]
+mod io_modes;
 #[path = "common/interop/laboratory.rs"]
 mod laboratory;
 #[path = "common/interop/model.rs"]

@@ -14,6 +14,9 @@ mod check;
 mod copies;
 #[path = "interop_write/groups.rs"]
 mod groups;
+#[path = "common/io_modes.rs"]
+#[expect(dead_code, reason = "other tests simulate disks")]
+mod io_modes;
 #[path = "common/interop/laboratory.rs"]
 mod laboratory;
 #[path = "interop_write/locks.rs"]

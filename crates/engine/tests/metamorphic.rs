@@ -3,10 +3,10 @@
 //! A random history of writes of every kind, over two column families, with snapshots and iterators
 //! that are held, ingestion, flushes, compactions by hand, pauses, options that change, time that
 //! passes, closing and opening, is run several times. Each run chooses its own sizes, levels,
-//! styles and priorities of compaction, codecs, filters, caches and threads, anew at each opening,
-//! and how much of the flushes, compactions and changes of options it does at all. Whatever it
-//! chooses, gets, gets of several keys and iterators in both directions must answer as the model
-//! does, at the present and at every snapshot.
+//! styles and priorities of compaction, codecs, filters, caches, threads and I/O modes, anew at
+//! each opening, and how much of the flushes, compactions and changes of options it does at all.
+//! Whatever it chooses, gets, gets of several keys and iterators in both directions must answer as
+//! the model does, at the present and at every snapshot.
 //!
 //! - `history`: what is done.
 //! - `setup`: the options.
@@ -25,6 +25,9 @@ mod check;
 mod history;
 #[path = "common/ingestion.rs"]
 mod ingestion;
+#[path = "common/io_modes.rs"]
+#[expect(dead_code, reason = "other tests name modes, and have real disks")]
+mod io_modes;
 #[path = "metamorphic/run.rs"]
 mod run;
 #[path = "metamorphic/setup.rs"]

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use tailwater_io::buffer::AlignedBuffer;
+use tailwater_io::buffer::MAX_ALIGNMENT;
 use tailwater_io::posix::PosixStorage;
 use tailwater_io::probe::{Access, Answer, Probe, probe};
 use tailwater_io::sim::SimStorage;
@@ -143,4 +144,17 @@ fn a_directory_that_refuses_says_so() {
         other => panic!("{other}"),
     }
     assert!(probe(&storage, Path::new("/missing"), IoMode::Direct, Access::Write).is_err());
+}
+
+#[test]
+fn whatever_transfers_are_aligned_to_they_are_tried_with() {
+    for alignment in [4096, 16 << 10, MAX_ALIGNMENT] {
+        let storage = SimStorage::new(1);
+        storage.set_alignment(alignment);
+        for access in [Access::Read, Access::Write] {
+            let probed = probe(&storage, Path::new("/"), IoMode::Direct, access);
+            let probed = probed.expect("the directory can be written");
+            assert_eq!((probed.answer, probed.alignment), (Answer::Works, alignment));
+        }
+    }
 }

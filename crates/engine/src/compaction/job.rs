@@ -23,7 +23,7 @@ use tailwater_format::file_name::FileKind;
 use tailwater_format::key::Sequence;
 use tailwater_format::version_edit::{BlobFileGarbage, NewFile};
 use tailwater_format::{Comparator, key};
-use tailwater_io::buffer::{ALIGNMENT, BufferPool};
+use tailwater_io::buffer::{ALIGNMENT, BufferPool, MAX_ALIGNMENT};
 use tailwater_io::pace::RateLimiter;
 use tailwater_io::stream::Workers;
 use tailwater_io::sync::Mutex;
@@ -200,12 +200,14 @@ impl Shared {
         let request_bytes = self.needs.database.tailwater.compaction_read_request_size as usize;
         let request_bytes = request_bytes.min(read_ahead).max(1).next_multiple_of(ALIGNMENT);
         let depth = read_ahead.div_ceil(request_bytes);
-        let buffers = self.inputs.streams() * (depth + 1) * request_bytes;
+        // However large their disk asks the requests to be.
+        let buffer_bytes = request_bytes.next_multiple_of(MAX_ALIGNMENT);
+        let buffers = self.inputs.streams() * (depth + 1) * buffer_bytes;
         ReadPlan::Streamed(Arc::new(Streaming {
             request_bytes,
             depth,
             buffers: BufferPool::new(
-                buffers.min(INPUT_BUFFERS).max(self.inputs.streams() * request_bytes),
+                buffers.min(INPUT_BUFFERS).max(self.inputs.streams() * buffer_bytes),
             ),
             workers: self.needs.workers.clone(),
             foreground: Arc::clone(self.needs.storage.statistics().foreground()),

@@ -19,7 +19,7 @@ const MAX_PREALLOCATION: u64 = 1 << 20;
 /// those that the table before gives back a moment late.
 const BUFFERS: usize = 4;
 
-/// The buffers of so many writers of tables at a time.
+/// The buffers of so many writers of tables at a time, however large their disks ask them to be.
 pub(crate) fn table_buffers(options: &DbOptions, writers: usize) -> BufferPool {
     let bytes = (options.writable_file_max_buffer_size as usize).max(2 * MAX_ALIGNMENT);
     BufferPool::new(writers.max(1) * BUFFERS * bytes.next_multiple_of(MAX_ALIGNMENT))

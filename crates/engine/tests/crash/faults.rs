@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 use tailwater_format::log::RecoveryMode;
-use tailwater_io::sim::{Call, Fault, FaultPlan, SimStorage};
+use tailwater_io::sim::{Call, Fault, FaultPlan};
 use tailwater_testkit::seed;
 
 use crate::Checked;
@@ -72,7 +72,7 @@ fn what_was_acknowledged_survives_faults() {
 }
 
 fn run(setup: &Setup, work: u64) -> Run {
-    let storage = SimStorage::new(work);
+    let storage = setup.new_disk(work);
     Run::new(storage, setup.clone(), State::new(), 0, Rng::with_seed(work))
 }
 

@@ -63,7 +63,7 @@ fn what_was_promised_survives_crashes() {
 /// One database, worked on from the first call to the last, and then everything that crashes on the
 /// way may have left of it.
 fn one_run(setup: &Setup, rng: &mut Rng, tally: &mut Tally) -> Checked<()> {
-    let storage = SimStorage::new(rng.u64(..));
+    let storage = setup.new_disk(rng.u64(..));
     let run = worked(setup, storage, State::new(), 0, STEPS, rng)?;
     crash_everywhere(&run, rng, tally, OTHERS, true)
 }

@@ -9,6 +9,7 @@ use tailwater::options::{DbOptions, DbPath};
 use tailwater_format::log::RecoveryMode;
 use tailwater_io::sim::SimStorage;
 
+use crate::io_modes::{Disk, IoModes};
 use crate::workload::Limits;
 
 /// Where a database may be: with a parent that is there, that is not, and that is not named.
@@ -58,6 +59,8 @@ pub(crate) struct Setup {
     pub(crate) without_links: bool,
     tables_elsewhere: bool,
     synced: u8,
+    io_modes: IoModes,
+    disk: Disk,
 }
 
 impl Setup {
@@ -70,6 +73,7 @@ impl Setup {
             2 => MODES[3],
             _ => MODES[0],
         };
+        let disk = Disk::random(rng, &["/", "/above", "/database", TABLES]);
         let mut setup = Self {
             directory: PathBuf::from(DIRECTORIES[rng.usize(..DIRECTORIES.len())]),
             text: COMMON.to_owned(),
@@ -81,6 +85,8 @@ impl Setup {
             without_links: rng.u8(..4) == 0,
             tables_elsewhere: rng.u8(..4) == 0,
             synced: *rng.choice(&[5, 15, 40]).expect("there are some"),
+            io_modes: IoModes::random(rng, disk),
+            disk,
         };
         setup.add("wal_recovery_mode", mode.1);
         if recycles {
@@ -136,13 +142,23 @@ impl Setup {
         let options = self.text.strip_prefix(COMMON).unwrap_or(&self.text);
         let tables = if self.tables_elsewhere { ", tables elsewhere" } else { "" };
         let links = if self.without_links { ", no links" } else { "" };
-        format!("of {}{options}{tables}{links}", self.directory.display())
+        let Self { directory, io_modes, disk, .. } = self;
+        let modes = format!(";{io_modes} on {disk:?}");
+        format!("of {}{options}{modes}{tables}{links}", directory.display())
+    }
+
+    /// An empty disk for it, whose chance follows from `seed`.
+    pub(crate) fn new_disk(&self, seed: u64) -> SimStorage {
+        let storage = SimStorage::new(seed);
+        self.disk.set_up(&storage);
+        storage
     }
 
     /// What it is opened with while nothing has gone wrong.
     pub(crate) fn options(&self, storage: &SimStorage) -> OpenOptions {
         let mut options = OpenOptions::new(Arc::new(storage.clone()));
-        options.set_options(&self.text).unwrap_or_else(|error| panic!("{}: {error}", self.text));
+        let text = format!("{};{}", self.text, self.io_modes);
+        options.set_options(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
         if self.tables_elsewhere {
             let path = DbPath { path: PathBuf::from(TABLES), target_size: 1 << 40 };
             options.set_database(DbOptions { db_paths: vec![path], ..options.database().clone() });

@@ -51,7 +51,7 @@ fn what_was_promised_to_threads_survives_crashes() {
 }
 
 fn one_run(setup: &Setup, rng: &mut Rng, tally: &mut Tally) -> Checked<()> {
-    let storage = SimStorage::new(rng.u64(..));
+    let storage = setup.new_disk(rng.u64(..));
     storage.start_recording();
     let mut options = setup.options(&storage);
     options.set_inline_background(false);

@@ -6,6 +6,7 @@ use fastrand::Rng;
 use tailwater::{BottommostRewrite, CompactRangeOptions, Db};
 use tailwater_testkit::oracle::Script;
 
+use crate::io_modes::IoModes;
 use crate::laboratory::{self, CREATE, Laboratory, in_laboratory};
 use crate::model::Model;
 use crate::place::Place;
@@ -81,6 +82,15 @@ fn tables_in_several_directories() {
 }
 
 #[test]
+fn everything_past_the_page_cache() {
+    take_turns("everything past the page cache", || {
+        let mut database = Database::new("max_subcompactions=2", "");
+        database.shape = database.shape.in_modes(&IoModes::all_direct());
+        database
+    });
+}
+
+#[test]
 fn values_in_blob_files() {
     take_turns("values in blob files", || Database { has_blobs: true, ..Database::new("", "") });
 }
@@ -89,7 +99,11 @@ fn values_in_blob_files() {
 /// every one.
 fn take_turns(part: &str, database: impl Fn() -> Database) {
     in_laboratory(part, |laboratory| {
-        let database = database();
+        let mut database = database();
+        if database.shape.ours.is_empty() {
+            let io_modes = IoModes::of_real_files(&mut laboratory.rng);
+            database.shape = database.shape.in_modes(&io_modes);
+        }
         let shape = &database.shape;
         let place = laboratory.next_place();
         let mut model = shape.model();

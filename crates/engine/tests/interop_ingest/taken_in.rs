@@ -8,6 +8,7 @@ use tailwater_testkit::oracle::Script;
 
 use crate::check;
 use crate::files::{ExternalTable, Maker, tell_ingestion};
+use crate::io_modes::IoModes;
 use crate::laboratory::{self, CREATE, Laboratory, in_laboratory};
 use crate::model::Model;
 use crate::place::Place;
@@ -48,7 +49,8 @@ fn ours_takes_in_what_ours_made() {
 
 /// Has ours take tables in, and both find what must be there then, also what RocksDB compacts.
 fn ours_takes_in(laboratory: &mut Laboratory, maker: Maker, (database, family): (&str, &str)) {
-    let shape = Shape::new(database, &join(&[SMALL, family]));
+    let io_modes = IoModes::of_real_files(&mut laboratory.rng);
+    let shape = Shape::new(database, &join(&[SMALL, family])).in_modes(&io_modes);
     let place = laboratory.next_place();
     let mut model = shape.model();
     let context = format!("{}, {shape:?}", laboratory.context);
@@ -109,7 +111,7 @@ fn rocksdb_goes_on(
 #[test]
 fn rocksdb_takes_in_what_ours_made() {
     in_laboratory("RocksDB takes in what ours made", |laboratory| {
-        let shape = Shape::new("", SMALL);
+        let shape = Shape::new("", SMALL).in_modes(&IoModes::all_direct());
         let place = laboratory.next_place();
         let mut model = shape.model();
         let context = laboratory.context.clone();

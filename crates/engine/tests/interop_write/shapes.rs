@@ -1,6 +1,7 @@
 //! Databases of every shape, written by ours and read by RocksDB: closed, and left by a process
 //! that was killed.
 
+use crate::io_modes::{Disk, IoModes};
 use crate::laboratory::{self, CREATE, Laboratory, in_laboratory};
 use crate::model::Model;
 use crate::place::Place;
@@ -20,12 +21,14 @@ enum Scope {
     Paths,
     /// Whether there are threads in the background.
     Threads,
+    /// How bytes move.
+    Modes,
 }
 
-use Scope::{Database, Family, Paths, Table, Theirs, Threads};
+use Scope::{Database, Family, Modes, Paths, Table, Theirs, Threads};
 
 /// The values that each option is tried with; one that is empty stands for RocksDB's default.
-const FACTORS: [(Scope, &[&str]); 23] = [
+const FACTORS: [(Scope, &[&str]); 24] = [
     (
         Family,
         &[
@@ -78,6 +81,7 @@ const FACTORS: [(Scope, &[&str]); 23] = [
     (Database, &["", "db_write_buffer_size=100000", "max_total_wal_size=50000"]),
     (Paths, &["", "several"]),
     (Threads, &["", "none"]),
+    (Modes, &["", "direct", "drawn"]),
 ];
 
 /// All modes in which logs are recovered.
@@ -96,10 +100,11 @@ const STEPS: usize = 400;
 /// Shapes in which every two values of the factors meet.
 pub(crate) fn shapes(rng: &mut fastrand::Rng) -> Vec<Shape> {
     let sizes = FACTORS.map(|(_, values)| values.len());
-    pairwise::combinations(&sizes, rng).iter().map(|choice| shape(choice)).collect()
+    let combinations = pairwise::combinations(&sizes, rng);
+    combinations.iter().map(|choice| shape(choice, rng)).collect()
 }
 
-fn shape(choice: &[usize]) -> Shape {
+fn shape(choice: &[usize], rng: &mut fastrand::Rng) -> Shape {
     let chosen = |scope: Scope| -> Vec<&str> {
         let values = FACTORS.iter().zip(choice).filter(|((of, _), _)| *of == scope);
         values.map(|((_, values), &at)| values[at]).filter(|value| !value.is_empty()).collect()
@@ -110,7 +115,12 @@ fn shape(choice: &[usize]) -> Shape {
     shape.theirs = chosen(Theirs).join(";");
     shape.several_paths = !chosen(Paths).is_empty();
     shape.inline = !chosen(Threads).is_empty();
-    shape
+    let io_modes = match chosen(Modes).as_slice() {
+        ["direct"] => IoModes::all_direct(),
+        ["drawn"] => IoModes::random(rng, Disk::Real),
+        _ => IoModes::default(),
+    };
+    shape.in_modes(&io_modes)
 }
 
 #[test]

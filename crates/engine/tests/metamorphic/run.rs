@@ -123,6 +123,7 @@ impl<'a> Run<'a> {
             is_paused: false,
             tally: Tally { runs: 1, ..Tally::default() },
         };
+        run.setup.set_up_disk(&run.storage);
         let mut number = 0;
         let played = panic::catch_unwind(AssertUnwindSafe(|| {
             run.open();

@@ -9,6 +9,7 @@ use tailwater_format::Comparator;
 use tailwater_io::sim::SimStorage;
 
 use crate::history::FAMILIES;
+use crate::io_modes::{self, Disk, IoModes};
 
 /// What all have in common. Nothing may wait for a compaction that is paused or switched off.
 const DATABASE: &str = "create_if_missing=true;create_missing_column_families=true";
@@ -17,7 +18,7 @@ const FAMILY: &str = "merge_operator=StringAppendOperator;write_buffer_size=6553
     soft_pending_compaction_bytes_limit=0;hard_pending_compaction_bytes_limit=0";
 
 /// Options of a database. What is empty stands for the default, here and below.
-const OF_DATABASE: [&[&str]; 17] = [
+const OF_DATABASE: [&[&str]; 13] = [
     &["max_open_files=-1", "max_open_files=20"],
     &["max_background_jobs=1", "max_background_jobs=2", "max_background_jobs=4"],
     &["max_subcompactions=1", "max_subcompactions=2", "max_subcompactions=4"],
@@ -30,10 +31,6 @@ const OF_DATABASE: [&[&str]; 17] = [
     &["", "max_total_wal_size=8000"],
     &["", "max_manifest_file_size=1000;max_manifest_space_amp_pct=0"],
     &["", "", "db_write_buffer_size=40000"],
-    &["writable_file_max_buffer_size=5000", "writable_file_max_buffer_size=65536"],
-    &["", "use_direct_io_for_flush_and_compaction=true"],
-    &["", "use_direct_reads=true", "use_direct_io_for_compaction_reads=true"],
-    &["", "compaction_readahead_size=0", "compaction_readahead_size=3000"],
     &["", "", "enable_pipelined_write=false;allow_concurrent_memtable_write=false"],
 ];
 
@@ -87,6 +84,9 @@ const OF_FAMILY: [&[&str]; 27] = [
     &["", "", "compaction_filter=KeepsAll"],
 ];
 
+/// Where direct I/O may be refused: everywhere, and where some tables are.
+const DIRECTORIES: [&str; 3] = ["/", "/database", "/deeper"];
+
 /// Two directories for tables, of which the first has room for few.
 const PATHS: &str = "cf_paths={/database,3000:/deeper}";
 
@@ -129,7 +129,12 @@ impl OptionChange {
     pub(crate) fn random(rng: &mut Rng) -> Self {
         loop {
             let of_database = rng.u8(..4) == 0;
-            let group: &[&[&str]] = if of_database { &OF_DATABASE } else { &OF_FAMILY };
+            let sizes = rng.u8(..3) == 0;
+            let group: &[&[&str]] = match of_database {
+                true if sizes => &io_modes::SIZES,
+                true => &OF_DATABASE,
+                false => &OF_FAMILY,
+            };
             let of_table = !of_database && rng.u8(..3) == 0;
             let group = if of_table { &OF_TABLE } else { group };
             let choices = *rng.choice(group).expect("there are some");
@@ -203,6 +208,9 @@ struct FamilySetup {
 #[derive(Debug, Clone)]
 pub(crate) struct Setup {
     database: String,
+    /// How bytes move on its disk, which stays the same.
+    io_modes: IoModes,
+    disk: Disk,
     families: Vec<FamilySetup>,
     /// Whether there are threads in the background.
     pub(crate) has_threads: bool,
@@ -217,7 +225,14 @@ impl Setup {
         });
         let families = families.collect();
         let database = format!("{DATABASE};{}", choose(&OF_DATABASE, rng));
-        Self { database, families, has_threads: rng.u8(..5) == 0 }
+        let disk = before.map_or_else(|| Disk::random(rng, &DIRECTORIES), |before| before.disk);
+        let io_modes = IoModes::random(rng, disk);
+        Self { database, io_modes, disk, families, has_threads: rng.u8(..5) == 0 }
+    }
+
+    /// Makes a new disk the one that it is opened on.
+    pub(crate) fn set_up_disk(&self, storage: &SimStorage) {
+        self.disk.set_up(storage);
     }
 
     /// Whether writes may leave the log out: not where closing would lose them, and not between
@@ -232,6 +247,7 @@ impl Setup {
         let new = || OpenOptions::new(Arc::new(storage.clone()));
         let mut options = new();
         set(&mut options, &self.database);
+        set(&mut options, &self.io_modes.to_string());
         for (name, family) in FAMILIES.iter().zip(&self.families) {
             let mut of_family = new();
             set(&mut of_family, &family.text);
@@ -246,7 +262,8 @@ impl Setup {
     /// What differs from one to the other, for a message.
     pub(crate) fn text(&self) -> String {
         let families = FAMILIES.iter().zip(&self.families);
-        let mut text = format!("{}; threads: {}", self.database, self.has_threads);
+        let Self { database, io_modes, disk, has_threads, .. } = self;
+        let mut text = format!("{database}; {io_modes}; on {disk:?}; threads: {has_threads}");
         for (name, family) in families {
             let own = family.text.strip_prefix(FAMILY).unwrap_or(&family.text);
             text += &format!("\n    {name}: {own}");

@@ -46,6 +46,7 @@ pub(super) struct Surroundings {
     clock: Arc<ManualClock>,
     direct_refused: Vec<PathBuf>,
     alignment: usize,
+    request_bytes_max: Option<usize>,
 }
 
 impl Surroundings {
@@ -55,6 +56,7 @@ impl Surroundings {
             clock: Arc::clone(&state.clock),
             direct_refused: state.direct_refused.clone(),
             alignment: state.alignment,
+            request_bytes_max: state.request_bytes_max,
         }
     }
 
@@ -72,6 +74,7 @@ impl Surroundings {
         let mut state = State::new(disk, self.next_id, Arc::clone(&self.clock), seed);
         state.direct_refused.clone_from(&self.direct_refused);
         state.alignment = self.alignment;
+        state.request_bytes_max = self.request_bytes_max;
         SimStorage::with_state(state)
     }
 }

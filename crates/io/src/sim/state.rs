@@ -52,6 +52,8 @@ pub(super) struct State {
     pub(super) direct_refused: Vec<PathBuf>,
     /// What direct transfers are aligned to, in bytes.
     pub(super) alignment: usize,
+    /// The largest request that the device says it takes as one, in bytes.
+    pub(super) request_bytes_max: Option<usize>,
     /// How many calls were made: the number of the next.
     pub(super) calls: u64,
     pub(super) next_id: u64,
@@ -74,6 +76,7 @@ impl State {
             locked: BTreeSet::new(),
             direct_refused: Vec::new(),
             alignment: ALIGNMENT,
+            request_bytes_max: None,
             calls: 0,
             next_id,
             random: fastrand::Rng::with_seed(seed),

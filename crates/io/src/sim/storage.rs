@@ -81,6 +81,12 @@ impl SimStorage {
         self.state().alignment = alignment;
     }
 
+    /// The device says from now on that it takes requests of up to so many bytes as one. Larger
+    /// ones are taken all the same.
+    pub fn set_request_bytes_max(&self, bytes: usize) {
+        self.state().request_bytes_max = Some(bytes);
+    }
+
     /// How many calls were made, which is the number of the next.
     pub fn call_count(&self) -> u64 {
         self.state().calls
@@ -408,7 +414,7 @@ impl Storage for SimStorage {
                 filesystem,
                 direct_io,
                 direct_write_fault: None,
-                request_bytes_max: None,
+                request_bytes_max: state.request_bytes_max,
             })
         })
     }

@@ -7,6 +7,10 @@ mod faults;
 mod filters;
 mod golden;
 mod history;
+#[path = "../../../tests/common/io_modes.rs"]
+#[expect(dead_code, reason = "other tests have disks that refuse, and change sizes")]
+mod io_modes;
 mod model;
+mod readers;
 mod rules;
 mod scene;

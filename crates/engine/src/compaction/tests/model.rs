@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 use tailwater_format::key::{self, MAX_SEQUENCE, Sequence, ValueType, pack_trailer};
+use tailwater_io::sim::SimStorage;
 use tailwater_testkit::seed;
 
 use super::history::History;
+use super::io_modes::{Disk, IoModes};
 use super::scene::{Record, Scene, internal_key};
 use crate::MergeOperator;
 use crate::compaction::InputLevel;
@@ -28,7 +30,12 @@ fn reads_find_after_a_compaction_what_they_found_before() {
         };
         let count = seed.rng.usize(1..160);
         let history = History::random(&mut seed.rng, count, operator);
-        let mut scene = random_scene(&mut seed.rng, name, &history);
+        let storage = SimStorage::new(seed.rng.u64(..));
+        let disk = Disk::Simulated { is_coarse: seed.rng.u8(..5) == 0 };
+        disk.set_up(&storage);
+        let io_modes = IoModes::random(&mut seed.rng, disk);
+        let context = format!("{context}, {io_modes} on {disk:?}");
+        let mut scene = random_scene(&mut seed.rng, &storage, &io_modes, name, &history);
         check(&scene, &history, &format!("{context}, at first"));
         for at in 0..COMPACTIONS {
             let context = format!("{context}, compaction {at}");
@@ -39,12 +46,19 @@ fn reads_find_after_a_compaction_what_they_found_before() {
 }
 
 /// The history, cut into pieces of which the oldest is in the deepest level.
-fn random_scene(rng: &mut Rng, operator: &str, history: &History) -> Scene {
+fn random_scene(
+    rng: &mut Rng,
+    storage: &SimStorage,
+    io_modes: &IoModes,
+    operator: &str,
+    history: &History,
+) -> Scene {
     let block_bytes = rng.u32(1..400);
-    let mut scene = Scene::new(&format!(
+    let options = format!(
         "merge_operator={operator};paranoid_file_checks=true;\
-         block_based_table_factory={{block_size={block_bytes}}}"
-    ));
+         block_based_table_factory={{block_size={block_bytes}}};{io_modes}"
+    );
+    let mut scene = Scene::simulated(&options, storage);
     scene.parts = rng.usize(1..4);
     scene.max_output_file_bytes = rng.u64(1..2000);
     if rng.bool() {

@@ -6,6 +6,7 @@ use tailwater::OpenOptions;
 use tailwater::options::{self, ColumnFamilyOptions, DbOptions, DbPath};
 use tailwater_testkit::oracle::Script;
 
+use crate::io_modes::IoModes;
 use crate::model::Model;
 use crate::place::Place;
 use crate::step::family_options;
@@ -22,6 +23,8 @@ pub(crate) struct Shape {
     pub(crate) database: String,
     /// Further ones for RocksDB alone.
     pub(crate) theirs: String,
+    /// Further ones for ours alone.
+    pub(crate) ours: String,
     /// Those of its first column families, by name.
     pub(crate) families: Vec<(String, String)>,
     /// Whether tables are in several directories.
@@ -50,10 +53,18 @@ impl Shape {
         Self {
             database: database.to_owned(),
             theirs: String::new(),
+            ours: String::new(),
             families,
             several_paths: false,
             inline: false,
         }
+    }
+
+    /// The same database, whose bytes move in these modes.
+    pub(crate) fn in_modes(mut self, io_modes: &IoModes) -> Self {
+        self.database = join(&[&self.database, &io_modes.flags]);
+        self.ours = join(&[&self.ours, &io_modes.ours]);
+        self
     }
 
     /// An empty model of the database.
@@ -64,7 +75,7 @@ impl Shape {
 
     /// What ours opens the database with, whose families the model has. `more` is set besides.
     pub(crate) fn open_options(&self, place: &Place, model: &Model, more: &str) -> OpenOptions {
-        let text = place.expand(&join(&[&self.database, more]));
+        let text = place.expand(&join(&[&self.database, &self.ours, more]));
         let mut database = DbOptions::default();
         options::set_options(&mut database, &mut ColumnFamilyOptions::default(), &text)
             .unwrap_or_else(|error| panic!("{text}: {error}"));

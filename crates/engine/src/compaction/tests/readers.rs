@@ -1,0 +1,122 @@
+//! The readers that compactions have of their inputs: how much they ask for at once, and when they
+//! are closed.
+
+use std::sync::Arc;
+
+use tailwater_format::key::{MAX_SEQUENCE, ValueType};
+use tailwater_format::{Comparator, key};
+use tailwater_io::sim::SimStorage;
+use tailwater_io::{Purpose, Storage};
+
+use super::scene::{Record, Scene};
+use crate::compaction::merge::{CoverCursor, Inputs};
+use crate::table::ReadPlan;
+
+/// What the device says that it takes as one request, in bytes.
+const REQUEST_BYTES_MAX: u64 = 64 << 10;
+
+/// How many bytes a compaction of large tables asks for at once, on average.
+fn bytes_of_a_read(options: &str, request_bytes_max: Option<u64>) -> u64 {
+    let storage = SimStorage::new(1);
+    if let Some(bytes) = request_bytes_max {
+        storage.set_request_bytes_max(bytes as usize);
+    }
+    let options = format!("compression=kNoCompression;compaction_readahead_size=524288;{options}");
+    let mut scene = Scene::simulated(&options, &storage);
+    let value = "v".repeat(4000);
+    for table in 0..2_u64 {
+        let record = |at: u64| Record::put(&format!("key{at:05}"), 1 + at + table * 1000, &value);
+        let records: Vec<Record> = (0..1000).map(record).collect();
+        scene.add_table(0, &records, None);
+    }
+    scene.job(scene.levels(&[0, 6])).run().unwrap();
+    let read = storage.statistics().snapshot(Purpose::CompactionRead);
+    assert!(read.read_bytes >= 8_000_000, "{read:?}");
+    read.read_bytes / read.reads.count
+}
+
+#[test]
+fn reading_ahead_through_the_page_cache_stays_within_what_the_device_takes() {
+    let direct = "use_direct_io_for_compaction_reads=true";
+    assert!(bytes_of_a_read("", Some(REQUEST_BYTES_MAX)) <= REQUEST_BYTES_MAX);
+    assert!(bytes_of_a_read("", None) > 2 * REQUEST_BYTES_MAX);
+    assert!(bytes_of_a_read(direct, Some(REQUEST_BYTES_MAX)) > 2 * REQUEST_BYTES_MAX);
+}
+
+/// Tables of two levels with range tombstones, which compactions open for themselves.
+fn with_tombstones(storage: &SimStorage) -> Scene {
+    let mut scene = Scene::simulated("use_direct_io_for_compaction_reads=true", storage);
+    for (level, sequence) in [(1, 1_u64), (0, 100), (0, 200)] {
+        let record = |at: u64| Record::put(&format!("key{at:02}"), sequence + at, "some value");
+        let mut records: Vec<Record> = (0..40).map(record).collect();
+        records.push(Record::new("key10", sequence + 50, ValueType::RangeDeletion, "key20"));
+        scene.add_table(level, &records, None);
+    }
+    scene
+}
+
+/// What is left of what a compaction reads with.
+#[derive(Default)]
+struct Left {
+    inputs: Option<Inputs>,
+    iterator: Option<crate::iterator::MergingIterator>,
+    cover: Option<CoverCursor>,
+}
+
+impl Left {
+    fn of(scene: &Scene) -> Self {
+        let readers = scene.readers.for_compaction();
+        let compaction = scene.levels(&[0, 1]);
+        let inputs = Inputs::survey(&compaction, &readers.tables, &scene.open_budget).unwrap();
+        let mut iterator = inputs.merged(None, None, &ReadPlan::Growing).unwrap();
+        iterator.seek_to_first().unwrap();
+        let tombstones = Arc::clone(inputs.tombstones());
+        let cover = CoverCursor::new(Comparator::Bytewise, tombstones);
+        Self { inputs: Some(inputs), iterator: Some(iterator), cover: Some(cover) }
+    }
+
+    fn let_go_of(&mut self, part: usize) {
+        match part {
+            0 => self.inputs = None,
+            1 => self.iterator = None,
+            _ => self.cover = None,
+        }
+    }
+
+    /// Asserts that each part does what it is for without those that are gone.
+    fn check(&mut self, context: &str) {
+        if let Some(iterator) = &mut self.iterator {
+            let mut count = 0;
+            iterator.seek_to_first().unwrap();
+            while iterator.valid() {
+                count += 1;
+                iterator.next().unwrap();
+            }
+            assert_eq!(count, 120, "{context}");
+        }
+        if let Some(cover) = &mut self.cover {
+            cover.restart();
+            let trailer = key::pack_trailer(1, ValueType::Value as u8);
+            for (user_key, is_covered) in [("key05", false), ("key15", true), ("key25", false)] {
+                let covered = cover.covers(user_key.as_bytes(), trailer, MAX_SEQUENCE);
+                assert_eq!(covered, is_covered, "{context}: {user_key}");
+            }
+        }
+    }
+}
+
+#[test]
+fn readers_go_with_the_last_that_reads_whatever_goes_first() {
+    for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        let scene = with_tombstones(&SimStorage::new(1));
+        let mut left = Left::of(&scene);
+        assert!(scene.open_budget.taken() >= 3, "every input is open");
+        for part in order {
+            left.check(&format!("{order:?}, before {part}"));
+            left.let_go_of(part);
+            // Range tombstones are read once, and need no file.
+            let reads = left.inputs.is_some() || left.iterator.is_some();
+            assert_eq!(scene.open_budget.taken() > 0, reads, "{order:?}, after {part}");
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! How bytes move, at random: a mode for each purpose, RocksDB's flags, and disks that take direct
+//! I/O or do not.
+//!
+//! Whatever is drawn opens: what contradicts something else in it is put right.
+
+use std::fmt;
+use std::path::Path;
+
+use fastrand::Rng;
+use tailwater_io::sim::SimStorage;
+
+/// The options of ours, one for each purpose whose mode can be chosen.
+const PURPOSES: [&str; 9] = [
+    "user_read",
+    "user_blob_read",
+    "compaction_read",
+    "compaction_blob_read",
+    "verification",
+    "compaction_write",
+    "flush_write",
+    "ingestion",
+    "checkpoint",
+];
+
+/// RocksDB's flags that bring direct I/O about. The last is an earlier name of the second, which
+/// its releases do not know.
+const DIRECT_FLAGS: [&str; 4] = [
+    "use_direct_reads",
+    "use_direct_io_for_compaction_reads",
+    "use_direct_io_for_flush_and_compaction",
+    "use_direct_reads_for_compaction",
+];
+
+/// How much is read ahead and written at once: these can change while a database is open.
+pub(crate) const SIZES: [&[&str]; 2] = [
+    &[
+        "compaction_readahead_size=0",
+        "compaction_readahead_size=3000",
+        "compaction_readahead_size=20000",
+        "compaction_readahead_size=2097152",
+    ],
+    &[
+        "writable_file_max_buffer_size=5000",
+        "writable_file_max_buffer_size=65536",
+        "writable_file_max_buffer_size=1048576",
+    ],
+];
+
+/// What direct transfers are aligned to where a disk asks for more than most do, in bytes.
+const LARGE_ALIGNMENT: usize = 16 << 10;
+
+/// What a disk makes of the modes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Disk {
+    /// The system's own, where nobody knows what it makes of uncached I/O.
+    Real,
+    /// Simulated, and takes every mode.
+    Simulated {
+        /// Whether direct transfers are aligned to more than most disks ask for.
+        is_coarse: bool,
+    },
+    /// Simulated, and refuses direct I/O in a directory.
+    Refuses(&'static str),
+}
+
+impl Disk {
+    /// Any that is simulated, with a database whose files are in these directories.
+    pub(crate) fn random(rng: &mut Rng, directories: &[&'static str]) -> Self {
+        match rng.u8(..6) {
+            0 => Self::Refuses(directories[rng.usize(..directories.len())]),
+            1 => Self::Simulated { is_coarse: true },
+            _ => Self::Simulated { is_coarse: false },
+        }
+    }
+
+    /// Makes a simulated disk this one.
+    pub(crate) fn set_up(self, storage: &SimStorage) {
+        match self {
+            Self::Refuses(directory) => storage.refuse_direct(Path::new(directory)),
+            Self::Simulated { is_coarse: true } => storage.set_alignment(LARGE_ALIGNMENT),
+            Self::Simulated { is_coarse: false } | Self::Real => {}
+        }
+    }
+}
+
+/// How the bytes of a database move.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct IoModes {
+    /// Options for ours alone, as text: our own, and writing through maps or without a buffer, as
+    /// RocksDB faults in maps of files that are not allocated.
+    pub(crate) ours: String,
+    /// RocksDB's, as text. These come first.
+    pub(crate) flags: String,
+}
+
+impl IoModes {
+    /// Any that open a database on a disk.
+    pub(crate) fn random(rng: &mut Rng, disk: Disk) -> Self {
+        let takes_direct = !matches!(disk, Disk::Refuses(_));
+        let modes: &[&str] = match disk {
+            Disk::Real => &["buffered", "direct", "fadvise", "auto"],
+            Disk::Simulated { .. } => &["buffered", "direct", "uncached", "fadvise", "auto"],
+            Disk::Refuses(_) => &["buffered", "uncached", "fadvise", "auto"],
+        };
+        let mut ours = Vec::new();
+        for purpose in PURPOSES {
+            if rng.u8(..4) == 0 {
+                let mode = modes[rng.usize(..modes.len())];
+                ours.push((purpose, mode));
+            }
+        }
+        let drawn = |rng: &mut Rng| takes_direct && rng.u8(..5) == 0;
+        let known = if disk == Disk::Real { &DIRECT_FLAGS[..3] } else { &DIRECT_FLAGS[..] };
+        let direct: Vec<&str> = known.iter().copied().filter(|_| drawn(rng)).collect();
+        let mut flags: Vec<String> = direct.iter().map(|name| format!("{name}=true")).collect();
+        let choose = |rng: &mut Rng, values: &[&str]| values[rng.usize(..values.len())].to_owned();
+        flags.extend(
+            SIZES
+                .map(|values| (rng.bool(), choose(rng, values)))
+                .into_iter()
+                .filter_map(|(is_set, value)| is_set.then_some(value)),
+        );
+        let writes_direct = direct.contains(&"use_direct_io_for_flush_and_compaction");
+        // Direct writes need a buffer, and neither goes with maps.
+        let mut own = Vec::new();
+        if !writes_direct && rng.u8(..8) == 0 {
+            own.push("writable_file_max_buffer_size=0".to_owned());
+        }
+        if !writes_direct && rng.u8(..4) == 0 {
+            own.push("allow_mmap_writes=true".to_owned());
+        }
+        let is_read = |purpose: &str| purpose.contains("read") || purpose == "verification";
+        let reads_direct = direct.iter().any(|name| is_read(name))
+            || ours.iter().any(|(of, mode)| is_read(of) && ["direct", "auto"].contains(mode));
+        if !reads_direct && rng.u8(..3) == 0 {
+            flags.push("allow_mmap_reads=true".to_owned());
+        }
+        own.extend(ours.iter().map(|(purpose, mode)| format!("{purpose}_io_mode={mode}")));
+        Self { ours: own.join(";"), flags: flags.join(";") }
+    }
+
+    /// Everything direct, the defaults, or any that open a database in real files.
+    pub(crate) fn of_real_files(rng: &mut Rng) -> Self {
+        match rng.u8(..3) {
+            0 => Self::all_direct(),
+            1 => Self::default(),
+            _ => Self::random(rng, Disk::Real),
+        }
+    }
+
+    /// Everything direct.
+    pub(crate) fn all_direct() -> Self {
+        let ours = PURPOSES.map(|purpose| format!("{purpose}_io_mode=direct"));
+        let flags: Vec<String> =
+            DIRECT_FLAGS[..3].iter().map(|name| format!("{name}=true")).collect();
+        Self { ours: ours.join(";"), flags: flags.join(";") }
+    }
+}
+
+/// As options that ours is opened with.
+impl fmt::Display for IoModes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let between = if self.ours.is_empty() || self.flags.is_empty() { "" } else { ";" };
+        write!(f, "{}{between}{}", self.flags, self.ours)
+    }
+}

@@ -71,8 +71,8 @@ option_table! {
         compaction_readahead_size: u64 = 2 << 20, Mutable, Honoured;
         /// Never lets more than the limits below wait to be written to the device.
         strict_bytes_per_sync: bool = false, Mutable, NoEffect("writing back is begun in time and not waited for");
-        /// How many bytes of a table are written before the device is asked to take them; 0 leaves
-        /// it to the system.
+        /// How many bytes of a table are written before the device is asked to take them; 0 means
+        /// 1 MiB.
         bytes_per_sync: u64 = 0, Mutable, Honoured;
         /// How many flushes and compactions run at a time.
         max_background_jobs: i32 = 2, Mutable, Honoured;

@@ -12,6 +12,10 @@ use crate::Result;
 use crate::io_modes::IoModes;
 use crate::options::DbOptions;
 
+/// How many bytes of a table are written before the device is asked to take them, where no option
+/// says. Its sync follows anyway; a whole table at once would have users' reads wait behind it.
+const EARLY_WRITEBACK: u64 = 1 << 20;
+
 /// No more than this is reserved of a file at a time, in bytes.
 const MAX_PREALLOCATION: u64 = 1 << 20;
 
@@ -67,7 +71,10 @@ impl NewFiles<'_> {
         };
         let options = WriterOptions {
             buffer_bytes: self.database.writable_file_max_buffer_size as usize,
-            bytes_per_sync: self.database.bytes_per_sync,
+            bytes_per_sync: match self.database.bytes_per_sync {
+                0 => EARLY_WRITEBACK,
+                set => set,
+            },
             preallocate_bytes,
             depth: 1,
             ..WriterOptions::new(purpose)

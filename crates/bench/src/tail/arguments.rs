@@ -57,6 +57,9 @@ pub struct TailArguments {
     /// How many runs each configuration has [default: 3]
     #[arg(long, value_parser = at_least_one)]
     pub runs: Option<usize>,
+    /// Options that the engines have in every configuration besides, as an option string
+    #[arg(long, value_name = "NAME=VALUE;...")]
+    pub options: Option<String>,
     /// Where databases are made: the disk that is measured [default: tailwater-tail]
     #[arg(long)]
     pub directory: Option<PathBuf>,

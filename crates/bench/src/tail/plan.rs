@@ -55,6 +55,9 @@ pub(super) struct Parameters {
     pub(super) write_bytes_per_second: Option<u64>,
     pub(super) duration_seconds: f64,
     pub(super) shape: Shape,
+    /// Options that all rows have besides, as an option string.
+    #[serde(default)]
+    pub(super) more_options: String,
 }
 
 impl Parameters {
@@ -64,10 +67,14 @@ impl Parameters {
 
     /// The options of the engines that all rows share.
     pub(super) fn options(&self) -> String {
-        match self.kind {
+        let options = match self.kind {
             Kind::Overwriting => self.shape.options(),
             Kind::Merging => format!("{};{MERGING}", self.shape.options()),
+        };
+        if self.more_options.is_empty() {
+            return options;
         }
+        format!("{options};{}", self.more_options)
     }
 
     /// The bytes of keys and values in the database.
@@ -173,7 +180,7 @@ impl Defaults {
         };
         match arguments.preset {
             _ if arguments.quick => Self {
-                limit: 80 << 20,
+                limit: 128 << 20,
                 duration: 10.0,
                 write_rate: WriteRate::BytesPerSecond(20_000_000),
                 configurations: &[
@@ -274,6 +281,7 @@ fn parameters(arguments: &TailArguments, defaults: &Defaults) -> Result<Paramete
             WriteRate::BytesPerSecond(_) | WriteRate::Calibrate => None,
         },
         duration_seconds: arguments.duration.unwrap_or(defaults.duration),
+        more_options: arguments.options.clone().unwrap_or_default(),
         shape: match keys * (KEY_BYTES + VALUE_BYTES) as u64 {
             bytes if bytes < SMALL_DATABASE => Shape::SMALL,
             _ => Shape::PUBLISHED,

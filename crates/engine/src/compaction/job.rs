@@ -197,7 +197,7 @@ impl Shared {
             let clamped = tables.request_bytes_max().map_or(read_ahead, |max| read_ahead.min(max));
             return ReadPlan::of_bytes(clamped);
         }
-        let request_bytes = self.needs.database.tailwater.compaction_read_request_size as usize;
+        let request_bytes = self.needs.database.tailwater.direct_request_size as usize;
         let request_bytes = request_bytes.min(read_ahead).max(1).next_multiple_of(ALIGNMENT);
         let depth = read_ahead.div_ceil(request_bytes);
         // However large their disk asks the requests to be.

@@ -42,10 +42,11 @@ option_table! {
         ingestion_io_mode: IoModeChoice = Unset, Fixed, Honoured;
         /// How files are copied into checkpoints: by default through the page cache.
         checkpoint_io_mode: IoModeChoice = Unset, Fixed, Honoured;
-        /// How much one request of a compaction reads past the page cache, in bytes: a user's read
-        /// waits at the device behind as much. `compaction_readahead_size` is how much several of
-        /// them read ahead.
-        compaction_read_request_size: u64 = 256 << 10, Fixed, Honoured;
+        /// How much one request of a compaction or flush moves past the page cache, in bytes: a
+        /// user's read waits at the device behind as much. `compaction_readahead_size` is how much
+        /// several of them read ahead; where `writable_file_max_buffer_size` is smaller, it counts
+        /// for writes.
+        direct_request_size: u64 = 256 << 10, Fixed, Honoured;
         /// How blob files are written.
         blob_write_io_mode: IoModeChoice = Unset, Fixed,
             Refused("blob files are not written", BUFFERED);

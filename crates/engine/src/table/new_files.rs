@@ -70,7 +70,7 @@ impl NewFiles<'_> {
             false => 0,
         };
         let options = WriterOptions {
-            buffer_bytes: self.database.writable_file_max_buffer_size as usize,
+            buffer_bytes: self.buffer_bytes(file.mode()),
             bytes_per_sync: match self.database.bytes_per_sync {
                 0 => EARLY_WRITEBACK,
                 set => set,
@@ -92,6 +92,17 @@ impl NewFiles<'_> {
             writer.keep_to(Arc::clone(rate_limiter), priority);
         }
         Ok(writer)
+    }
+
+    /// How much is written at once.
+    fn buffer_bytes(&self, mode: IoMode) -> usize {
+        let buffer_bytes = self.database.writable_file_max_buffer_size;
+        match mode {
+            IoMode::Direct => {
+                buffer_bytes.min(self.database.tailwater.direct_request_size) as usize
+            }
+            IoMode::Buffered | IoMode::Uncached | IoMode::DropBehind => buffer_bytes as usize,
+        }
     }
 
     fn mode(&self, purpose: Purpose, path: &Path) -> IoMode {

@@ -1,10 +1,17 @@
 //! Heap memory aligned for direct I/O.
-#![expect(unsafe_code, reason = "the allocator's interface for aligned memory is unsafe")]
+//!
+//! Large buffers are mappings of their own: their pages are there when they are first touched, and
+//! the system has them back at once. An allocator would keep them for itself, in each thread's part
+//! of the heap.
+#![expect(unsafe_code, reason = "the interfaces for aligned memory are unsafe")]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
+
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use rustix::param::page_size;
 
 /// What direct I/O wants offset, length and memory to be a multiple of, in bytes: enough for every
 /// common device. A file on another says so ([`crate::ReadFile::alignment`]).
@@ -12,6 +19,9 @@ pub const ALIGNMENT: usize = 4096;
 
 /// The largest alignment that a file may ask for, in bytes.
 pub const MAX_ALIGNMENT: usize = 64 << 10;
+
+/// From this capacity on a buffer is a mapping of its own, in bytes.
+const MAPPED_MIN: usize = 128 << 10;
 
 /// The largest multiple of [`ALIGNMENT`] that is not above `offset`.
 #[inline]
@@ -25,7 +35,7 @@ pub fn align_up(offset: u64) -> u64 {
     offset.next_multiple_of(ALIGNMENT as u64)
 }
 
-/// Bytes on the heap that begin at a multiple of [`ALIGNMENT`]: a length, and a capacity that is
+/// Bytes of memory that begin at a multiple of [`ALIGNMENT`]: a length, and a capacity that is
 /// such a multiple too. The whole capacity is initialised, with zeros at first.
 ///
 /// The memory begins at a multiple of every power of two, up to [`MAX_ALIGNMENT`], that the
@@ -52,9 +62,13 @@ impl AlignedBuffer {
     /// as a Vec does.
     pub fn with_capacity(bytes: usize) -> Self {
         let layout = Self::layout(bytes.max(1).next_multiple_of(ALIGNMENT));
-        // SAFETY: the layout's size is at least ALIGNMENT and so not zero.
-        let memory = unsafe { alloc_zeroed(layout) };
-        let Some(memory) = NonNull::new(memory) else { handle_alloc_error(layout) };
+        let memory = if layout.size() < MAPPED_MIN {
+            // SAFETY: the layout's size is at least ALIGNMENT and so not zero.
+            NonNull::new(unsafe { alloc_zeroed(layout) })
+        } else {
+            map(layout)
+        };
+        let Some(memory) = memory else { handle_alloc_error(layout) };
         Self { memory, capacity: layout.size(), length: 0 }
     }
 
@@ -141,9 +155,45 @@ impl DerefMut for AlignedBuffer {
 
 impl Drop for AlignedBuffer {
     fn drop(&mut self) {
-        // SAFETY: the memory came from alloc_zeroed with this very layout and is given back once.
-        unsafe { dealloc(self.memory.as_ptr(), Self::layout(self.capacity)) }
+        if self.capacity < MAPPED_MIN {
+            // SAFETY: the memory came from alloc_zeroed with this very layout and is given back
+            // once.
+            unsafe { dealloc(self.memory.as_ptr(), Self::layout(self.capacity)) }
+        } else {
+            let length = mapped_length(self.capacity);
+            // SAFETY: these bytes are what map left of a mapping, and nobody refers to them.
+            let unmapped = unsafe { munmap(self.memory.as_ptr().cast(), length) };
+            debug_assert!(unmapped.is_ok(), "a mapping of our own");
+        }
     }
+}
+
+/// How long a mapping is that holds so many bytes.
+fn mapped_length(capacity: usize) -> usize {
+    capacity.next_multiple_of(page_size())
+}
+
+/// Pages of zeros for a layout, whose alignment may be larger than a page; `None` where there are
+/// none.
+fn map(layout: Layout) -> Option<NonNull<u8>> {
+    let length = mapped_length(layout.size());
+    // What is mapped begins at a page; what it takes to reach the alignment from there goes again.
+    let spare = if layout.align() > page_size() { layout.align() } else { 0 };
+    let flags = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a new mapping, of which nobody knows yet.
+    let begin =
+        unsafe { mmap_anonymous(ptr::null_mut(), length + spare, flags, MapFlags::PRIVATE) };
+    let begin = begin.ok()?.cast::<u8>();
+    let before = begin.align_offset(layout.align());
+    for (offset, surplus) in [(0, before), (before + length, spare - before)] {
+        if surplus > 0 {
+            // SAFETY: whole pages inside the mapping and outside the bytes that are given out.
+            let unmapped = unsafe { munmap(begin.add(offset).cast(), surplus) };
+            debug_assert!(unmapped.is_ok(), "a mapping of our own");
+        }
+    }
+    // SAFETY: `before` is not above `spare`, so all of `length` behind it is inside the mapping.
+    NonNull::new(unsafe { begin.add(before) })
 }
 
 impl fmt::Debug for AlignedBuffer {

@@ -54,8 +54,8 @@ impl ReaderOptions {
 /// One stream can read many spans and files, one after the other ([`Self::restart`]), with the same
 /// buffers.
 ///
-/// Memory: `depth + 1` buffers, or as many as the pool gave when it began, and the longest read
-/// that crossed from one request into the next.
+/// Memory: a buffer more than it has requests ahead, as far as the pool has them, and the longest
+/// read that crossed from one request into the next.
 #[derive(Debug)]
 pub struct SequentialReader {
     source: Arc<Source>,
@@ -182,7 +182,7 @@ impl SequentialReader {
     /// as the pool has buffers for them. One whose requests the caller's thread makes stays at one.
     pub fn set_depth(&mut self, depth: usize) {
         self.depth = depth.max(1);
-        self.ahead = self.ahead.min(self.depth);
+        self.ahead = self.depth;
         self.drop_surplus_buffers();
         self.take_more_buffers();
     }
@@ -277,6 +277,7 @@ impl SequentialReader {
             let chunk = self.wait();
             if !is_first && monotonic_ns() - began_ns >= WAITED_NS {
                 self.ahead = (self.ahead + 1).min(self.depth);
+                self.take_more_buffers();
             }
             if chunk.index < index {
                 self.free.push(chunk.buffer);
@@ -359,7 +360,7 @@ impl SequentialReader {
     fn wanted_buffers(&self) -> usize {
         match self.requests.path() {
             RequestPath::Caller => 1,
-            RequestPath::Threads | RequestPath::Ring => self.depth + 1,
+            RequestPath::Threads | RequestPath::Ring => self.ahead + 1,
         }
     }
 

@@ -132,11 +132,12 @@ effects! {
         switches("flush_write_io_mode=direct", &[flushes]);
     }
 
-    compactions_read_past_the_page_cache_in_requests shows "compaction_read_request_size" {
-        let largest = |size: u64| {
+    what_goes_past_the_page_cache_goes_in_requests shows "direct_request_size" {
+        let requests = |size: u64| {
             let disk = SimStorage::new(1);
             let text = format!(
-                "use_direct_io_for_compaction_reads=true;compaction_read_request_size={size}"
+                "use_direct_io_for_compaction_reads=true;direct_request_size={size};\
+                 use_direct_io_for_flush_and_compaction=true"
             );
             let scene = try_open(&disk, &format!("{ALWAYS};{text}")).expect("a new database");
             for _ in 0..3 {
@@ -145,9 +146,12 @@ effects! {
             }
             scene.compact();
             let reads = disk.statistics().snapshot(Purpose::CompactionRead);
-            reads.read_bytes / reads.reads.count
+            let writes = disk.statistics().snapshot(Purpose::CompactionWrite);
+            let read = reads.read_bytes / reads.reads.count;
+            (read, writes.written_bytes / writes.writes.count)
         };
-        assert!(largest(4096) * 2 < largest(65_536));
+        let (small, large) = (requests(4096), requests(65_536));
+        assert!(small.0 * 2 < large.0 && small.1 * 2 < large.1, "{small:?}, {large:?}");
     }
 
     the_system_is_told_that_users_read_at_random shows "advise_random_on_open" {

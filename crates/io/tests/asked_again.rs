@@ -1,0 +1,92 @@
+//! A read across two requests of which the second failed is asked for again.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tailwater_io::buffer::BufferPool;
+use tailwater_io::clock::ManualClock;
+use tailwater_io::foreground::Foreground;
+use tailwater_io::posix::PosixStorage;
+use tailwater_io::probe::{Access, probe};
+use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
+use tailwater_io::stream::{ReaderOptions, SequentialReader, Workers};
+use tailwater_io::{Create, IoMode, Operation, Purpose, Storage};
+
+const READ: Purpose = Purpose::CompactionRead;
+
+#[test]
+fn the_error_is_given_again() {
+    let storage = SimStorage::new(1);
+    let path = Path::new("/file");
+    let mut file = storage.create(path, Create::New, IoMode::Buffered, READ).unwrap();
+    file.write_all_at(&[7; 40_000], 0, READ).unwrap();
+    drop(file);
+    let file = storage.open(path, IoMode::Direct, READ).unwrap();
+    let fault = FaultRule::new(Fault::InputOutput).operation(Operation::Read).from(1);
+    storage.set_faults(FaultPlan::none().with(fault));
+    let pool = BufferPool::new(1 << 20);
+    let options = ReaderOptions { request_bytes: 4096, depth: 1, first: 1, purpose: READ };
+    let mut reader = SequentialReader::new(file, 0..40_000, options, &pool, None).unwrap();
+    for _ in 0..3 {
+        assert!(reader.read(4000, 500).is_err());
+    }
+}
+
+#[test]
+fn a_directory_is_tried_by_several_at_once() {
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = Arc::new(directory.path().to_owned());
+    let threads: Vec<_> = (0..2)
+        .map(|_| {
+            let path = Arc::clone(&path);
+            std::thread::spawn(move || {
+                let storage = PosixStorage::new();
+                for round in 0..100 {
+                    let tried = probe(&storage, &path, IoMode::Direct, Access::Write);
+                    assert!(tried.is_ok(), "round {round}: {tried:?}");
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
+
+/// Streams that have read ahead and are not asked for more have nothing at the device.
+#[test]
+fn requests_that_ended_leave_room_for_other_streams() {
+    let clock = Arc::new(ManualClock::new(0));
+    let foreground = Arc::new(Foreground::new(Arc::clone(&clock) as Arc<_>));
+    let users_read = |duration_ns| {
+        (0..10).for_each(|_| foreground.record(4096, duration_ns));
+        clock.advance(10_000_000);
+    };
+    let storage = SimStorage::new(1);
+    let path = Path::new("/file");
+    let mut file = storage.create(path, Create::New, IoMode::Buffered, READ).unwrap();
+    file.write_all_at(&[7; 1 << 20], 0, READ).unwrap();
+    drop(file);
+    let workers = Arc::new(Workers::new("reader", 4).unwrap());
+    let pool = BufferPool::new(1 << 20);
+    let options = ReaderOptions { request_bytes: 4096, depth: 2, first: 2, purpose: READ };
+    users_read(100_000);
+    assert_eq!(foreground.depth(8, 0, true), 8);
+    let streams: Vec<_> = (0..4)
+        .map(|_| {
+            let file = storage.open(path, IoMode::Direct, READ).unwrap();
+            let mut stream =
+                SequentialReader::new(file, 0..1 << 20, options, &pool, Some(&workers)).unwrap();
+            stream.give_way_to(Arc::clone(&foreground));
+            stream
+        })
+        .collect();
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    assert_eq!(storage.statistics().snapshot(READ).reads.count, 8, "all have ended");
+    // Users are slowed down to a half: of 12 requests at the device 6 may stay.
+    users_read(200_000);
+    let depth = foreground.depth(4, 0, false);
+    assert!(depth > 0, "nothing is at the device, and a fifth stream gets {depth}");
+    drop(streams);
+}

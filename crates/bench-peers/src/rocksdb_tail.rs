@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rocksdb::statistics::Ticker;
-use rocksdb::{ColumnFamilyDescriptor, DB, Options};
+use rocksdb::{ColumnFamilyDescriptor, DB, Options, ReadOptions, WriteOptions};
 use tailwater_bench::store::Failure;
 use tailwater_bench::tail::{Activity, EngineName, Moved, TailDatabase, TailEngine};
 
@@ -22,26 +22,30 @@ impl TailEngine for RocksDbEngine {
         options.enable_statistics();
         let default = ColumnFamilyDescriptor::new("default", options.clone());
         let db = DB::open_cf_descriptors(&options, directory, [default])?;
-        Ok(Box::new(Opened { db, options }))
+        let (reads, writes) = (ReadOptions::default(), WriteOptions::default());
+        Ok(Box::new(Opened { db, options, reads, writes }))
     }
 }
 
-/// An open database, and the options that have its statistics.
+/// An open database, the options that have its statistics, and those of reads and writes, which
+/// would be made anew for each.
 struct Opened {
     db: DB,
     options: Options,
+    reads: ReadOptions,
+    writes: WriteOptions,
 }
 
 impl TailDatabase for Opened {
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Failure> {
-        let Some(found) = self.db.get_pinned(key)? else { return Ok(false) };
+        let Some(found) = self.db.get_pinned_opt(key, &self.reads)? else { return Ok(false) };
         value.clear();
         value.extend_from_slice(&found);
         Ok(true)
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
-        Ok(self.db.put(key, value)?)
+        Ok(self.db.put_opt(key, value, &self.writes)?)
     }
 
     fn compact(&self) -> Result<(), Failure> {

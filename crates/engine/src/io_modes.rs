@@ -41,7 +41,7 @@ pub(crate) struct IoModes {
 }
 
 /// What a mode came to in a directory.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Trial {
     directory: PathBuf,
     mode: IoMode,
@@ -115,28 +115,22 @@ impl IoModes {
         let directory = named(directory);
         // What there is to warn of, and the purposes that it concerns.
         let mut warnings: Vec<(String, Vec<&str>)> = Vec::new();
-        let mut tried = self.tried.lock();
         for &purpose in purposes {
             let AskedIoMode { choice, option } = self.asked(purpose);
             let (mode, access) = (wanted(choice), access(purpose));
             if !needs_trial(mode) {
                 continue;
             }
-            let known = tried.iter().position(|trial| trial.is_of(directory, mode, access));
-            let place = match known {
-                Some(place) => place,
-                None => {
-                    let Some((filesystem, answer)) = attempt(directory, mode, access)? else {
-                        continue;
-                    };
-                    let directory = directory.to_owned();
-                    tried.push(Trial { directory, mode, access, filesystem, answer });
-                    tried.len() - 1
-                }
-            };
-            let Some(trial) = tried.get(place).filter(|trial| trial.answer != Answer::Works) else {
-                continue;
-            };
+            // Nobody who opens a file waits for a trial meanwhile.
+            if self.tried_there(directory, mode, access).is_none()
+                && let Some((filesystem, answer)) = attempt(directory, mode, access)?
+            {
+                let directory = directory.to_owned();
+                let trial = Trial { directory, mode, access, filesystem, answer };
+                self.tried.lock().push(trial);
+            }
+            let trial = self.tried_there(directory, mode, access);
+            let Some(trial) = trial.filter(|trial| trial.answer != Answer::Works) else { continue };
             let text = format!(
                 "option {}: {} I/O {} ({} in {})",
                 option.unwrap_or_default(),
@@ -157,6 +151,11 @@ impl IoModes {
         let warnings = warnings.into_iter();
         let warnings = warnings.map(|(text, all)| format!("{text}; buffered: {}", all.join(", ")));
         Ok(warnings.collect())
+    }
+
+    fn tried_there(&self, directory: &Path, mode: IoMode, access: Access) -> Option<Trial> {
+        let tried = self.tried.lock();
+        tried.iter().find(|trial| trial.is_of(directory, mode, access)).cloned()
     }
 
     /// The largest request that the device of a directory takes as one, in bytes, where it says so.
@@ -291,6 +290,8 @@ fn read_some_file(
         .and_then(|file| file.read_full_at(&mut block, 0, Purpose::Metadata));
     let answer = match read {
         Err(error) if error.is_unsupported() => Answer::Refused(error.to_string()),
+        // It went meanwhile.
+        Err(error) if error.is_not_found() => return Ok(None),
         read => read.map(|_| Answer::Works)?,
     };
     Ok(Some((storage.capabilities(directory)?.filesystem, answer)))

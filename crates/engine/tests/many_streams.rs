@@ -85,7 +85,9 @@ fn mapped_writes_are_refused_with_direct_ones_of_our_own_name() {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     let mut options = OpenOptions::default();
     options
-        .set_options("create_if_missing=true;allow_mmap_writes=true;compaction_write_io_mode=direct")
+        .set_options(
+            "create_if_missing=true;allow_mmap_writes=true;compaction_write_io_mode=direct",
+        )
         .expect("options");
     assert!(Db::open(directory.path(), &options).is_err());
 }

@@ -16,6 +16,7 @@
 //! all the same, slowly: then it is the device or the users' load that has changed, and giving way
 //! does not help.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
@@ -33,6 +34,9 @@ const WINDOW_NS: u64 = 10_000_000;
 const ENOUGH_READS: u64 = 8;
 /// At most so long, in nanoseconds.
 const LONGEST_WINDOW_NS: u64 = 100_000_000;
+/// A request that was sent so long ago has ended, in nanoseconds, whether or not its stream has seen
+/// that.
+const REQUEST_NS: u64 = 5_000_000;
 /// Without a stream that asks for so long, in nanoseconds, there is no background work.
 const IDLE_NS: u64 = 1_000_000_000;
 /// Where no read has ended for so long, nobody reads, in nanoseconds. A queue that is never empty
@@ -96,8 +100,11 @@ impl Foreground {
     /// `own`. One that somebody waits for (`needed`) may always have one.
     pub fn depth(&self, full: usize, own: usize, needed: bool) -> usize {
         let mut control = self.control.lock();
-        let others = self.under_way.load(Relaxed).saturating_sub(own);
-        let (now_ns, all) = (self.clock.monotonic_ns(), others + full);
+        let now_ns = self.clock.monotonic_ns();
+        // A stream that nobody asks for more does not see its requests end.
+        let under_way = self.under_way.load(Relaxed).min(control.sent_lately(now_ns));
+        let others = under_way.saturating_sub(own);
+        let all = others + full;
         match control.ask(now_ns, self.reads(), all) {
             Some(limit) => limit.saturating_sub(others).min(full).max(usize::from(needed)),
             None => full,
@@ -106,6 +113,8 @@ impl Foreground {
 
     /// Tells of requests that a stream has sent on their way.
     pub fn began(&self, requests: usize) {
+        let now_ns = self.clock.monotonic_ns();
+        self.control.lock().sent.extend(std::iter::repeat_n(now_ns, requests));
         self.under_way.fetch_add(requests, Relaxed);
     }
 
@@ -179,9 +188,20 @@ struct Control {
     raised_ns: u64,
     /// When the last window with reads ended.
     read_ns: u64,
+    /// When requests of streams were sent, of the last few milliseconds.
+    sent: VecDeque<u64>,
 }
 
 impl Control {
+    /// How many requests were sent so lately that they may be at the device still.
+    fn sent_lately(&mut self, now_ns: u64) -> usize {
+        let is_old = |sent_ns: &u64| now_ns.saturating_sub(*sent_ns) >= REQUEST_NS;
+        while self.sent.front().is_some_and(is_old) {
+            self.sent.pop_front();
+        }
+        self.sent.len()
+    }
+
     /// `full` is how many requests there would be without a limit.
     fn ask(&mut self, now_ns: u64, reads: Reads, full: usize) -> Option<usize> {
         let idle = self.asked_ns.is_none_or(|asked| now_ns.saturating_sub(asked) >= IDLE_NS);

@@ -11,10 +11,11 @@ use std::path::Path;
 
 use crate::buffer::{ALIGNMENT, AlignedBuffer};
 use crate::storage::{Create, Storage};
+use crate::sync::Mutex;
 use crate::{Error, IoMode, Purpose, Result};
 
-/// What the file is called: a name that RocksDB, too, takes for a leftover and removes.
-const TRIAL_NAME: &str = "000000.dbtmp";
+/// Held while a file is tried with: its name is this process's.
+static TRYING: Mutex<()> = Mutex::new(());
 
 /// What a mode is to be used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,7 +73,9 @@ pub fn probe(
     access: Access,
 ) -> Result<Probe> {
     let capabilities = storage.capabilities(directory)?;
-    let path = directory.join(TRIAL_NAME);
+    // RocksDB, too, takes such a name for a leftover and removes it.
+    let path = directory.join(format!("{:06}.dbtmp", std::process::id()));
+    let _trying = TRYING.lock();
     let mut probe = Probe {
         filesystem: capabilities.filesystem,
         answer: Answer::Works,

@@ -42,7 +42,7 @@ use crate::version::{FileNumbers, Version};
 use crate::{Error, Result};
 
 /// How much memory a part of a compaction may take to read its inputs ahead, in bytes, if that is
-/// one request for each.
+/// two requests for each.
 const INPUT_BUFFERS: usize = 64 << 20;
 
 /// A compaction that is to be carried out.
@@ -82,6 +82,8 @@ pub(crate) struct Needs {
     pub(crate) buffers: BufferPool,
     /// Write full buffers behind the back of who fills them.
     pub(crate) workers: Option<Arc<Workers>>,
+    /// Read inputs ahead, where the system does not.
+    pub(crate) input_readers: Option<Arc<Workers>>,
     /// Set when the job is to be given up.
     pub(crate) cancelled: Arc<AtomicBool>,
 }
@@ -199,17 +201,17 @@ impl Shared {
         }
         let request_bytes = self.needs.database.tailwater.direct_request_size as usize;
         let request_bytes = request_bytes.min(read_ahead).max(1).next_multiple_of(ALIGNMENT);
-        let depth = read_ahead.div_ceil(request_bytes);
         // However large their disk asks the requests to be.
         let buffer_bytes = request_bytes.next_multiple_of(MAX_ALIGNMENT);
-        let buffers = self.inputs.streams() * (depth + 1) * buffer_bytes;
+        let streams = self.inputs.streams().max(1);
+        let affordable = (INPUT_BUFFERS / streams / buffer_bytes).saturating_sub(1);
+        let depth = read_ahead.div_ceil(request_bytes).min(affordable).max(1);
         ReadPlan::Streamed(Arc::new(Streaming {
             request_bytes,
             depth,
-            buffers: BufferPool::new(
-                buffers.min(INPUT_BUFFERS).max(self.inputs.streams() * buffer_bytes),
-            ),
-            workers: self.needs.workers.clone(),
+            // All that all of them can want, so that none comes too late.
+            buffers: BufferPool::new(streams * (depth + 1) * buffer_bytes),
+            workers: self.needs.input_readers.clone(),
             foreground: Arc::clone(self.needs.storage.statistics().foreground()),
             until: end.map(<[u8]>::to_vec),
         }))

@@ -25,7 +25,8 @@ impl Writer {
         self.flush(&[family])?;
         let rewrite = options.bottommost_level_compaction;
         // What this request writes itself is not rewritten once more.
-        let spared = (rewrite != BottommostRewrite::Force).then(|| self.numbers.next());
+        let asked_at = self.numbers.next();
+        let spared = (rewrite != BottommostRewrite::Force).then_some(asked_at);
         let first = self
             .with_context(&self.versions(), family, |it| {
                 picker::first_step(it, begin, end, rewrite)
@@ -33,7 +34,7 @@ impl Writer {
             .ok_or_else(|| self.why_not_compacted(family))?;
         let mut next = first;
         while let Some(step) = next {
-            self.carry_out_step(family, step, begin, end, spared)?;
+            self.carry_out_step(family, step, begin, end, spared, asked_at)?;
             next = self
                 .with_context(&self.versions(), family, |it| picker::next_step(it, step, rewrite))
                 .ok_or_else(|| self.why_not_compacted(family))?;
@@ -51,6 +52,7 @@ impl Writer {
         begin: Option<&[u8]>,
         end: Option<&[u8]>,
         spared: Option<u64>,
+        asked_at: u64,
     ) -> Result<()> {
         let ManualStep { input_level, output_level } = step;
         let older_than = spared.filter(|_| input_level == output_level);
@@ -58,8 +60,14 @@ impl Writer {
         loop {
             let running = self.background.begin_compaction()?;
             let begin_here = begin.as_deref();
-            let range =
-                ManualRange { input_level, output_level, begin: begin_here, end, older_than };
+            let range = ManualRange {
+                input_level,
+                output_level,
+                begin: begin_here,
+                end,
+                older_than,
+                asked_at,
+            };
             let mut versions = self.versions();
             let picked = self.with_context(&versions, family, |context| {
                 match picker::pick_range(context, range) {

@@ -296,6 +296,7 @@ impl Writer {
             rate_limiter: self.rate_limiter.load_arc(),
             buffers: table_buffers(&self.database.now(), claim.compaction.max_subcompactions),
             workers: self.table_writers.clone(),
+            input_readers: self.input_readers.clone(),
             cancelled: Arc::clone(self.background.cancelling()),
         };
         let compaction = Compaction::clone(&claim.compaction);

@@ -48,9 +48,6 @@ impl Writer {
         self.remove_flat_directory(&aside)?;
         let contents = self.checkpoint_contents()?;
         create_directory(storage, &aside)?;
-        for warning in self.readers.io_modes().try_in(storage, &aside, &[Purpose::Checkpoint])? {
-            self.info_log.warn(format_args!("{warning}"));
-        }
         let filled = self.fill_checkpoint(&aside, &contents);
         if let Err(error) = filled {
             // What cannot be removed is removed by the next one.
@@ -87,6 +84,9 @@ impl Writer {
         let storage = &*self.storage;
         let io_modes = self.readers.io_modes();
         let purpose = Purpose::Checkpoint;
+        for warning in io_modes.try_in(storage, aside, &[purpose])? {
+            self.info_log.warn(format_args!("{warning}"));
+        }
         for (from, name) in self.checkpoint_files(contents) {
             let modes = CopyModes {
                 source: io_modes.mode(purpose, from.parent().unwrap_or(&from)),

@@ -86,12 +86,14 @@ fn check_direct_io(options: &DbOptions) -> Result<()> {
             refuse(true, option, &choice, mapped)?;
         }
     }
-    refuse(
-        options.allow_mmap_writes && options.use_direct_io_for_flush_and_compaction,
-        "use_direct_io_for_flush_and_compaction",
-        &options.use_direct_io_for_flush_and_compaction,
-        "it goes around the page cache, and allow_mmap_writes through it",
-    )?;
+    let mapped = "it goes around the page cache, and allow_mmap_writes through it";
+    for purpose in [Purpose::CompactionWrite, Purpose::FlushWrite, Purpose::Ingestion] {
+        let AskedIoMode { choice, option } = options.io_mode(purpose);
+        let is_direct = matches!(choice, IoModeChoice::Direct | IoModeChoice::Auto);
+        if let Some(option) = option.filter(|_| is_direct && options.allow_mmap_writes) {
+            refuse(true, option, &choice, mapped)?;
+        }
+    }
     let buffer = &options.writable_file_max_buffer_size;
     refuse(
         options.use_direct_io_for_flush_and_compaction && *buffer == 0,

@@ -161,8 +161,8 @@ fn warn_of_direct_reads(options: &DbOptions, info_log: &InfoLog) {
     let is_direct = matches!(asked, IoModeChoice::Direct | IoModeChoice::Auto);
     if is_direct && options.compaction_readahead_size == 0 {
         info_log.warn(format_args!(
-            "compactions read past the page cache and compaction_readahead_size is 0: nobody reads \
-             ahead for them, and they will be slow"
+            "compactions read past the page cache and compaction_readahead_size is 0: no request is \
+             on its way while they work, and they will be slow"
         ));
     }
 }
@@ -263,15 +263,17 @@ impl LogsReplayed {
         let predecessor = self.logs.last().map(|log| log.as_predecessor);
         let number = numbers.take();
         let logs = LogSet::begin(Arc::clone(&storage), log_options, number, older, predecessor)?;
-        let table_writers = if options.inline_background() {
-            None
-        } else {
-            let jobs = usize::try_from(database.max_background_jobs).unwrap_or(1);
-            let workers = Workers::new("tailwater-write", jobs).map_err(|error| {
-                Error::new(ErrorKind::Io, format!("cannot start the thread that writes: {error}"))
-            })?;
-            Some(Arc::new(workers))
+        let jobs = usize::try_from(database.max_background_jobs).unwrap_or(1);
+        let workers = |name| match options.inline_background() {
+            true => Ok(None),
+            false => {
+                Workers::new(name, jobs).map(|workers| Some(Arc::new(workers))).map_err(|error| {
+                    Error::new(ErrorKind::Io, format!("cannot start a thread of {name}: {error}"))
+                })
+            }
         };
+        let (table_writers, input_readers) =
+            (workers("tailwater-write")?, workers("tailwater-read")?);
         let writer = Writer {
             shared: Arc::new(Shared::new(
                 FamilySet::new(families),
@@ -294,6 +296,7 @@ impl LogsReplayed {
             rate_limiter: EpochCell::new(options.rate_limiter()),
             buffers: Mutex::new(table_buffers(&database, 1)),
             table_writers,
+            input_readers,
             has_full_memtable: AtomicBool::new(keeps_logs),
             has_full_logs: AtomicBool::new(false),
             log_bound: AtomicU64::new(0),

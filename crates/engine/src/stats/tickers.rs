@@ -113,10 +113,10 @@ figures! {
         Reseeks = "rocksdb.number.reseeks.iteration",
         IteratorsCreated = "rocksdb.num.iterator.created",
         IteratorsDeleted = "rocksdb.num.iterator.deleted",
-        /// Tables opened.
         /// Tables that compactions opened for themselves, past the page cache. RocksDB has no such
         /// ticker.
         CompactionDirectFileOpens = "tailwater.compaction.direct.file.opens",
+        /// Tables opened otherwise.
         FileOpens = "rocksdb.no.file.opens",
         /// Tables that could not be opened.
         FileErrors = "rocksdb.no.file.errors",

@@ -78,6 +78,8 @@ pub struct SequentialReader {
     ahead: usize,
     /// How many it is at first.
     first: usize,
+    /// Chunks before this one were given to the caller, or skipped.
+    given: u64,
     /// The next request to hand out.
     next: u64,
     /// How many requests are on their way.
@@ -127,6 +129,7 @@ impl SequentialReader {
             depth,
             ahead: options.first.clamp(1, depth),
             first: options.first.clamp(1, depth),
+            given: 0,
             next: 0,
             under_way: 0,
             assembled: Vec::new(),
@@ -149,7 +152,7 @@ impl SequentialReader {
         let purpose = self.source.purpose;
         let nothing = Plan::new(0..0, self.request_bytes, ALIGNMENT);
         self.source = Arc::new(Source { file: Arc::clone(&file), plan: nothing, purpose });
-        (self.next, self.position) = (0, span.start);
+        (self.given, self.next, self.position) = (0, 0, span.start);
         // What it took to keep up with the last caller may be more than this one needs.
         self.ahead = (self.ahead - 1).max(self.first.min(self.depth));
         let end = span.end.min(file.length()?);
@@ -174,8 +177,10 @@ impl SequentialReader {
     /// the next request on.
     pub fn give_way_to(&mut self, foreground: Arc<Foreground>) {
         self.tell_ended(self.under_way);
-        foreground.began(self.under_way);
         self.foreground = Some(foreground);
+        if let Some(foreground) = self.foreground_of_requests() {
+            foreground.began(self.under_way);
+        }
     }
 
     /// Changes how many requests are on their way ahead of the caller: from the next one on, as far
@@ -264,7 +269,13 @@ impl SequentialReader {
 
     /// Gets a chunk, and lets go of all before it.
     fn fetch(&mut self, index: u64) -> Chunk {
+        if index < self.given {
+            // It was let go of when an error came after it; those bytes are asked for once more.
+            self.settle();
+            self.next = index;
+        }
         self.skip_to(index);
+        self.given = index + 1;
         self.drop_surplus_buffers();
         let is_first = index == 0;
         loop {
@@ -303,6 +314,21 @@ impl SequentialReader {
         self.free.extend(taken);
     }
 
+    /// Takes what has arrived, so that it does not count as under way.
+    fn collect_ended(&mut self) {
+        while self.under_way > 0
+            && let Some(chunk) = self.requests.ended()
+        {
+            self.under_way -= 1;
+            self.tell_ended(1);
+            if chunk.index + 1 < self.given {
+                self.free.push(chunk.buffer);
+            } else {
+                self.ready.insert(chunk.index, chunk);
+            }
+        }
+    }
+
     /// Waits until some request has ended. One is on its way.
     fn wait(&mut self) -> Chunk {
         let chunk = self.requests.wait(&self.source);
@@ -312,14 +338,21 @@ impl SequentialReader {
     }
 
     fn tell_ended(&self, requests: usize) {
-        if let Some(foreground) = &self.foreground {
+        if let Some(foreground) = self.foreground_of_requests() {
             foreground.ended(requests);
         }
+    }
+
+    /// Who is told of requests. Those that the caller's thread will make are at no device yet.
+    fn foreground_of_requests(&self) -> Option<&Foreground> {
+        let foreground = self.foreground.as_deref();
+        foreground.filter(|_| self.requests.path() != RequestPath::Caller)
     }
 
     /// Hands out requests as long as there are buffers for them and users leave room.
     /// One that somebody waits for (`needed`) is always handed out.
     fn request_ahead(&mut self, needed: bool) {
+        self.collect_ended();
         if self.free.is_empty() || self.next >= self.source.plan.count() {
             return;
         }
@@ -340,7 +373,7 @@ impl SequentialReader {
             self.requests.submit(&self.source, self.next, buffer);
             self.next += 1;
             self.under_way += 1;
-            if let Some(foreground) = &self.foreground {
+            if let Some(foreground) = self.foreground_of_requests() {
                 foreground.began(1);
             }
         }

@@ -171,6 +171,15 @@ impl Requests {
         }
     }
 
+    /// A request that has ended, if any has: nothing is waited for.
+    pub(super) fn ended(&mut self) -> Option<Chunk> {
+        match self {
+            Self::Caller(_) => None,
+            Self::Threads(threads) => threads.ended(),
+            Self::Ring(ring) => ring.ended(),
+        }
+    }
+
     /// Takes back the buffers of requests before `index` that have not begun.
     pub(super) fn take_back(&mut self, index: u64) -> Vec<PooledBuffer> {
         match self {

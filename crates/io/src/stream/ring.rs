@@ -16,7 +16,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::{Arc, OnceLock};
 
-use io_uring::{IoUring, opcode, types};
+use io_uring::{IoUring, cqueue, opcode, types};
 use rustix::io::Errno;
 
 use super::requests::{Chunk, Source};
@@ -52,8 +52,15 @@ struct UnderWay {
 fn is_allowed() -> bool {
     static ALLOWED: OnceLock<bool> = OnceLock::new();
     *ALLOWED.get_or_init(|| {
-        std::env::var_os(SWITCH).is_none_or(|value| value != "off") && build().is_ok()
+        std::env::var_os(SWITCH).is_none_or(|value| value != "off") && build().is_ok_and(answers)
     })
+}
+
+/// Whether a request gets an answer: a filter may let rings be made and not be entered.
+fn answers(mut ring: IoUring) -> bool {
+    // SAFETY: it refers to no memory.
+    let pushed = unsafe { ring.submission().push(&opcode::Nop::new().build()) };
+    pushed.is_ok() && ring.submit_and_wait(1).is_ok() && ring.completion().next().is_some()
 }
 
 fn build() -> io::Result<IoUring> {
@@ -107,9 +114,25 @@ impl RingRequests {
         self.enter(0);
     }
 
+    /// A request that has ended, if any has.
+    pub(super) fn ended(&mut self) -> Option<Chunk> {
+        if self.under_way.is_empty() {
+            return None;
+        }
+        // The kernel tells of an end when this thread comes by.
+        self.enter(0);
+        let end = self.ring.completion().next()?;
+        let (request, result) = self.take(&end);
+        Some(Self::chunk(request, result))
+    }
+
     /// Waits for the end of some request. One is under way.
     pub(super) fn wait(&mut self) -> Chunk {
-        let (mut request, result) = self.next_end();
+        let (request, result) = self.next_end();
+        Self::chunk(request, result)
+    }
+
+    fn chunk(mut request: UnderWay, result: Result<usize, Errno>) -> Chunk {
         let (index, source, buffer) = (request.index, &request.source, &mut request.buffer);
         let begin = source.plan.range(index).start;
         let error = match result {
@@ -135,12 +158,16 @@ impl RingRequests {
                 self.enter(1);
                 continue;
             };
-            let Some(request) = self.under_way.remove(&end.user_data()) else {
-                unreachable!("the kernel ends each request once")
-            };
-            let result = usize::try_from(end.result());
-            return (request, result.map_err(|_| Errno::from_raw_os_error(-end.result())));
+            return self.take(&end);
         }
+    }
+
+    fn take(&mut self, end: &cqueue::Entry) -> (UnderWay, Result<usize, Errno>) {
+        let Some(request) = self.under_way.remove(&end.user_data()) else {
+            unreachable!("the kernel ends each request once")
+        };
+        let result = usize::try_from(end.result());
+        (request, result.map_err(|_| Errno::from_raw_os_error(-end.result())))
     }
 
     /// Hands over what was pushed and waits until so many requests have ended.

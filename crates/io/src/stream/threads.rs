@@ -45,6 +45,10 @@ impl ThreadRequests {
         self.workers.submit(move || Request::run(shared, index));
     }
 
+    pub(super) fn ended(&self) -> Option<Chunk> {
+        self.shared.state.lock().done.pop()
+    }
+
     pub(super) fn wait(&self) -> Chunk {
         let mut state = self.shared.state.lock();
         loop {

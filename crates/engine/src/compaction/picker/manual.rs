@@ -33,6 +33,9 @@ pub(crate) struct ManualRange<'k> {
     /// Only tables with a lower number than this, for a rewrite that spares what the same request
     /// wrote.
     pub(crate) older_than: Option<u64>,
+    /// The number that the next table would have had when this was asked for: what was written
+    /// since need not go down.
+    pub(crate) asked_at: u64,
 }
 
 /// What a compaction that somebody asks for begins with.
@@ -137,14 +140,18 @@ pub(crate) fn pick_range(context: &PickContext<'_>, range: ManualRange<'_>) -> M
     let tree = Tree::new(context);
     let picked = match context.options.compaction_style {
         CompactionStyle::Level => pick_level(&tree, range),
-        CompactionStyle::Universal => pick_everything(&tree, tree.level_count() - 1),
-        CompactionStyle::Fifo => pick_everything(&tree, 0),
+        CompactionStyle::Universal => pick_everything(&tree, range, tree.level_count() - 1),
+        CompactionStyle::Fifo => pick_everything(&tree, range, 0),
         CompactionStyle::None => Ok(ManualPick::Nothing),
     };
     picked.unwrap_or_else(|Busy| ManualPick::Conflict)
 }
 
-fn pick_everything(tree: &Tree<'_>, output_level: usize) -> Result<ManualPick, Busy> {
+fn pick_everything(
+    tree: &Tree<'_>,
+    range: ManualRange<'_>,
+    output_level: usize,
+) -> Result<ManualPick, Busy> {
     let mut inputs: Vec<Inputs<'_>> = Vec::new();
     for level in 0..tree.level_count() {
         let files: Files<'_> = tree.files(level).iter().collect();
@@ -168,22 +175,31 @@ fn pick_everything(tree: &Tree<'_>, output_level: usize) -> Result<ManualPick, B
         grandparents: Vec::new(),
         may_overlap: true,
     });
-    let next_begin = begin_of_rest(tree, &wanted, &compaction);
+    let next_begin = begin_of_rest(tree, &wanted, &compaction, range);
     Ok(ManualPick::Compact { compaction, next_begin })
 }
 
-/// The smallest user key of the tables that a compaction was to take first, and left because they
-/// were too many; `None` where it left none.
-fn begin_of_rest(tree: &Tree<'_>, wanted: &Files<'_>, compaction: &Compaction) -> Option<Vec<u8>> {
+/// Where the range goes on of which a compaction was to take tables, and left some because they
+/// were too many; `None` where it left none, but such as came after it was asked for.
+fn begin_of_rest(
+    tree: &Tree<'_>,
+    wanted: &Files<'_>,
+    compaction: &Compaction,
+    range: ManualRange<'_>,
+) -> Option<Vec<u8>> {
+    let comparator = tree.context.comparator;
     let taken = compaction.inputs.first().map_or(0, |input| input.files.len());
     let left = wanted.iter().take(wanted.len().saturating_sub(taken));
+    let left = left.filter(|file| file.number() < range.asked_at);
     let smallest = left.map(|file| file.smallest_user_key());
-    let first = smallest.min_by(|a, b| tree.context.comparator.compare(a, b))?;
-    Some(first.to_vec())
+    let first = smallest.min_by(|a, b| comparator.compare(a, b))?;
+    // The tables reach beyond the range.
+    let begin = range.begin.filter(|begin| comparator.compare(begin, first).is_gt());
+    Some(begin.unwrap_or(first).to_vec())
 }
 
 fn pick_level(tree: &Tree<'_>, range: ManualRange<'_>) -> Result<ManualPick, Busy> {
-    let ManualRange { input_level, output_level, begin, end, older_than } = range;
+    let ManualRange { input_level, output_level, begin, end, older_than, .. } = range;
     let bounds = InternalBounds::new(begin, end);
     let mut files = tree.overlapping(input_level, bounds.bounds());
     if files.is_empty() {
@@ -217,7 +233,7 @@ fn pick_level(tree: &Tree<'_>, range: ManualRange<'_>) -> Result<ManualPick, Bus
         grandparents,
         may_overlap: true,
     });
-    let next_begin = next_begin.or_else(|| begin_of_rest(tree, &wanted, &compaction));
+    let next_begin = next_begin.or_else(|| begin_of_rest(tree, &wanted, &compaction, range));
     Ok(ManualPick::Compact { compaction, next_begin })
 }
 

@@ -286,6 +286,7 @@ impl Scene {
                 rate_limiter: None,
                 buffers: BufferPool::new(64 << 20),
                 workers: None,
+                input_readers: None,
                 cancelled: Arc::clone(&self.cancelled),
             },
         }

@@ -21,11 +21,11 @@ static RULES: &[Topic] = &[
     ),
     topic(
         "How bytes move",
-        "Through the page cache, or past it, by purpose. Those that end in `_io_mode` are \
-         Tailwater's own: they take `buffered`, `direct`, `uncached`, `fadvise` or `auto`, go before \
-         RocksDB's flags, and stand in the file `TAILWATER-OPTIONS`. \
+        "Through the page cache, or past it, by purpose. Those that end in `_io_mode`, and \
+         `direct_request_size`, are Tailwater's own and stand in the file `TAILWATER-OPTIONS`. Modes \
+         are `buffered`, `direct`, `uncached`, `fadvise` or `auto`, and go before RocksDB's flags. \
          [direct-io.md](direct-io.md) says what to switch on when.",
-        &["_io_mode", "use_direct"],
+        &["_io_mode", "use_direct", "direct_request"],
     ),
     topic(
         "Large values in blob files",
@@ -109,7 +109,6 @@ static RULES: &[Topic] = &[
             "pinning",
             "pin_",
             "readahead",
-            "use_direct_reads",
             "max_open_files",
             "max_sequential_skip",
             "allow_mmap_reads",
@@ -183,7 +182,6 @@ static RULES: &[Topic] = &[
             "rate_limiter",
             "bytes_per_sync",
             "writable_file",
-            "use_direct_io",
             "bgerror",
             "verify_record_count",
             "verify_memtable_count",

@@ -204,8 +204,14 @@ fn pick_manually(world: &World, text: &str) -> String {
     let mut text = String::new();
     loop {
         let end = end.map(str::as_bytes);
-        let range =
-            ManualRange { input_level, output_level, begin: begin.as_deref(), end, older_than };
+        let range = ManualRange {
+            input_level,
+            output_level,
+            begin: begin.as_deref(),
+            end,
+            older_than,
+            asked_at: u64::MAX,
+        };
         match pick_range(&world.context(), range) {
             ManualPick::Nothing => return text + "nothing",
             ManualPick::Conflict => return text + "conflict",
@@ -240,7 +246,14 @@ fn to_the_bottom(world: &mut World, text: &str) -> String {
         let mut rest = begin.map(<[u8]>::to_vec);
         loop {
             let begin = rest.as_deref();
-            let range = ManualRange { input_level, output_level, begin, end, older_than };
+            let range = ManualRange {
+                input_level,
+                output_level,
+                begin,
+                end,
+                older_than,
+                asked_at: u64::MAX,
+            };
             match pick_range(&world.context(), range) {
                 ManualPick::Conflict => return text + "conflict",
                 ManualPick::Nothing => break,

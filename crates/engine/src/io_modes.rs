@@ -97,13 +97,17 @@ impl IoModes {
         })
     }
 
-    /// The same of users' reads, in a database that is only read: with the files that are there.
+    /// The same of reads, in a database that is only read: with the files that are there. Those of
+    /// compactions are only tried to be told.
     pub(crate) fn try_reading(&self, storage: &dyn Storage, directory: &Path) -> Result<()> {
-        let purposes = [Purpose::UserRead, Purpose::UserBlobRead];
-        self.try_with(directory, &purposes, |directory, mode, _| {
-            read_some_file(storage, directory, mode)
-        })
-        .map(drop)
+        let attempt = |directory: &Path, mode, _| read_some_file(storage, directory, mode);
+        self.try_with(directory, &[Purpose::UserRead, Purpose::UserBlobRead], attempt)?;
+        for purpose in [Purpose::CompactionRead, Purpose::CompactionBlobRead, Purpose::Verification]
+        {
+            // What it came to is known then, and refuses nobody who only reads.
+            let _ = self.try_with(directory, &[purpose], attempt);
+        }
+        Ok(())
     }
 
     fn try_with(
@@ -201,7 +205,7 @@ impl IoModes {
             places.map(|it| it.directory.display().to_string()).collect::<Vec<_>>().join(", ")
         };
         match (works.as_slice(), fails.as_slice()) {
-            ([], []) => format!("{} (not tried)", mode.name()),
+            ([], []) => "unknown until the database is opened for writing".to_owned(),
             (_, []) => mode.name().to_owned(),
             ([], _) => IoMode::Buffered.name().to_owned(),
             (_, fails) => {
@@ -294,5 +298,8 @@ fn read_some_file(
         Err(error) if error.is_not_found() => return Ok(None),
         read => read.map(|_| Answer::Works)?,
     };
-    Ok(Some((storage.capabilities(directory)?.filesystem, answer)))
+    let filesystem = storage.capabilities(directory)?.filesystem;
+    // What else is in the page cache says nothing; this one is nowhere else.
+    let is_in_memory = filesystem == "tmpfs" && mode == IoMode::Direct;
+    Ok(Some((filesystem, if is_in_memory { Answer::Cached } else { answer })))
 }

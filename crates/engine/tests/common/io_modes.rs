@@ -126,7 +126,10 @@ impl IoModes {
         if !writes_direct && rng.u8(..8) == 0 {
             own.push("writable_file_max_buffer_size=0".to_owned());
         }
-        if !writes_direct && rng.u8(..4) == 0 {
+        let is_write = |purpose: &str| purpose.contains("write") || purpose == "ingestion";
+        let own_writes_direct =
+            ours.iter().any(|(of, mode)| is_write(of) && ["direct", "auto"].contains(mode));
+        if !writes_direct && !own_writes_direct && rng.u8(..4) == 0 {
             own.push("allow_mmap_writes=true".to_owned());
         }
         let is_read = |purpose: &str| purpose.contains("read") || purpose == "verification";

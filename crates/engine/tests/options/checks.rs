@@ -282,3 +282,17 @@ fn the_reasons_say_what_is_missing() {
         assert!(message.contains(reason), "{text}: {message}");
     }
 }
+
+#[test]
+fn maps_and_direct_modes_contradict_each_other() {
+    for (text, option) in [
+        ("allow_mmap_reads=true;compaction_read_io_mode=direct", "compaction_read_io_mode"),
+        ("allow_mmap_writes=true;compaction_write_io_mode=direct", "compaction_write_io_mode"),
+        ("allow_mmap_writes=true;flush_write_io_mode=direct", "flush_write_io_mode"),
+        ("wal_io_mode=direct", "wal_io_mode"),
+        ("blob_write_io_mode=auto", "blob_write_io_mode"),
+    ] {
+        let error = open(text).expect_err(text);
+        assert!(error.contains(option), "{text}: {error}");
+    }
+}

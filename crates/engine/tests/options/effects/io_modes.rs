@@ -199,3 +199,22 @@ effects! {
         assert!(warnings.count() == 1 && log.contains(&format!("I/O mode of {line}")), "{log}");
     }
 }
+
+#[test]
+fn a_database_that_is_only_read_tells_what_modes_come_to() {
+    let disk = SimStorage::new(1);
+    let text =
+        "use_direct_io_for_compaction_reads=true;use_direct_io_for_flush_and_compaction=true";
+    let scene = try_open(&disk, text).expect("a new database");
+    scene.put("a", "1");
+    scene.flush();
+    drop(scene);
+    let db = tailwater::Db::open_read_only(DB.as_ref(), &options(&disk, text)).expect("it");
+    let family = db.column_family("default").expect("the default column family");
+    let modes = db.property(&family, "tailwater.io-modes").expect("a property").expect("modes");
+    let line =
+        |purpose: &str| modes.lines().find(|line| line.starts_with(purpose)).expect("a line");
+    assert!(line("compaction_read:").ends_with("effective direct"), "{modes}");
+    let unknown = "effective unknown until the database is opened for writing";
+    assert!(line("compaction_write:").ends_with(unknown), "{modes}");
+}

@@ -1,6 +1,5 @@
 //! Direct compactions of more inputs than their buffers were shared out to.
 #![cfg(all(target_os = "linux", not(loom)))]
-#![expect(clippy::expect_used, reason = "a test that cannot go on has failed")]
 
 use tailwater::{CompactRangeOptions, Db, OpenOptions, WriteOptions};
 

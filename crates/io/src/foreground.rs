@@ -34,8 +34,8 @@ const WINDOW_NS: u64 = 10_000_000;
 const ENOUGH_READS: u64 = 8;
 /// At most so long, in nanoseconds.
 const LONGEST_WINDOW_NS: u64 = 100_000_000;
-/// A request that was sent so long ago has ended, in nanoseconds, whether or not its stream has seen
-/// that.
+/// A request that was sent so long ago has ended, in nanoseconds, whether or not its stream has
+/// seen that.
 const REQUEST_NS: u64 = 5_000_000;
 /// Without a stream that asks for so long, in nanoseconds, there is no background work.
 const IDLE_NS: u64 = 1_000_000_000;

@@ -1,5 +1,5 @@
-//! A read across two requests of which the second failed is asked for again.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+//! What happens when several ask, or one asks again: streams after an error and beside each other,
+//! trials of one directory.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -36,22 +36,17 @@ fn the_error_is_given_again() {
 #[test]
 fn a_directory_is_tried_by_several_at_once() {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let path = Arc::new(directory.path().to_owned());
-    let threads: Vec<_> = (0..2)
-        .map(|_| {
-            let path = Arc::clone(&path);
-            std::thread::spawn(move || {
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
                 let storage = PosixStorage::new();
                 for round in 0..100 {
-                    let tried = probe(&storage, &path, IoMode::Direct, Access::Write);
+                    let tried = probe(&storage, directory.path(), IoMode::Direct, Access::Write);
                     assert!(tried.is_ok(), "round {round}: {tried:?}");
                 }
-            })
-        })
-        .collect();
-    for thread in threads {
-        thread.join().unwrap();
-    }
+            });
+        }
+    });
 }
 
 /// Streams that have read ahead and are not asked for more have nothing at the device.

@@ -111,8 +111,8 @@ pub(crate) struct Writer {
     /// Write full buffers behind the back of who fills them; `None` where all work is done by who
     /// asks for it.
     pub(crate) table_writers: Option<Arc<Workers>>,
-    /// Read the inputs of compactions ahead where the system does not; apart from those who write, so
-    /// that no flush waits behind them. `None` as above.
+    /// Read the inputs of compactions ahead where the system does not; apart from those who write,
+    /// so that no flush waits behind them. `None` as above.
     pub(crate) input_readers: Option<Arc<Workers>>,
     /// Set by an insert that filled a memtable; the next leader looks.
     pub(crate) has_full_memtable: AtomicBool,

@@ -1,28 +1,41 @@
 //! Direct compactions of more inputs than their buffers were shared out to.
 #![cfg(all(target_os = "linux", not(loom)))]
 
-use tailwater::{CompactRangeOptions, Db, OpenOptions, WriteOptions};
+use std::path::Path;
+use std::time::Duration;
 
-fn compact(files: usize, more: &str) {
-    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+use tailwater::{ColumnFamily, CompactRangeOptions, Db, OpenOptions, WriteOptions};
+
+/// What all have in common: tables of level 0 as many as there are flushes.
+const ALWAYS: &str = "create_if_missing=true;compression=kNoCompression;\
+                      level0_slowdown_writes_trigger=1000;level0_stop_writes_trigger=1000;\
+                      use_direct_io_for_compaction_reads=true";
+
+fn open(directory: &Path, more: &str) -> (Db, ColumnFamily) {
     let mut options = OpenOptions::default();
-    let text = format!(
-        "create_if_missing=true;disable_auto_compactions=true;compression=kNoCompression;\
-         level0_slowdown_writes_trigger=1000;level0_stop_writes_trigger=1000;\
-         use_direct_io_for_compaction_reads=true;{more}"
-    );
-    options.set_options(&text).expect("options");
-    let db = Db::open(directory.path(), &options).expect("a database");
+    options.set_options(&format!("{ALWAYS};{more}")).expect("options");
+    let db = Db::open(directory, &options).expect("a database");
     let family = db.column_family("default").expect("a family");
-    for file in 0..files {
+    (db, family)
+}
+
+/// Makes tables of level 0.
+fn fill(db: &Db, family: &ColumnFamily, tables: usize) {
+    for table in 0..tables {
         for key in 0..20 {
             let key = format!("{key:04}");
-            let value = format!("{file}").repeat(100);
-            db.put(&family, key.as_bytes(), value.as_bytes(), &WriteOptions::default())
+            let value = format!("{table}").repeat(100);
+            db.put(family, key.as_bytes(), value.as_bytes(), &WriteOptions::default())
                 .expect("a write");
         }
-        db.flush(&family).expect("a flush");
+        db.flush(family).expect("a flush");
     }
+}
+
+fn compact(tables: usize, more: &str) {
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    let (db, family) = open(directory.path(), &format!("disable_auto_compactions=true;{more}"));
+    fill(&db, &family, tables);
     let compacted = db.compact_range(&family, None, None, &CompactRangeOptions::default());
     compacted.expect("a compaction");
     db.put(&family, b"a", b"b", &WriteOptions::default()).expect("a write after it");
@@ -43,29 +56,14 @@ fn forty_tables_are_merged_in_requests_of_1_mib() {
 #[test]
 fn forty_tables_are_merged_by_themselves() {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
-    let always = "create_if_missing=true;compression=kNoCompression;\
-                  level0_slowdown_writes_trigger=1000;level0_stop_writes_trigger=1000;\
-                  use_direct_io_for_compaction_reads=true;direct_request_size=1048576";
-    for round in 0..2 {
-        let mut options = OpenOptions::default();
-        let is_off = round == 0;
-        let text = format!("{always};disable_auto_compactions={is_off}");
-        options.set_options(&text).expect("options");
-        let db = Db::open(directory.path(), &options).expect("a database");
-        let family = db.column_family("default").expect("a family");
-        for file in 0..if is_off { 40 } else { 1 } {
-            for key in 0..20 {
-                let key = format!("{key:04}");
-                let value = format!("{file}").repeat(100);
-                db.put(&family, key.as_bytes(), value.as_bytes(), &WriteOptions::default())
-                    .expect("a write");
-            }
-            db.flush(&family).expect("a flush");
-        }
-        if !is_off {
-            std::thread::sleep(std::time::Duration::from_secs(2));
-            db.put(&family, b"a", b"b", &WriteOptions::default()).expect("a write after it");
-        }
+    let requests = "direct_request_size=1048576";
+    let (db, family) = open(directory.path(), &format!("disable_auto_compactions=true;{requests}"));
+    fill(&db, &family, 40);
+    drop((db, family));
+    let (db, family) = open(directory.path(), requests);
+    while db.live_files().iter().filter(|file| file.level == 0).count() >= 4 {
+        db.put(&family, b"a", b"b", &WriteOptions::default()).expect("a write beside it");
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 
@@ -77,16 +75,4 @@ fn six_tables_are_merged_that_are_read_16_mib_ahead() {
 #[test]
 fn as_many_are_merged_through_the_page_cache() {
     compact(200, "use_direct_io_for_compaction_reads=false");
-}
-
-#[test]
-fn mapped_writes_are_refused_with_direct_ones_of_our_own_name() {
-    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
-    let mut options = OpenOptions::default();
-    options
-        .set_options(
-            "create_if_missing=true;allow_mmap_writes=true;compaction_write_io_mode=direct",
-        )
-        .expect("options");
-    assert!(Db::open(directory.path(), &options).is_err());
 }

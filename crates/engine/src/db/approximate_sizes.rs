@@ -207,8 +207,10 @@ impl Range {
         if data == 0 {
             return Ok(file.size());
         }
-        let begin = TableIterator::data_offset(&table, &PROFILE, &self.begin)?.unwrap_or(data);
-        let end = TableIterator::data_offset(&table, &PROFILE, &self.end)?.unwrap_or(data);
+        let begin = TableIterator::data_block(&table, &PROFILE, &self.begin)?
+            .map_or(data, |block| block.offset);
+        let end = TableIterator::data_block(&table, &PROFILE, &self.end)?
+            .map_or(data, |block| block.offset);
         Ok(share(end.saturating_sub(begin), data, file.size()))
     }
 
@@ -260,7 +262,8 @@ fn bytes_before(
     if data == 0 {
         return Ok(file.size() / 2);
     }
-    let offset = TableIterator::data_offset(&table, &PROFILE, internal_key)?.unwrap_or(data);
+    let offset = TableIterator::data_block(&table, &PROFILE, internal_key)?
+        .map_or(data, |block| block.offset);
     Ok(share(offset, data, file.size()))
 }
 

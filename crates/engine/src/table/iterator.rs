@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use tailwater_format::block::{Cursor, IndexCursor, Target};
 use tailwater_format::key;
-use tailwater_format::table::{BLOCK_TRAILER_LENGTH, BlockHandle};
+use tailwater_format::table::BlockHandle;
 
 use crate::Result;
 use crate::cache::Cached;
@@ -62,32 +62,17 @@ impl TableIterator {
         }
     }
 
-    /// Where in the file the data block begins that holds the first record not below an internal
-    /// key, as the index has it; `None` behind the last.
-    pub(crate) fn data_offset(
+    /// The data block that holds the first record not below an internal key, as the index has it;
+    /// `None` behind the last.
+    pub(crate) fn data_block(
         table: &TableReader,
         profile: &ReadProfile,
         internal_key: &[u8],
-    ) -> Result<Option<u64>> {
+    ) -> Result<Option<BlockHandle>> {
         let (user_key, trailer) = key::split(internal_key).unwrap_or((internal_key, 0));
         let mut index = IndexIterator::default();
         index.seek(table, profile, user_key, trailer)?;
-        Ok(index.valid().then(|| index.handle().offset))
-    }
-
-    /// Where in the file the data block ends that holds the first record not below an internal key,
-    /// with its trailer, as the index has it; `None` behind the last.
-    pub(crate) fn data_end(
-        table: &TableReader,
-        profile: &ReadProfile,
-        internal_key: &[u8],
-    ) -> Result<Option<u64>> {
-        let (user_key, trailer) = key::split(internal_key).unwrap_or((internal_key, 0));
-        let mut index = IndexIterator::default();
-        index.seek(table, profile, user_key, trailer)?;
-        let BlockHandle { offset, size } = index.handle();
-        let end = offset.saturating_add(size).saturating_add(BLOCK_TRAILER_LENGTH as u64);
-        Ok(index.valid().then_some(end))
+        Ok(index.valid().then(|| index.handle()))
     }
 
     /// Goes over to another table, in which it stands nowhere yet, and keeps only its buffers.

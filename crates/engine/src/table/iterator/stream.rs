@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tailwater_format::key::{self, ValueType};
-use tailwater_format::table::BlockHandle;
+use tailwater_format::table::{BLOCK_TRAILER_LENGTH, BlockHandle};
 use tailwater_io::buffer::BufferPool;
 use tailwater_io::stream::{ReaderOptions, SequentialReader, Workers};
 use tailwater_io::{Foreground, ReadFile};
@@ -117,7 +117,10 @@ impl BlockStream {
         let mut last = Vec::new();
         let trailer = key::pack_trailer(key::MAX_SEQUENCE, ValueType::FOR_SEEK);
         key::put_internal_key(&mut last, until, trailer);
-        let end = TableIterator::data_end(table, profile, &last)?;
-        Ok(end.map_or(data, |end| end.min(data)))
+        let block = TableIterator::data_block(table, profile, &last)?;
+        let end = block.map_or(data, |BlockHandle { offset, size }| {
+            offset.saturating_add(size).saturating_add(BLOCK_TRAILER_LENGTH as u64)
+        });
+        Ok(end.min(data))
     }
 }

@@ -18,8 +18,9 @@ use tailwater_io::{IoMode, Purpose, Storage};
 use crate::options::{AskedIoMode, DbOptions, IoModeChoice};
 use crate::{Error, Result};
 
-/// The purposes whose modes can be chosen, in the order in which they are shown.
-const CHOSEN: [Purpose; 9] = [
+/// The purposes whose modes can be chosen, in the order in which they are shown: those that read
+/// and write tables and blob files in the database's directories.
+pub(crate) const OF_TABLES: [Purpose; 9] = [
     Purpose::UserRead,
     Purpose::UserBlobRead,
     Purpose::CompactionRead,
@@ -51,9 +52,6 @@ struct Trial {
 }
 
 impl IoModes {
-    /// The purposes that read and write tables and blob files in the database's directories.
-    pub(crate) const OF_TABLES: &[Purpose] = &CHOSEN;
-
     /// What the options ask; nothing is tried yet.
     pub(crate) fn new(options: &DbOptions) -> Self {
         let asked = Purpose::ALL.map(|purpose| options.io_mode(purpose));
@@ -73,6 +71,11 @@ impl IoModes {
             Some(trial) if trial.answer != Answer::Works => IoMode::Buffered,
             _ => mode,
         }
+    }
+
+    /// The mode in which a file is opened for a purpose.
+    pub(crate) fn mode_of_file(&self, purpose: Purpose, path: &Path) -> IoMode {
+        self.mode(purpose, path.parent().unwrap_or(path))
     }
 
     /// Whether files of a directory are opened otherwise for one purpose than for another.
@@ -176,7 +179,7 @@ impl IoModes {
 
     /// A line for each purpose: what was asked, by which option, and what it came to.
     pub(crate) fn text(&self) -> String {
-        CHOSEN.iter().fold(String::new(), |mut text, &purpose| {
+        OF_TABLES.iter().fold(String::new(), |mut text, &purpose| {
             let AskedIoMode { choice, option } = self.asked(purpose);
             let by = option.map_or_else(|| "by default".to_owned(), |name| format!("by {name}"));
             // Writing to a string cannot fail.

@@ -10,6 +10,7 @@ mod compaction;
 mod db;
 pub mod epoch;
 mod error;
+mod file_copy;
 mod flush;
 mod ingest;
 pub mod inspect;

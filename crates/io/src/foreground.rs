@@ -64,6 +64,8 @@ pub struct Foreground {
     control: Mutex<Control>,
     /// How many requests of streams are on their way.
     under_way: AtomicUsize,
+    /// How often a stream was left fewer than it asked for.
+    held_back: AtomicU64,
     clock: Arc<dyn Clock>,
 }
 
@@ -82,6 +84,7 @@ impl Foreground {
             shards: Default::default(),
             control: Mutex::default(),
             under_way: AtomicUsize::new(0),
+            held_back: AtomicU64::new(0),
             clock,
         }
     }
@@ -106,9 +109,17 @@ impl Foreground {
         let others = under_way.saturating_sub(own);
         let all = others + full;
         match control.ask(now_ns, self.reads(), all) {
-            Some(limit) => limit.saturating_sub(others).min(full).max(usize::from(needed)),
-            None => full,
+            Some(limit) if limit.saturating_sub(others) < full => {
+                self.held_back.fetch_add(1, Relaxed);
+                limit.saturating_sub(others).max(usize::from(needed))
+            }
+            Some(_) | None => full,
         }
+    }
+
+    /// How often a stream was left fewer requests than it asked for, so far.
+    pub fn held_back(&self) -> u64 {
+        self.held_back.load(Relaxed)
     }
 
     /// Tells of requests that a stream has sent on their way.
@@ -442,6 +453,6 @@ mod tests {
         foreground.began(2);
         assert_eq!((foreground.depth(4, 0, false), foreground.depth(4, 0, true)), (0, 1));
         foreground.ended(4);
-        assert_eq!(foreground.depth(2, 0, false), 2);
+        assert_eq!((foreground.depth(2, 0, false), foreground.held_back()), (2, 5));
     }
 }

@@ -8,6 +8,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
+use crate::clock::Clock;
 use crate::foreground::Foreground;
 use crate::histogram::{Histogram, Latencies};
 use crate::purpose::Purpose;
@@ -69,6 +70,11 @@ impl Statistics {
     /// Figures that are all zero.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The same, with users' reads judged in this clock's time.
+    pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
+        Self { shards: Default::default(), foreground: Arc::new(Foreground::new(clock)) }
     }
 
     /// Counts a file opened or created.

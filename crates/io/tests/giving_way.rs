@@ -8,12 +8,11 @@ use std::time::Duration;
 use tailwater_io::buffer::BufferPool;
 use tailwater_io::clock::ManualClock;
 use tailwater_io::foreground::Foreground;
-use tailwater_io::posix::PosixStorage;
 use tailwater_io::sim::SimStorage;
 use tailwater_io::stream::{
     ReaderOptions, SequentialReader, SequentialWriter, Workers, WriterOptions,
 };
-use tailwater_io::{Create, IoMode, Purpose, ReadFile, Result, Storage, WriteFile};
+use tailwater_io::{IoMode, Purpose, ReadFile, Result, Storage, WriteFile};
 
 /// Users' reads as the test wants them.
 struct Users {
@@ -226,16 +225,26 @@ fn a_writer_waits_for_each_write_while_users_suffer() {
     assert_eq!(file.calls.load(SeqCst), 12);
 }
 
+/// Has a storage count reads of 4 KiB for `purpose` through some windows, each of so long, and
+/// answers how deep a stream may be then that would like to be 8 deep.
+fn depth_after_reads(disk: &SimStorage, purpose: Purpose, duration_ns: u64) -> usize {
+    let statistics = disk.statistics();
+    for _ in 0..4 {
+        (0..10).for_each(|_| statistics.record_read(purpose, 4096, duration_ns));
+        disk.clock().advance(10_000_000);
+        statistics.foreground().depth(8, 0, true);
+    }
+    statistics.foreground().depth(8, 0, true)
+}
+
 #[test]
-fn a_storage_tells_of_its_users_reads() {
-    let simulated = SimStorage::new(1);
-    let posix = PosixStorage::new();
-    let statistics = posix.statistics();
-    statistics.record_read(Purpose::UserRead, 4096, 100_000);
-    assert_eq!(statistics.foreground().depth(5, 0, true), 5);
-    // Reads of the simulated disk take no time, and so say nothing.
-    let path = Path::new("/file");
-    simulated.create(path, Create::New, IoMode::Buffered, Purpose::UserRead).unwrap();
-    simulated.open(path, IoMode::Buffered, Purpose::UserRead).unwrap();
-    assert_eq!(simulated.statistics().foreground().depth(5, 0, true), 5);
+fn what_a_storage_counts_of_users_reads_and_of_no_others_holds_streams_back() {
+    for slow in [Purpose::UserRead, Purpose::UserBlobRead] {
+        let disk = SimStorage::new(1);
+        assert_eq!(depth_after_reads(&disk, Purpose::UserRead, 100_000), 8);
+        assert_eq!(depth_after_reads(&disk, Purpose::CompactionRead, 5_000_000), 8);
+        assert_eq!(disk.statistics().foreground().held_back(), 0);
+        assert_eq!(depth_after_reads(&disk, slow, 1_000_000), 1, "{}", slow.name());
+        assert!(disk.statistics().foreground().held_back() > 0);
+    }
 }

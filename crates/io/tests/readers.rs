@@ -5,8 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tailwater_io::buffer::BufferPool;
-use tailwater_io::clock::SystemClock;
-use tailwater_io::pace::{Priority, RateLimiter};
 use tailwater_io::posix::PosixStorage;
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
 use tailwater_io::stream::{ReaderOptions, SequentialReader, Workers};
@@ -28,7 +26,7 @@ fn options(request_bytes: usize, depth: usize) -> ReaderOptions {
     ReaderOptions { request_bytes, depth, first: depth, purpose: READ }
 }
 
-/// One stream goes through many files, not always to their ends, at changing depths.
+/// One stream goes through many files, not always to their ends.
 fn go_through_files(storage: &dyn Storage, directory: &Path, random: &mut fastrand::Rng) {
     let files: Vec<(PathBuf, Vec<u8>)> = (0..4)
         .map(|number| {
@@ -61,9 +59,6 @@ fn go_through_files(storage: &dyn Storage, directory: &Path, random: &mut fastra
             let expected = &bytes[offset..(offset + length).min(end)];
             assert!(found == expected, "{mode:?} depth {depth} at {offset}");
             offset += expected.len();
-            if random.u8(..4) == 0 {
-                reader.set_depth(random.usize(..8));
-            }
         }
     }
     drop(reader);
@@ -174,53 +169,20 @@ fn a_restart_forgets_an_error_and_one_that_fails_leaves_nothing_to_read() {
 }
 
 #[test]
-fn the_depth_follows_what_is_asked_and_what_the_pool_has() {
+fn buffers_are_as_many_as_requests_ahead_and_as_the_pool_has() {
     let path = Path::new("/file");
     let bytes = pattern(1, 1 << 20);
     let storage = SimStorage::new(1);
     put(&storage, path, &bytes);
     let workers = Arc::new(Workers::new("reader", 4).unwrap());
-    let pool = BufferPool::new(6 * 4096);
-    let file = storage.open(path, IoMode::Direct, READ).unwrap();
-    let opts = options(4096, 2);
-    let mut reader = SequentialReader::new(file, 0..1 << 20, opts, &pool, Some(&workers)).unwrap();
-    assert_eq!(pool.in_use(), 3 * 4096);
-    reader.set_depth(4);
-    assert_eq!(pool.in_use(), 5 * 4096);
-    reader.set_depth(20);
-    assert_eq!(pool.in_use(), 6 * 4096);
-    reader.read(0, 10).unwrap();
-    reader.set_depth(0);
-    // Those that are on their way go back as they are read.
-    for chunk in 0..20 {
-        assert!(
-            reader.read(chunk * 4096 + 10, 10).unwrap()
-                == &bytes[chunk as usize * 4096 + 10..][..10]
-        );
-    }
-    assert_eq!(pool.in_use(), 2 * 4096);
-}
-
-#[test]
-fn a_paced_stream_asks_for_all_that_it_reads() {
-    let path = Path::new("/file");
-    let storage = SimStorage::new(1);
-    put(&storage, path, &pattern(1, 100_000));
-    let workers = Arc::new(Workers::new("reader", 2).unwrap());
-    for depth in [1, 3] {
-        let limiter = Arc::new(RateLimiter::new(1 << 40, 1000, Arc::new(SystemClock), 1));
-        let pool = BufferPool::new(1 << 20);
+    for (depth, buffers) in [(1, 1), (2, 3), (4, 5), (20, 6)] {
+        let pool = BufferPool::new(6 * 4096);
         let file = storage.open(path, IoMode::Direct, READ).unwrap();
-        let opts = options(8192, depth);
+        let opts = options(4096, depth);
         let mut reader =
-            SequentialReader::new(Arc::clone(&file), 0..100_000, opts, &pool, Some(&workers))
-                .unwrap();
-        reader.keep_to(Arc::clone(&limiter), Priority::Low);
-        assert_eq!(reader.read(0, 100_000).unwrap().len(), 100_000);
-        assert_eq!(limiter.granted(Priority::Low), 102_400);
-        reader.restart(file, 50_000..60_000).unwrap();
-        assert_eq!(reader.read(50_000, 10_000).unwrap().len(), 10_000);
-        assert_eq!(limiter.granted(Priority::Low), 102_400 + 12_288);
+            SequentialReader::new(file, 0..1 << 20, opts, &pool, Some(&workers)).unwrap();
+        assert_eq!(pool.in_use(), buffers * 4096, "depth {depth}");
+        assert!(reader.read(0, 1 << 20).unwrap() == bytes);
     }
 }
 

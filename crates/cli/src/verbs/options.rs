@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 use tailwater::OpenOptions;
-use tailwater::options::Options;
+use tailwater::options::{OptionTable as _, Options, TailwaterOptions};
 use tailwater_format::options_text::{Document, Section, SectionKind};
 use tailwater_io::{IoMode, Purpose, Storage};
 
@@ -59,12 +59,13 @@ pub(crate) fn run(arguments: &OptionsArguments, output: &mut Output) -> Result<O
         (Some(name), SectionKind::Table { column_family, .. }) => column_family == name,
         _ => false,
     };
-    let sections: Vec<Value> = effective
-        .sections
-        .iter()
-        .filter(wanted)
-        .map(|section| print(&origins, section, output))
-        .collect::<Result<_>>()?;
+    let sections = effective.sections.iter().filter(wanted);
+    let mut groups: Vec<Group> = sections.map(|section| Group::of(section, &origins)).collect();
+    if arguments.column_family.is_none() {
+        groups.push(Group::of_our_own(&settings));
+    }
+    let sections: Vec<Value> =
+        groups.iter().map(|group| group.print(output)).collect::<Result<_>>()?;
     if output.is_json() {
         output.json_document(&json!({
             "file": settings.path.as_ref().map(|path| path.display().to_string()),
@@ -125,41 +126,87 @@ fn written(storage: &dyn Storage, path: &Path) -> Result<Document> {
         .map_err(|error| tailwater::Error::corruption(path, error.to_string()))?)
 }
 
-/// Prints a section, or makes JSON of it.
-fn print(origins: &Origins, section: &Section, output: &mut Output) -> Result<Value> {
-    let origin = |name: &str, value: &str| origins.of(&section.kind, name, value);
-    let (kind, family) = match &section.kind {
-        SectionKind::ColumnFamily(name) => ("column_family", Some(name)),
-        SectionKind::Table { column_family, .. } => ("table", Some(column_family)),
-        SectionKind::Database | SectionKind::Version => ("database", None),
-    };
-    if output.is_json() {
-        let options: Map<String, Value> = section
-            .entries
-            .iter()
-            .map(|entry| {
-                let origin = origin(&entry.name, &entry.value).name();
-                (entry.name.clone(), json!({ "value": entry.value, "from": origin }))
-            })
-            .collect();
-        return Ok(json!({ "kind": kind, "column_family": family, "options": options }));
-    }
-    match (&section.kind, family) {
-        (SectionKind::Table { factory, .. }, Some(family)) => {
-            output.line(format_args!("tables of column family '{family}' ({factory})"))?;
-        }
-        (_, Some(family)) => output.line(format_args!("column family '{family}'"))?,
-        (_, None) => output.line("database")?,
-    }
-    let width = section.entries.iter().map(|entry| entry.name.len()).max().unwrap_or(0);
-    for entry in &section.entries {
-        let from = match origin(&entry.name, &entry.value) {
-            Origin::File => String::new(),
-            other => format!("    ({})", other.name()),
+/// Options that are shown together.
+struct Group {
+    kind: &'static str,
+    column_family: Option<String>,
+    title: String,
+    entries: Vec<Entry>,
+}
+
+struct Entry {
+    name: String,
+    value: String,
+    origin: Origin,
+}
+
+impl Group {
+    /// A section of the OPTIONS file.
+    fn of(section: &Section, origins: &Origins) -> Self {
+        let (kind, column_family, title) = match &section.kind {
+            SectionKind::ColumnFamily(name) => {
+                ("column_family", Some(name), format!("column family '{name}'"))
+            }
+            SectionKind::Table { factory, column_family: name } => {
+                ("table", Some(name), format!("tables of column family '{name}' ({factory})"))
+            }
+            SectionKind::Database | SectionKind::Version => {
+                ("database", None, "database".to_owned())
+            }
         };
-        let (name, value) = (&entry.name, &entry.value);
-        output.line(format_args!("  {name:width$}  {value}{from}"))?;
+        let entries = section.entries.iter().map(|entry| Entry {
+            name: entry.name.clone(),
+            value: entry.value.clone(),
+            origin: origins.of(&section.kind, &entry.name, &entry.value),
+        });
+        Self { kind, column_family: column_family.cloned(), title, entries: entries.collect() }
     }
-    output.line("")?;
-    Ok(Value::Null)
+
+    /// The options that RocksDB does not have, which stand in a file of their own.
+    fn of_our_own(settings: &Settings) -> Self {
+        let [effective, filed] =
+            [&settings.effective, &settings.filed].map(|options| &options.database().tailwater);
+        let unset = TailwaterOptions::default();
+        let entries = TailwaterOptions::table().iter().map(|info| {
+            let [value, filed, unset] =
+                [effective, filed, &unset].map(|options| info.value_in(options));
+            let origin = match () {
+                () if value != filed => Origin::Given,
+                () if value != unset => Origin::File,
+                () => Origin::Default,
+            };
+            Entry { name: info.name.to_owned(), value, origin }
+        });
+        let title = "Tailwater's own".to_owned();
+        Self { kind: "tailwater", column_family: None, title, entries: entries.collect() }
+    }
+
+    /// Prints it, or makes JSON of it.
+    fn print(&self, output: &mut Output) -> Result<Value> {
+        if output.is_json() {
+            let options: Map<String, Value> = self
+                .entries
+                .iter()
+                .map(|Entry { name, value, origin }| {
+                    (name.clone(), json!({ "value": value, "from": origin.name() }))
+                })
+                .collect();
+            return Ok(json!({
+                "kind": self.kind,
+                "column_family": self.column_family,
+                "options": options,
+            }));
+        }
+        output.line(format_args!("{}", self.title))?;
+        let width = self.entries.iter().map(|entry| entry.name.len()).max().unwrap_or(0);
+        for Entry { name, value, origin } in &self.entries {
+            let from = match origin {
+                Origin::File => String::new(),
+                other => format!("    ({})", other.name()),
+            };
+            output.line(format_args!("  {name:width$}  {value}{from}"))?;
+        }
+        output.line("")?;
+        Ok(Value::Null)
+    }
 }

@@ -22,7 +22,7 @@ fn options_say_where_they_come_from() {
     assert!(document["file"].as_str().is_some_and(|file| file.contains("OPTIONS-")));
     assert_eq!(document["rocksdb_version"], "11.9.0");
     let sections = document["sections"].as_array().expect("sections");
-    assert_eq!(sections.len(), 9);
+    assert_eq!(sections.len(), 10);
     let counters = |kind: &str| {
         let is_it = |section: &&serde_json::Value| {
             section["kind"] == kind && section["column_family"] == "counters"
@@ -35,6 +35,28 @@ fn options_say_where_they_come_from() {
     assert_eq!(column_family["merge_operator"]["from"], "file");
     assert_eq!(counters("table")["block_size"]["from"], "--options");
     assert_eq!(counters("table")["checksum"]["from"], "file");
+}
+
+#[test]
+fn options_of_our_own_are_told_with_where_they_come_from() {
+    let directory = golden::unpack("records");
+    let text = "compaction_read_io_mode=direct\nflush_write_io_mode=fadvise\n";
+    write(&directory.path().join("TAILWATER-OPTIONS"), text.as_bytes());
+    let given = ["--options", "flush_write_io_mode=buffered"];
+    let document =
+        db("options", directory.path(), ["--json"].into_iter().chain(given)).well().json();
+    let sections = document["sections"].as_array().expect("sections");
+    let own = sections.iter().find(|section| section["kind"] == "tailwater").expect("our own");
+    for (name, value, from) in [
+        ("compaction_read_io_mode", "direct", "file"),
+        ("flush_write_io_mode", "buffered", "--options"),
+        ("direct_request_size", "262144", "default"),
+    ] {
+        let option = &own["options"][name];
+        assert_eq!((&option["value"], &option["from"]), (&value.into(), &from.into()), "{name}");
+    }
+    let text = db("options", directory.path(), given).well().output;
+    assert!(text.contains("\nTailwater's own\n"), "{text}");
 }
 
 #[test]

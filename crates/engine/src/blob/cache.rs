@@ -12,6 +12,7 @@ use tailwater_io::{Purpose, Storage};
 
 use crate::blob::BlobReader;
 use crate::io_modes::IoModes;
+use crate::table::{OpenBudget, OpenPermit};
 use crate::{Error, ErrorKind, Result};
 
 /// The open blob files of a column family.
@@ -24,12 +25,14 @@ pub(crate) struct BlobCache {
     opened_for: Purpose,
     /// How many files are open at once; [`usize::MAX`] for as many as there are.
     capacity: AtomicUsize,
+    /// What files count against that a compaction opens for itself.
+    budget: Option<Arc<OpenBudget>>,
     open: Mutex<OpenFiles>,
 }
 
 #[derive(Debug, Default)]
 struct OpenFiles {
-    readers: HashMap<u64, Arc<BlobReader>>,
+    readers: HashMap<u64, (Arc<BlobReader>, Option<OpenPermit>)>,
     /// Their numbers, those that were opened first first.
     order: VecDeque<u64>,
 }
@@ -45,12 +48,12 @@ impl BlobCache {
     ) -> Self {
         let capacity = AtomicUsize::new(capacity.unwrap_or(usize::MAX));
         let (opened_for, open) = (Purpose::UserBlobRead, Mutex::default());
-        Self { storage, directory, io_modes, opened_for, capacity, open }
+        Self { storage, directory, io_modes, opened_for, capacity, budget: None, open }
     }
 
     /// The same files for a compaction: this cache, or one of its own where compactions read blob
-    /// files in another mode than users do.
-    pub(crate) fn for_compaction(self: &Arc<Self>) -> Arc<Self> {
+    /// files in another mode than users do. What that opens counts against `budget`.
+    pub(crate) fn for_compaction(self: &Arc<Self>, budget: &Arc<OpenBudget>) -> Arc<Self> {
         let purpose = Purpose::CompactionBlobRead;
         if !self.io_modes.differ(self.opened_for, purpose, &self.directory) {
             return Arc::clone(self);
@@ -61,6 +64,7 @@ impl BlobCache {
             io_modes: Arc::clone(&self.io_modes),
             opened_for: purpose,
             capacity: AtomicUsize::new(self.capacity.load(Ordering::Relaxed)),
+            budget: Some(Arc::clone(budget)),
             open: Mutex::default(),
         })
     }
@@ -86,20 +90,23 @@ impl BlobCache {
 
     /// The reader of a blob file, opened if it is not yet.
     pub(crate) fn open(&self, number: u64, purpose: Purpose) -> Result<Arc<BlobReader>> {
-        if let Some(reader) = self.files().readers.get(&number) {
+        if let Some((reader, _)) = self.files().readers.get(&number) {
             return Ok(Arc::clone(reader));
         }
+        let permit = self.budget.as_ref().map(OpenBudget::take);
         let path = self.directory.join(FileKind::Blob(number).to_string());
         let mode = self.io_modes.mode(self.opened_for, &self.directory);
         let file = self.storage.open(&path, mode, purpose)?;
         let reader = Arc::new(BlobReader::open(file, purpose)?);
         let mut open = self.files();
-        if open.readers.insert(number, Arc::clone(&reader)).is_none() {
+        if open.readers.insert(number, (Arc::clone(&reader), permit)).is_none() {
             open.order.push_back(number);
         }
         // Reads under way keep a file that is closed here.
         let capacity = self.capacity.load(Ordering::Relaxed).max(1);
-        while open.order.len() > capacity
+        let is_short = || self.budget.as_ref().is_some_and(|budget| !budget.has_room());
+        let is_full = |files: usize| files > capacity || (files > 1 && is_short());
+        while is_full(open.order.len())
             && let Some(oldest) = open.order.pop_front()
         {
             open.readers.remove(&oldest);

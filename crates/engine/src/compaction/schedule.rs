@@ -209,10 +209,12 @@ impl Writer {
 
     /// How many tables of level 0 a compaction takes: any number, unless it opens them for itself.
     fn level_0_fan_in(&self, family: &ColumnFamily) -> usize {
-        match family.readers().tables.compactions_read_otherwise() {
-            true => self.readers.open_budget().fan_in(self.database.now().compactions_max()),
-            false => usize::MAX,
+        if !family.readers().tables.compactions_read_otherwise() {
+            return usize::MAX;
         }
+        let options = self.database.now();
+        let parts = usize::try_from(options.max_subcompactions).unwrap_or(1).max(1);
+        self.readers.open_budget().fan_in(options.compactions_max() * parts)
     }
 
     /// Carries out a compaction and installs what came of it.
@@ -277,7 +279,7 @@ impl Writer {
             directory,
             path_id,
             numbers: self.numbers.clone(),
-            readers: Arc::new(settings.readers.for_compaction()),
+            readers: Arc::new(settings.readers.for_compaction(self.readers.open_budget())),
             io_modes: Arc::clone(self.readers.io_modes()),
             open_budget: Arc::clone(self.readers.open_budget()),
             options: options.clone(),

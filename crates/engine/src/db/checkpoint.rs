@@ -19,7 +19,8 @@ use tailwater_format::version_edit::VersionEdit;
 use tailwater_io::Purpose;
 
 use crate::db::{SuperVersion, Writer};
-use crate::recovery::{CopyModes, create_directory, link_or_copy, sync_parent};
+use crate::file_copy::{CopyModes, link_or_copy};
+use crate::recovery::{create_directory, sync_parent};
 use crate::version::{set_current, write_manifest, write_whole};
 use crate::{Error, Result};
 
@@ -89,7 +90,7 @@ impl Writer {
         }
         for (from, name) in self.checkpoint_files(contents) {
             let modes = CopyModes {
-                source: io_modes.mode(purpose, from.parent().unwrap_or(&from)),
+                source: io_modes.mode_of_file(purpose, &from),
                 target: io_modes.mode(purpose, aside),
             };
             link_or_copy(storage, &from, &aside.join(name), modes)?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tailwater_format::version_edit::VersionEdit;
 
 use crate::db::{ColumnFamily, Writer};
-use crate::io_modes::IoModes;
+use crate::io_modes::OF_TABLES;
 use crate::memtable::MemTable;
 use crate::options::{ColumnFamilyOptions, check_column_family, sanitize_column_family};
 use crate::recovery::create_directory;
@@ -40,7 +40,7 @@ impl Writer {
         for directory in all_options.table_directories(&self.directory, name) {
             create_directory(&*self.storage, &directory)?;
             let modes = self.readers.io_modes();
-            for warning in modes.try_in(&*self.storage, &directory, IoModes::OF_TABLES)? {
+            for warning in modes.try_in(&*self.storage, &directory, &OF_TABLES)? {
                 self.info_log.warn(format_args!("{warning}"));
             }
         }

@@ -28,10 +28,11 @@ pub(crate) struct FamilyReaders {
 impl FamilyReaders {
     /// What a compaction reads through: blob files by readers of its own where it reads them in
     /// another mode than users do.
-    pub(crate) fn for_compaction(&self) -> Self {
+    /// What it opens counts against `budget` then.
+    pub(crate) fn for_compaction(&self, budget: &Arc<OpenBudget>) -> Self {
         Self {
             tables: Arc::clone(&self.tables),
-            blobs: self.blobs.for_compaction(),
+            blobs: self.blobs.for_compaction(budget),
             merge_operator: self.merge_operator.clone(),
             prefixes_on_request: self.prefixes_on_request,
         }
@@ -82,6 +83,7 @@ impl ReaderFactory {
     pub(crate) fn bound_open_files(&self, max_open_files: i32, families: &FamilySet) {
         let capacity = usize::try_from(max_open_files).ok();
         self.max_open_files.store(max_open_files, Ordering::Relaxed);
+        self.open_budget.set(open_files_max(), capacity);
         let sources: Vec<_> = families.iter().map(ColumnFamily::super_version).collect();
         let files = sources.iter().flat_map(|source| source.version().files());
         let files: Vec<_> = files.map(|(_, file)| Arc::clone(file)).collect();

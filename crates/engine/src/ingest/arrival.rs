@@ -3,20 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tailwater_io::buffer::BufferPool;
 use tailwater_io::pace::Priority;
-use tailwater_io::stream::{ReaderOptions, SequentialReader, SequentialWriter};
 use tailwater_io::{Create, IoMode, Purpose, ReadFile};
 
 use super::external_file::ExternalFile;
 use super::options::IngestOptions;
+use crate::Result;
 use crate::db::{ColumnFamily, Writer};
+use crate::file_copy::copy_into;
 use crate::table::{NewFiles, table_buffers};
 use crate::version::FileMetadata;
-use crate::{Error, Result};
 
-/// How much is copied at a time, in bytes.
-const COPY_BYTES: usize = 1 << 20;
 /// A file in the database's directory.
 #[derive(Debug)]
 pub(super) struct Arrival {
@@ -95,7 +92,8 @@ impl Writer {
         };
         let source = self.open_source(&file.path, path)?;
         let writer = files.create_as(Create::New, path, purpose, Priority::Low, file.size)?;
-        let copied = self.fill(file, &source, writer);
+        let check = || self.errors.check_waiting();
+        let copied = copy_into(source, file.size, writer, purpose, check);
         copied.inspect_err(|_| self.remove_arrival(path))
     }
 
@@ -103,40 +101,12 @@ impl Writer {
     /// it: that one is not the database's, and was not tried.
     fn open_source(&self, source: &Path, target: &Path) -> Result<Arc<dyn ReadFile>> {
         let purpose = Purpose::Ingestion;
-        let mode = self.readers.io_modes().mode(purpose, target.parent().unwrap_or(target));
+        let mode = self.readers.io_modes().mode_of_file(purpose, target);
         match self.storage.open(source, mode, purpose) {
             Err(error) if error.is_unsupported() => {
                 Ok(self.storage.open(source, IoMode::Buffered, purpose)?)
             }
             opened => Ok(opened?),
         }
-    }
-
-    /// Copies a file's bytes, and puts them on the device.
-    fn fill(
-        &self,
-        file: &ExternalFile,
-        source: &Arc<dyn ReadFile>,
-        mut writer: SequentialWriter,
-    ) -> Result<()> {
-        let purpose = Purpose::Ingestion;
-        let options = ReaderOptions { request_bytes: COPY_BYTES, depth: 1, first: 1, purpose };
-        let pool = BufferPool::new(COPY_BYTES);
-        let mut reader =
-            SequentialReader::new(Arc::clone(source), 0..file.size, options, &pool, None)?;
-        let mut offset = 0;
-        while offset < file.size {
-            self.errors.check_waiting()?;
-            let bytes = reader.read(offset, COPY_BYTES)?;
-            if bytes.is_empty() {
-                let message = format!("it ended after {offset} bytes while it was copied");
-                return Err(Error::corruption(&file.path, message));
-            }
-            writer.append(bytes)?;
-            offset += bytes.len() as u64;
-        }
-        writer.sync()?;
-        writer.close()?;
-        Ok(())
     }
 }

@@ -6,16 +6,12 @@ use std::path::{Path, PathBuf};
 
 use tailwater_format::file_name::FileKind;
 use tailwater_format::version_edit::VersionEdit;
-use tailwater_io::buffer::BufferPool;
-use tailwater_io::stream::{ReaderOptions, SequentialReader, SequentialWriter, WriterOptions};
-use tailwater_io::{Create, IoMode, Purpose, Storage};
+use tailwater_io::{IoMode, Purpose, Storage};
 
 use super::OpenOptions;
 use crate::version::{set_current, write_manifest, write_whole};
 use crate::{Error, Result};
 
-/// How much is copied at a time, in bytes.
-const COPY_BYTES: usize = 1 << 20;
 /// The number of the first MANIFEST of a database.
 const FIRST_MANIFEST: u64 = 1;
 
@@ -40,54 +36,6 @@ pub(crate) fn create_directory(storage: &dyn Storage, directory: &Path) -> Resul
         storage.create_directory(created)?;
         sync_parent(storage, created)?;
     }
-    Ok(())
-}
-
-/// Gives a file a second name, or copies it, in the modes of copying, where the filesystem does not
-/// do that. The name is not synced.
-pub(crate) fn link_or_copy(
-    storage: &dyn Storage,
-    from: &Path,
-    to: &Path,
-    modes: CopyModes,
-) -> Result<()> {
-    match storage.link(from, to) {
-        Ok(()) => Ok(()),
-        Err(error) if error.is_no_space() => Err(error.into()),
-        // Another filesystem, or one without links; if it is not that, the copy fails too.
-        Err(_) => copy(storage, from, to, modes),
-    }
-}
-
-/// How a file is read and written that is copied.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct CopyModes {
-    pub(crate) source: IoMode,
-    pub(crate) target: IoMode,
-}
-
-fn copy(storage: &dyn Storage, from: &Path, to: &Path, modes: CopyModes) -> Result<()> {
-    let purpose = Purpose::Checkpoint;
-    let pool = BufferPool::new(2 * COPY_BYTES);
-    let source = storage.open(from, modes.source, purpose)?;
-    let length = source.length()?;
-    let options = ReaderOptions { request_bytes: COPY_BYTES, depth: 1, first: 1, purpose };
-    let mut reader = SequentialReader::new(source, 0..length, options, &pool, None)?;
-    let target = storage.create(to, Create::New, modes.target, purpose)?;
-    let options = WriterOptions { buffer_bytes: COPY_BYTES, ..WriterOptions::new(purpose) };
-    let mut writer = SequentialWriter::new(target, options, &pool, None)?;
-    let mut offset = 0;
-    while offset < length {
-        let bytes = reader.read(offset, COPY_BYTES)?;
-        if bytes.is_empty() {
-            let message = format!("it ended after {offset} bytes while it was copied");
-            return Err(Error::corruption(from, message));
-        }
-        writer.append(bytes)?;
-        offset += bytes.len() as u64;
-    }
-    writer.sync()?;
-    writer.close()?;
     Ok(())
 }
 

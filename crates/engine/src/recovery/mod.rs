@@ -32,7 +32,7 @@ use crate::wal::replay::{LeftOut, ReplayedLog};
 use crate::{Error, ErrorKind, Result};
 
 use directory::new_identity;
-pub(crate) use directory::{CopyModes, create_directory, link_or_copy, sync_parent};
+pub(crate) use directory::{create_directory, sync_parent};
 pub(crate) use open::{Opened, host_id, log_options, manifest_limits, open};
 pub use options::OpenOptions;
 

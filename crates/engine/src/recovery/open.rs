@@ -39,7 +39,8 @@ use crate::db::{
     Writing,
 };
 use crate::epoch::EpochCell;
-use crate::io_modes::IoModes;
+use crate::file_copy::{CopyModes, link_or_copy};
+use crate::io_modes::{IoModes, OF_TABLES};
 use crate::options::{
     ColumnFamilyOptions, CompressionType, DbOptions, IoModeChoice, OptionTable,
     check_column_family, check_database, sanitize_column_family,
@@ -139,7 +140,7 @@ fn tried_modes(
 ) -> Result<Arc<IoModes>> {
     let io_modes = IoModes::new(options.database());
     for tables in options.all_table_directories(directory) {
-        for warning in io_modes.try_in(&**options.storage(), &tables, IoModes::OF_TABLES)? {
+        for warning in io_modes.try_in(&**options.storage(), &tables, &OF_TABLES)? {
             info_log.warn(format_args!("{warning}"));
         }
     }
@@ -563,8 +564,8 @@ fn set_aside(
             // An earlier opening may have ended before it had copied all of it.
             storage.remove(&kept)?;
         }
-        let modes = directory::CopyModes::default();
-        directory::link_or_copy(&**storage, &log_directory.join(&name), &kept, modes)?;
+        let modes = CopyModes::default();
+        link_or_copy(&**storage, &log_directory.join(&name), &kept, modes)?;
         info_log.warn(format_args!("log {number} is damaged and is kept in {}", kept.display()));
     }
     storage.sync_directory(&lost)?;

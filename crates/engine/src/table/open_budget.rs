@@ -2,8 +2,9 @@
 //!
 //! Compactions that read in a mode of their own open their inputs a second time. A process may have
 //! only so many files open (`RLIMIT_NOFILE`), and running out of them would fail users' reads. So
-//! these opens are counted: no table is kept open longer than it is read once half the budget is
-//! taken, and a compaction takes no more tables of level 0 at a time than its share of it.
+//! these opens are counted: no table or blob file is kept open longer than it is read once half the
+//! budget is taken, and a compaction takes no more tables of level 0 at a time than its share of
+//! it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,10 +16,14 @@ const FAN_IN_MIN: usize = 4;
 /// How many files there are that are no tables: logs, the MANIFEST, what the program has open.
 const OTHER_FILES: usize = 64;
 
+/// What a file that is read costs: itself, and the ring that reads it ahead.
+const DESCRIPTORS: usize = 2;
+
 /// How many files compactions may have open. Shared by the compactions of a database.
 #[derive(Debug)]
 pub(crate) struct OpenBudget {
-    capacity: usize,
+    /// In descriptors, as is what is taken.
+    capacity: AtomicUsize,
     taken: AtomicUsize,
 }
 
@@ -30,39 +35,51 @@ impl OpenBudget {
     /// What is left of `limit` open files for compactions of a database that keeps `max_open_files`
     /// tables open; `None` for all that there are, which may be any number.
     pub(crate) fn new(limit: usize, max_open_files: Option<usize>) -> Self {
-        let left = match max_open_files {
-            Some(tables) => limit.saturating_sub(tables.saturating_add(OTHER_FILES)),
-            None => limit / 4,
-        };
-        Self { capacity: left.max(BUDGET_MIN), taken: AtomicUsize::new(0) }
+        let capacity = AtomicUsize::new(left(limit, max_open_files));
+        Self { capacity, taken: AtomicUsize::new(0) }
+    }
+
+    /// The same for another `max_open_files` from now on.
+    pub(crate) fn set(&self, limit: usize, max_open_files: Option<usize>) {
+        self.capacity.store(left(limit, max_open_files), Ordering::Relaxed);
     }
 
     /// Counts a file that is about to be opened.
     pub(crate) fn take(self: &Arc<Self>) -> OpenPermit {
-        self.taken.fetch_add(1, Ordering::Relaxed);
+        self.taken.fetch_add(DESCRIPTORS, Ordering::Relaxed);
         OpenPermit(Arc::clone(self))
     }
 
     /// How many files are open.
+    #[cfg(test)]
     pub(crate) fn taken(&self) -> usize {
-        self.taken.load(Ordering::Relaxed)
+        self.taken.load(Ordering::Relaxed) / DESCRIPTORS
     }
 
-    /// Whether tables may be kept open beyond their reading.
+    /// Whether files may be kept open beyond their reading.
     pub(crate) fn has_room(&self) -> bool {
-        self.taken() < self.capacity / 2
+        self.taken.load(Ordering::Relaxed) < self.capacity.load(Ordering::Relaxed) / 2
     }
 
-    /// How many tables of level 0 one of `compactions` that run at a time may take: all of them are
-    /// open at once.
-    pub(crate) fn fan_in(&self, compactions: usize) -> usize {
-        (self.capacity / 2 / compactions.max(1)).max(FAN_IN_MIN)
+    /// How many tables of level 0 may be taken by one of `jobs` that run at a time, compactions or
+    /// parts of them: all of its tables are open at once.
+    pub(crate) fn fan_in(&self, jobs: usize) -> usize {
+        let share = self.capacity.load(Ordering::Relaxed) / 2 / jobs.max(1);
+        (share / DESCRIPTORS).max(FAN_IN_MIN)
     }
+}
+
+fn left(limit: usize, max_open_files: Option<usize>) -> usize {
+    let left = match max_open_files {
+        Some(tables) => limit.saturating_sub(tables.saturating_add(OTHER_FILES)),
+        None => limit / 4,
+    };
+    left.max(BUDGET_MIN)
 }
 
 impl Drop for OpenPermit {
     fn drop(&mut self) {
-        self.0.taken.fetch_sub(1, Ordering::Relaxed);
+        self.0.taken.fetch_sub(DESCRIPTORS, Ordering::Relaxed);
     }
 }
 
@@ -73,13 +90,15 @@ mod tests {
     #[test]
     fn what_tables_leave_is_shared_out() {
         let budget = Arc::new(OpenBudget::new(1024, Some(200)));
-        assert_eq!((budget.fan_in(1), budget.fan_in(4)), (380, 95));
-        assert_eq!(OpenBudget::new(1024, None).fan_in(1), 128);
+        assert_eq!((budget.fan_in(1), budget.fan_in(4)), (190, 47));
+        assert_eq!(OpenBudget::new(1024, None).fan_in(1), 64);
         assert_eq!(OpenBudget::new(100, Some(5000)).fan_in(8), FAN_IN_MIN);
-        let permits: Vec<_> = (0..380).map(|_| budget.take()).collect();
+        let permits: Vec<_> = (0..190).map(|_| budget.take()).collect();
         assert!(!budget.has_room());
         drop(permits);
         assert!(budget.has_room());
         assert_eq!(budget.taken(), 0);
+        budget.set(1024, Some(580));
+        assert_eq!(budget.fan_in(1), 95);
     }
 }

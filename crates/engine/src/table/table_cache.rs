@@ -210,7 +210,7 @@ impl TableCache {
         let path = self.path(file);
         // A table that everybody reads is opened as users want it, whoever comes first.
         let opened_for = if self.inputs.is_some() { purpose } else { Purpose::UserRead };
-        let mode = self.io_modes.mode(opened_for, path.parent().unwrap_or(&path));
+        let mode = self.io_modes.mode_of_file(opened_for, &path);
         let permit = self.inputs.as_ref().map(|inputs| inputs.budget.take());
         let opened = match self.storage.open(&path, mode, purpose) {
             Err(error) if error.is_not_found() => {

@@ -34,13 +34,6 @@ pub struct DeviceProbe {
     pub duration: Duration,
 }
 
-impl Default for DeviceProbe {
-    /// 256 MiB, and a second each.
-    fn default() -> Self {
-        Self { bytes: 256 << 20, duration: Duration::from_secs(1) }
-    }
-}
-
 /// Latencies of reads.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ReadLatency {

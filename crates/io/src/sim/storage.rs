@@ -55,7 +55,8 @@ impl SimStorage {
     }
 
     pub(super) fn with_state(state: State) -> Self {
-        let shared = Shared { state: Mutex::new(state), statistics: Statistics::new() };
+        let statistics = Statistics::with_clock(Arc::clone(&state.clock) as Arc<_>);
+        let shared = Shared { state: Mutex::new(state), statistics };
         Self { shared: Arc::new(shared) }
     }
 

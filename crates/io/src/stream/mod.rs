@@ -35,6 +35,12 @@ use std::path::Path;
 use crate::buffer::{BufferPool, PooledBuffer};
 use crate::{Error, Operation, Result};
 
+/// Whether streams that read ahead do so by io_uring here, where their files have descriptors:
+/// found out by using it.
+pub fn uses_io_uring() -> bool {
+    ring::is_allowed()
+}
+
 /// Takes up to `count` buffers of a pool without waiting, and at least one. Nobody waits here, so
 /// streams that share a pool cannot wait for each other.
 fn take_buffers(

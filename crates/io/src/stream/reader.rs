@@ -11,7 +11,6 @@ use super::workers::Workers;
 use crate::buffer::{ALIGNMENT, BufferPool, PooledBuffer};
 use crate::clock::monotonic_ns;
 use crate::foreground::Foreground;
-use crate::pace::{Priority, RateLimiter};
 use crate::purpose::Purpose;
 use crate::storage::ReadFile;
 use crate::{Error, Operation, Result};
@@ -34,13 +33,6 @@ pub struct ReaderOptions {
     pub first: usize,
     /// Why the bytes are read.
     pub purpose: Purpose,
-}
-
-impl ReaderOptions {
-    /// 1 MiB at a time, four of them ahead from the first on.
-    pub fn new(purpose: Purpose) -> Self {
-        Self { request_bytes: 1 << 20, depth: 4, first: 4, purpose }
-    }
 }
 
 /// Reads a span of a file from front to back, through aligned requests into buffers of a pool, some
@@ -88,12 +80,8 @@ pub struct SequentialReader {
     assembled: Vec<u8>,
     /// Where the last read ended.
     position: u64,
-    /// What it asks before each request, and with which priority.
-    pace: Option<(Arc<RateLimiter>, Priority)>,
     /// What it asks how many requests may be on their way.
     foreground: Option<Arc<Foreground>>,
-    /// What was asked of the file and not of the pace, in bytes.
-    not_paced: u64,
 }
 
 impl SequentialReader {
@@ -134,9 +122,7 @@ impl SequentialReader {
             under_way: 0,
             assembled: Vec::new(),
             position: span.start,
-            pace: None,
             foreground: None,
-            not_paced: 0,
         };
         reader.restart(file, span)?;
         Ok(reader)
@@ -166,13 +152,6 @@ impl SequentialReader {
         Ok(())
     }
 
-    /// Makes each request wait until a rate limiter lets it through. What was read before is asked
-    /// for at once.
-    pub fn keep_to(&mut self, rate_limiter: Arc<RateLimiter>, priority: Priority) {
-        rate_limiter.request(std::mem::take(&mut self.not_paced), priority);
-        self.pace = Some((rate_limiter, priority));
-    }
-
     /// Has fewer requests on their way whenever users' reads are slowed down at the device, from
     /// the next request on.
     pub fn give_way_to(&mut self, foreground: Arc<Foreground>) {
@@ -181,15 +160,6 @@ impl SequentialReader {
         if let Some(foreground) = self.foreground_of_requests() {
             foreground.began(self.under_way);
         }
-    }
-
-    /// Changes how many requests are on their way ahead of the caller: from the next one on, as far
-    /// as the pool has buffers for them. One whose requests the caller's thread makes stays at one.
-    pub fn set_depth(&mut self, depth: usize) {
-        self.depth = depth.max(1);
-        self.ahead = self.depth;
-        self.drop_surplus_buffers();
-        self.take_more_buffers();
     }
 
     /// Who makes the requests.
@@ -365,11 +335,6 @@ impl SequentialReader {
             && self.under_way < depth
             && let Some(buffer) = self.free.pop()
         {
-            let range = self.source.plan.range(self.next);
-            self.not_paced += range.end - range.start;
-            if let Some((rate_limiter, priority)) = &self.pace {
-                rate_limiter.request(std::mem::take(&mut self.not_paced), *priority);
-            }
             self.requests.submit(&self.source, self.next, buffer);
             self.next += 1;
             self.under_way += 1;
@@ -413,7 +378,7 @@ impl SequentialReader {
         Ok(())
     }
 
-    /// Gives back buffers that it has too many of since its depth went down.
+    /// Gives back buffers that it has too many of since it went less far ahead.
     fn drop_surplus_buffers(&mut self) {
         while self.buffers > self.wanted_buffers() && self.free.pop().is_some() {
             self.buffers -= 1;

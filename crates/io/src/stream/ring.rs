@@ -49,7 +49,7 @@ struct UnderWay {
 }
 
 /// Whether the kernel has io_uring and lets this process use it: containers often forbid it.
-fn is_allowed() -> bool {
+pub(super) fn is_allowed() -> bool {
     static ALLOWED: OnceLock<bool> = OnceLock::new();
     *ALLOWED.get_or_init(|| {
         std::env::var_os(SWITCH).is_none_or(|value| value != "off") && build().is_ok_and(answers)

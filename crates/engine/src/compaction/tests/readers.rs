@@ -65,7 +65,7 @@ struct Left {
 
 impl Left {
     fn of(scene: &Scene) -> Self {
-        let readers = scene.readers.for_compaction();
+        let readers = scene.readers.for_compaction(&scene.open_budget);
         let compaction = scene.levels(&[0, 1]);
         let inputs = Inputs::survey(&compaction, &readers.tables, &scene.open_budget).unwrap();
         let mut iterator = inputs.merged(None, None, &ReadPlan::Growing).unwrap();

@@ -272,7 +272,7 @@ impl Scene {
                 directory: self.directory.clone(),
                 path_id: 0,
                 numbers: self.numbers.clone(),
-                readers: Arc::new(self.readers.for_compaction()),
+                readers: Arc::new(self.readers.for_compaction(&self.open_budget)),
                 io_modes: Arc::clone(&self.io_modes),
                 open_budget: Arc::clone(&self.open_budget),
                 options: self.options.clone(),

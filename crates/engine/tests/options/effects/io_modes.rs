@@ -218,3 +218,55 @@ fn a_database_that_is_only_read_tells_what_modes_come_to() {
     let unknown = "effective unknown until the database is opened for writing";
     assert!(line("compaction_write:").ends_with(unknown), "{modes}");
 }
+
+/// How often a compaction was held back beside users whose reads of the device take so long.
+fn held_back(text: &str, duration_ns: u64) -> u64 {
+    let disk = SimStorage::new(1);
+    let mut options = options(&disk, &format!("{ALWAYS};direct_request_size=4096;{text}"));
+    // Who does the work himself has nothing on its way that could be held back.
+    options.set_inline_background(false);
+    let db = tailwater::Db::open(DB.as_ref(), &options).expect("a new database");
+    let scene = Scene { disk: disk.clone(), db, statistics: Default::default() };
+    for _ in 0..3 {
+        scene.fill(0, 600, 100);
+        scene.flush();
+    }
+    let foreground = disk.statistics().foreground();
+    disk.clock().advance(10_000_000_000);
+    for duration_ns in [100_000, duration_ns, duration_ns, duration_ns] {
+        (0..10).for_each(|_| foreground.record(4096, duration_ns));
+        foreground.depth(8, 0, true);
+        disk.clock().advance(10_000_000);
+    }
+    foreground.depth(8, 0, true);
+    let before = foreground.held_back();
+    scene.compact();
+    foreground.held_back() - before
+}
+
+#[test]
+fn what_compactions_write_gives_way_to_users() {
+    let text = "use_direct_io_for_flush_and_compaction=true";
+    assert_eq!(held_back(text, 100_000), 0);
+    assert!(held_back(text, 2_000_000) > 0);
+}
+
+#[test]
+fn options_that_do_nothing_or_harm_are_told_in_the_log() {
+    const IN_VAIN: &str = "use_direct_io_for_compaction_reads changes nothing";
+    const SLOW: &str = "compaction_readahead_size is 0";
+    for (text, vain, slow) in [
+        ("use_direct_reads=true;use_direct_io_for_compaction_reads=true", true, false),
+        ("use_direct_reads=true", false, false),
+        ("compaction_readahead_size=0;use_direct_reads=true", false, true),
+        ("compaction_readahead_size=0;use_direct_io_for_compaction_reads=true", false, true),
+        ("compaction_readahead_size=0", false, false),
+        ("use_direct_io_for_compaction_reads=true", false, false),
+    ] {
+        let scene = try_open(&SimStorage::new(1), text).expect("a new database");
+        let log = scene.log();
+        assert_eq!(log.contains(IN_VAIN), vain, "{text}: {log}");
+        let warned = log.lines().any(|line| line.contains(" WARN ") && line.contains(SLOW));
+        assert_eq!(warned, slow, "{text}: {log}");
+    }
+}

@@ -68,6 +68,7 @@ impl TailDatabase for Opened {
             purposes,
             stalled: Duration::from_micros(ticker(Ticker::StallMicros)),
             pending_compaction_bytes: pending.unwrap_or(0),
+            held_back: None,
         })
     }
 }

@@ -11,7 +11,7 @@ use crate::engine::Engine;
 use crate::hot_key::HotKeyArguments;
 use crate::store::Failure;
 use crate::sustained::SustainedArguments;
-use crate::tail::{self, TailArguments, TailEngine};
+use crate::tail::{self, CHILD_COMMAND, TailArguments, TailEngine};
 
 /// The options that all engines of RocksDB's kind are opened with.
 const OPTIONS: &str = "\
@@ -38,7 +38,7 @@ enum Command {
     /// Shows what direct I/O does to the tail of reads while compactions go on.
     Tail(TailArguments),
     /// The process of one run of it.
-    #[command(hide = true)]
+    #[command(name = CHILD_COMMAND, hide = true)]
     TailChild { assignment: String },
 }
 

@@ -22,26 +22,28 @@ pub struct Evicted {
     pub resident_pages: Option<u64>,
 }
 
-/// Puts the files in a directory, and in those below it, out of memory: all caches of the machine
-/// are dropped where that is allowed (to root, outside most containers), else the files' pages
-/// alone.
+/// Puts the files in some directories, and in those below them, out of memory: all caches of the
+/// machine are dropped where that is allowed (to root, outside most containers), else the files'
+/// pages alone.
 ///
 /// # Errors
 /// Those of listing and opening the files.
-pub fn evict(system: &System, directory: &Path) -> io::Result<Evicted> {
+pub fn evict(system: &System, directories: &[&Path]) -> io::Result<Evicted> {
     // What is dirty stays.
     rustix::fs::sync();
     let machine = files::write_existing(&system.path(DROP), "3").is_ok();
     let storage = PosixStorage::new();
     let mut resident_pages = Some(0);
-    for path in files::all_below(directory)? {
-        if !machine {
-            let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-            let file = rustix::fs::open(&path, flags, Mode::empty())?;
-            rustix::fs::fadvise(&file, 0, None, Advice::DontNeed)?;
+    for directory in directories {
+        for path in files::all_below(directory)? {
+            if !machine {
+                let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+                let file = rustix::fs::open(&path, flags, Mode::empty())?;
+                rustix::fs::fadvise(&file, 0, None, Advice::DontNeed)?;
+            }
+            let pages = storage.resident_pages(&path).ok().flatten();
+            resident_pages = resident_pages.zip(pages).map(|(sum, pages)| sum + pages);
         }
-        let pages = storage.resident_pages(&path).ok().flatten();
-        resident_pages = resident_pages.zip(pages).map(|(sum, pages)| sum + pages);
     }
     Ok(Evicted { machine, resident_pages })
 }

@@ -77,7 +77,7 @@ pub struct TailArguments {
 /// A published experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Preset {
-    /// RocksDB's, with its small hot set: 2,000 keys, 100 MB/s written, 180 s
+    /// RocksDB's, with its small hot set: 2,000 keys, 100 MiB/s written, 180 s
     SeedSmall,
     /// Cassandra's: 10,000 reads/s while one compaction merges ten times the limit, at three rates
     Cassandra,

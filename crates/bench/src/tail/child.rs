@@ -113,9 +113,12 @@ pub(super) fn measure(
         stall_share: activity.stalled.as_secs_f64() / seconds,
         run_queue_share: waited_s.map(|waited| waited / read_seconds / assignment.readers as f64),
         run_queue_us_per_read: waited_s.map(|waited| waited * 1e6 / count.max(1) as f64),
+        fallen_back: database.fallen_back()?,
+        resident_before_pages: None,
         kernel: Kernel {
             compaction_mb_per_second: Some(activity.compacted_bytes() as f64 / seconds / 1e6),
             compaction_backlog_bytes: Some(activity.pending_compaction_bytes as f64),
+            held_back: activity.held_back.map(|times| times as f64),
             bytes_per_purpose: activity
                 .purposes
                 .into_iter()

@@ -127,6 +127,8 @@ pub(super) fn check_free_space(directory: &Path, needed: u64, why: &str) -> Resu
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "makes files to copy")]
 mod tests {
+    use tailwater_testkit::filesystem::Mounted;
+
     use super::*;
 
     #[test]
@@ -146,6 +148,24 @@ mod tests {
             assert!(ours.unwrap() == theirs.unwrap(), "{length}");
         }
         assert!(!to.join("LOCK").exists());
+    }
+
+    #[test]
+    fn copies_share_their_bytes_where_the_filesystem_can() {
+        let bytes: Vec<u8> = (0..1 << 20).map(|_| fastrand::u8(..)).collect();
+        for (kind, size, how) in [
+            ("ext4", 64 << 20, Copied::Bytes),
+            ("xfs", 512 << 20, Copied::Reflinked),
+            ("btrfs", 256 << 20, Copied::Reflinked),
+        ] {
+            let left_out = format!("copies of databases on {kind}");
+            let Some(disk) = Mounted::new(kind, size, &left_out) else { continue };
+            let (from, to) = (disk.path().join("from"), disk.path().join("to"));
+            std::fs::create_dir(&from).unwrap();
+            std::fs::write(from.join("file"), &bytes).unwrap();
+            assert_eq!(copy_database(&from, &to).unwrap(), how, "{kind}");
+            assert!(std::fs::read(to.join("file")).unwrap() == bytes, "{kind}");
+        }
     }
 
     #[test]

@@ -66,6 +66,15 @@ pub trait TailDatabase: Sync {
     /// # Errors
     /// Those of the engine.
     fn activity(&self) -> Result<Activity, Failure>;
+
+    /// The purposes whose bytes do not go as the options ask, in words; `None` where all do, or
+    /// the engine does not tell.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    fn fallen_back(&self) -> Result<Option<String>, Failure> {
+        Ok(None)
+    }
 }
 
 /// What an engine has done since it was opened.
@@ -77,6 +86,8 @@ pub struct Activity {
     pub stalled: Duration,
     /// How many bytes wait to be compacted, by its own estimate.
     pub pending_compaction_bytes: u64,
+    /// How often it held back requests of its own for those of users; `None` if it never does.
+    pub held_back: Option<u64>,
 }
 
 /// Bytes that moved.
@@ -103,6 +114,7 @@ impl Activity {
             purposes: self.purposes.iter().map(moved).collect(),
             stalled: self.stalled.saturating_sub(earlier.stalled),
             pending_compaction_bytes: self.pending_compaction_bytes,
+            held_back: self.held_back.map(|now| now - earlier.held_back.unwrap_or(0)),
         }
     }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 use tailwater_io::kernel::{self, DeviceProbe, System};
 use tailwater_io::posix::PosixStorage;
+use tailwater_io::stream::uses_io_uring;
 
 use crate::store::Failure;
 
@@ -18,6 +19,8 @@ pub(super) struct Environment {
     memory_limit: String,
     /// Whether there was one.
     pub(super) is_limited: bool,
+    /// Who makes the requests of streams that read ahead: `io_uring` or `threads`.
+    reads_ahead_by: &'static str,
     /// [`kernel::Environment`], by names.
     #[serde(flatten)]
     told: BTreeMap<String, String>,
@@ -31,6 +34,7 @@ impl Environment {
             version: env!("CARGO_PKG_VERSION"),
             memory_limit,
             is_limited,
+            reads_ahead_by: if uses_io_uring() { "io_uring" } else { "threads" },
             told: told.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
         }
     }

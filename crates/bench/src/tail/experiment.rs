@@ -33,9 +33,9 @@ pub(super) struct Experiment<'a> {
 
 impl<'a> Experiment<'a> {
     /// One that has not begun.
-    pub(super) fn new(plan: Plan, launch: &'a dyn Launch) -> Self {
-        let parameters = &plan.parameters;
-        let source = Source::new(parameters);
+    pub(super) fn new(mut plan: Plan, launch: &'a dyn Launch) -> Self {
+        plan.parameters.limited_by = launch.limited_by().to_owned();
+        let source = Source::new(&plan.parameters);
         Self { plan, source, launch }
     }
 
@@ -153,9 +153,7 @@ impl<'a> Experiment<'a> {
         remove_directory(&copy)?;
         let _removed = remove_on_interrupt(&copy)?;
         copy_database(&source, &copy)?;
-        for directory in [&source, &copy] {
-            self.launch.evict(directory)?;
-        }
+        let resident_pages = self.launch.evict(&[&source, &copy])?;
         let options = format!("{};{}", parameters.options(), row.options());
         let assignment = Assignment {
             engine: row.engine,
@@ -175,7 +173,8 @@ impl<'a> Experiment<'a> {
         if !self.plan.keep_copies {
             remove_directory(&copy)?;
         }
-        figures
+        let resident_before_pages = resident_pages.map(|pages| pages as f64);
+        figures.map(|figures| Figures { resident_before_pages, ..figures })
     }
 
     /// Where the copy is that a row works on.

@@ -25,6 +25,12 @@ pub(super) struct Figures {
     pub(super) run_queue_share: Option<f64>,
     /// The same for each read.
     pub(super) run_queue_us_per_read: Option<f64>,
+    /// What went another way than the configuration asks, in the engine's words.
+    #[serde(default)]
+    pub(super) fallen_back: Option<String>,
+    /// Pages of the databases that were in memory when it began, if the kernel tells.
+    #[serde(default)]
+    pub(super) resident_before_pages: Option<f64>,
     pub(super) kernel: Kernel,
 }
 
@@ -36,6 +42,10 @@ pub(super) struct Kernel {
     pub(super) compaction_mb_per_second: Option<f64>,
     /// What waited to be compacted when the run ended, by the engine's estimate.
     pub(super) compaction_backlog_bytes: Option<f64>,
+    /// How often streams of the engine's were left fewer requests than they asked for, because
+    /// users' reads were slow.
+    #[serde(default)]
+    pub(super) held_back: Option<f64>,
     /// What the engine read and wrote, in bytes, by why.
     pub(super) bytes_per_purpose: BTreeMap<String, Transferred>,
     /// Whose the figures of page cache, stalls and missed pages are: the `process`, its memory

@@ -24,6 +24,8 @@ const PROBED: Duration = Duration::from_millis(500);
 const PROBE_BYTES: u64 = 128 << 20;
 /// How often the kernel is asked.
 const SAMPLED: Duration = Duration::from_millis(200);
+/// As many pages as stay in memory are not worth a word: 1 MiB.
+const RESIDENT_PAGES_MAX: u64 = 256;
 /// The signal that ends a process for which there is no memory left.
 const KILL: i32 = 9;
 
@@ -40,16 +42,20 @@ pub(super) trait Launch {
         direct_bytes: &dyn Fn(&Figures) -> Option<u64>,
     ) -> Result<Figures, Failure>;
 
-    /// Empties the page cache of what is in a directory.
+    /// Empties the page cache of what is in some directories. Answers how many pages of it are
+    /// there all the same, if the kernel tells.
     ///
     /// # Errors
-    /// Those of listing it.
-    fn evict(&self, directory: &Path) -> Result<(), Failure>;
+    /// Those of listing them.
+    fn evict(&self, directories: &[&Path]) -> Result<Option<u64>, Failure>;
 
     /// How the device is probed.
     fn device_probe(&self) -> DeviceProbe;
 
-    /// What holds runs to their memory limit, in words, and whether anything does.
+    /// What holds runs to their memory limit, as [`MemoryLimit::kind`] has it.
+    fn limited_by(&self) -> &'static str;
+
+    /// The same in words, and whether anything does.
     fn memory_limit(&self) -> (String, bool);
 }
 
@@ -137,13 +143,21 @@ impl Launch for Processes {
         Ok(figures)
     }
 
-    fn evict(&self, directory: &Path) -> Result<(), Failure> {
-        evict(&System::default(), directory)?;
-        Ok(())
+    fn evict(&self, directories: &[&Path]) -> Result<Option<u64>, Failure> {
+        let evicted = evict(&System::default(), directories)?;
+        let pages = evicted.resident_pages;
+        if let Some(pages) = pages.filter(|&pages| pages > RESIDENT_PAGES_MAX) {
+            eprintln!("  {pages} pages of the databases could not be put out of memory before");
+        }
+        Ok(pages)
     }
 
     fn device_probe(&self) -> DeviceProbe {
         DeviceProbe { bytes: PROBE_BYTES, duration: PROBED }
+    }
+
+    fn limited_by(&self) -> &'static str {
+        self.limit.as_ref().map_or("none", MemoryLimit::kind)
     }
 
     fn memory_limit(&self) -> (String, bool) {

@@ -41,8 +41,14 @@ pub(super) enum Kind {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Parameters {
     pub(super) kind: Kind,
+    /// Tailwater's version.
+    #[serde(default)]
+    pub(super) version: String,
     /// The memory limit of a run.
     pub(super) limit_bytes: Option<u64>,
+    /// What holds a run to it, which is known when it is made.
+    #[serde(default)]
+    pub(super) limited_by: String,
     pub(super) keys: u64,
     pub(super) key_bytes: usize,
     pub(super) value_bytes: usize,
@@ -269,7 +275,9 @@ fn parameters(arguments: &TailArguments, defaults: &Defaults) -> Result<Paramete
     }
     Ok(Parameters {
         kind: defaults.kind,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
         limit_bytes,
+        limited_by: String::new(),
         keys,
         key_bytes: KEY_BYTES,
         value_bytes: VALUE_BYTES,

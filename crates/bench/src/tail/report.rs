@@ -42,6 +42,9 @@ pub(super) struct ConfigurationReport {
     /// In which figures its work is not that of the row that it is compared with.
     #[serde(serialize_with = "as_fields")]
     pub(super) unequal_work: Vec<Work>,
+    /// In which it is not that of the first engine in the same configuration.
+    #[serde(serialize_with = "as_fields")]
+    pub(super) unequal_work_of_engines: Vec<Work>,
     pub(super) runs: Vec<Run>,
 }
 
@@ -106,17 +109,28 @@ impl Report {
                 }
                 None => Value::Null,
             };
-            let unequal = match report.row.configuration.disturbs() {
-                true => differences(&report.median, &self.reference(report.row)?),
-                false => Vec::new(),
+            if !report.row.configuration.disturbs() {
+                return Ok((ratios, Vec::new(), Vec::new()));
+            }
+            let unequal = differences(&report.median, &self.reference(report.row)?);
+            let of_engines = match self.first_engine(report.row) {
+                Some(first) => differences(&report.median, &first.median),
+                None => Vec::new(),
             };
-            Ok((ratios, unequal))
+            Ok((ratios, unequal, of_engines))
         });
         let compared = compared.collect::<Result<Vec<_>, Failure>>()?;
-        for (report, (ratios, unequal)) in self.configurations.iter_mut().zip(compared) {
-            (report.ratios_to_buffered, report.unequal_work) = (ratios, unequal);
+        for (report, compared) in self.configurations.iter_mut().zip(compared) {
+            let unequal = &mut report.unequal_work;
+            (report.ratios_to_buffered, *unequal, report.unequal_work_of_engines) = compared;
         }
         Ok(())
+    }
+
+    /// The row of the first engine that has the same configuration, if that is another engine.
+    fn first_engine(&self, of: Row) -> Option<&ConfigurationReport> {
+        let same = |report: &&ConfigurationReport| Row { engine: of.engine, ..report.row } == of;
+        self.configurations.iter().find(same).filter(|first| first.row.engine != of.engine)
     }
 
     /// Whose work a row should have done: `buffered`, else the median of the engine's rows.
@@ -152,6 +166,7 @@ impl ConfigurationReport {
             variation: fold(&figures, &variation),
             ratios_to_buffered: Value::Null,
             unequal_work: Vec::new(),
+            unequal_work_of_engines: Vec::new(),
             runs,
         })
     }

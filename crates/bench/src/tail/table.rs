@@ -84,9 +84,11 @@ impl Table<'_> {
             _ => text,
         };
         let latency = |ours: f64, theirs: Option<f64>| beside(micros(ours), ours, theirs);
-        let of = |work, text: String| match report.unequal_work.contains(&work) {
-            true => format!("{text}!"),
-            false => text,
+        let marks = [(&report.unequal_work, '!'), (&report.unequal_work_of_engines, '*')];
+        let of = |work, mut text: String| {
+            let marks = marks.iter().filter(|(unequal, _)| unequal.contains(&work));
+            text.extend(marks.map(|(_, mark)| mark));
+            text
         };
         let (ours, theirs) = (&median.latencies, buffered.map(|buffered| &buffered.latencies));
         let compacted = median.kernel.compaction_mb_per_second;
@@ -121,11 +123,26 @@ impl Table<'_> {
              which readers waited for a processor: that part of a tail is\nthe machine's and not \
              the engine's or the disk's."
         )?;
+        for report in &self.0.configurations {
+            if let Some(how) = &report.median.fallen_back {
+                let (engine, label) = (report.row.engine.name(), report.row.label());
+                writeln!(f, "NOT WHAT ITS NAME SAYS: {engine} {label}: {how}")?;
+            }
+        }
         if self.0.configurations.iter().any(|report| !report.unequal_work.is_empty()) {
             writeln!(
                 f,
                 "!: more than 3 % away from 'buffered'. A row that wrote or compacted less \
                  disturbed its reads less,\nso its latencies look better than they are; {advice}"
+            )?;
+        }
+        let of_engines = |report: &ConfigurationReport| !report.unequal_work_of_engines.is_empty();
+        if self.0.configurations.iter().any(of_engines) {
+            writeln!(
+                f,
+                "*: more than 3 % away from the first engine in the same configuration. An engine \
+                 that compacts\nmore for the same writes disturbs its reads more, and that is its \
+                 own doing."
             )?;
         }
         Ok(())

@@ -71,6 +71,42 @@ impl TailDatabase for Opened {
             purposes,
             stalled: Duration::from_micros(stalled_us),
             pending_compaction_bytes: pending.and_then(|text| text.parse().ok()).unwrap_or(0),
+            held_back: Some(io.foreground().held_back()),
         })
+    }
+
+    fn fallen_back(&self) -> Result<Option<String>, Failure> {
+        let modes = self.db.property(&self.family, "tailwater.io-modes")?.unwrap_or_default();
+        let lines: Vec<&str> = modes.lines().filter(|line| is_fallen_back(line)).collect();
+        Ok((!lines.is_empty()).then(|| lines.join("; ")))
+    }
+}
+
+/// Whether a line of `tailwater.io-modes` says that a purpose's mode is not the one asked for.
+fn is_fallen_back(line: &str) -> bool {
+    let Some((asked, effective)) = line.split_once(", effective ") else { return false };
+    let asked = asked.split_once(": asked ").and_then(|(_, asked)| asked.split(' ').next());
+    match asked {
+        Some("auto") => effective != "direct",
+        asked => asked != Some(effective),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_fallen_back;
+
+    #[test]
+    fn only_what_is_not_as_it_was_asked_is_told() {
+        for (line, told) in [
+            ("user_read: asked buffered by default, effective buffered", false),
+            ("compaction_read: asked direct by use_direct_reads, effective direct", false),
+            ("compaction_read: asked auto by compaction_read_io_mode, effective direct", false),
+            ("compaction_read: asked auto by compaction_read_io_mode, effective buffered", true),
+            ("flush_write: asked uncached by flush_write_io_mode, effective buffered", true),
+            ("user_read: asked direct by use_direct_reads, effective direct, buffered in /b", true),
+        ] {
+            assert_eq!(is_fallen_back(line), told, "{line}");
+        }
     }
 }

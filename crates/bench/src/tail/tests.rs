@@ -26,6 +26,7 @@ struct Here {
     /// The options of each run.
     runs: RefCell<Vec<String>>,
     fails_at: Option<usize>,
+    limited_by: &'static str,
 }
 
 impl Launch for Here {
@@ -47,12 +48,16 @@ impl Launch for Here {
         Ok(figures)
     }
 
-    fn evict(&self, _directory: &Path) -> Result<(), Failure> {
-        Ok(())
+    fn evict(&self, _directories: &[&Path]) -> Result<Option<u64>, Failure> {
+        Ok(None)
     }
 
     fn device_probe(&self) -> DeviceProbe {
         DeviceProbe { bytes: 1 << 20, duration: Duration::from_millis(5) }
+    }
+
+    fn limited_by(&self) -> &'static str {
+        self.limited_by
     }
 
     fn memory_limit(&self) -> (String, bool) {
@@ -176,6 +181,11 @@ fn an_interrupted_experiment_goes_on() {
     arguments.duration = Some(0.3);
     let error = experiment(&arguments, &Here::default()).unwrap_err().to_string();
     assert!(error.contains("--resume") && error.contains("duration_seconds"), "{error}");
+
+    arguments.duration = Some(0.2);
+    let elsewhere = Here { limited_by: "systemd-run", ..Here::default() };
+    let error = experiment(&arguments, &elsewhere).unwrap_err().to_string();
+    assert!(error.contains("--resume") && error.contains("limited_by"), "{error}");
 
     arguments.resume = false;
     let anew = Here::default();

@@ -25,7 +25,7 @@ fn file_out_of_memory(directory: &Path) -> std::path::PathBuf {
         file.write_all(&chunk).expect("room");
     }
     // Where there is nothing to drop the caches of the whole machine with, which others use.
-    let evicted = evict(&System::at("/no/such/root"), directory).expect("a file");
+    let evicted = evict(&System::at("/no/such/root"), &[directory]).expect("a file");
     assert!(!evicted.machine);
     // Somebody else may be reading it: a few pages are nobody's fault.
     assert!(evicted.resident_pages.is_none_or(|pages| pages < 1000), "{evicted:?}");

@@ -272,14 +272,14 @@ fn eviction_drops_the_machines_caches_where_it_may() {
     std::fs::create_dir(directory.path().join("below")).expect("a directory");
     std::fs::write(directory.path().join("below/file"), vec![1; 1 << 20]).expect("a file");
     put(root.path(), "/proc/sys/vm/drop_caches", "0\n");
-    let evicted = evict(&System::at(root.path()), directory.path()).expect("a file");
+    let evicted = evict(&System::at(root.path()), &[directory.path()]).expect("a file");
     assert!(evicted.machine);
     assert_eq!(read(root.path().join("proc/sys/vm/drop_caches")), "3");
     if is_memory(directory.path()) {
         say("LEFT OUT: eviction by advice: scratch files are in memory");
         return;
     }
-    let advised = evict(&System::at("/no/such/root"), directory.path()).expect("a file");
+    let advised = evict(&System::at("/no/such/root"), &[directory.path()]).expect("a file");
     assert!(!advised.machine);
     assert!(advised.resident_pages.is_none_or(|pages| pages < 256), "{advised:?}");
 }

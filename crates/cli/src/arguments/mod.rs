@@ -4,7 +4,7 @@ mod reading;
 mod writing;
 
 use clap::{Args, Parser, Subcommand};
-use tailwater_bench::tail::TailArguments;
+use tailwater_bench::tail::{CHILD_COMMAND, TailArguments};
 
 pub(crate) use reading::*;
 pub(crate) use writing::*;
@@ -58,7 +58,7 @@ pub(crate) enum Command {
     #[command(after_help = TAIL_EXAMPLES)]
     Tail(TailArguments),
     /// The process of one run of tail
-    #[command(hide = true)]
+    #[command(name = CHILD_COMMAND, hide = true)]
     TailChild {
         /// What it has to do
         assignment: String,

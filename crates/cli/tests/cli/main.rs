@@ -14,5 +14,6 @@ mod reading;
 mod reverse_order;
 mod stats;
 mod support;
+mod tail;
 mod unchanged;
 mod writing;

@@ -33,7 +33,7 @@ pub use clock::Clock;
 pub use error::{Error, Operation, Result};
 pub use foreground::Foreground;
 pub use histogram::Latencies;
-pub use host::{host_name, open_files_max};
+pub use host::{host_name, open_files_max, release_free_memory};
 pub use purpose::{IoMode, Purpose};
 pub use statistics::Statistics;
 pub use storage::{

@@ -179,6 +179,11 @@ pub trait ReadFile: Debug + Send + Sync {
     /// is advice: what becomes of it is nobody's error.
     fn advise_random(&self) {}
 
+    /// How many pages of a span, in bytes, are in the page cache; `None` where nobody tells.
+    fn resident_pages(&self, _offset: u64, _length: u64) -> Option<u64> {
+        None
+    }
+
     /// Reads the `length` bytes at `offset`, which need not be aligned in any mode, and answers
     /// them: fewer only where the file ends. In [`IoMode::Direct`] the aligned span around them is
     /// read, else exactly they are. They stay where they were read to: in `buffer`, which grows as

@@ -12,12 +12,20 @@ use std::time::Duration;
 
 /// A lock on a value.
 #[derive(Debug, Default)]
-pub struct Mutex<T: ?Sized>(sync::Mutex<T>);
+pub struct Mutex<T: ?Sized> {
+    #[cfg(debug_assertions)]
+    takers: recording::Takers,
+    inner: sync::Mutex<T>,
+}
 
 impl<T> Mutex<T> {
     /// One on this value.
     pub const fn new(value: T) -> Self {
-        Self(sync::Mutex::new(value))
+        Self {
+            #[cfg(debug_assertions)]
+            takers: recording::Takers::new(),
+            inner: sync::Mutex::new(value),
+        }
     }
 }
 
@@ -27,13 +35,13 @@ impl<T: ?Sized> Mutex<T> {
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn lock(&self) -> MutexGuard<'_, T> {
         #[cfg(debug_assertions)]
-        recording::note();
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        recording::note(&self.takers);
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The value: nobody else can have the lock.
     pub fn get_mut(&mut self) -> &mut T {
-        self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
+        self.inner.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes the lock, if nobody has it.
@@ -41,8 +49,8 @@ impl<T: ?Sized> Mutex<T> {
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         #[cfg(debug_assertions)]
-        recording::note();
-        match self.0.try_lock() {
+        recording::note(&self.takers);
+        match self.inner.try_lock() {
             Ok(guard) => Some(guard),
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) => None,
@@ -86,12 +94,16 @@ impl Condvar {
 }
 
 #[cfg(debug_assertions)]
-pub use recording::locks_taken;
+pub(crate) use recording::become_quiet;
+#[cfg(debug_assertions)]
+pub use recording::{SharedLock, in_foreground, locks_shared_with_quiet_threads, locks_taken};
 
 #[cfg(debug_assertions)]
 mod recording {
-    use std::cell::RefCell;
+    use std::cell::{Cell, RefCell};
     use std::panic::Location;
+    use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+    use std::sync::{Mutex, PoisonError};
 
     thread_local! {
         static TAKEN: RefCell<Option<Vec<&'static Location<'static>>>> = const { RefCell::new(None) };
@@ -104,9 +116,63 @@ mod recording {
         TAKEN.take().unwrap_or_default()
     }
 
+    /// Where a lock was taken by one kind of threads that the other kind takes, too.
+    pub type SharedLock = &'static Location<'static>;
+
+    static SHARED: Mutex<Vec<SharedLock>> = Mutex::new(Vec::new());
+
+    thread_local! {
+        static QUIET: Cell<bool> = const { Cell::new(false) };
+        static FOREGROUND: Cell<bool> = const { Cell::new(false) };
+    }
+
+    /// Which kinds of threads have taken a lock.
+    #[derive(Debug, Default)]
+    pub(super) struct Takers(AtomicU8);
+
+    impl Takers {
+        pub(super) const fn new() -> Self {
+            Self(AtomicU8::new(0))
+        }
+
+        const QUIET: u8 = 1;
+        const FOREGROUND: u8 = 2;
+
+        fn note(&self, caller: SharedLock) {
+            let is_quiet = QUIET.try_with(Cell::get).unwrap_or(false);
+            let is_foreground = FOREGROUND.try_with(Cell::get).unwrap_or(false);
+            let bits =
+                u8::from(is_quiet) * Self::QUIET + u8::from(is_foreground) * Self::FOREGROUND;
+            let all = Self::QUIET | Self::FOREGROUND;
+            if bits != 0 && self.0.fetch_or(bits, Relaxed) | bits == all {
+                SHARED.lock().unwrap_or_else(PoisonError::into_inner).push(caller);
+            }
+        }
+    }
+
+    /// This thread is of low weight from here on.
+    pub(crate) fn become_quiet() {
+        QUIET.set(true);
+    }
+
+    /// Does what a user waits for.
+    pub fn in_foreground<T>(work: impl FnOnce() -> T) -> T {
+        FOREGROUND.set(true);
+        let answer = work();
+        FOREGROUND.set(false);
+        answer
+    }
+
+    /// Where locks were taken, so far and in any thread, that both threads of low weight and those
+    /// that [`in_foreground`] told of have taken.
+    pub fn locks_shared_with_quiet_threads() -> Vec<SharedLock> {
+        SHARED.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     #[track_caller]
-    pub(super) fn note() {
+    pub(super) fn note(takers: &Takers) {
         let caller = Location::caller();
+        takers.note(caller);
         // A lock in a thread that ends is nobody's question.
         let _ = TAKEN.try_with(|taken| {
             if let Some(taken) = taken.borrow_mut().as_mut() {

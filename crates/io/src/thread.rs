@@ -3,6 +3,20 @@
 use std::io;
 use std::thread::JoinHandle;
 
+use crate::posix::system;
+
+/// How a thread competes for processors with others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weight {
+    /// As any other.
+    Normal,
+    /// It gets what others leave: a thread of normal weight that wants to run takes its place at
+    /// once (`SCHED_IDLE`), and so do its requests at a device whose scheduler knows of priorities.
+    /// It stays so until it ends, since getting weight back takes a privilege. It must hold no lock
+    /// that a thread of normal weight waits for.
+    Quiet,
+}
+
 /// A running thread. Dropping it waits for the thread to end, so whoever drops it has asked it to
 /// end before.
 #[derive(Debug)]
@@ -23,6 +37,30 @@ pub fn spawn<T: Send + 'static>(
 ) -> io::Result<Thread<T>> {
     let handle = std::thread::Builder::new().name(name.to_owned()).spawn(body)?;
     Ok(Thread { handle: Some(handle) })
+}
+
+/// The same for a thread of some weight. Where the system refuses to lower it, the weight stays
+/// normal.
+///
+/// # Errors
+/// As [`spawn`].
+///
+/// # Panics
+/// As [`spawn`].
+pub fn spawn_with<T: Send + 'static>(
+    weight: Weight,
+    name: &str,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<Thread<T>> {
+    match weight {
+        Weight::Normal => spawn(name, body),
+        Weight::Quiet => spawn(name, move || {
+            system::become_quiet();
+            #[cfg(debug_assertions)]
+            crate::sync::become_quiet();
+            body()
+        }),
+    }
 }
 
 impl<T> Thread<T> {

@@ -34,6 +34,24 @@ impl MemoryGroup {
         })
     }
 
+    /// The lowest limit of it and of the groups above it, in bytes; `None` where there is none. In
+    /// cgroup v2 the groups above are looked for up to the directory `top`.
+    pub fn limit(&self, system: &System, top: Option<&Path>) -> Option<u64> {
+        match self {
+            Self::V1(path) => {
+                let limit =
+                    figure(&system.read(path.join("memory.stat"))?, "hierarchical_memory_limit")?;
+                // No limit is a number near the largest there is.
+                (limit < 1 << 62).then_some(limit)
+            }
+            Self::V2(path) => {
+                let is_below = |path: &&Path| top.is_none_or(|top| path.starts_with(top));
+                let groups = path.ancestors().take_while(is_below);
+                groups.filter_map(|group| system.number(group.join("memory.max"))).min()
+            }
+        }
+    }
+
     /// How often it came to its limit so far. `None` in cgroup v1, whose `memory.failcnt` stays 0
     /// at the limit in current kernels (seen in Linux 6.18).
     pub fn limit_hits(&self, system: &System) -> Option<u64> {

@@ -88,6 +88,10 @@ impl ReadFile for PosixFile {
         system::advise_random(self.descriptor.as_fd());
     }
 
+    fn resident_pages(&self, offset: u64, length: u64) -> Option<u64> {
+        system::resident_pages(self.descriptor.as_fd(), offset, length).ok().flatten()
+    }
+
     fn read_at(&self, buffer: &mut [u8], offset: u64, purpose: Purpose) -> Result<usize> {
         let started = monotonic_ns();
         let descriptor = self.descriptor.as_fd();

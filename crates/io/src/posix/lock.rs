@@ -13,7 +13,7 @@ use std::collections::HashSet;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, PoisonError, RwLock, RwLockWriteGuard};
 
 use rustix::fs::{FlockOperation, OFlags, Stat};
 use rustix::io::{Errno, retry_on_intr};
@@ -21,13 +21,12 @@ use rustix::io::{Errno, retry_on_intr};
 use super::system;
 use crate::purpose::IoMode;
 use crate::storage::FileLock;
-use crate::sync::Mutex;
 
 /// Device and inode, in a type that holds every system's.
 type FileId = (i128, i128);
 
 /// The files this process holds locked.
-static LOCKED: LazyLock<Mutex<HashSet<FileId>>> = LazyLock::new(Mutex::default);
+static LOCKED: LazyLock<RwLock<HashSet<FileId>>> = LazyLock::new(RwLock::default);
 
 fn file_id(status: &Stat) -> FileId {
     (i128::from(status.st_dev), i128::from(status.st_ino))
@@ -45,7 +44,7 @@ impl PosixLock {
     /// Takes the lock on `path`, which is created if it is not there; kind `WouldBlock` if it is
     /// held.
     pub(super) fn take(path: &Path) -> io::Result<Self> {
-        let mut locked = LOCKED.lock();
+        let mut locked = write_locked();
         match rustix::fs::stat(path) {
             Ok(status) if locked.contains(&file_id(&status)) => {
                 return Err(held("this process holds the lock already"));
@@ -77,11 +76,15 @@ impl FileLock for PosixLock {}
 
 impl Drop for PosixLock {
     fn drop(&mut self) {
-        let mut locked = LOCKED.lock();
+        let mut locked = write_locked();
         // Closing it releases the lock; the table must not forget the file before.
         drop(self.descriptor.take());
         locked.remove(&self.id);
     }
+}
+
+fn write_locked() -> RwLockWriteGuard<'static, HashSet<FileId>> {
+    LOCKED.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Refuses a path that this process holds locked: closing a second descriptor of it would release
@@ -89,7 +92,8 @@ impl Drop for PosixLock {
 ///
 /// While any lock is held this costs one `stat` for each file that is opened.
 pub(super) fn refuse_locked(path: &Path) -> io::Result<()> {
-    let locked = LOCKED.lock();
+    // Who opens files does not wait for others that do, whatever their weight.
+    let locked = LOCKED.read().unwrap_or_else(PoisonError::into_inner);
     if locked.is_empty() {
         return Ok(());
     }

@@ -268,6 +268,24 @@ pub(super) fn drop_pages(descriptor: BorrowedFd<'_>, offset: u64, length: u64) {
     let _ = rustix::fs::fadvise(descriptor, offset, NonZeroU64::new(length), advice);
 }
 
+/// Lowers the weight of this thread for good, at processors and at devices. What the system refuses
+/// stays as it is.
+#[cfg(target_os = "linux")]
+pub(crate) fn become_quiet() {
+    /// `IOPRIO_WHO_PROCESS`, of which 0 is this thread.
+    const THREAD: libc::c_int = 1;
+    /// `IOPRIO_CLASS_BE`, and the last of its levels: the class below it may starve.
+    const LAST: libc::c_int = 2 << 13 | 7;
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the struct lives as long as the call, which changes nothing but this thread's weight.
+    let _ = unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) };
+    // SAFETY: it takes no memory.
+    let _ = unsafe { libc::syscall(libc::SYS_ioprio_set, THREAD, 0, LAST) };
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn become_quiet() {}
+
 /// Tells the kernel to read nothing of a file ahead.
 #[cfg(target_os = "linux")]
 pub(super) fn advise_random(descriptor: BorrowedFd<'_>) {
@@ -327,15 +345,19 @@ pub(super) fn write_uncached(
     Err(Errno::OPNOTSUPP)
 }
 
-/// How many pages of a file are in the page cache (`cachestat`, Linux 6.5); `None` where the kernel
-/// does not have the call or does not allow it.
+/// How many pages of a span of a file, up to its end for a length of zero, are in the page cache
+/// (`cachestat`, Linux 6.5); `None` where the kernel does not have the call or does not allow it.
 #[cfg(target_os = "linux")]
-pub(super) fn resident_pages(descriptor: BorrowedFd<'_>) -> io::Result<Option<u64>> {
+pub(super) fn resident_pages(
+    descriptor: BorrowedFd<'_>,
+    offset: u64,
+    length: u64,
+) -> io::Result<Option<u64>> {
     use std::os::fd::AsRawFd;
     /// The call's number, the same on every architecture.
     const CACHESTAT: libc::c_long = 451;
-    // `struct cachestat_range`: offset and length; a length of zero means up to the end.
-    let range = [0_u64; 2];
+    // `struct cachestat_range`.
+    let range = [offset, length];
     // `struct cachestat`: pages cached, dirty, in write-back, evicted, recently evicted.
     let mut counts = [0_u64; 5];
     // SAFETY: both arrays have the sizes of the kernel's structs and live as long as the call, as
@@ -354,7 +376,11 @@ pub(super) fn resident_pages(descriptor: BorrowedFd<'_>) -> io::Result<Option<u6
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) fn resident_pages(_descriptor: BorrowedFd<'_>) -> io::Result<Option<u64>> {
+pub(super) fn resident_pages(
+    _descriptor: BorrowedFd<'_>,
+    _offset: u64,
+    _length: u64,
+) -> io::Result<Option<u64>> {
     Ok(None)
 }
 

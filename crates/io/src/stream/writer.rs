@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::ops::Range;
 use std::sync::{Arc, MutexGuard};
 
 use super::take_buffers;
@@ -40,8 +41,17 @@ impl WriterOptions {
     }
 }
 
+/// Warm spans with less than this between them are written as one, in bytes.
+const WARM_GAP: u64 = 32 << 10;
+
 /// Appends to a new file through aligned buffers of a pool, some of them written behind the
-/// caller's back. It serves both I/O modes.
+/// caller's back. It serves every I/O mode.
+///
+/// # Warm spans
+/// A direct stream may be given the same file once more, open through the page cache
+/// ([`Self::warm_through`]). What is warm ([`Self::append_warm`]), in whole blocks, is written
+/// through that one, with what little lies between; the rest goes past the page cache. No page is
+/// written both ways but the last, which may be written again.
 ///
 /// # Invariants
 /// - Buffers reach the file in order, one at a time.
@@ -66,11 +76,17 @@ pub struct SequentialWriter {
     mode: IoMode,
     /// What direct writes are aligned to, in bytes.
     alignment: usize,
+    /// How large a buffer is, in bytes.
+    buffer_bytes: usize,
     /// What it asks before each write, and with which priority.
     pace: Option<(Arc<RateLimiter>, Priority)>,
     /// What it asks how far it may go on before its writes are done.
     foreground: Option<Arc<Foreground>>,
     depth: usize,
+    /// Whether there is a way through the page cache.
+    warms: bool,
+    /// The warm spans of the collected bytes, in order, by their offsets in the file.
+    warm: Vec<Range<u64>>,
 }
 
 #[derive(Debug)]
@@ -107,6 +123,33 @@ struct Piece {
     offset: u64,
     /// The length to cut the file to afterwards: the buffer's end is padding.
     cut_to: Option<u64>,
+    /// What of it is warm, in order.
+    warm: Vec<Range<u64>>,
+}
+
+impl Piece {
+    fn end(&self) -> u64 {
+        self.offset + self.buffer.len() as u64
+    }
+
+    /// What of it is written through the page cache, in whole blocks and in order.
+    fn warm_runs(&self, alignment: u64) -> Vec<Range<u64>> {
+        let mut runs: Vec<Range<u64>> = Vec::new();
+        for span in &self.warm {
+            let start = (span.start - span.start % alignment).max(self.offset);
+            let end = span.end.next_multiple_of(alignment).min(self.end());
+            match runs.last_mut().filter(|last| start < last.end + WARM_GAP) {
+                Some(last) => last.end = last.end.max(end),
+                None => runs.push(start..end),
+            }
+        }
+        runs
+    }
+
+    /// The bytes of a part of it, by offsets in the file.
+    fn part(&self, range: Range<u64>) -> &[u8] {
+        &self.buffer[(range.start - self.offset) as usize..(range.end - self.offset) as usize]
+    }
 }
 
 /// The file, and how far it is reserved and on its way to the device.
@@ -118,19 +161,41 @@ struct Output {
     /// False once the disk had no room to reserve.
     reserving: bool,
     written_back: u64,
+    /// The same file through the page cache, if warm spans are to stay there.
+    warm_file: Option<Box<dyn WriteFile>>,
 }
 
 impl Output {
     fn put(&mut self, piece: &Piece) -> Result<()> {
-        let end = piece.offset + piece.buffer.len() as u64;
+        let end = piece.end();
         self.reserve(end)?;
-        self.file.write_all_at(&piece.buffer, piece.offset, self.options.purpose)?;
+        self.write(piece)?;
         if let Some(length) = piece.cut_to {
             self.file.truncate(length)?;
             // Cutting gives back what was reserved behind the end.
             self.reserved = self.reserved.min(length);
         }
         self.start_writeback(end)
+    }
+
+    fn write(&mut self, piece: &Piece) -> Result<()> {
+        let (purpose, mut written) = (self.options.purpose, piece.offset);
+        if let Some(warm_file) = &mut self.warm_file {
+            for run in piece.warm_runs(self.file.alignment() as u64) {
+                if written < run.start {
+                    self.file.write_all_at(piece.part(written..run.start), written, purpose)?;
+                }
+                written = run.end;
+                let (start, length) = (run.start, run.end - run.start);
+                warm_file.write_all_at(piece.part(run), start, purpose)?;
+                // On its way at once: nobody writes to these pages again.
+                warm_file.start_writeback(start, length)?;
+            }
+        }
+        if written < piece.end() {
+            self.file.write_all_at(piece.part(written..piece.end()), written, purpose)?;
+        }
+        Ok(())
     }
 
     fn reserve(&mut self, end: u64) -> Result<()> {
@@ -181,7 +246,14 @@ impl SequentialWriter {
         let bytes = options.buffer_bytes.max(2 * alignment).next_multiple_of(alignment);
         let free = take_buffers(pool, bytes, wanted, Operation::Write, file.path())?;
         let mode = file.mode();
-        let output = Output { file, options, reserved: 0, reserving: true, written_back: 0 };
+        let output = Output {
+            file,
+            options,
+            reserved: 0,
+            reserving: true,
+            written_back: 0,
+            warm_file: None,
+        };
         let state = State {
             free,
             queue: VecDeque::new(),
@@ -198,10 +270,24 @@ impl SequentialWriter {
             flushed: 0,
             mode,
             alignment,
+            buffer_bytes: bytes,
             pace: None,
             foreground: None,
             depth: if workers.is_some() { options.depth } else { 0 },
+            warms: false,
+            warm: Vec::new(),
         })
+    }
+
+    /// Has warm spans stay in the page cache: `file` is the same file, open through it. It comes
+    /// before the first byte, and changes nothing for a stream that is not direct.
+    pub fn warm_through(&mut self, file: Box<dyn WriteFile>) {
+        if self.mode == IoMode::Direct
+            && let Some(output) = &mut self.shared.state.lock().output
+        {
+            output.warm_file = Some(file);
+            self.warms = true;
+        }
     }
 
     /// Makes each write wait until a rate limiter lets it through.
@@ -232,6 +318,26 @@ impl SequentialWriter {
             }
         }
         Ok(())
+    }
+
+    /// The same, of bytes that are to stay in the page cache, where there is a way through it.
+    ///
+    /// # Errors
+    /// As for [`Self::append`].
+    pub fn append_warm(&mut self, mut bytes: &[u8]) -> Result<()> {
+        while self.warms && !bytes.is_empty() {
+            // A span ends with its buffer.
+            let begin = self.length();
+            let room = self.collected.as_ref().map_or(self.buffer_bytes, |it| it.remaining());
+            let (now, later) = bytes.split_at(bytes.len().min(room));
+            match self.warm.last_mut().filter(|last| last.end == begin) {
+                Some(last) => last.end += now.len() as u64,
+                None => self.warm.push(begin..begin + now.len() as u64),
+            }
+            self.append(now)?;
+            bytes = later;
+        }
+        self.append(bytes)
     }
 
     /// How many bytes were appended.
@@ -331,8 +437,9 @@ impl SequentialWriter {
         if let Some((rate_limiter, priority)) = &self.pace {
             rate_limiter.request(buffer.len() as u64, *priority);
         }
-        let piece = Piece { offset: self.offset, buffer, cut_to };
-        self.offset += piece.buffer.len() as u64;
+        let warm = std::mem::take(&mut self.warm);
+        let piece = Piece { offset: self.offset, buffer, cut_to, warm };
+        self.offset = piece.end();
         // Where a drain is under way, it finds the piece before it ends.
         if let Some(output) = self.shared.queue(piece) {
             let drain = Drain { shared: Arc::clone(&self.shared), output: Some(output) };

@@ -4,6 +4,7 @@
 mod devices;
 mod figures;
 mod here;
+mod memory;
 mod parsers;
 
 /// Writes a file of the kernel below a directory that plays its root.

@@ -1,0 +1,87 @@
+//! How much memory a process may have, on machines that are played.
+
+use std::path::Path;
+
+use tailwater_io::kernel::{Memory, MemoryLeft, System};
+
+use crate::put;
+
+const MIB: u64 = 1 << 20;
+
+fn machine(root: &Path) {
+    put(root, "/proc/meminfo", "MemTotal:  4194304 kB\nMemFree: 1 kB\nMemAvailable:  2097152 kB\n");
+}
+
+fn memory(root: &Path) -> Memory {
+    Memory::of_this_process(System::at(root))
+}
+
+#[test]
+fn without_a_group_it_is_the_machines() {
+    let root = tempfile::tempdir().expect("a directory");
+    machine(root.path());
+    let memory = memory(root.path());
+    assert_eq!(memory.limit(), Some(4096 * MIB));
+    let left = MemoryLeft { limit: 4096 * MIB, available: 2048 << 20, stalled_us: None };
+    assert_eq!(memory.left(), Some(left));
+    let nothing = tempfile::tempdir().expect("a directory");
+    assert_eq!(Memory::of_this_process(System::at(nothing.path())).left(), None);
+}
+
+#[test]
+fn in_cgroup_v2_it_is_the_lowest_limit_on_the_way_up() {
+    let root = tempfile::tempdir().expect("a directory");
+    let root = root.path();
+    machine(root);
+    put(
+        root,
+        "/proc/self/mountinfo",
+        "30 1 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n",
+    );
+    put(root, "/proc/self/cgroup", "0::/outer/inner\n");
+    let group = "/sys/fs/cgroup/outer/inner";
+    put(root, &format!("{group}/memory.max"), "max\n");
+    put(root, "/sys/fs/cgroup/outer/memory.max", "1073741824\n");
+    put(root, &format!("{group}/memory.current"), "943718400\n");
+    put(
+        root,
+        &format!("{group}/memory.stat"),
+        "anon 419430400\nfile 524288000\nactive_file 104857600\ninactive_file 209715200\n",
+    );
+    put(root, &format!("{group}/memory.pressure"), "some avg10=0.00 total=77\nfull total=5\n");
+    let memory = memory(root);
+    assert_eq!(memory.limit(), Some(1024 * MIB));
+    // 900 MiB are charged, of which 300 are pages of files.
+    let left = MemoryLeft { limit: 1024 * MIB, available: 424 << 20, stalled_us: Some(77) };
+    assert_eq!(memory.left(), Some(left));
+    // The limit was lowered below what there is.
+    put(root, "/sys/fs/cgroup/outer/memory.max", "536870912\n");
+    assert_eq!(memory.left().map(|left| left.available), Some(-(88 << 20)));
+}
+
+#[test]
+fn in_cgroup_v1_the_group_tells_the_limit_of_all_above_it() {
+    let root = tempfile::tempdir().expect("a directory");
+    let root = root.path();
+    machine(root);
+    put(
+        root,
+        "/proc/self/mountinfo",
+        "40 1 0:30 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n",
+    );
+    put(root, "/proc/self/cgroup", "7:memory:/limited\n0::/\n");
+    let group = "/sys/fs/cgroup/memory/limited";
+    let stat = |limit: u64| {
+        format!(
+            "hierarchical_memory_limit {limit}\ntotal_active_file 0\ntotal_inactive_file 1048576\n"
+        )
+    };
+    put(root, &format!("{group}/memory.stat"), &stat(256 * MIB));
+    put(root, &format!("{group}/memory.usage_in_bytes"), "105906176\n");
+    let memory = memory(root);
+    let left = MemoryLeft { limit: 256 * MIB, available: 156 << 20, stalled_us: None };
+    assert_eq!(memory.left(), Some(left));
+    put(root, &format!("{group}/memory.stat"), &stat(9_223_372_036_854_771_712));
+    let left = MemoryLeft { limit: 4096 * MIB, available: 2048 << 20, stalled_us: None };
+    assert_eq!(memory.left(), Some(left));
+}

@@ -60,6 +60,10 @@ pub struct TailArguments {
     /// Options that the engines have in every configuration besides, as an option string
     #[arg(long, value_name = "NAME=VALUE;...")]
     pub options: Option<String>,
+    /// How large the block cache is in configurations that have a large one [default: as the hot
+    /// set]
+    #[arg(long, value_name = "BYTES")]
+    pub block_cache: Option<Bytes>,
     /// Where databases are made: the disk that is measured [default: tailwater-tail]
     #[arg(long)]
     pub directory: Option<PathBuf>,

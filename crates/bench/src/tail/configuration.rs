@@ -22,6 +22,8 @@ pub enum Configuration {
     /// What users read goes past it, too: use_direct_reads and
     /// use_direct_io_for_flush_and_compaction
     DirectAll,
+    /// The same, with a block cache as large as the hot set (--block-cache)
+    DirectAllBlockCache,
     /// Compactions read and write past it, flushes through it
     Tailwater,
     /// Compactions go through it with RWF_DONTCACHE
@@ -59,6 +61,7 @@ impl Configuration {
             Self::DirectCompactionReadOnly => "direct_compaction_read_only",
             Self::DirectCompactionReadWrite => "direct_compaction_read_write",
             Self::DirectAll => "direct_all",
+            Self::DirectAllBlockCache => "direct_all_block_cache",
             Self::Tailwater => "tailwater",
             Self::Uncached => "uncached",
             Self::Fadvise => "fadvise",
@@ -75,7 +78,9 @@ impl Configuration {
             Self::DirectCompactionReadWrite => {
                 "use_direct_io_for_compaction_reads=true;use_direct_io_for_flush_and_compaction=true"
             }
-            Self::DirectAll => "use_direct_reads=true;use_direct_io_for_flush_and_compaction=true",
+            Self::DirectAll | Self::DirectAllBlockCache => {
+                "use_direct_reads=true;use_direct_io_for_flush_and_compaction=true"
+            }
             Self::Tailwater => {
                 "compaction_read_io_mode=direct;compaction_write_io_mode=direct;\
                  flush_write_io_mode=buffered"
@@ -84,6 +89,11 @@ impl Configuration {
             Self::Fadvise => "compaction_read_io_mode=fadvise;compaction_write_io_mode=fadvise",
             Self::NoCompaction => "disable_auto_compactions=true",
         }
+    }
+
+    /// Whether it has a block cache that is large.
+    pub(super) fn has_block_cache(self) -> bool {
+        self == Self::DirectAllBlockCache
     }
 
     /// Whether only Tailwater has the options that make it.
@@ -98,7 +108,7 @@ impl Configuration {
             Self::DirectCompactionReadOnly | Self::DirectCompactionReadWrite | Self::Tailwater => {
                 &COMPACTION
             }
-            Self::DirectAll => {
+            Self::DirectAll | Self::DirectAllBlockCache => {
                 &[Purpose::UserRead, Purpose::CompactionRead, Purpose::CompactionBlobRead]
             }
             Self::Buffered

@@ -154,7 +154,7 @@ impl<'a> Experiment<'a> {
         let _removed = remove_on_interrupt(&copy)?;
         copy_database(&source, &copy)?;
         let resident_pages = self.launch.evict(&[&source, &copy])?;
-        let options = format!("{};{}", parameters.options(), row.options());
+        let options = parameters.options_of(row);
         let assignment = Assignment {
             engine: row.engine,
             directory: copy.clone(),

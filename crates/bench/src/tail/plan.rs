@@ -61,6 +61,9 @@ pub(super) struct Parameters {
     pub(super) write_bytes_per_second: Option<u64>,
     pub(super) duration_seconds: f64,
     pub(super) shape: Shape,
+    /// The block cache of configurations that have a large one.
+    #[serde(default)]
+    pub(super) block_cache_bytes: u64,
     /// Options that all rows have besides, as an option string.
     #[serde(default)]
     pub(super) more_options: String,
@@ -71,8 +74,17 @@ impl Parameters {
         Duration::from_secs_f64(self.duration_seconds)
     }
 
-    /// The options of the engines that all rows share.
-    pub(super) fn options(&self) -> String {
+    /// The options of a row's engine: those that all rows share, and its own.
+    pub(super) fn options_of(&self, row: Row) -> String {
+        let mut options = format!("{};{}", self.options(), row.options());
+        if row.configuration.has_block_cache() {
+            let bytes = self.block_cache_bytes;
+            options.push_str(&format!(";block_based_table_factory={{block_cache={bytes}}}"));
+        }
+        options
+    }
+
+    fn options(&self) -> String {
         let options = match self.kind {
             Kind::Overwriting => self.shape.options(),
             Kind::Merging => format!("{};{MERGING}", self.shape.options()),
@@ -273,6 +285,8 @@ fn parameters(arguments: &TailArguments, defaults: &Defaults) -> Result<Paramete
         let hot = Bytes(hot_bytes);
         return Err(format!("--hot: {hot} are more than the database has, {database} (--size)"));
     }
+    // With what blocks have besides their value, and the cache besides its blocks.
+    let block_cache = hot_keys * (VALUE_BYTES + VALUE_BYTES / 16) as u64;
     Ok(Parameters {
         kind: defaults.kind,
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -290,6 +304,7 @@ fn parameters(arguments: &TailArguments, defaults: &Defaults) -> Result<Paramete
         },
         duration_seconds: arguments.duration.unwrap_or(defaults.duration),
         more_options: arguments.options.clone().unwrap_or_default(),
+        block_cache_bytes: arguments.block_cache.map_or(block_cache, |Bytes(bytes)| bytes),
         shape: match keys * (KEY_BYTES + VALUE_BYTES) as u64 {
             bytes if bytes < SMALL_DATABASE => Shape::SMALL,
             _ => Shape::PUBLISHED,

@@ -12,6 +12,7 @@ pub mod epoch;
 mod error;
 mod file_copy;
 mod flush;
+mod handover;
 mod ingest;
 pub mod inspect;
 mod io_modes;

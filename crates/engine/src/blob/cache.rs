@@ -51,18 +51,15 @@ impl BlobCache {
         Self { storage, directory, io_modes, opened_for, capacity, budget: None, open }
     }
 
-    /// The same files for a compaction: this cache, or one of its own where compactions read blob
-    /// files in another mode than users do. What that opens counts against `budget`.
-    pub(crate) fn for_compaction(self: &Arc<Self>, budget: &Arc<OpenBudget>) -> Arc<Self> {
-        let purpose = Purpose::CompactionBlobRead;
-        if !self.io_modes.differ(self.opened_for, purpose, &self.directory) {
-            return Arc::clone(self);
-        }
+    /// The same files for a compaction, in a cache of its own: it may read them in another mode
+    /// than users do, and at low weight, so that it takes no lock that users take. What is opened
+    /// counts against `budget`.
+    pub(crate) fn for_compaction(&self, budget: &Arc<OpenBudget>) -> Arc<Self> {
         Arc::new(Self {
             storage: Arc::clone(&self.storage),
             directory: self.directory.clone(),
             io_modes: Arc::clone(&self.io_modes),
-            opened_for: purpose,
+            opened_for: Purpose::CompactionBlobRead,
             capacity: AtomicUsize::new(self.capacity.load(Ordering::Relaxed)),
             budget: Some(Arc::clone(budget)),
             open: Mutex::default(),

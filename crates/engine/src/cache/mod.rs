@@ -38,9 +38,11 @@
 //! of a shard's only when its table doubles), so a thread of reduced scheduling weight must not
 //! call it: it hands the work to a thread of normal weight.
 
+mod auto;
 mod budget;
 mod entry;
 mod garbage;
+mod ghosts;
 #[cfg(all(loom, test))]
 mod loom;
 mod shard;
@@ -53,10 +55,14 @@ use std::iter;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+pub use auto::AutoSizes;
+pub(crate) use auto::{LOOK, Sizing};
 use budget::Budget;
 pub use budget::Reservation;
 use entry::Node;
 pub use entry::{Cached, Key, Priority};
+pub use ghosts::GhostHits;
+use ghosts::Ghosts;
 use shard::Shard;
 
 use crate::epoch::{Guard, pin};
@@ -79,6 +85,8 @@ pub struct Cache<V: Send + Sync + 'static> {
     shards: Box<[Shard<V>]>,
     budget: Arc<Budget>,
     counters: Counters,
+    /// What left it lately, where that is kept account of.
+    ghosts: Option<Arc<Ghosts>>,
 }
 
 /// Written by inserts, on cache lines of their own.
@@ -159,13 +167,29 @@ impl<V: Send + Sync + 'static> Cache<V> {
 
     /// An empty cache of `capacity` bytes in `shards` shards, rounded up to a power of two.
     pub fn with_shards(capacity: usize, shards: usize) -> Self {
+        Self::build(capacity, shards, None)
+    }
+
+    /// The same, with account kept of what leaves it: [`Cache::ghosts`].
+    pub fn with_ghosts(capacity: usize, shards: usize) -> Self {
+        Self::build(capacity, shards, Some(Arc::new(Ghosts::new())))
+    }
+
+    fn build(capacity: usize, shards: usize, ghosts: Option<Arc<Ghosts>>) -> Self {
         let shards = shards.max(1).next_power_of_two();
         let budget = Budget::new(capacity);
         Self {
-            shards: (0..shards).map(|_| Shard::new(&budget, shards)).collect(),
+            shards: (0..shards).map(|_| Shard::new(&budget, shards, ghosts.clone())).collect(),
             budget,
             counters: Counters::default(),
+            ghosts,
         }
+    }
+
+    /// How much of what came in had been let go of shortly before; nothing where no account is
+    /// kept.
+    pub fn ghosts(&self) -> GhostHits {
+        self.ghosts.as_ref().map(|ghosts| ghosts.hits()).unwrap_or_default()
     }
 
     #[inline]
@@ -195,6 +219,12 @@ impl<V: Send + Sync + 'static> Cache<V> {
         Some(&self.find(key, guard)?.value)
     }
 
+    /// Whether the value with that key was hit since it was inserted; `None` where there is none.
+    /// Leaves no trace.
+    pub fn was_hit(&self, key: Key) -> Option<bool> {
+        Some(self.find(key, &pin())?.was_hit())
+    }
+
     /// Puts a value in, if it has room or can be given room at once.
     ///
     /// `charge` is the memory that the value owns, in bytes, without `V` itself; the overhead
@@ -215,6 +245,9 @@ impl<V: Send + Sync + 'static> Cache<V> {
         let cached = Arc::new(Cached::charged(value, room));
         match self.shards[home].insert(key, hash, &cached, priority) {
             Ok(evicted) => {
+                if let Some(ghosts) = &self.ghosts {
+                    ghosts.inserted(hash, self.capacity());
+                }
                 add(&self.counters.inserted, 1);
                 add(&self.counters.evicted, evicted);
                 Inserted::Admitted(cached)
@@ -292,6 +325,10 @@ impl<V: Send + Sync + 'static> Cache<V> {
     /// keeps it, and its charge stays until then.
     pub fn erase(&self, key: Key) -> bool {
         let hash = key.hash();
+        if self.find(key, &pin()).is_none() {
+            // Without the lock, so that asking for what is not there costs little.
+            return false;
+        }
         let erased = self.shards[self.home(hash)].erase(hash, key);
         add(&self.counters.erased, usize::from(erased));
         erased

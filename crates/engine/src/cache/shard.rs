@@ -22,6 +22,7 @@ use std::sync::{Arc, MutexGuard};
 use super::budget::Budget;
 use super::entry::{Cached, Key, Node, Priority};
 use super::garbage::Garbage;
+use super::ghosts::Ghosts;
 use super::table::Table;
 use tailwater_io::sync::Mutex;
 
@@ -115,11 +116,16 @@ impl<V: Send + Sync + 'static> State<V> {
 
     /// Evicts up to `limit` entries until `bytes` are on their way out; answers how many entries
     /// and bytes that were.
-    fn evict(&mut self, bytes: usize, limit: usize) -> (usize, usize) {
+    fn evict(&mut self, bytes: usize, limit: usize, ghosts: Option<&Ghosts>) -> (usize, usize) {
         let (mut entries, mut evicted) = (0, 0);
         while evicted < bytes && entries < limit {
             let Some(position) = self.next_victim() else { break };
-            evicted += self.unlink(position);
+            let hash = self.ring[position].node.as_ref().map(|node| node.key.hash());
+            let charge = self.unlink(position);
+            if let (Some(ghosts), Some(hash)) = (ghosts, hash) {
+                ghosts.evicted(hash, charge);
+            }
+            evicted += charge;
             entries += 1;
         }
         (entries, evicted)
@@ -138,11 +144,13 @@ pub(super) struct Shard<V: Send + Sync + 'static> {
     budget: Arc<Budget>,
     /// How many shards share the headroom.
     shards: usize,
+    /// What was evicted lately, where that is kept account of.
+    ghosts: Option<Arc<Ghosts>>,
 }
 
 impl<V: Send + Sync + 'static> Shard<V> {
     /// One of `shards` parts.
-    pub(super) fn new(budget: &Arc<Budget>, shards: usize) -> Self {
+    pub(super) fn new(budget: &Arc<Budget>, shards: usize, ghosts: Option<Arc<Ghosts>>) -> Self {
         let table = Arc::new(Table::new(FIRST_BUCKETS));
         let state = State {
             table: Arc::clone(&table),
@@ -156,6 +164,7 @@ impl<V: Send + Sync + 'static> Shard<V> {
             state: Locked(Mutex::new(state)),
             budget: Arc::clone(budget),
             shards,
+            ghosts,
         }
     }
 
@@ -214,7 +223,7 @@ impl<V: Send + Sync + 'static> Shard<V> {
     }
 
     fn evict(&self, state: &mut State<V>, bytes: usize, limit: usize) -> (usize, usize) {
-        let (entries, evicted) = state.evict(bytes, limit);
+        let (entries, evicted) = state.evict(bytes, limit, self.ghosts.as_deref());
         self.budget.unlink(evicted);
         (entries, evicted)
     }

@@ -17,7 +17,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tailwater_format::file_name::FileKind;
 use tailwater_format::key::Sequence;
@@ -34,6 +34,7 @@ use crate::compaction::output::{self, WrittenTable};
 use crate::compaction::subcompaction::{self, PartOutcome};
 use crate::compaction::{Compaction, CompactionFilter};
 use crate::db::FamilyReaders;
+use crate::handover::Takeover;
 use crate::io_modes::IoModes;
 use crate::options::{ColumnFamilyOptions, CompactionStyle, DbOptions};
 use crate::table::builder::{Format, Origin, TableCompression};
@@ -86,6 +87,15 @@ pub(crate) struct Needs {
     pub(crate) input_readers: Option<Arc<Workers>>,
     /// Set when the job is to be given up.
     pub(crate) cancelled: Arc<AtomicBool>,
+    /// Where the job may have low weight: set while it is to have normal weight all the same.
+    pub(crate) urgent: Option<Arc<AtomicBool>>,
+}
+
+impl Needs {
+    /// Whether the job has low weight, at this moment.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.urgent.as_ref().is_some_and(|urgent| !urgent.load(Ordering::Relaxed))
+    }
 }
 
 /// What came of a compaction.
@@ -93,6 +103,8 @@ pub(crate) struct Needs {
 pub(crate) struct Outcome {
     /// The new tables, in the order of their keys.
     pub(crate) outputs: Vec<NewFile>,
+    /// What they take over of what users read, by their numbers.
+    pub(crate) takeovers: Vec<(u64, Takeover)>,
     /// What of blob files nothing refers to any more.
     pub(crate) blob_garbage: Vec<BlobFileGarbage>,
     pub(crate) statistics: Statistics,
@@ -292,8 +304,12 @@ impl Shared {
             bytes: written.iter().map(|table| table.file.size).sum(),
         };
         statistics.records_out = written.iter().map(|table| table.records).sum();
-        let outputs = written.into_iter().map(|table| table.file).collect();
-        Ok(Outcome { outputs, blob_garbage, statistics })
+        let (mut outputs, mut takeovers) = (Vec::new(), Vec::new());
+        for WrittenTable { file, takeover, .. } in written {
+            takeovers.extend(takeover.map(|takeover| (file.number, takeover)));
+            outputs.push(file);
+        }
+        Ok(Outcome { outputs, takeovers, blob_garbage, statistics })
     }
 
     /// Whether the parts read as many records as the inputs say they have.

@@ -12,13 +12,14 @@ use tailwater_format::version_edit::{
     BlobFileGarbage, CompactCursor, DeletedFile, NewFile, VersionEdit,
 };
 
-use super::Compaction;
 use super::job::{Job, LevelFiles, Needs, Outcome, Statistics};
 use super::picker::{self, CompactCursors, LevelTargets, PickContext};
+use super::{Compaction, Reason};
 use crate::background::Running;
 use crate::db::errors::FailedPart;
 use crate::db::{ColumnFamily, FamilySettings, Writer};
 use crate::epoch;
+use crate::handover::{self, Takeover};
 use crate::options::DbOptions;
 use crate::stats::LevelFigures;
 use crate::table::builder::TableCompression;
@@ -222,12 +223,13 @@ impl Writer {
         if claim.compaction.is_move {
             let outputs = moved(&claim.compaction);
             let bytes = outputs.iter().map(|output| output.size).sum();
-            self.install_compaction(claim, edit(claim, outputs, Vec::new()))?;
+            self.install_compaction(claim, edit(claim, outputs, Vec::new()), Vec::new())?;
             let levels = &claim.family.statistics().levels;
             levels.record_move(claim.compaction.output_level, bytes);
             return Ok(());
         }
         let begun_ns = self.clock.monotonic_ns();
+        self.readers.generations().pass(begun_ns);
         let mut tries_left = TRIES;
         let outcome = loop {
             tries_left -= 1;
@@ -238,8 +240,8 @@ impl Writer {
                 ended => break ended?,
             }
         };
-        let Outcome { outputs, blob_garbage, statistics } = outcome;
-        self.install_compaction(claim, edit(claim, outputs, blob_garbage))?;
+        let Outcome { outputs, takeovers, blob_garbage, statistics } = outcome;
+        self.install_compaction(claim, edit(claim, outputs, blob_garbage), takeovers)?;
         let micros = (self.clock.monotonic_ns() - begun_ns) / 1000;
         self.count_compaction(claim, &statistics, micros);
         Ok(())
@@ -274,6 +276,7 @@ impl Writer {
         let path_id = picker::output_path(options, output_level);
         let directory = directories.get(usize::from(path_id)).unwrap_or(&self.directory).clone();
         let is_bottommost = claim.compaction.is_bottommost;
+        let urgent = self.may_be_quiet(claim).then(|| Arc::clone(self.stall.urgent()));
         let needs = Needs {
             storage: Arc::clone(&self.storage),
             directory,
@@ -300,13 +303,26 @@ impl Writer {
             workers: self.table_writers.clone(),
             input_readers: self.input_readers.clone(),
             cancelled: Arc::clone(self.background.cancelling()),
+            urgent,
         };
         let compaction = Compaction::clone(&claim.compaction);
         Job { compaction, version: Arc::clone(&claim.version), needs }.run()
     }
 
+    /// Whether a compaction may have low weight: not one that somebody waits for.
+    fn may_be_quiet(&self, claim: &Claim<'_>) -> bool {
+        self.database.fixed().tailwater.quiet_background
+            && claim.compaction.reason != Reason::ManualCompaction
+            && !self.options().inline_background()
+    }
+
     /// Puts the outputs in the place of the inputs.
-    fn install_compaction(&self, claim: &Claim<'_>, edit: VersionEdit) -> Result<()> {
+    fn install_compaction(
+        &self,
+        claim: &Claim<'_>,
+        edit: VersionEdit,
+        takeovers: Vec<(u64, Takeover)>,
+    ) -> Result<()> {
         let Claim { family, compaction, .. } = claim;
         let outputs = edit.new_files.clone();
         let mut versions = self.versions();
@@ -324,6 +340,10 @@ impl Writer {
             return Err(Error::new(ErrorKind::Io, "a column family lost its version"));
         };
         self.open_new_tables(family, &known.version, &outputs);
+        if !takeovers.is_empty() {
+            compaction.files().for_each(|file| handover::forget(file));
+        }
+        handover::install(&known.version, takeovers);
         family.install(Arc::clone(&known.version), &[]);
         drop(versions);
         if !compaction.is_move {

@@ -5,16 +5,22 @@
 //! no part is shorter than an output should be. Source: `CompactionJob::GenSubcompactionBoundaries`
 //! in `db/compaction/compaction_job.cc`.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use tailwater_format::version_edit::BlobFileGarbage;
-use tailwater_io::thread;
+use tailwater_io::thread::{self, Thread, Weight};
 
 use crate::compaction::job::{Part, Shared};
 use crate::compaction::merge::{BlobGarbage, Dropped, Merge, Rules, Source, Stop};
 use crate::compaction::output::{Outputs, WrittenTable, target_bytes};
 use crate::{Error, ErrorKind, Result};
+
+/// How threads of parts are called.
+const THREAD: &str = "subcompaction";
+/// Whether normal weight is wanted is looked up once in so many records.
+const STOP_INTERVAL: u32 = 64;
 
 /// What came of a part.
 #[derive(Debug)]
@@ -27,26 +33,30 @@ pub(crate) struct PartOutcome {
     pub(crate) dropped: Dropped,
 }
 
-/// Runs all parts: the first on the caller's thread, each other one on a thread of its own. If one
-/// fails the others are given up.
+/// Runs all parts at once. If one fails the others are given up.
+///
+/// Where the job may be quiet each part has a thread of low weight; when normal weight is wanted,
+/// it stops between two records, and goes on in a thread of normal weight. Otherwise the first part
+/// has the caller's thread, and each other one a thread of its own.
 ///
 /// # Errors
 /// The failure of a part.
 pub(crate) fn run_all(shared: &Arc<Shared>) -> Result<Vec<PartOutcome>> {
-    let mut parts = parts(shared).into_iter();
-    let first = parts.next().unwrap_or_default();
-    let threads: Vec<_> = parts
-        .map(|part| {
+    let parts = parts(shared);
+    let outcomes = match shared.needs.is_quiet() {
+        true => run_quietly(shared, parts),
+        false => run_at_once(parts.into_iter().map(|part| {
             let shared = Arc::clone(shared);
-            thread::spawn("subcompaction", move || run_or_give_up(&shared, &part))
+            move || go_on(&shared, Running::begin(&shared, &part), Weight::Normal)
+        })),
+    };
+    let outcomes: Vec<Result<PartOutcome>> = outcomes
+        .into_iter()
+        .map(|outcome| match outcome? {
+            Step::Done(outcome) => Ok(outcome),
+            Step::Stopped(_) => Err(failed("a part stopped")),
         })
         .collect();
-    let first = run_or_give_up(shared, &first);
-    let others = threads.into_iter().map(|thread| match thread {
-        Ok(thread) => thread.join().unwrap_or_else(|_| Err(failed("a part panicked"))),
-        Err(error) => Err(failed(&format!("cannot start a thread: {error}"))),
-    });
-    let outcomes: Vec<_> = std::iter::once(first).chain(others).collect();
     // What failed is the reason why others were given up.
     let failure = outcomes.iter().filter_map(|outcome| outcome.as_ref().err());
     match failure.min_by_key(|error| error.kind() == ErrorKind::Cancelled) {
@@ -55,36 +65,119 @@ pub(crate) fn run_all(shared: &Arc<Shared>) -> Result<Vec<PartOutcome>> {
     }
 }
 
+/// How far a part has come.
+enum Step {
+    Done(PartOutcome),
+    /// Normal weight is wanted, and it has stopped between two records.
+    Stopped(Box<Running>),
+}
+
+type Outcomes = Vec<Result<Step>>;
+
+/// Does the first on this thread, and each other one on a thread of its own.
+fn run_at_once<W: FnOnce() -> Result<Step> + Send + 'static>(
+    mut works: impl Iterator<Item = W>,
+) -> Outcomes {
+    let Some(first) = works.next() else { return Vec::new() };
+    let threads: Vec<_> =
+        works.map(|work| thread::spawn_with(Weight::Normal, THREAD, work)).collect();
+    let first = first();
+    std::iter::once(first).chain(threads.into_iter().map(joined)).collect()
+}
+
+/// Does each part on a thread of low weight, and then what is left of those that have stopped.
+fn run_quietly(shared: &Arc<Shared>, parts: Vec<Part>) -> Outcomes {
+    let threads: Vec<_> = parts
+        .into_iter()
+        .map(|part| {
+            let shared = Arc::clone(shared);
+            let work = move || go_on(&shared, Running::begin(&shared, &part), Weight::Quiet);
+            thread::spawn_with(Weight::Quiet, THREAD, work)
+        })
+        .collect();
+    let outcomes: Outcomes = threads.into_iter().map(joined).collect();
+    let (mut done, mut stopped) = (Vec::new(), Vec::new());
+    for (place, outcome) in outcomes.into_iter().enumerate() {
+        match outcome {
+            Ok(Step::Stopped(running)) => stopped.push((place, running)),
+            outcome => done.push((place, outcome)),
+        }
+    }
+    let (places, stopped): (Vec<_>, Vec<_>) = stopped.into_iter().unzip();
+    let works = stopped.into_iter().map(|running| {
+        let shared = Arc::clone(shared);
+        move || go_on(&shared, Ok(*running), Weight::Normal)
+    });
+    done.extend(places.into_iter().zip(run_at_once(works)));
+    done.sort_by_key(|(place, _)| *place);
+    done.into_iter().map(|(_, outcome)| outcome).collect()
+}
+
+fn joined(thread: io::Result<Thread<Result<Step>>>) -> Result<Step> {
+    match thread {
+        Ok(thread) => thread.join().unwrap_or_else(|_| Err(failed("a part panicked"))),
+        Err(error) => Err(failed(&format!("cannot start a thread: {error}"))),
+    }
+}
+
 #[cold]
 fn failed(how: &str) -> Error {
     Error::new(ErrorKind::Io, format!("a compaction failed: {how}"))
 }
 
-fn run_or_give_up(shared: &Arc<Shared>, part: &Part) -> Result<PartOutcome> {
-    run(shared, part).inspect_err(|_| shared.has_failed.store(true, Ordering::Relaxed))
+/// Goes on with a part; if it fails the others are given up.
+fn go_on(shared: &Shared, running: Result<Running>, weight: Weight) -> Result<Step> {
+    let step = running.and_then(|running| running.go_on(weight));
+    step.inspect_err(|_| shared.has_failed.store(true, Ordering::Relaxed))
 }
 
-/// Merges what the inputs have in a part into tables.
-fn run(shared: &Arc<Shared>, part: &Part) -> Result<PartOutcome> {
-    let mut merge = merge(shared, part)?;
-    let mut outputs = Outputs::new(shared, part);
-    loop {
-        match merge.advance()? {
-            Stop::End => break,
-            stop => outputs.add(stop, merge.key(stop), merge.value())?,
-        }
+/// A part that is being merged into tables.
+struct Running {
+    shared: Arc<Shared>,
+    merge: Merge,
+    outputs: Outputs,
+}
+
+impl Running {
+    fn begin(shared: &Arc<Shared>, part: &Part) -> Result<Self> {
+        let (merge, outputs) = (merge(shared, part)?, Outputs::new(shared, part));
+        Ok(Self { shared: Arc::clone(shared), merge, outputs })
     }
-    let (written, dropped_tombstones) = outputs.finish()?;
-    let mut dropped = merge.dropped();
-    dropped.obsolete += dropped_tombstones;
-    let source = merge.source();
-    Ok(PartOutcome {
-        written,
-        blob_garbage: source.garbage().into_iter().flat_map(BlobGarbage::garbage).collect(),
-        records_in: source.records(),
-        is_exact: !source.has_skipped(),
-        dropped,
-    })
+
+    fn go_on(mut self, weight: Weight) -> Result<Step> {
+        let mut records = 0_u32;
+        loop {
+            match self.merge.advance()? {
+                Stop::End => break,
+                stop => {
+                    let (key, value) = (self.merge.key(stop), self.merge.value());
+                    self.outputs.add(stop, key, value, self.merge.warmth())?;
+                }
+            }
+            records = records.wrapping_add(1);
+            if weight == Weight::Quiet
+                && records.is_multiple_of(STOP_INTERVAL)
+                && !self.shared.needs.is_quiet()
+            {
+                return Ok(Step::Stopped(Box::new(self)));
+            }
+        }
+        self.end().map(Step::Done)
+    }
+
+    fn end(self) -> Result<PartOutcome> {
+        let (written, dropped_tombstones) = self.outputs.finish()?;
+        let mut dropped = self.merge.dropped();
+        dropped.obsolete += dropped_tombstones;
+        let source = self.merge.source();
+        Ok(PartOutcome {
+            written,
+            blob_garbage: source.garbage().into_iter().flat_map(BlobGarbage::garbage).collect(),
+            records_in: source.records(),
+            is_exact: !source.has_skipped(),
+            dropped,
+        })
+    }
 }
 
 fn merge(shared: &Shared, part: &Part) -> Result<Merge> {

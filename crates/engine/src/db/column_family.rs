@@ -275,7 +275,7 @@ impl ColumnFamily {
     /// Seals the active memtable and begins another, whose first entries will be in log
     /// `next_log_number`. Only a leader of the write queue may.
     pub(crate) fn seal(&self, next_log_number: u64) {
-        let next = Arc::new(MemTable::new(self.inner.comparator.clone()));
+        let next = self.new_memtable();
         next.set_earliest_log_number(next_log_number);
         let mut memory = self.memory();
         let memtable = std::mem::replace(&mut memory.active, next);
@@ -283,9 +283,19 @@ impl ColumnFamily {
         self.publish(&mut memory);
     }
 
+    fn new_memtable(&self) -> Arc<MemTable> {
+        let memtable = Arc::new(MemTable::new(self.inner.comparator.clone()));
+        let readers = self.readers();
+        let handover = &readers.tables.context().handover;
+        if handover.as_ref().is_some_and(|handover| handover.shares().flushes) {
+            memtable.track_reads();
+        }
+        memtable
+    }
+
     /// Begins an empty memtable over a version, when all that was in memory is in its tables.
     pub(crate) fn begin_anew(&self, version: Option<Arc<Version>>, log_number: u64) {
-        let active = Arc::new(MemTable::new(self.inner.comparator.clone()));
+        let active = self.new_memtable();
         active.set_earliest_log_number(log_number);
         let mut memory = self.memory();
         memory.active = active;

@@ -5,12 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use tailwater_format::Comparator;
-use tailwater_io::open_files_max;
+use tailwater_io::kernel::{Memory, System};
+use tailwater_io::{IoMode, Purpose, open_files_max};
 
 use crate::blob::BlobCache;
 use crate::db::{ColumnFamily, FamilySet};
+use crate::handover::{Generations, Handover, Shares};
 use crate::io_modes::IoModes;
 use crate::merge_operator::FamilyMergeOperator;
+use crate::options::PrepopulateBlockCache;
 use crate::recovery::OpenOptions;
 use crate::stats::ReaderMemory;
 use crate::table::{BlockCache, OpenBudget, OpenTables, TableCache, TableContext};
@@ -47,6 +50,7 @@ pub(crate) struct ReaderFactory {
     open_tables: Arc<OpenTables>,
     io_modes: Arc<IoModes>,
     open_budget: Arc<OpenBudget>,
+    generations: Arc<Generations>,
     /// A negative number means any.
     max_open_files: AtomicI32,
     memory: Arc<ReaderMemory>,
@@ -63,6 +67,7 @@ impl ReaderFactory {
             open_tables: Arc::new(OpenTables::new(tables)),
             io_modes,
             open_budget: Arc::new(OpenBudget::new(open_files_max(), tables)),
+            generations: Arc::new(Generations::new(memory_bytes())),
             max_open_files: AtomicI32::new(max_open_files),
             memory: Arc::default(),
         }
@@ -71,6 +76,11 @@ impl ReaderFactory {
     /// How the files of the database are opened.
     pub(crate) fn io_modes(&self) -> &Arc<IoModes> {
         &self.io_modes
+    }
+
+    /// The generations that what users read is told by.
+    pub(crate) fn generations(&self) -> &Arc<Generations> {
+        &self.generations
     }
 
     /// How many files compactions may open for themselves.
@@ -146,6 +156,8 @@ impl ReaderFactory {
         comparator: &Comparator,
         block_cache: Option<Arc<BlockCache>>,
     ) -> Arc<TableCache> {
+        let directories = options.table_directories(&self.directory, name);
+        let handover = self.handover(options, name, &directories, block_cache.as_ref());
         let context = Arc::new(TableContext {
             comparator: comparator.clone(),
             prefix_extractor: options.prefix_extractor(name),
@@ -157,10 +169,47 @@ impl ReaderFactory {
             advises_random: options.database().advise_random_on_open,
             statistics: options.statistics().cloned(),
             reader_memory: Arc::clone(&self.memory),
+            handover,
         });
-        let directories = options.table_directories(&self.directory, name);
         let storage = Arc::clone(options.storage());
         let (io_modes, open) = (Arc::clone(&self.io_modes), Arc::clone(&self.open_tables));
         Arc::new(TableCache::new(storage, directories, io_modes, context, open))
     }
+
+    /// What is handed over between tables in these directories: nothing of what users read where
+    /// what compactions write is in the page cache anyway.
+    fn handover(
+        &self,
+        options: &OpenOptions,
+        name: &str,
+        directories: &[PathBuf],
+        block_cache: Option<&Arc<BlockCache>>,
+    ) -> Option<Arc<Handover>> {
+        let mode = |purpose, directory: &PathBuf| self.io_modes.mode(purpose, directory);
+        let writes = |directory: &PathBuf| mode(Purpose::CompactionWrite, directory);
+        let read = options.database().tailwater.warm_handover
+            && directories.iter().any(|it| writes(it) != IoMode::Buffered);
+        let prepopulates = options.column_family(name).table_factory.prepopulate_block_cache;
+        let all_of_compactions = prepopulates == PrepopulateBlockCache::FlushAndCompaction;
+        let all_of_flushes = prepopulates != PrepopulateBlockCache::Disable;
+        if !read && !all_of_flushes {
+            return None;
+        }
+        let goes_past = |directory: &PathBuf| {
+            mode(Purpose::UserRead, directory) == IoMode::Buffered
+                && writes(directory) == IoMode::Direct
+        };
+        let pages = read && directories.iter().any(goes_past);
+        let past = |directory| mode(Purpose::FlushWrite, directory) == IoMode::Direct;
+        let flushes = read && directories.iter().any(past);
+        let shares = Shares { read, pages, flushes, all_of_compactions, all_of_flushes };
+        let (generations, cache) = (Arc::clone(&self.generations), block_cache.cloned());
+        let statistics = options.statistics().cloned();
+        Some(Arc::new(Handover::new(generations, cache, shares, statistics)))
+    }
+}
+
+/// How much memory there is, in bytes; a guess where the system does not tell.
+fn memory_bytes() -> u64 {
+    Memory::of_this_process(System::default()).limit().unwrap_or(1 << 30)
 }

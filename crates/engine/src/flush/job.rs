@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use tailwater_format::version_edit::{NewFile, VersionEdit};
 
+use super::table::FlushedTable;
 use crate::background::Task;
 use crate::db::errors::FailedPart;
 use crate::db::{ColumnFamily, FamilySet, SealedMemTable, Writer};
+use crate::handover;
 use crate::memtable::MemTable;
 use crate::stats::Work;
 use crate::version::VersionSet;
@@ -29,7 +31,7 @@ struct Flushed<'a> {
     family: &'a ColumnFamily,
     memtables: &'a [SealedMemTable],
     /// `None` where nothing was left to keep.
-    table: Option<NewFile>,
+    table: Option<FlushedTable>,
 }
 
 impl Writer {
@@ -160,7 +162,7 @@ impl Writer {
         let _running = self.shared.activity.running_flushes.enter();
         let flushed = self.write_tables(due).and_then(|flushed| {
             if !flushed.is_empty() {
-                self.install(&flushed)?;
+                self.install(flushed)?;
             }
             Ok(())
         });
@@ -176,7 +178,7 @@ impl Writer {
                 Ok(table) => flushed.push(Flushed { family, memtables, table }),
                 Err(error) => {
                     for Flushed { family, table, .. } in flushed {
-                        let number = table.map_or(0, |table| table.number);
+                        let number = table.map_or(0, |table| table.file.number);
                         // Nothing refers to it; if this fails too, the next open removes it.
                         let _ = self.storage.remove(&self.table_path(family, number));
                     }
@@ -188,19 +190,22 @@ impl Writer {
     }
 
     /// Steps 3 to 5.
-    fn install(&self, flushed: &[Flushed<'_>]) -> Result<()> {
+    fn install(&self, mut flushed: Vec<Flushed<'_>>) -> Result<()> {
         self.sync_closed_logs()?;
-        let min_log_number = self.oldest_needed_log(flushed, None);
+        let min_log_number = self.oldest_needed_log(&flushed, None);
         let mut versions = self.versions();
         // A column family that was dropped meanwhile needs its table no more.
-        let kept: Vec<&Flushed<'_>> =
-            flushed.iter().filter(|flushed| !flushed.family.is_dropped()).collect();
-        let edits = kept.iter().map(|flushed| edit(flushed, &versions, min_log_number)).collect();
+        flushed.retain(|flushed| !flushed.family.is_dropped());
+        let edits = flushed.iter().map(|it| edit(it, &versions, min_log_number)).collect();
         self.apply(&mut versions, edits)?;
-        for Flushed { family, memtables, table } in kept {
+        for Flushed { family, memtables, table } in flushed {
             match versions.families().get(&family.id()) {
                 Some(known) => {
-                    self.open_new_tables(family, &known.version, table.as_slice());
+                    if let Some(FlushedTable { file, takeover }) = table {
+                        let number = file.number;
+                        self.open_new_tables(family, &known.version, &[file]);
+                        handover::install(&known.version, takeover.map(|it| (number, it)));
+                    }
                     family.install(Arc::clone(&known.version), memtables);
                 }
                 None => return Err(Error::new(ErrorKind::Io, "a column family lost its version")),
@@ -256,7 +261,8 @@ impl Flushed<'_> {
 fn edit(flushed: &Flushed<'_>, versions: &VersionSet, min_log_number: u64) -> VersionEdit {
     let id = flushed.family.id();
     let epoch_number = versions.families().get(&id).map_or(1, |family| family.next_epoch());
-    let new_files = flushed.table.clone().map(|table| NewFile { epoch_number, ..table });
+    let new_file = |table: &FlushedTable| NewFile { epoch_number, ..table.file.clone() };
+    let new_files = flushed.table.as_ref().map(new_file);
     VersionEdit {
         column_family: id,
         log_number: flushed.memtables.last().map(|sealed| sealed.next_log_number),

@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tailwater_format::file_name::FileKind;
-use tailwater_format::key::{ValueType, pack_trailer, put_internal_key};
+use tailwater_format::key::{self, ValueType, pack_trailer, put_internal_key};
 use tailwater_format::version_edit::NewFile;
 use tailwater_io::Purpose;
 use tailwater_io::pace::Priority;
 
 use super::contents::Contents;
 use crate::db::{ColumnFamily, SealedMemTable, Writer};
+use crate::handover::{Handover, Takeover, Warmth};
 use crate::memtable::MemTable;
 use crate::options::CompactionStyle;
 use crate::stats::{Histogram, LevelFigures, Work};
@@ -18,6 +19,14 @@ use crate::table::NewFiles;
 use crate::table::builder::{Builder, FinishedTable, Origin, TableCompression};
 use crate::version::Version;
 use crate::{Error, ErrorKind, Result};
+
+/// A table that memtables became, on the device.
+#[derive(Debug)]
+pub(crate) struct FlushedTable {
+    pub(crate) file: NewFile,
+    /// What it takes over of what users read.
+    pub(crate) takeover: Option<Takeover>,
+}
 
 impl Writer {
     /// Steps 1 and 2: a table of sealed memtables, given oldest first, on the device. `None` if
@@ -27,14 +36,14 @@ impl Writer {
         family: &ColumnFamily,
         sealed: &[SealedMemTable],
         work: Work,
-    ) -> Result<Option<NewFile>> {
+    ) -> Result<Option<FlushedTable>> {
         let begun_ns = self.clock.monotonic_ns();
         let memtables: Vec<Arc<MemTable>> =
             sealed.iter().rev().map(|sealed| Arc::clone(&sealed.memtable)).collect();
         let number = self.numbers.take();
         let path = self.table_path(family, number);
         match self.fill_table(family, &memtables, number, &path) {
-            Ok(Some(table)) => {
+            Ok(Some(mut table)) => {
                 self.info_log.info(format_args!(
                     "flushed {} entries of '{}' into table {number}: {} bytes",
                     table.properties.num_entries,
@@ -42,7 +51,7 @@ impl Writer {
                     table.size
                 ));
                 self.count_flush(family, &table, work, begun_ns);
-                Ok(Some(table.new_file(0)))
+                Ok(Some(FlushedTable { file: table.new_file(0), takeover: table.takeover.take() }))
             }
             Ok(None) => Ok(None),
             Err(error) => {
@@ -124,11 +133,17 @@ impl Writer {
         };
         let settings = family.settings();
         let expected_bytes = settings.options.write_buffer_size;
-        let writer = files.create(path, Purpose::FlushWrite, Priority::High, expected_bytes)?;
+        let purpose = Purpose::FlushWrite;
+        let mut writer = files.create(path, purpose, Priority::High, expected_bytes)?;
+        let handover = settings.readers.tables.context().handover.as_ref();
+        if handover.is_some_and(|handover| handover.warmth_of_memtables().paged) {
+            files.warm_through_page_cache(&mut writer, path, purpose);
+        }
         let format = Arc::clone(&settings.table_format);
         let compression = TableCompression::for_flush(&settings.options);
         let origin = self.table_origin(family, memtables, number);
-        Builder::new(format, &compression, origin, path, writer).map(Some)
+        let builder = Builder::new(format, &compression, origin, path, writer)?;
+        Ok(Some(builder.taking_over(handover.and_then(Handover::of_flush))))
     }
 
     fn add_entries(
@@ -139,7 +154,15 @@ impl Writer {
     ) -> Result<()> {
         let snapshots = self.shared.snapshots.sequences();
         let mut contents = Contents::new(family.comparator(), memtables, snapshots)?;
-        contents.for_each(|key, value| builder.add(key, value))?;
+        let handover = family.readers().tables.context().handover.clone();
+        contents.for_each(|key, value| match &handover {
+            Some(handover) => {
+                let was_read = memtables.iter().any(|it| it.was_read(key::user_key(key)));
+                let warmth = handover.warmth_of_memtables();
+                builder.add_warm(key, value, if was_read { warmth } else { Warmth::default() })
+            }
+            None => builder.add(key, value),
+        })?;
         let held: u64 = memtables
             .iter()
             .map(|memtable| memtable.counters())

@@ -142,6 +142,7 @@ fn context(family: &ColumnFamily) -> Arc<TableContext> {
         advises_random: false,
         statistics: None,
         reader_memory: Arc::default(),
+        handover: None,
     })
 }
 

@@ -7,6 +7,7 @@ use tailwater_format::Comparator;
 use tailwater_format::key::Sequence;
 
 use crate::Result;
+use crate::handover::Warmth;
 use crate::iterator::LevelIterator;
 use crate::iterator::tombstones::{TombstoneCursor, hides};
 use crate::memtable::{self, MemTable};
@@ -158,6 +159,12 @@ impl Leaf {
     #[inline]
     pub(crate) fn value(&self) -> &[u8] {
         dispatch!(self, leaf => leaf.cursor.value(&leaf.memtable), leaf => leaf.value())
+    }
+
+    /// How users get at the block it stands in, where a compaction reads it.
+    #[inline]
+    pub(crate) fn warmth(&self) -> Warmth {
+        dispatch!(self, _leaf => Warmth::default(), leaf => leaf.warmth())
     }
 
     /// Goes to the first record.

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use tailwater_format::key::{self, Sequence};
 
 use crate::Result;
+use crate::handover::Warmth;
 use crate::iterator::tombstones::{TombstoneCursor, hides};
 use crate::table::{ReadPlan, ReadProfile, TableCache, TableIterator};
 use crate::version::{FileMetadata, Level};
@@ -92,6 +93,12 @@ impl LevelIterator {
     #[inline]
     pub(crate) fn value(&self) -> &[u8] {
         self.iterator.as_ref().map_or(&[], TableIterator::value)
+    }
+
+    /// How users get at the block it stands in, where a compaction reads it.
+    #[inline]
+    pub(crate) fn warmth(&self) -> Warmth {
+        self.iterator.as_ref().map_or(Warmth::default(), TableIterator::warmth)
     }
 
     /// Goes to the first record.

@@ -13,6 +13,7 @@ use tailwater_format::Comparator;
 use tailwater_format::key::{self, Sequence};
 
 use crate::Result;
+use crate::handover::Warmth;
 use crate::iterator::Leaf;
 use crate::iterator::tombstones::Cover;
 
@@ -67,6 +68,12 @@ impl MergingIterator {
     /// The table that the record it stands on comes from, if it comes from one.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.winner().and_then(Leaf::path)
+    }
+
+    /// How users get at the block it stands in, where a compaction reads it.
+    #[inline]
+    pub(crate) fn warmth(&self) -> Warmth {
+        self.winner().map_or(Warmth::default(), Leaf::warmth)
     }
 
     /// Whether seeks, from here on, need find only keys with the target's prefix.

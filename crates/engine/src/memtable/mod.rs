@@ -18,6 +18,7 @@
 mod arena;
 mod counters;
 mod cursor;
+mod read_keys;
 mod skiplist;
 mod sync;
 #[cfg(test)]
@@ -38,6 +39,7 @@ use tailwater_format::key::{MAX_SEQUENCE, Sequence, TRAILER_LENGTH, ValueType, p
 
 use crate::range_tombstone::{FragmentedRangeTombstones, RangeTombstone};
 use counters::{Entry, LiveCounters};
+use read_keys::ReadKeys;
 use skiplist::{SkipList, Splice};
 use tombstones::Tombstones;
 use writer_slot::WriterSlot;
@@ -89,6 +91,8 @@ pub struct MemTable {
     earliest_log_number: AtomicU64,
     /// 0 before it was set.
     oldest_key_time_s: AtomicU64,
+    /// What of it users read, where that is noted.
+    read_keys: OnceLock<ReadKeys>,
 }
 
 impl MemTable {
@@ -102,7 +106,26 @@ impl MemTable {
             shared_counters: LiveCounters::default(),
             earliest_log_number: AtomicU64::new(0),
             oldest_key_time_s: AtomicU64::new(0),
+            read_keys: OnceLock::new(),
         }
+    }
+
+    /// Has what users read of it noted from here on.
+    pub(crate) fn track_reads(&self) {
+        self.read_keys.get_or_init(ReadKeys::new);
+    }
+
+    /// Notes that a user found this key in it.
+    #[inline]
+    pub(crate) fn note_read(&self, user_key: &[u8]) {
+        if let Some(keys) = self.read_keys.get() {
+            keys.note(user_key);
+        }
+    }
+
+    /// Whether a user found this key in it, as far as that was noted.
+    pub(crate) fn was_read(&self, user_key: &[u8]) -> bool {
+        self.read_keys.get().is_some_and(|keys| keys.has(user_key))
     }
 
     /// The order of user keys.

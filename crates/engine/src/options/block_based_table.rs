@@ -68,9 +68,10 @@ option_table! {
             Refused("bytes that are used are not counted", &["0"]);
         /// Puts whole keys into filters.
         whole_key_filtering: bool = true, Mutable, Honoured;
-        /// Which blocks are put into the cache while they are written.
+        /// Which blocks are put into the cache that flushes and compactions write, as far as it has
+        /// room for them. What users read is handed over without it: `warm_handover`.
         prepopulate_block_cache: PrepopulateBlockCache = PrepopulateBlockCache::Disable, Mutable,
-            Refused("blocks that are written do not go to the cache", &["kDisable"]);
+            Honoured;
         /// Which filters tables get. Where it asks for a Ribbon filter, a Bloom filter of as many
         /// bits is written, which takes more room and is as accurate.
         filter_policy: FilterPolicy = FilterPolicy::None, Mutable, Honoured;
@@ -131,8 +132,9 @@ option_table! {
         flush_block_policy_factory: ObjectName =
             ObjectName::new("FlushBlockBySizePolicyFactory"), Mutable,
             Refused("data blocks end by their size", &["FlushBlockBySizePolicyFactory"]);
-        /// How large the cache of blocks is.
-        block_cache: CacheCapacity = CacheCapacity::Auto, Unwritten, Honoured;
+        /// How large the cache of blocks is; `auto`, which RocksDB does not know, for as large as
+        /// memory allows and reads need.
+        block_cache: CacheCapacity = CacheCapacity::Unset, Unwritten, Honoured;
     }
     elsewhere {}
     other_names {}

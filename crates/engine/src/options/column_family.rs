@@ -246,7 +246,7 @@ option_table! {
         compaction_pri: CompactionPriority = CompactionPriority::MinOverlappingRatio, Fixed,
             Honoured;
         /// How large the cache of large values is.
-        blob_cache: CacheCapacity = CacheCapacity::Auto, Unwritten,
+        blob_cache: CacheCapacity = CacheCapacity::Unset, Unwritten,
             NoEffect("large values are not cached");
         /// Chooses the blob file that a write goes to.
         blob_direct_write_partition_strategy: ObjectName = ObjectName::default(), Unwritten,

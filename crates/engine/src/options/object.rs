@@ -226,8 +226,10 @@ fn bits(bits: f64) -> String {
 /// How large a cache is, where it is made from options.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CacheCapacity {
-    /// As large as the engine chooses.
+    /// As large as the engine does by default.
     #[default]
+    Unset,
+    /// As large as memory allows and reads need, at each moment.
     Auto,
     /// This many bytes.
     Bytes(u64),
@@ -238,6 +240,10 @@ impl OptionValue for CacheCapacity {
         if !text.contains('=') {
             return match strip_outer_braces(text) {
                 "" | NONE => {
+                    *self = Self::Unset;
+                    Ok(())
+                }
+                "auto" => {
                     *self = Self::Auto;
                     Ok(())
                 }
@@ -270,7 +276,8 @@ impl OptionValue for CacheCapacity {
 
     fn print(&self) -> String {
         match self {
-            Self::Auto => String::new(),
+            Self::Unset => String::new(),
+            Self::Auto => "auto".to_owned(),
             Self::Bytes(bytes) => bytes.to_string(),
         }
     }

@@ -47,6 +47,13 @@ option_table! {
         /// several of them read ahead; where `writable_file_max_buffer_size` is smaller, it counts
         /// for writes.
         direct_request_size: u64 = 256 << 10, Fixed, Honoured;
+        /// Whether compactions that write past the page cache hand over what users read: outputs'
+        /// blocks that come from it are in the page cache, or in the block cache, when the outputs
+        /// are first seen.
+        warm_handover: bool = true, Fixed, Honoured;
+        /// Whether compactions run at low weight, so that they take no processor that users want,
+        /// until writes would soon be slowed down.
+        quiet_background: bool = true, Fixed, Honoured;
         /// How blob files are written.
         blob_write_io_mode: IoModeChoice = Unset, Fixed,
             Refused("blob files are not written", BUFFERED);

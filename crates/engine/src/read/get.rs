@@ -269,6 +269,7 @@ fn search_memtable<S: Sink>(memtable: &Arc<MemTable>, lookup: &mut Lookup<'_, S>
     for version in memtable.versions(lookup.user_key, lookup.snapshot) {
         let (sequence, value_type) = (version.sequence, version.value_type);
         if lookup.accept(sequence, value_type, version.value, Owner::MemTable)? == Step::Done {
+            memtable.note_read(lookup.user_key);
             return Ok(Step::Done);
         }
     }

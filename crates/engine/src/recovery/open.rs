@@ -342,7 +342,7 @@ impl Writer {
         for family in families.iter() {
             let memtable = family.active();
             let sealed = [SealedMemTable { memtable, next_log_number: number }];
-            let table = self.write_table(family, &sealed, Work::User)?;
+            let table = self.write_table(family, &sealed, Work::User)?.map(|table| table.file);
             tables += usize::from(table.is_some());
             edits.push(self.recovered_edit(family, table, number));
         }

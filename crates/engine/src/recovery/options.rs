@@ -382,8 +382,13 @@ impl OpenOptions {
 
     /// The cache for all column families that do not ask for one of their own size.
     pub(crate) fn shared_block_cache(&self) -> Arc<BlockCache> {
-        let shared = self.block_cache.clone();
-        shared.unwrap_or_else(|| Arc::new(BlockCache::new(DEFAULT_BLOCK_CACHE)))
+        let capacity = |name: &str| self.column_family(name).table_factory.block_cache;
+        let mut names = self.column_families().chain(["default"]);
+        match &self.block_cache {
+            Some(shared) => Arc::clone(shared),
+            None if names.any(|name| capacity(name) == CacheCapacity::Auto) => BlockCache::auto(),
+            None => Arc::new(BlockCache::new(DEFAULT_BLOCK_CACHE)),
+        }
     }
 
     /// The cache for a column family's blocks; none if its options want none.
@@ -397,6 +402,10 @@ impl OpenOptions {
             _ if table.no_block_cache => None,
             CacheCapacity::Bytes(bytes) if self.block_cache.is_none() => {
                 Some(Arc::new(BlockCache::new(bytes as usize)))
+            }
+            // One for all of them.
+            CacheCapacity::Auto if self.block_cache.is_none() && shared.auto_sizes().is_none() => {
+                Some(BlockCache::auto())
             }
             _ => Some(Arc::clone(shared)),
         }

@@ -116,6 +116,11 @@ figures! {
         /// Tables that compactions opened for themselves, past the page cache. RocksDB has no such
         /// ticker.
         CompactionDirectFileOpens = "tailwater.compaction.direct.file.opens",
+        /// Blocks that a compaction handed over warm, those of them that users read since, and the
+        /// bytes of those that went to the block cache. RocksDB has no such tickers.
+        HandoverBlocks = "tailwater.handover.blocks",
+        HandoverBlocksRead = "tailwater.handover.blocks.read",
+        HandoverCachedBytes = "tailwater.handover.cached.bytes",
         /// Tables opened otherwise.
         FileOpens = "rocksdb.no.file.opens",
         /// Tables that could not be opened.

@@ -1,7 +1,19 @@
 //! The cache of tables' blocks.
 
-use crate::cache::Cache;
+use std::sync::{Arc, Weak};
+use std::time::Instant;
+
+use tailwater_io::kernel::{Memory, System};
+use tailwater_io::sync::{Condvar, Mutex};
+use tailwater_io::thread::{self, Thread};
+
+use crate::cache::{self, AutoSizes, Cache};
 use crate::table::Block;
+
+/// The capacity that gives rise to another shard of a cache that will grow, in bytes.
+const SHARD_BYTES: u64 = 16 << 20;
+/// The most shards of such a cache.
+const SHARDS_MAX: u64 = 64;
 
 /// A cache of tables' blocks, which column families and databases may share. Any thread may use it.
 ///
@@ -10,12 +22,33 @@ use crate::table::Block;
 #[derive(Debug)]
 pub struct BlockCache {
     pub(crate) blocks: Cache<Block>,
+    tuner: Option<Tuner>,
 }
 
 impl BlockCache {
     /// An empty cache of `capacity` bytes.
     pub fn new(capacity: usize) -> Self {
-        Self { blocks: Cache::new(capacity) }
+        Self { blocks: Cache::new(capacity), tuner: None }
+    }
+
+    /// An empty cache that sizes itself: from the memory limit of this process, or the machine's
+    /// memory, less everything else that is taken. It grows while that spares reads, and gives back
+    /// what others need. Its thread ends with it.
+    ///
+    /// Where the system does not tell what memory there is it keeps the size that it begins with,
+    /// 32 MiB.
+    pub fn auto() -> Arc<Self> {
+        let memory = Memory::of_this_process(System::default());
+        let shards = memory.limit().unwrap_or(0) / SHARD_BYTES;
+        Arc::new_cyclic(|this| Self {
+            blocks: Cache::with_ghosts(FIRST_CAPACITY, shards.min(SHARDS_MAX) as usize),
+            tuner: Some(Tuner::start(Weak::clone(this), memory)),
+        })
+    }
+
+    /// What it has decided of its size, if it sizes itself.
+    pub fn auto_sizes(&self) -> Option<AutoSizes> {
+        Some(self.tuner.as_ref()?.shared.sizing.lock().sizes())
     }
 
     /// How many bytes it may hold.
@@ -23,7 +56,8 @@ impl BlockCache {
         self.blocks.capacity()
     }
 
-    /// Changes how many bytes it may hold; what is too much is evicted at once.
+    /// Changes how many bytes it may hold; what is too much is evicted at once. One that sizes
+    /// itself goes on from there.
     pub fn set_capacity(&self, capacity: usize) {
         self.blocks.set_capacity(capacity);
     }
@@ -36,5 +70,67 @@ impl BlockCache {
     /// How many of those bytes somebody is reading, so that they cannot be given back.
     pub fn pinned_usage(&self) -> usize {
         self.blocks.pinned_usage()
+    }
+}
+
+/// How large a cache begins that sizes itself, in bytes.
+const FIRST_CAPACITY: usize = 32 << 20;
+
+/// The thread that sizes a cache.
+#[derive(Debug)]
+struct Tuner {
+    shared: Arc<Shared>,
+    /// Joined when it is dropped; `None` where the system had no room for it.
+    _thread: Option<Thread>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    sizing: Mutex<cache::Sizing>,
+    ended: Mutex<bool>,
+    wake: Condvar,
+}
+
+impl Tuner {
+    fn start(cache: Weak<BlockCache>, memory: Memory) -> Self {
+        let shared = Arc::<Shared>::default();
+        let of_thread = Arc::clone(&shared);
+        let body = move || of_thread.run(&cache, &memory);
+        Self { shared, _thread: thread::spawn("block cache", body).ok() }
+    }
+}
+
+impl Drop for Tuner {
+    fn drop(&mut self) {
+        *self.shared.ended.lock() = true;
+        self.shared.wake.notify_all();
+    }
+}
+
+impl Shared {
+    /// Looks again and again until the cache is dropped.
+    fn run(&self, cache: &Weak<BlockCache>, memory: &Memory) {
+        let mut looked = Instant::now();
+        loop {
+            let ended = self.ended.lock();
+            if *ended || *self.wake.wait_timeout(ended, cache::LOOK) {
+                return;
+            }
+            let Some(cache) = cache.upgrade() else { continue };
+            let elapsed = looked.elapsed();
+            looked = Instant::now();
+            let Some(left) = memory.left() else { continue };
+            let (capacity, usage) = (cache.capacity(), cache.usage());
+            let next =
+                self.sizing.lock().next(capacity, usage, left, cache.blocks.ghosts(), elapsed);
+            if next != capacity {
+                cache.set_capacity(next);
+            }
+            if next < usage {
+                // What was let go of is the allocator's, and not yet the system's.
+                cache.blocks.collect();
+                tailwater_io::release_free_memory();
+            }
+        }
     }
 }

@@ -13,9 +13,11 @@ use std::sync::Arc;
 use tailwater_format::block::{Cursor, IndexCursor, Target};
 use tailwater_format::key;
 use tailwater_format::table::BlockHandle;
+use tailwater_io::Purpose;
 
 use crate::Result;
 use crate::cache::Cached;
+use crate::handover::Warmth;
 use crate::prefix_extractor::PrefixExtractor;
 use crate::table::reader::compare_to;
 use crate::table::{Block, Loading, ReadProfile, TableReader};
@@ -32,6 +34,8 @@ pub(crate) struct TableIterator {
     index: IndexIterator,
     block: Option<Arc<Cached<Block>>>,
     handle: BlockHandle,
+    /// How users get at the block, where a compaction reads it.
+    warmth: Warmth,
     cursor: Cursor,
     read_ahead: ReadAhead,
     /// Whether a seek asks the filter for the prefix of its target.
@@ -53,6 +57,7 @@ impl TableIterator {
             index: IndexIterator::default(),
             block: None,
             handle: BlockHandle::default(),
+            warmth: Warmth::default(),
             cursor: Cursor::default(),
             read_ahead,
             asks_prefix_filter: false,
@@ -125,6 +130,12 @@ impl TableIterator {
             Some(block) => self.cursor.value(block.bytes()),
             None => &[],
         }
+    }
+
+    /// How users get at the block it stands in, where a compaction reads it.
+    #[inline]
+    pub(crate) fn warmth(&self) -> Warmth {
+        self.warmth
     }
 
     /// Goes to the first record.
@@ -299,6 +310,10 @@ impl TableIterator {
             return Ok(true);
         }
         self.block = None;
+        if self.profile.purpose == Purpose::CompactionRead {
+            // Before the block is read: through the page cache it is there afterwards.
+            self.warmth = self.table.warmth(handle);
+        }
         self.block = Some(self.read_ahead.load(&self.table, handle, &self.profile)?);
         self.handle = handle;
         Ok(true)

@@ -94,6 +94,19 @@ impl NewFiles<'_> {
         Ok(writer)
     }
 
+    /// Lets what is warm of a table that is being written stay in the page cache. Where that cannot
+    /// be, nothing does, which is no error.
+    pub(crate) fn warm_through_page_cache(
+        &self,
+        writer: &mut SequentialWriter,
+        path: &Path,
+        purpose: Purpose,
+    ) {
+        if let Ok(file) = self.storage.create(path, Create::Existing, IoMode::Buffered, purpose) {
+            writer.warm_through(file);
+        }
+    }
+
     /// How much is written at once.
     fn buffer_bytes(&self, mode: IoMode) -> usize {
         let buffer_bytes = self.database.writable_file_max_buffer_size;

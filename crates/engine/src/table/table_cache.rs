@@ -107,6 +107,7 @@ impl TableCache {
             advises_random: false,
             statistics: self.context.statistics.clone(),
             reader_memory: Arc::clone(&self.context.reader_memory),
+            handover: self.context.handover.clone(),
         };
         Self {
             storage: Arc::clone(&self.storage),
@@ -159,6 +160,10 @@ impl TableCache {
             return Ok(table);
         }
         let table = Arc::new(self.open_uncached(file, purpose)?);
+        if purpose == Purpose::CompactionRead {
+            // It may be of low weight, and takes no lock that users take.
+            return Ok(table);
+        }
         // Another thread may have opened it meanwhile; then both readers serve until theirs is let
         // go.
         file.table.store(Some(Arc::clone(&table)));
@@ -228,6 +233,9 @@ impl TableCache {
         let mut table = TableReader::open(opened, context, &file.identity(), purpose)?;
         if let Some(permit) = permit {
             table.count_with(permit);
+        }
+        if let Some(handover) = &self.context.handover {
+            table.note_heat(Arc::clone(file.heat(handover.generations())));
         }
         file.set_statistics(FileStatistics::of(table.properties()));
         Ok(table)

@@ -56,6 +56,7 @@ impl Verification<'_> {
             advises_random: false,
             statistics: None,
             reader_memory: Arc::default(),
+            handover: None,
         });
         let directories = self.options.table_directories(self.directory, &family.name);
         let storage = Arc::clone(&self.storage);
@@ -98,6 +99,7 @@ impl Verification<'_> {
             advises_random: false,
             statistics: None,
             reader_memory: Arc::default(),
+            handover: None,
         });
         let identity = TableIdentity::unknown();
         let blobs = self.blob_cache(self.directory.to_owned());

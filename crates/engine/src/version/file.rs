@@ -8,6 +8,7 @@ use tailwater_format::table::Properties;
 use tailwater_format::version_edit::NewFile;
 
 use crate::epoch::EpochCell;
+use crate::handover::{Generations, Heat};
 use crate::table::{TableIdentity, TableReader};
 
 /// What tables' blocks go by in the block cache: never the same for two tables of a process.
@@ -30,6 +31,8 @@ pub(crate) struct FileMetadata {
     statistics: OnceLock<FileStatistics>,
     /// Shared by what stands for the same file in other levels, which older versions still have.
     bytes: Arc<FileBytes>,
+    /// What of it users read lately, once that is asked for.
+    heat: OnceLock<Arc<Heat>>,
 }
 
 /// The bytes of a table's file, which are needed as long as any [`FileMetadata`] shares this.
@@ -82,6 +85,7 @@ impl FileMetadata {
             being_compacted: AtomicBool::new(false),
             statistics: OnceLock::new(),
             bytes: Arc::new(FileBytes),
+            heat: OnceLock::new(),
         }
     }
 
@@ -89,7 +93,8 @@ impl FileMetadata {
     pub(crate) fn moved(from: &Self, added: NewFile) -> Self {
         let statistics = from.statistics.clone();
         let bytes = Arc::clone(&from.bytes);
-        Self { cache_id: from.cache_id, statistics, bytes, ..Self::new(added) }
+        let heat = from.heat.clone();
+        Self { cache_id: from.cache_id, statistics, bytes, heat, ..Self::new(added) }
     }
 
     /// Whether only the caller needs the table's file: no version has it, in whatever level. `self`
@@ -116,6 +121,11 @@ impl FileMetadata {
     /// Says what it holds. What was said first stays.
     pub(crate) fn set_statistics(&self, statistics: FileStatistics) {
         let _ = self.statistics.set(statistics);
+    }
+
+    /// What of it users read lately.
+    pub(crate) fn heat(&self, generations: &Arc<Generations>) -> &Arc<Heat> {
+        self.heat.get_or_init(|| Arc::new(Heat::new(Arc::clone(generations), self.size())))
     }
 
     /// When the oldest of its data was written, in seconds since 1970; 0 if unknown.

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tailwater_io::sync::Mutex;
@@ -148,6 +148,14 @@ impl StallConditions {
         StallState::Normal
     }
 
+    /// Whether writes will soon be slowed down, if compactions do not go on.
+    fn is_near(&self) -> bool {
+        let near = |amount: u64, bound: u64| bound > 0 && amount > bound / 2;
+        self.compacts
+            && (near(self.level_0_tables as u64, self.level_0_slowdown as u64)
+                || near(self.pending_compaction_bytes, self.soft_pending_bytes))
+    }
+
     /// Whether little is missing until writes are stopped for `cause`.
     fn is_near_stop(&self, cause: StallCause) -> bool {
         let gap = self.hard_pending_bytes.saturating_sub(self.soft_pending_bytes);
@@ -183,6 +191,8 @@ impl StallConditions {
 pub(crate) struct StallController {
     /// Whether `state` is other than normal, for a look without its lock.
     is_stalled: AtomicBool,
+    /// Whether writes will soon be slowed down, if compactions do not go on.
+    urgent: Arc<AtomicBool>,
     /// What was written of others' by leaders that had to wait for their own bytes only.
     unpaid: AtomicU64,
     /// When the clock of the allowance began.
@@ -195,6 +205,7 @@ impl Default for StallController {
     fn default() -> Self {
         Self {
             is_stalled: AtomicBool::new(false),
+            urgent: Arc::default(),
             unpaid: AtomicU64::new(0),
             epoch: Instant::now(),
             stalls: Mutex::default(),
@@ -270,6 +281,11 @@ impl StallController {
         self.lock().state.clone()
     }
 
+    /// Whether writes will soon be slowed down, if compactions do not go on.
+    pub(crate) fn urgent(&self) -> &Arc<AtomicBool> {
+        &self.urgent
+    }
+
     /// Whether anything is the matter.
     #[inline]
     pub(crate) fn is_stalled(&self) -> bool {
@@ -294,7 +310,9 @@ impl StallController {
         }
         let mut known = Vec::new();
         let mut strictest = StallState::Normal;
+        let mut urgent = false;
         for family in families {
+            urgent |= family.conditions.is_near();
             let state = stalls.look(&family);
             if family.has_changed {
                 record(family.id, &state);
@@ -305,6 +323,7 @@ impl StallController {
             }
         }
         stalls.families.retain(|id, _| known.contains(id));
+        self.urgent.store(urgent, Ordering::Relaxed);
         let strictest = strictest.at_rate(stalls.rate);
         let rate = |state: &StallState| match state {
             StallState::Delayed { bytes_per_second, .. } => *bytes_per_second,
@@ -454,6 +473,11 @@ mod tests {
                 ..quiet()
             })
         };
+        let near = |tables, bytes| {
+            StallConditions { level_0_tables: tables, pending_compaction_bytes: bytes, ..quiet() }
+                .is_near()
+        };
+        assert_eq!([near(10, 32), near(11, 0), near(0, 33)], [false, true, true]);
         assert_eq!([2, 3, 4].map(four), [(0, None), (1, Some(MemTables)), (2, Some(MemTables))]);
         let merging = StallConditions {
             max_write_buffer_number: 4,

@@ -36,6 +36,11 @@ const GROUPS: [&str; 4] =
 /// option stands by its name.
 const ELSEWHERE: &[(&str, &str, &str)] = &[
     (
+        "quiet_background",
+        "tests/quiet.rs",
+        "compactions_have_low_weight_unless_that_is_switched_off_or_writes_would_stall",
+    ),
+    (
         "user_blob_read_io_mode",
         "tests/io_modes.rs",
         "blob_files_are_read_in_the_mode_of_whoever_reads_them",

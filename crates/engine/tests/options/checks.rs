@@ -91,11 +91,6 @@ fn what_is_not_built_is_refused_by_name() {
              written in one part",
         ),
         (
-            "block_based_table_factory={prepopulate_block_cache=kFlushOnly}",
-            "option table_factory.prepopulate_block_cache: 'kFlushOnly' is not supported: blocks \
-             that are written do not go to the cache",
-        ),
-        (
             "compression_opts={max_dict_bytes=4096}",
             "option compression_opts.max_dict_bytes: '4096' is not supported: tables are written \
              without dictionaries",

@@ -115,7 +115,8 @@ fn caches_have_a_capacity() {
     assert_eq!(set::<CacheCapacity>("8m"), Some(CacheCapacity::Bytes(8 << 20)));
     let group = "{capacity=1k;num_shard_bits=4}";
     assert_eq!(set::<CacheCapacity>(group), Some(CacheCapacity::Bytes(1024)));
-    assert_eq!(set::<CacheCapacity>("nullptr"), Some(CacheCapacity::Auto));
+    assert_eq!(set::<CacheCapacity>("nullptr"), Some(CacheCapacity::Unset));
+    assert_eq!(set::<CacheCapacity>("auto"), Some(CacheCapacity::Auto));
     assert_eq!(set::<CacheCapacity>("{size=1k}"), None);
 }
 

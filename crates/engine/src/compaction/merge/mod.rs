@@ -41,6 +41,7 @@ use tailwater_format::key::{self, Sequence, TRAILER_LENGTH, ValueType, pack_trai
 
 use crate::compaction::CompactionFilter;
 use crate::db::FamilyReaders;
+use crate::handover::Warmth;
 use crate::merge_operator::FamilyMergeOperator;
 use crate::{Error, ErrorKind, Result};
 
@@ -129,6 +130,8 @@ pub(crate) struct Merge {
     has_zeroed: bool,
     /// A value of the filter's.
     changed: Vec<u8>,
+    /// How users get at the record: as at the newest of those that it is made of.
+    warmth: Warmth,
     resume: Resume,
     steps: u32,
 }
@@ -213,6 +216,7 @@ impl Merge {
             newer_stripe: None,
             has_zeroed: false,
             changed: Vec::new(),
+            warmth: Warmth::default(),
             resume: Resume::Here,
             steps: 0,
         }
@@ -239,6 +243,12 @@ impl Merge {
             Value::Operand(at) => self.operands.get(at),
             Value::Changed => &self.changed,
         }
+    }
+
+    /// How users get at the record it has stopped at.
+    #[inline]
+    pub(crate) fn warmth(&self) -> Warmth {
+        self.warmth
     }
 
     /// How many records were dropped so far.
@@ -271,6 +281,7 @@ impl Merge {
             if !self.source.valid() {
                 return Ok(Stop::End);
             }
+            self.warmth = self.source.warmth();
             match self.take()? {
                 Taken::Dropped => self.source.next()?,
                 Taken::Passed => {}

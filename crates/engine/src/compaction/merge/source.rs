@@ -6,6 +6,7 @@ use tailwater_format::Comparator;
 use tailwater_format::key::{self, MAX_SEQUENCE, ParsedKey, Sequence, ValueType, pack_trailer};
 
 use super::blob_garbage::BlobGarbage;
+use crate::handover::Warmth;
 use crate::iterator::MergingIterator;
 use crate::{Error, Result};
 
@@ -69,6 +70,12 @@ impl Source {
     #[inline]
     pub(super) fn value(&self) -> &[u8] {
         self.merged.value()
+    }
+
+    /// How users get at the record it stands on.
+    #[inline]
+    pub(super) fn warmth(&self) -> Warmth {
+        self.merged.warmth()
     }
 
     /// The sequence number and type of the record it stands on.

@@ -27,6 +27,7 @@ use tailwater_format::key;
 use crate::Result;
 use crate::compaction::job::{Part, Shared};
 use crate::compaction::merge::{DeeperLevels, Stop};
+use crate::handover::Warmth;
 
 use cuts::Cuts;
 pub(crate) use cuts::target_bytes;
@@ -35,9 +36,9 @@ use table::{OutputTable, WrittenEntries};
 use tombstones::{Bounds, OutputTombstone, Rules, exclusive_bound, output_tombstones};
 
 /// The tables that a part of a compaction writes.
-pub(crate) struct Outputs<'a> {
-    shared: &'a Arc<Shared>,
-    part: &'a Part,
+pub(crate) struct Outputs {
+    shared: Arc<Shared>,
+    part: Part,
     cuts: Cuts,
     deeper: DeeperLevels,
     current: Option<OutputTable>,
@@ -51,16 +52,16 @@ pub(crate) struct Outputs<'a> {
     dropped_tombstones: u64,
 }
 
-impl<'a> Outputs<'a> {
+impl Outputs {
     /// None yet.
-    pub(crate) fn new(shared: &'a Arc<Shared>, part: &'a Part) -> Self {
+    pub(crate) fn new(shared: &Arc<Shared>, part: &Part) -> Self {
         let comparator = shared.comparator().clone();
         let cuts = Cuts::new(&shared.compaction, comparator, &shared.needs.options, shared.now_s);
         Self {
-            shared,
-            part,
-            cuts,
             deeper: shared.deeper_levels(),
+            shared: Arc::clone(shared),
+            part: part.clone(),
+            cuts,
             current: None,
             lower: None,
             last_key: None,
@@ -71,7 +72,14 @@ impl<'a> Outputs<'a> {
 
     /// Takes what comes next: a record, or the place where a range tombstone begins, where an
     /// output may end too. Internal keys ascend.
-    pub(crate) fn add(&mut self, stop: Stop, key: &[u8], value: &[u8]) -> Result<()> {
+    /// `warmth` is how users get at the record.
+    pub(crate) fn add(
+        &mut self,
+        stop: Stop,
+        key: &[u8],
+        value: &[u8],
+        warmth: Warmth,
+    ) -> Result<()> {
         let passed = self.cuts.pass(key);
         let bytes = self.current.as_ref().map(|table| table.size(&self.shared.needs.options));
         let may_end = !self.is_last_key(key);
@@ -85,9 +93,9 @@ impl<'a> Outputs<'a> {
         last_key.extend_from_slice(key::user_key(key));
         let table = match &mut self.current {
             Some(table) => table,
-            none => none.insert(OutputTable::begin(self.shared, self.part)?),
+            none => none.insert(OutputTable::begin(&self.shared, &self.part)?),
         };
-        if stop == Stop::Record { table.add(key, value) } else { Ok(()) }
+        if stop == Stop::Record { table.add(key, value, warmth) } else { Ok(()) }
     }
 
     fn is_last_key(&self, key: &[u8]) -> bool {
@@ -109,12 +117,12 @@ impl<'a> Outputs<'a> {
         let mut table = match self.current.take() {
             Some(table) => table,
             None if tombstones.is_empty() => return Ok(()),
-            None => OutputTable::begin(self.shared, self.part)?,
+            None => OutputTable::begin(&self.shared, &self.part)?,
         };
         for OutputTombstone { start, end, smallest, largest } in &tombstones {
             table.add_range_tombstone(start, end, smallest, largest)?;
         }
-        self.written.extend(table.finish(self.shared)?);
+        self.written.extend(table.finish(&self.shared)?);
         Ok(())
     }
 

@@ -10,6 +10,7 @@ use tailwater_io::Purpose;
 use tailwater_io::pace::Priority;
 
 use crate::compaction::job::{Part, Shared};
+use crate::handover::{Handover, Takeover, Warmth};
 use crate::options::ColumnFamilyOptions;
 use crate::table::Builder;
 use crate::table::builder::Origin;
@@ -31,6 +32,8 @@ pub(crate) struct WrittenTable {
     /// How many records it holds, range tombstones included.
     pub(crate) records: u64,
     entries: Option<WrittenEntries>,
+    /// What it takes over of what users read.
+    pub(crate) takeover: Option<Takeover>,
 }
 
 /// What records come to, whoever has them.
@@ -46,15 +49,16 @@ impl OutputTable {
         let (number, path) = shared.take_output();
         let needs = &shared.needs;
         let expected_bytes = shared.compaction.max_output_file_bytes;
-        let writer = shared.new_files().create(
-            &path,
-            Purpose::CompactionWrite,
-            Priority::Low,
-            expected_bytes,
-        )?;
+        let handover = needs.readers.tables.context().handover.clone();
+        let (files, purpose) = (shared.new_files(), Purpose::CompactionWrite);
+        let mut writer = files.create(&path, purpose, Priority::Low, expected_bytes)?;
+        if handover.as_ref().is_some_and(|handover| handover.shares().pages) {
+            files.warm_through_page_cache(&mut writer, &path, purpose);
+        }
         let origin = origin(shared, part, number);
         let format = Arc::clone(&needs.format);
-        let mut builder = Builder::new(format, &needs.compression, origin, &path, writer)?;
+        let mut builder = Builder::new(format, &needs.compression, origin, &path, writer)?
+            .taking_over(handover.as_ref().and_then(Handover::of_compaction));
         if shared.compaction.is_bottommost && needs.options.optimize_filters_for_hits {
             builder = builder.without_filter();
         }
@@ -71,11 +75,11 @@ impl OutputTable {
     }
 
     #[inline]
-    pub(super) fn add(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
+    pub(super) fn add(&mut self, internal_key: &[u8], value: &[u8], warmth: Warmth) -> Result<()> {
         if let Some(entries) = &mut self.entries {
             entries.add(internal_key, value);
         }
-        self.builder.add(internal_key, value)
+        self.builder.add_warm(internal_key, value, warmth)
     }
 
     pub(super) fn add_range_tombstone(
@@ -95,7 +99,8 @@ impl OutputTable {
             shared.needs.storage.remove(&self.path)?;
             return Ok(None);
         }
-        let (table, mut writer) = self.builder.finish()?;
+        let (mut table, mut writer) = self.builder.finish()?;
+        let takeover = table.takeover.take();
         writer.sync()?;
         writer.close()?;
         let file = table.new_file(shared.compaction.output_level as u32);
@@ -109,7 +114,7 @@ impl OutputTable {
             ..file
         };
         let records = table.properties.num_entries;
-        Ok(Some(WrittenTable { file, records, entries: self.entries }))
+        Ok(Some(WrittenTable { file, records, entries: self.entries, takeover }))
     }
 }
 

@@ -288,6 +288,7 @@ impl Scene {
                 workers: None,
                 input_readers: None,
                 cancelled: Arc::clone(&self.cancelled),
+                urgent: None,
             },
         }
     }

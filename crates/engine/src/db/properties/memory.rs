@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::saturating_sum;
 use super::tables::open_table_bytes;
+use crate::cache::AutoSizes;
 use crate::db::SuperVersion;
 use crate::memtable::Counters;
 
@@ -49,6 +50,20 @@ pub(super) fn text(source: &SuperVersion) -> String {
         let _ = writeln!(text, "{what:<44} {bytes:>16}");
         text
     })
+}
+
+/// What a block cache that sizes itself has decided, a line each; `None` for any other.
+pub(super) fn block_cache_size(source: &SuperVersion) -> Option<String> {
+    let cache = source.tables().context().block_cache.as_deref()?;
+    let AutoSizes { ceiling, grown, shrunk, ghosts } = cache.auto_sizes()?;
+    Some(format!(
+        "capacity {}\nusage {}\nceiling {ceiling}\ngrown {grown}\nshrunk {shrunk}\n\
+         sampled inserts {}\nof them let go of shortly before {}\n",
+        cache.capacity(),
+        cache.usage(),
+        ghosts.inserted,
+        ghosts.near
+    ))
 }
 
 fn memtable_bytes(source: &SuperVersion) -> u64 {

@@ -23,7 +23,7 @@ use crate::version::{Level, Version};
 const PREFIX: &str = "rocksdb.";
 
 /// The properties without a level in their names, as they are listed for people.
-pub const PROPERTY_NAMES: [&str; 55] = [
+pub const PROPERTY_NAMES: [&str; 56] = [
     "rocksdb.stats",
     "rocksdb.cfstats",
     "rocksdb.cfstats-no-file-histogram",
@@ -77,6 +77,7 @@ pub const PROPERTY_NAMES: [&str; 55] = [
     "tailwater.io-modes",
     "tailwater.io-stats",
     "tailwater.memory",
+    "tailwater.block-cache-size",
     "tailwater.num-iterators",
     "tailwater.iterator-read-ahead-memory",
 ];
@@ -150,6 +151,7 @@ impl Db {
             "tailwater.io-modes" => self.inner.shared.io_modes.text(),
             "tailwater.io-stats" => input_output::text(self.storage().statistics()),
             "tailwater.memory" => memory::text(&source),
+            "tailwater.block-cache-size" => memory::block_cache_size(&source)?,
             "tailwater.num-iterators" => readers.iterators().to_string(),
             "tailwater.iterator-read-ahead-memory" => readers.read_ahead_bytes().to_string(),
             _ => return None,

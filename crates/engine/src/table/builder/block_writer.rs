@@ -23,6 +23,8 @@ pub(super) struct BlockWriter {
     offset: u64,
     /// Whether a block of the table is compressed.
     compressed_any: bool,
+    /// Whether what is written stays in the page cache, if it can.
+    is_warm: bool,
 }
 
 /// What became of a block when it was written.
@@ -59,12 +61,18 @@ impl BlockWriter {
             verifier: verify.then(Verifier::default),
             offset: 0,
             compressed_any: false,
+            is_warm: false,
         }
     }
 
     /// The table's path.
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Says whether what is written from here on stays in the page cache, if it can.
+    pub(super) fn set_warm(&mut self, is_warm: bool) {
+        self.is_warm = is_warm;
     }
 
     /// How many bytes were written.
@@ -119,7 +127,10 @@ impl BlockWriter {
     /// # Errors
     /// Those of the file.
     pub(super) fn write_bytes(&mut self, bytes: &[u8]) -> Result<()> {
-        self.writer.append(bytes)?;
+        match self.is_warm {
+            true => self.writer.append_warm(bytes)?,
+            false => self.writer.append(bytes)?,
+        }
         self.offset += bytes.len() as u64;
         Ok(())
     }

@@ -4,8 +4,10 @@ use tailwater_format::key::Sequence;
 use tailwater_format::table::Properties;
 use tailwater_format::version_edit::NewFile;
 
+use crate::handover::Takeover;
+
 /// A table that is complete, though not yet durable.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct FinishedTable {
     /// The file's length in bytes.
     pub size: u64,
@@ -26,6 +28,8 @@ pub struct FinishedTable {
     pub unique_id: [u64; 2],
     /// The properties, as they stand in the file.
     pub properties: Properties,
+    /// What it takes over of what users read.
+    pub(crate) takeover: Option<Takeover>,
 }
 
 impl FinishedTable {

@@ -45,6 +45,7 @@ use tailwater_format::key::{self, ParsedKey, ValueType};
 use tailwater_format::table::{BlockChecksum, Properties};
 use tailwater_io::stream::SequentialWriter;
 
+use crate::handover::{Takeover, Warmth};
 use crate::{Error, Result};
 
 use block_writer::BlockWriter;
@@ -79,6 +80,8 @@ pub struct Builder {
     /// A finished block on its way to the file.
     finished_block: Vec<u8>,
     separator: Vec<u8>,
+    /// What it takes over of what users read, if anything is.
+    takeover: Option<Takeover>,
     failure: Option<Error>,
 }
 
@@ -114,6 +117,7 @@ impl Builder {
             properties: origin.properties(&format, compression),
             finished_block: Vec::new(),
             separator: Vec::new(),
+            takeover: None,
             failure: None,
             format,
             origin,
@@ -126,6 +130,28 @@ impl Builder {
     pub fn without_filter(mut self) -> Self {
         self.filter = None;
         self
+    }
+
+    /// Has blocks stay in memory that come from what users read.
+    #[must_use]
+    pub(crate) fn taking_over(mut self, takeover: Option<Takeover>) -> Self {
+        self.takeover = takeover;
+        self
+    }
+
+    /// As [`Builder::add`], of an entry that users get at in some way.
+    #[inline]
+    pub(crate) fn add_warm(
+        &mut self,
+        internal_key: &[u8],
+        value: &[u8],
+        warmth: Warmth,
+    ) -> Result<()> {
+        self.add(internal_key, value)?;
+        if let Some(takeover) = &mut self.takeover {
+            takeover.add(internal_key.len() + value.len(), warmth);
+        }
+        Ok(())
     }
 
     /// Adds an entry: an internal key above all those before, of any type but a range deletion.
@@ -294,6 +320,10 @@ impl Builder {
         self.block
             .finish(&mut self.finished_block)
             .map_err(|error| Error::decoding(self.output.path(), self.output.offset(), error))?;
+        if let Some(takeover) = &mut self.takeover {
+            let is_warm = takeover.end_block(self.output.offset(), &self.finished_block);
+            self.output.set_warm(is_warm);
+        }
         let written = self.output.write(&mut self.finished_block)?;
         if self.format.alignment() > 0 {
             self.output.pad(self.format.alignment())?;

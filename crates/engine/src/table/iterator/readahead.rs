@@ -98,7 +98,7 @@ impl ReadAhead {
         let in_sequence = handle.offset == self.expected && handle.offset > 0;
         self.expected = handle.offset + handle.size + BLOCK_TRAILER_LENGTH as u64;
         self.sequential = if in_sequence { self.sequential + 1 } else { 0 };
-        if let Some(block) = table.resident(handle, BlockKind::Data) {
+        if let Some(block) = table.resident(handle, BlockKind::Data, profile.purpose) {
             return Ok(block);
         }
         if let Some(stream) = &mut self.stream {

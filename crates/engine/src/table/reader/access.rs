@@ -214,7 +214,7 @@ impl TableReader {
         kind: BlockKind,
         profile: &ReadProfile,
     ) -> Result<Arc<Cached<Block>>> {
-        match self.resident(handle, kind) {
+        match self.resident(handle, kind, profile.purpose) {
             Some(block) => Ok(block),
             None => self.load_absent(handle, kind, profile),
         }
@@ -232,6 +232,9 @@ impl TableReader {
         let dictionary = self.dictionary_for(kind);
         let verify = profile.verify_checksums;
         let bytes = self.file.read(handle, dictionary, verify, profile.purpose)?;
+        if profile.purpose == Purpose::UserRead && profile.fill_cache && kind == BlockKind::Data {
+            self.touch(handle.offset);
+        }
         let block = self.keep(handle, kind, bytes, profile)?;
         if let (Some(statistics), Some(started)) = (statistics, started) {
             let histogram = match profile.purpose {
@@ -243,16 +246,21 @@ impl TableReader {
         Ok(block)
     }
 
-    /// The block at `handle`, if the cache has it.
+    /// The block at `handle`, if the cache has it. That a compaction reads it says nothing of
+    /// whether it should stay there.
     pub(crate) fn resident(
         &self,
         handle: BlockHandle,
         kind: BlockKind,
+        purpose: Purpose,
     ) -> Option<Arc<Cached<Block>>> {
         let cache = self.context.block_cache.as_ref()?;
         let block = {
-            let guard = epoch::pin();
-            cache.blocks.lookup(self.cache_key(handle), &guard).map(Arc::clone)
+            let (guard, key) = (epoch::pin(), self.cache_key(handle));
+            match purpose {
+                Purpose::CompactionRead => cache.blocks.peek(key, &guard).map(Arc::clone),
+                _ => cache.blocks.lookup(key, &guard).map(Arc::clone),
+            }
         };
         if let Some(statistics) = &self.context.statistics {
             match &block {

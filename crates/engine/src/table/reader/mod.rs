@@ -21,7 +21,8 @@ use tailwater_format::{self as format, Comparator};
 use tailwater_io::IoMode;
 
 use crate::Error;
-use crate::cache::Cached;
+use crate::cache::{Cached, Key};
+use crate::handover::{Handover, Heat, Warmth};
 use crate::prefix_extractor::PrefixExtractor;
 use crate::range_tombstone::FragmentedRangeTombstones;
 use crate::stats::{ReaderMemory, Statistics, Ticker};
@@ -56,6 +57,8 @@ pub(crate) struct TableContext {
     pub(crate) statistics: Option<Arc<Statistics>>,
     /// What readers hold outside the block cache, of the whole database.
     pub(crate) reader_memory: Arc<ReaderMemory>,
+    /// What compactions hand over of what users read, where they do.
+    pub(crate) handover: Option<Arc<Handover>>,
 }
 
 /// Where the index and filter blocks of tables live: in the block cache, or with the open table.
@@ -121,6 +124,8 @@ pub(crate) struct TableReader {
     global_sequence: Option<Sequence>,
     /// What its open file counts as, where it counts.
     permit: Option<OpenPermit>,
+    /// What of it users read lately, where that is handed over.
+    heat: Option<Arc<Heat>>,
 }
 
 /// The index of a table.
@@ -164,6 +169,42 @@ impl TableReader {
     /// Has its open file count until it is dropped.
     pub(crate) fn count_with(&mut self, permit: OpenPermit) {
         self.permit = Some(permit);
+    }
+
+    /// Has what users read of it noted.
+    pub(crate) fn note_heat(&mut self, heat: Arc<Heat>) {
+        self.heat = Some(heat);
+    }
+
+    /// What is handed over between the tables of its column family.
+    pub(crate) fn handover(&self) -> Option<&Arc<Handover>> {
+        self.context.handover.as_ref()
+    }
+
+    /// How users get at a data block of it, where that is handed over.
+    #[inline]
+    pub(crate) fn warmth(&self, handle: BlockHandle) -> Warmth {
+        match &self.context.handover {
+            Some(handover) => self.warmth_for(handover, handle),
+            None => Warmth::default(),
+        }
+    }
+
+    fn warmth_for(&self, handover: &Handover, handle: BlockHandle) -> Warmth {
+        let key = Key { file: self.cache_id, offset: handle.offset };
+        handover.warmth(key, self.heat.as_deref(), || {
+            let pages = self.file.handle().resident_pages(handle.offset, handle.size);
+            pages.is_none_or(|pages| pages > 0)
+        })
+    }
+
+    /// Notes that a user read the block at an offset from the file.
+    pub(super) fn touch(&self, offset: u64) {
+        if let Some(heat) = &self.heat
+            && heat.touch(offset)
+        {
+            self.count(Ticker::HandoverBlocksRead, 1);
+        }
     }
 
     /// How its bytes are read.

@@ -164,6 +164,62 @@ effects! {
         }
     }
 
+    compactions_hand_over_what_users_read shows "warm_handover" {
+        const MISS: &str = "rocksdb.block.cache.data.miss";
+        // How many blocks are not in the block cache that users read before a compaction and after
+        // it, and how many were handed over.
+        let misses = |text: &str| {
+            let always = "use_direct_reads=true;disable_auto_compactions=true";
+            let scene = try_open(&SimStorage::new(1), &format!("{always};{text}"));
+            let scene = scene.expect("a new database");
+            scene.fill(0, 600, 100);
+            scene.flush();
+            scene.compact();
+            let read =
+                || (0..100).for_each(|key| assert!(scene.get(&format!("{key:06}")).is_some()));
+            read();
+            scene.fill(300, 900, 100);
+            scene.flush();
+            scene.compact();
+            let before = scene.ticker(MISS);
+            read();
+            (scene.ticker(MISS) - before, scene.ticker("tailwater.handover.blocks"))
+        };
+        let direct = "use_direct_io_for_flush_and_compaction=true";
+        let (missed, none) = misses(&format!("{direct};warm_handover=false"));
+        assert!(missed > 2 && none == 0, "{missed}, {none}");
+        assert_eq!(misses(direct), (0, missed));
+        // Where compactions write through the page cache nothing is.
+        assert_eq!(misses(""), (missed, 0));
+    }
+
+    blocks_that_are_written_go_to_the_block_cache shows "prepopulate_block_cache" {
+        const MISS: &str = "rocksdb.block.cache.data.miss";
+        for (choice, by_flushes, by_compactions) in [
+            ("kDisable", false, false),
+            ("kFlushOnly", true, false),
+            ("kFlushAndCompaction", true, true),
+        ] {
+            let text = format!(
+                "disable_auto_compactions=true;\
+                 block_based_table_factory={{prepopulate_block_cache={choice}}}"
+            );
+            let scene = try_open(&SimStorage::new(1), &text).expect("a new database");
+            let misses = || {
+                let before = scene.ticker(MISS);
+                (0..200).for_each(|key| assert!(scene.get(&format!("{key:06}")).is_some()));
+                scene.ticker(MISS) - before
+            };
+            scene.fill(0, 200, 100);
+            scene.flush();
+            assert_eq!(misses() == 0, by_flushes, "{choice}");
+            scene.fill(0, 200, 100);
+            scene.flush();
+            scene.compact();
+            assert_eq!(misses() == 0, by_compactions, "{choice}");
+        }
+    }
+
     ingestion_and_checkpoints_have_modes shows "ingestion_io_mode", "checkpoint_io_mode" {
         let opened = work("ingestion_io_mode=direct");
         assert!(done_in(&opened, IoMode::Direct).contains(&Written(Purpose::Ingestion)));

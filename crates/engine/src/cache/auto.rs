@@ -1,0 +1,169 @@
+//! How large a cache is to be that knows its limit.
+//!
+//! Whoever reads past the page cache gives up what that one does by itself: to take what is free
+//! and to give it back. So from time to time it is looked at what memory is left, and at what the
+//! cache would have had if it were a little larger:
+//!
+//! - The cache is never larger than what is left besides everything else, less a reserve for what
+//!   others may take before the next look.
+//! - Where tasks wait for memory it gives some back, whatever the figures say.
+//! - It grows while keys that it let go of shortly before come back.
+//!
+//! It takes nothing only because it could: what it does not need is left to the page cache.
+
+use std::time::Duration;
+
+use tailwater_io::kernel::MemoryLeft;
+
+use super::ghosts::{GhostHits, SAMPLED};
+
+/// How often it is looked.
+pub(crate) const LOOK: Duration = Duration::from_millis(100);
+/// The cache is at least so large, in bytes.
+const SMALLEST: usize = 4 << 20;
+/// One part in so many of the limit is left to others.
+const RESERVE_PART: u64 = 16;
+/// The reserve is at least so large, in bytes.
+const RESERVE_MIN: u64 = 16 << 20;
+/// Tasks that wait for memory for one part in so many of the time are too many.
+const STALL_PART: u64 = 20;
+/// By one part in so many of itself it grows or gives back at a time.
+const STEP_PART: usize = 8;
+/// It grows by so much at least, in bytes.
+const STEP_MIN: usize = 4 << 20;
+/// One in so many keys that come in must be one that was let go of shortly before.
+const NEAR_PART: u64 = 50;
+/// So many sampled keys must have come in for their share to say anything.
+const ENOUGH: u64 = 8 * 32 / SAMPLED;
+
+/// What was decided so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AutoSizes {
+    /// How large the cache could be at the last look, in bytes.
+    pub ceiling: usize,
+    /// How often it grew.
+    pub grown: u64,
+    /// How often it gave something back.
+    pub shrunk: u64,
+    /// Sampled keys that came in shortly after they had been let go of, and all that came in.
+    pub ghosts: GhostHits,
+}
+
+/// Decides how large the cache is to be.
+#[derive(Debug, Default)]
+pub(crate) struct Sizing {
+    sizes: AutoSizes,
+    /// The ghosts that were judged.
+    judged: GhostHits,
+    stalled_us: Option<u64>,
+}
+
+impl Sizing {
+    /// What was decided so far.
+    pub(crate) fn sizes(&self) -> AutoSizes {
+        self.sizes
+    }
+
+    /// How large a cache is to be that has `capacity` bytes and uses `usage`; `elapsed` has gone by
+    /// since the last look.
+    pub(crate) fn next(
+        &mut self,
+        capacity: usize,
+        usage: usize,
+        left: MemoryLeft,
+        ghosts: GhostHits,
+        elapsed: Duration,
+    ) -> usize {
+        let reserve = (left.limit / RESERVE_PART).max(RESERVE_MIN);
+        let room = usage as i64 + left.available - reserve as i64;
+        let ceiling = usize::try_from(room).unwrap_or(0).max(SMALLEST);
+        (self.sizes.ceiling, self.sizes.ghosts) = (ceiling, ghosts);
+        let wanted = match self.is_stalled(left.stalled_us, elapsed) {
+            true => capacity.min(usage) - capacity.min(usage) / STEP_PART,
+            false if self.would_gain(ghosts) && usage >= capacity - capacity / STEP_PART => {
+                capacity + (capacity / STEP_PART).max(STEP_MIN)
+            }
+            false => capacity,
+        };
+        let next = wanted.clamp(SMALLEST, ceiling);
+        self.sizes.grown += u64::from(next > capacity);
+        self.sizes.shrunk += u64::from(next < capacity);
+        next
+    }
+
+    /// Whether tasks waited for memory for too much of the time.
+    fn is_stalled(&mut self, stalled_us: Option<u64>, elapsed: Duration) -> bool {
+        let before = std::mem::replace(&mut self.stalled_us, stalled_us);
+        let waited_us =
+            stalled_us.zip(before).map_or(0, |(now, before)| now.saturating_sub(before));
+        waited_us * STALL_PART > elapsed.as_micros() as u64
+    }
+
+    /// Whether a cache a little larger would have had enough of what came in since it was judged
+    /// last.
+    fn would_gain(&mut self, ghosts: GhostHits) -> bool {
+        let inserted = ghosts.inserted.saturating_sub(self.judged.inserted);
+        if inserted < ENOUGH {
+            return false;
+        }
+        let near = ghosts.near.saturating_sub(self.judged.near);
+        self.judged = ghosts;
+        near * NEAR_PART >= inserted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+    const CAPACITY: usize = 256 << 20;
+
+    fn left(mib: i64) -> MemoryLeft {
+        let available = mib * MIB as i64;
+        MemoryLeft { limit: 1024 * MIB, available, stalled_us: Some(0) }
+    }
+
+    fn next(sizing: &mut Sizing, left: MemoryLeft, near: u64) -> usize {
+        let seen = sizing.judged;
+        let ghosts = GhostHits { near: seen.near + near, inserted: seen.inserted + 100 };
+        sizing.next(CAPACITY, CAPACITY, left, ghosts, LOOK)
+    }
+
+    #[test]
+    fn it_grows_while_that_would_spare_misses_and_there_is_room() {
+        let mut sizing = Sizing::default();
+        assert_eq!(next(&mut sizing, left(512), 0), CAPACITY);
+        assert_eq!(next(&mut sizing, left(512), 1), CAPACITY);
+        assert_eq!(next(&mut sizing, left(512), 10), CAPACITY + CAPACITY / STEP_PART);
+        // What is left, less a reserve of 64 MiB.
+        assert_eq!(next(&mut sizing, left(74), 10), CAPACITY + (10 << 20));
+        assert_eq!((sizing.sizes().grown, sizing.sizes().shrunk), (2, 0));
+        // One that is not full needs no more room.
+        let ghosts = GhostHits { near: 1000, inserted: 2000 };
+        let half = sizing.next(CAPACITY, CAPACITY / 2, left(512), ghosts, LOOK);
+        assert_eq!(half, CAPACITY);
+    }
+
+    #[test]
+    fn it_gives_back_what_others_take_at_once() {
+        let mut sizing = Sizing::default();
+        assert_eq!(next(&mut sizing, left(4), 0), CAPACITY - (60 << 20));
+        // The limit was lowered to 128 MiB, of which 20 MiB are others'.
+        let lowered = MemoryLeft { limit: 128 * MIB, ..left(-148) };
+        assert_eq!(next(&mut sizing, lowered, 10), 92 << 20);
+        assert_eq!(sizing.next(SMALLEST, 0, left(0), GhostHits::default(), LOOK), SMALLEST);
+        assert_eq!(sizing.sizes().shrunk, 2);
+    }
+
+    #[test]
+    fn it_gives_back_where_tasks_wait_for_memory() {
+        let mut sizing = Sizing::default();
+        let stalled = |us| MemoryLeft { stalled_us: Some(us), ..left(512) };
+        assert_eq!(next(&mut sizing, stalled(1_000_000), 0), CAPACITY, "that was long ago");
+        assert_eq!(next(&mut sizing, stalled(1_004_000), 0), CAPACITY);
+        let less = CAPACITY - CAPACITY / STEP_PART;
+        assert_eq!(next(&mut sizing, stalled(1_010_000), 10), less);
+        assert_eq!(next(&mut sizing, stalled(1_010_000), 0), CAPACITY);
+    }
+}

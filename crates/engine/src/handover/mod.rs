@@ -1,0 +1,259 @@
+//! Handing over what users read, from the tables that a compaction replaces to those it writes.
+//!
+//! A compaction that writes past the page cache leaves its outputs nowhere in memory, while what
+//! users read of its inputs was there, and goes with them. Nobody removes that miss: the output is
+//! read from the device again, block by block, by users who wait for it. So of each block of a
+//! compaction's inputs it is asked how users get at it ([`Warmth`]): from the block cache, where it
+//! is in use, or from the page cache, where they read it [lately](heat). What goes into an output
+//! takes that along, and an output's block is warm when enough of its bytes are:
+//!
+//! - for the page cache it is written through it, and the rest of the table past it
+//!   ([`SequentialWriter::append_warm`](tailwater_io::stream::SequentialWriter::append_warm));
+//! - for the block cache its uncompressed bytes are kept aside, and put there when the output is
+//!   installed, right after the input's blocks have left.
+//!
+//! Outputs are warm when they are first seen. What a job that failed has kept aside goes with it;
+//! failing to warm is no error.
+
+mod heat;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use tailwater_io::Purpose;
+
+use crate::cache::{Key, Priority};
+use crate::stats::{Statistics, Ticker};
+use crate::table::{Block, BlockCache, BlockKind, ReadProfile};
+use crate::version::{FileMetadata, Version};
+
+pub(crate) use heat::{Generations, Heat};
+
+/// One part in so many of a block's bytes must come from warm blocks for it to be warm.
+const WARM_PART: usize = 4;
+/// One part in so many of the block cache may be kept aside for it.
+const ASIDE_PART: usize = 8;
+
+/// How users get at a block.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Warmth {
+    /// From the block cache, where it is in use.
+    pub(crate) cached: bool,
+    /// From the page cache, where they read it lately.
+    pub(crate) paged: bool,
+}
+
+/// What is handed over between the tables of a column family.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Shares {
+    /// What users read, by compactions.
+    pub(crate) read: bool,
+    /// To the page cache: users read through it, and compactions write past it.
+    pub(crate) pages: bool,
+    /// What users read in memtables, by flushes.
+    pub(crate) flushes: bool,
+    /// Every block that compactions write, to the block cache.
+    pub(crate) all_of_compactions: bool,
+    /// Every block that flushes write.
+    pub(crate) all_of_flushes: bool,
+}
+
+/// Handing over between the tables of a column family.
+#[derive(Debug)]
+pub(crate) struct Handover {
+    generations: Arc<Generations>,
+    cache: Option<Arc<BlockCache>>,
+    shares: Shares,
+    statistics: Option<Arc<Statistics>>,
+    /// How much is kept aside for the block cache, in bytes.
+    aside: AtomicUsize,
+}
+
+impl Handover {
+    /// One for tables whose blocks are in `cache`.
+    pub(crate) fn new(
+        generations: Arc<Generations>,
+        cache: Option<Arc<BlockCache>>,
+        shares: Shares,
+        statistics: Option<Arc<Statistics>>,
+    ) -> Self {
+        Self { generations, cache, shares, statistics, aside: AtomicUsize::new(0) }
+    }
+
+    /// What is handed over.
+    pub(crate) fn shares(&self) -> Shares {
+        self.shares
+    }
+
+    /// What a table takes over that a flush writes, if anything.
+    pub(crate) fn of_flush(self: &Arc<Self>) -> Option<Takeover> {
+        let Shares { flushes, all_of_flushes, .. } = self.shares;
+        (flushes || all_of_flushes).then(|| Takeover::new(Arc::clone(self), all_of_flushes))
+    }
+
+    /// What a table takes over that a compaction writes, if anything.
+    pub(crate) fn of_compaction(self: &Arc<Self>) -> Option<Takeover> {
+        let Shares { read, all_of_compactions, .. } = self.shares;
+        (read || all_of_compactions).then(|| Takeover::new(Arc::clone(self), all_of_compactions))
+    }
+
+    /// How users will get at what they read in a memtable.
+    pub(crate) fn warmth_of_memtables(&self) -> Warmth {
+        let Shares { flushes, pages, .. } = self.shares;
+        Warmth { cached: flushes && self.cache.is_some() && !pages, paged: flushes && pages }
+    }
+
+    /// The generations that heat is told by.
+    pub(crate) fn generations(&self) -> &Arc<Generations> {
+        &self.generations
+    }
+
+    /// How users get at a block that goes by `key` in the block cache. `is_resident` is asked
+    /// whether it is in the page cache, where that matters.
+    pub(crate) fn warmth(
+        &self,
+        key: Key,
+        heat: Option<&Heat>,
+        is_resident: impl FnOnce() -> bool,
+    ) -> Warmth {
+        if !self.shares.read {
+            return Warmth::default();
+        }
+        let is_hot = heat.is_some_and(|heat| heat.is_hot(key.offset));
+        let was_hit = self.cache.as_ref().and_then(|cache| cache.blocks.was_hit(key));
+        let cached = was_hit.is_some_and(|was_hit| was_hit || is_hot);
+        Warmth { cached, paged: self.shares.pages && (is_hot || cached) && is_resident() }
+    }
+
+    /// Takes room for so many bytes to be kept aside, where one part in so many of the block cache
+    /// may be.
+    fn take_aside(&self, bytes: usize, part: usize) -> bool {
+        let capacity = self.cache.as_ref().map_or(0, |cache| cache.capacity() / part);
+        let taken = self.aside.fetch_add(bytes, Relaxed) + bytes <= capacity;
+        if !taken {
+            self.aside.fetch_sub(bytes, Relaxed);
+        }
+        taken
+    }
+
+    fn count(&self, ticker: Ticker, by: u64) {
+        if let Some(statistics) = &self.statistics {
+            statistics.add(ticker, by);
+        }
+    }
+}
+
+/// What a table that is being written takes over.
+#[derive(Debug)]
+pub(crate) struct Takeover {
+    handover: Arc<Handover>,
+    /// Whether every block goes to the block cache.
+    takes_all: bool,
+    /// Of the block that is being filled: its bytes, and those of them that come from blocks in the
+    /// block cache, and in the page cache.
+    bytes: usize,
+    cached_bytes: usize,
+    paged_bytes: usize,
+    /// Where its warm blocks begin.
+    warm: Vec<u64>,
+    /// Whether any block is to be in the page cache.
+    is_paged: bool,
+    /// What is kept aside for the block cache: where a block begins, and its bytes.
+    aside: Vec<(u64, Vec<u8>)>,
+}
+
+impl Takeover {
+    /// Nothing yet.
+    fn new(handover: Arc<Handover>, takes_all: bool) -> Self {
+        Self {
+            handover,
+            takes_all,
+            bytes: 0,
+            cached_bytes: 0,
+            paged_bytes: 0,
+            warm: Vec::new(),
+            is_paged: false,
+            aside: Vec::new(),
+        }
+    }
+
+    /// A record of so many bytes goes into the block that is being filled.
+    #[inline]
+    pub(crate) fn add(&mut self, bytes: usize, warmth: Warmth) {
+        self.bytes += bytes;
+        self.cached_bytes += if warmth.cached { bytes } else { 0 };
+        self.paged_bytes += if warmth.paged { bytes } else { 0 };
+    }
+
+    /// The block is full, and will begin at an offset. Answers whether it is to be in the page
+    /// cache.
+    pub(crate) fn end_block(&mut self, offset: u64, block: &[u8]) -> bool {
+        let enough = self.bytes.div_ceil(WARM_PART).max(1);
+        let (cached, paged) = (self.cached_bytes >= enough, self.paged_bytes >= enough);
+        (self.bytes, self.cached_bytes, self.paged_bytes) = (0, 0, 0);
+        let part = if self.takes_all { 1 } else { ASIDE_PART };
+        if (cached || self.takes_all) && self.handover.take_aside(block.len(), part) {
+            self.aside.push((offset, block.to_vec()));
+        }
+        if cached || paged {
+            self.warm.push(offset);
+        }
+        self.is_paged |= paged;
+        paged
+    }
+
+    /// Whether what lies behind its blocks is to be in the page cache: who reads one of them needs
+    /// that first.
+    pub(crate) fn is_paged(&self) -> bool {
+        self.is_paged
+    }
+
+    /// The table is about to be seen: what was kept aside goes to the block cache.
+    fn install(mut self, file: &FileMetadata) {
+        file.heat(&self.handover.generations).inherit(&self.warm);
+        self.handover.count(Ticker::HandoverBlocks, self.warm.len() as u64);
+        let aside = std::mem::take(&mut self.aside);
+        let bytes = aside.iter().map(|(_, block)| block.len()).sum();
+        self.handover.aside.fetch_sub(bytes, Relaxed);
+        self.handover.count(Ticker::HandoverCachedBytes, bytes as u64);
+        let Some(cache) = &self.handover.cache else { return };
+        let cache_id = file.identity().cache_id;
+        for (offset, bytes) in aside {
+            // What the builder just made is a block.
+            let Ok(block) = Block::parse(bytes, BlockKind::Data) else { continue };
+            let charge = block.memory();
+            cache.blocks.insert(Key { file: cache_id, offset }, block, charge, Priority::Low);
+        }
+    }
+}
+
+/// Lets the blocks of a table go from the block cache that is about to be replaced, so that those
+/// that take their place drive out no others.
+pub(crate) fn forget(file: &FileMetadata) {
+    let Some(table) = file.table.load_arc() else { return };
+    let Some(cache) = table.handover().and_then(|handover| handover.cache.as_ref()) else { return };
+    let cache_id = file.identity().cache_id;
+    let profile =
+        ReadProfile { purpose: Purpose::CompactionRead, verify_checksums: true, fill_cache: false };
+    // What is not forgotten goes when the table does.
+    let _ = table.for_each_data_block(&profile, |_, handle| {
+        cache.blocks.erase(Key { file: cache_id, offset: handle.offset });
+    });
+}
+
+/// Installs what tables of a version take over, by their numbers, before the version is seen.
+pub(crate) fn install(version: &Version, takeovers: impl IntoIterator<Item = (u64, Takeover)>) {
+    for (number, takeover) in takeovers {
+        let mut files = version.files().map(|(_, file)| file);
+        if let Some(file) = files.find(|file| file.number() == number) {
+            takeover.install(file);
+        }
+    }
+}
+
+impl Drop for Takeover {
+    fn drop(&mut self) {
+        let bytes: usize = self.aside.iter().map(|(_, block)| block.len()).sum();
+        self.handover.aside.fetch_sub(bytes, Relaxed);
+    }
+}

@@ -1,0 +1,41 @@
+//! Which keys of a memtable users read: what is worth keeping in memory when it becomes a table.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use tailwater_format::filter::FilterKey;
+
+/// How many words of bits there are.
+const WORDS: usize = 4096;
+
+/// The keys that were read, by a hash of which some bits are kept: one that was not read may be
+/// taken for one that was. 32 KiB.
+#[derive(Debug)]
+pub(super) struct ReadKeys(Box<[AtomicU64]>);
+
+impl ReadKeys {
+    /// None yet.
+    pub(super) fn new() -> Self {
+        Self((0..WORDS).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    /// Notes that a key was read. One that was noted is only looked at.
+    #[inline]
+    pub(super) fn note(&self, user_key: &[u8]) {
+        let (word, bit) = self.place(user_key);
+        if word.load(Relaxed) & bit == 0 {
+            word.fetch_or(bit, Relaxed);
+        }
+    }
+
+    /// Whether a key was read.
+    pub(super) fn has(&self, user_key: &[u8]) -> bool {
+        let (word, bit) = self.place(user_key);
+        word.load(Relaxed) & bit != 0
+    }
+
+    #[inline]
+    fn place(&self, user_key: &[u8]) -> (&AtomicU64, u64) {
+        let hash = FilterKey::new(user_key).hash();
+        (&self.0[(hash >> 6) as usize % WORDS], 1 << (hash % 64))
+    }
+}

@@ -1,0 +1,118 @@
+//! What of a compaction's outputs is in the page cache, as the kernel tells.
+#![cfg(all(target_os = "linux", not(loom)))]
+
+use std::path::Path;
+
+use tailwater::{
+    ColumnFamily, CompactRangeOptions, Db, OpenOptions, ReadOptions, Statistics, WriteOptions,
+};
+use tailwater_io::posix::PosixStorage;
+use tailwater_io::{IoMode, Purpose, Storage};
+use tailwater_testkit::filesystem::{Mounted, say};
+
+/// Users read through the page cache, past which compactions go.
+const OPTIONS: &str = "create_if_missing=true;compression=kNoCompression;\
+    disable_auto_compactions=true;compaction_read_io_mode=direct;compaction_write_io_mode=direct;\
+    block_based_table_factory={block_cache=64k}";
+const KEYS: u64 = 8000;
+/// The first so many are read.
+const HOT: u64 = 2000;
+const VALUE: usize = 1000;
+const PAGE: u64 = 4096;
+
+struct Scene {
+    db: Db,
+    family: ColumnFamily,
+    statistics: std::sync::Arc<Statistics>,
+}
+
+impl Scene {
+    fn new(directory: &Path, text: &str) -> Self {
+        let mut options = OpenOptions::default();
+        options.set_options(&format!("{OPTIONS};{text}")).expect("options");
+        let statistics = std::sync::Arc::new(Statistics::new());
+        options.set_statistics(std::sync::Arc::clone(&statistics));
+        let db = Db::open(directory, &options).expect("a database");
+        let family = db.column_family("default").expect("the default column family");
+        Self { db, family, statistics }
+    }
+
+    /// Puts keys and has them in the last level.
+    fn put(&self, keys: impl Iterator<Item = u64>) {
+        for key in keys {
+            let value = vec![key as u8; VALUE];
+            let key = format!("{key:08}");
+            self.db
+                .put(&self.family, key.as_bytes(), &value, &WriteOptions::default())
+                .expect("a put");
+        }
+        self.db.flush(&self.family).expect("a flush");
+        let all = CompactRangeOptions::default();
+        self.db.compact_range(&self.family, None, None, &all).expect("a compaction");
+    }
+
+    fn read(&self, keys: impl Iterator<Item = u64>) {
+        for key in keys {
+            let found =
+                self.db.get(&self.family, format!("{key:08}").as_bytes(), &ReadOptions::default());
+            assert_eq!(found.expect("a get").map(|value| value.len()), Some(VALUE));
+        }
+    }
+
+    fn ticker(&self, name: &str) -> u64 {
+        self.statistics.ticker(name).expect("a ticker")
+    }
+
+    /// How many pages of all tables are in the page cache; `None` where the kernel does not tell.
+    fn resident(&self) -> Option<u64> {
+        let pages = |path: &Path| {
+            let file = PosixStorage::new().open(path, IoMode::Buffered, Purpose::Metadata);
+            file.expect("a table").resident_pages(0, 0)
+        };
+        self.db.live_files().iter().map(|file| pages(&file.path)).sum()
+    }
+}
+
+/// Reads what is hot, has it replaced by compactions, and looks what of it is in memory then.
+/// Answers how many pages, with handing over and without.
+fn pages_after_a_compaction(directory: &Path, text: &str) -> Option<[u64; 2]> {
+    let mut pages = [0; 2];
+    for (pages, is_on) in pages.iter_mut().zip([true, false]) {
+        let place = directory.join(is_on.to_string());
+        let scene = Scene::new(&place, &format!("warm_handover={is_on};{text}"));
+        scene.put(0..KEYS);
+        scene.read(0..HOT);
+        // Each block of the last level is written anew.
+        scene.put((0..KEYS).filter(|key| *key >= HOT && key % 7 == 0));
+        *pages = scene.resident()?;
+        let handed_over = scene.ticker("tailwater.handover.blocks");
+        assert_eq!(handed_over > 0, is_on, "{handed_over}");
+        scene.read(0..HOT);
+        let read = scene.ticker("tailwater.handover.blocks.read");
+        // All but those at the edges, which begin in one region.
+        assert!(read <= handed_over && read >= handed_over / 2, "{read} of {handed_over}");
+    }
+    Some(pages)
+}
+
+#[test]
+fn what_users_read_is_in_the_page_cache_after_a_compaction() {
+    let mut places = Vec::new();
+    let here = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    places.push(("here", here.path().to_owned()));
+    let disks: Vec<_> = [("ext4", 256 << 20), ("xfs", 512 << 20)]
+        .into_iter()
+        .filter_map(|(kind, bytes)| Some((kind, Mounted::new(kind, bytes, "warm handover")?)))
+        .collect();
+    places.extend(disks.iter().map(|(kind, disk)| (*kind, disk.path())));
+    for (place, directory) in places {
+        let Some([with, without]) = pages_after_a_compaction(&directory, "") else {
+            say("LEFT OUT: warm handover: the kernel does not tell what is in the page cache");
+            return;
+        };
+        let hot = HOT * VALUE as u64 / PAGE;
+        println!("{place}: {with} pages with handing over, {without} without, {hot} are hot");
+        assert!(with >= hot && with < 2 * hot, "{place}: {with} pages, {hot} are hot");
+        assert!(without < hot / 4, "{place}: {without} pages, {hot} are hot");
+    }
+}

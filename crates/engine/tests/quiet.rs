@@ -88,11 +88,11 @@ impl Scene {
 }
 
 #[test]
-fn compactions_have_low_weight_unless_that_is_switched_off_or_writes_would_stall() {
+fn compactions_have_low_weight_where_asked_to_until_writes_would_stall() {
     if policy_of_this_thread() == "unknown" {
         return println!("skipped: the kernel does not tell how threads are scheduled");
     }
-    for (text, is_quiet) in [("", true), ("quiet_background=false", false)] {
+    for (text, is_quiet) in [("quiet_background=true", true), ("", false)] {
         let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
         let scene = Scene::new(directory.path(), text);
         for round in 0..6 {
@@ -105,7 +105,7 @@ fn compactions_have_low_weight_unless_that_is_switched_off_or_writes_would_stall
     }
     // Tables pile up in level 0 while compactions are paused: there is no time to be quiet.
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
-    let scene = Scene::new(directory.path(), "");
+    let scene = Scene::new(directory.path(), "quiet_background=true");
     scene.db.pause_compactions().expect("a pause");
     for round in 0..6 {
         (0..500).for_each(|key| scene.put(key, round));
@@ -122,9 +122,11 @@ fn compactions_have_low_weight_unless_that_is_switched_off_or_writes_would_stall
 fn threads_of_low_weight_take_no_lock_that_users_take() {
     use tailwater_io::sync::{in_foreground, locks_shared_with_quiet_threads};
 
+    let never_urgent = "quiet_background=true;max_open_files=4;\
+                        level0_slowdown_writes_trigger=1000;level0_stop_writes_trigger=1000";
     for text in ["", "use_direct_io_for_compaction_reads=true;compaction_write_io_mode=direct"] {
         let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
-        let scene = Scene::new(directory.path(), &format!("max_open_files=4;{text}"));
+        let scene = Scene::new(directory.path(), &format!("{never_urgent};{text}"));
         let ended = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {

@@ -27,6 +27,10 @@ const RESERVE_PART: u64 = 16;
 const RESERVE_MIN: u64 = 16 << 20;
 /// Tasks that wait for memory for one part in so many of the time are too many.
 const STALL_PART: u64 = 20;
+/// After it gave back because tasks waited it rests for so long.
+const REST: Duration = Duration::from_secs(2);
+/// It does not give back less than one part in so many of what it could have.
+const DEAD_PART: usize = 32;
 /// By one part in so many of itself it grows or gives back at a time.
 const STEP_PART: usize = 8;
 /// It grows by so much at least, in bytes.
@@ -56,6 +60,9 @@ pub(crate) struct Sizing {
     /// The ghosts that were judged.
     judged: GhostHits,
     stalled_us: Option<u64>,
+    /// For how long it neither grows nor gives back for the sake of tasks that wait: what it did
+    /// last for them has to show first.
+    rest: Duration,
 }
 
 impl Sizing {
@@ -78,14 +85,28 @@ impl Sizing {
         let room = usage as i64 + left.available - reserve as i64;
         let ceiling = usize::try_from(room).unwrap_or(0).max(SMALLEST);
         (self.sizes.ceiling, self.sizes.ghosts) = (ceiling, ghosts);
-        let wanted = match self.is_stalled(left.stalled_us, elapsed) {
-            true => capacity.min(usage) - capacity.min(usage) / STEP_PART,
-            false if self.would_gain(ghosts) && usage >= capacity - capacity / STEP_PART => {
+        self.rest = self.rest.saturating_sub(elapsed);
+        let is_stalled = self.is_stalled(left.stalled_us, elapsed);
+        let would_gain = self.would_gain(ghosts);
+        let used = capacity.min(usage);
+        let wanted = match is_stalled {
+            // Others may be why they wait; so not down to nothing.
+            true if self.rest.is_zero() => (used - used / STEP_PART).max(ceiling / 2).min(capacity),
+            false
+                if would_gain && self.rest.is_zero() && used >= capacity - capacity / STEP_PART =>
+            {
                 capacity + (capacity / STEP_PART).max(STEP_MIN)
             }
-            false => capacity,
+            _ => capacity,
         };
-        let next = wanted.clamp(SMALLEST, ceiling);
+        if is_stalled && self.rest.is_zero() {
+            self.rest = REST;
+        }
+        let next = match wanted.clamp(SMALLEST, ceiling) {
+            // What is left goes up and down all the time.
+            little if little < capacity && capacity - little <= ceiling / DEAD_PART => capacity,
+            next => next,
+        };
         self.sizes.grown += u64::from(next > capacity);
         self.sizes.shrunk += u64::from(next < capacity);
         next
@@ -158,12 +179,17 @@ mod tests {
 
     #[test]
     fn it_gives_back_where_tasks_wait_for_memory() {
-        let mut sizing = Sizing::default();
-        let stalled = |us| MemoryLeft { stalled_us: Some(us), ..left(512) };
-        assert_eq!(next(&mut sizing, stalled(1_000_000), 0), CAPACITY, "that was long ago");
-        assert_eq!(next(&mut sizing, stalled(1_004_000), 0), CAPACITY);
+        let stalled = |us, mib| MemoryLeft { stalled_us: Some(us), ..left(mib) };
         let less = CAPACITY - CAPACITY / STEP_PART;
-        assert_eq!(next(&mut sizing, stalled(1_010_000), 10), less);
-        assert_eq!(next(&mut sizing, stalled(1_010_000), 0), CAPACITY);
+        let mut sizing = Sizing::default();
+        assert_eq!(next(&mut sizing, stalled(1_000_000, 100), 0), CAPACITY, "that was long ago");
+        assert_eq!(next(&mut sizing, stalled(1_004_000, 100), 0), CAPACITY);
+        assert_eq!(next(&mut sizing, stalled(1_010_000, 100), 10), less);
+        // It has to show first.
+        assert_eq!(next(&mut sizing, stalled(1_020_000, 100), 10), CAPACITY);
+        // Where it has less than half of what there is, it is not for its sake that they wait.
+        let mut sizing = Sizing::default();
+        next(&mut sizing, stalled(0, 512), 0);
+        assert_eq!(next(&mut sizing, stalled(90_000, 512), 0), CAPACITY);
     }
 }

@@ -270,7 +270,9 @@ impl<V: Send + Sync + 'static> Shard<V> {
         let (mut entries, mut evicted, mut barren) = (0, 0, 0);
         while evicted < bytes {
             let mut state = self.lock();
-            let batch = self.evict(&mut state, bytes - evicted, SHRINK_BATCH);
+            // Not the ghosts' business: the cache was made smaller on purpose.
+            let batch = state.evict(bytes - evicted, SHRINK_BATCH, None);
+            self.budget.unlink(batch.1);
             let due = self.take_due(&mut state, true);
             let places = state.ring.len();
             drop(state);

@@ -17,7 +17,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use tailwater_format::file_name::FileKind;
 use tailwater_format::key::Sequence;
@@ -32,6 +32,7 @@ use tailwater_io::{Clock, IoMode, Storage};
 use crate::compaction::merge::{DeeperLevels, Dropped, InputTable, Inputs, Snapshots};
 use crate::compaction::output::{self, WrittenTable};
 use crate::compaction::subcompaction::{self, PartOutcome};
+use crate::compaction::urgency::Quiet;
 use crate::compaction::{Compaction, CompactionFilter};
 use crate::db::FamilyReaders;
 use crate::handover::Takeover;
@@ -87,14 +88,14 @@ pub(crate) struct Needs {
     pub(crate) input_readers: Option<Arc<Workers>>,
     /// Set when the job is to be given up.
     pub(crate) cancelled: Arc<AtomicBool>,
-    /// Where the job may have low weight: set while it is to have normal weight all the same.
-    pub(crate) urgent: Option<Arc<AtomicBool>>,
+    /// Where the job may have low weight: whether it is to have normal weight all the same.
+    pub(crate) quiet: Option<Arc<Quiet>>,
 }
 
 impl Needs {
     /// Whether the job has low weight, at this moment.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.urgent.as_ref().is_some_and(|urgent| !urgent.load(Ordering::Relaxed))
+        self.quiet.as_ref().is_some_and(|quiet| !quiet.is_over())
     }
 }
 

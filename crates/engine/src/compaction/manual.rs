@@ -82,6 +82,7 @@ impl Writer {
                 Step::Done => return Ok(()),
                 Step::Wait => {
                     drop((versions, running));
+                    let _waiting = self.stall.urgency().wait();
                     self.background.wait_for_compaction();
                 }
                 Step::Compact(picked, next_begin) => {

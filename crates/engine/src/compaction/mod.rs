@@ -23,6 +23,7 @@ mod schedule;
 mod subcompaction;
 #[cfg(test)]
 mod tests;
+mod urgency;
 
 use std::sync::Arc;
 
@@ -35,6 +36,7 @@ pub(crate) use picker::{
     CompactCursors, LevelTargets, compare_bounds, level_scores, pending_compaction_bytes,
 };
 pub(crate) use schedule::CompactionState;
+pub(crate) use urgency::{Quiet, Urgency};
 
 /// What is to be compacted: the picker's answer, which a job carries out.
 #[derive(Debug, Clone)]

@@ -14,7 +14,7 @@ use tailwater_format::version_edit::{
 
 use super::job::{Job, LevelFiles, Needs, Outcome, Statistics};
 use super::picker::{self, CompactCursors, LevelTargets, PickContext};
-use super::{Compaction, Reason};
+use super::{Compaction, Quiet, Reason};
 use crate::background::Running;
 use crate::db::errors::FailedPart;
 use crate::db::{ColumnFamily, FamilySettings, Writer};
@@ -276,7 +276,7 @@ impl Writer {
         let path_id = picker::output_path(options, output_level);
         let directory = directories.get(usize::from(path_id)).unwrap_or(&self.directory).clone();
         let is_bottommost = claim.compaction.is_bottommost;
-        let urgent = self.may_be_quiet(claim).then(|| Arc::clone(self.stall.urgent()));
+        let quiet = self.may_be_quiet(claim).then(|| Arc::new(Quiet::new(self.stall.urgency())));
         let needs = Needs {
             storage: Arc::clone(&self.storage),
             directory,
@@ -303,15 +303,17 @@ impl Writer {
             workers: self.table_writers.clone(),
             input_readers: self.input_readers.clone(),
             cancelled: Arc::clone(self.background.cancelling()),
-            urgent,
+            quiet,
         };
         let compaction = Compaction::clone(&claim.compaction);
         Job { compaction, version: Arc::clone(&claim.version), needs }.run()
     }
 
-    /// Whether a compaction may have low weight: not one that somebody waits for.
+    /// Whether a compaction may have low weight: not one that somebody waits for, and not where it
+    /// shares a rate limiter with flushes, which would wait for it there.
     fn may_be_quiet(&self, claim: &Claim<'_>) -> bool {
         self.database.fixed().tailwater.quiet_background
+            && self.rate_limiter.load_arc().is_none()
             && claim.compaction.reason != Reason::ManualCompaction
             && !self.options().inline_background()
     }
@@ -340,12 +342,13 @@ impl Writer {
             return Err(Error::new(ErrorKind::Io, "a column family lost its version"));
         };
         self.open_new_tables(family, &known.version, &outputs);
-        if !takeovers.is_empty() {
-            compaction.files().for_each(|file| handover::forget(file));
-        }
+        let hands_over = !takeovers.is_empty();
         handover::install(&known.version, takeovers);
         family.install(Arc::clone(&known.version), &[]);
         drop(versions);
+        if hands_over {
+            compaction.files().for_each(|file| handover::forget(file));
+        }
         if !compaction.is_move {
             self.retire_files(family, compaction.files());
         }

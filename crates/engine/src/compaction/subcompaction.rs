@@ -5,11 +5,11 @@
 //! no part is shorter than an output should be. Source: `CompactionJob::GenSubcompactionBoundaries`
 //! in `db/compaction/compaction_job.cc`.
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use tailwater_format::version_edit::BlobFileGarbage;
+use tailwater_io::sync::Mutex;
 use tailwater_io::thread::{self, Thread, Weight};
 
 use crate::compaction::job::{Part, Shared};
@@ -19,8 +19,6 @@ use crate::{Error, ErrorKind, Result};
 
 /// How threads of parts are called.
 const THREAD: &str = "subcompaction";
-/// Whether normal weight is wanted is looked up once in so many records.
-const STOP_INTERVAL: u32 = 64;
 
 /// What came of a part.
 #[derive(Debug)]
@@ -47,7 +45,7 @@ pub(crate) fn run_all(shared: &Arc<Shared>) -> Result<Vec<PartOutcome>> {
         true => run_quietly(shared, parts),
         false => run_at_once(parts.into_iter().map(|part| {
             let shared = Arc::clone(shared);
-            move || go_on(&shared, Running::begin(&shared, &part), Weight::Normal)
+            move || go_on(&shared, Running::begin(&shared, &part, Weight::Normal))
         })),
     };
     let outcomes: Vec<Result<PartOutcome>> = outcomes
@@ -79,10 +77,9 @@ fn run_at_once<W: FnOnce() -> Result<Step> + Send + 'static>(
     mut works: impl Iterator<Item = W>,
 ) -> Outcomes {
     let Some(first) = works.next() else { return Vec::new() };
-    let threads: Vec<_> =
-        works.map(|work| thread::spawn_with(Weight::Normal, THREAD, work)).collect();
+    let threads: Vec<_> = works.map(|work| Started::new(Weight::Normal, work)).collect();
     let first = first();
-    std::iter::once(first).chain(threads.into_iter().map(joined)).collect()
+    std::iter::once(first).chain(threads.into_iter().map(Started::join)).collect()
 }
 
 /// Does each part on a thread of low weight, and then what is left of those that have stopped.
@@ -91,11 +88,12 @@ fn run_quietly(shared: &Arc<Shared>, parts: Vec<Part>) -> Outcomes {
         .into_iter()
         .map(|part| {
             let shared = Arc::clone(shared);
-            let work = move || go_on(&shared, Running::begin(&shared, &part), Weight::Quiet);
-            thread::spawn_with(Weight::Quiet, THREAD, work)
+            Started::new(Weight::Quiet, move || {
+                go_on(&shared, Running::begin(&shared, &part, Weight::Quiet))
+            })
         })
         .collect();
-    let outcomes: Outcomes = threads.into_iter().map(joined).collect();
+    let outcomes: Outcomes = threads.into_iter().map(Started::join).collect();
     let (mut done, mut stopped) = (Vec::new(), Vec::new());
     for (place, outcome) in outcomes.into_iter().enumerate() {
         match outcome {
@@ -106,17 +104,42 @@ fn run_quietly(shared: &Arc<Shared>, parts: Vec<Part>) -> Outcomes {
     let (places, stopped): (Vec<_>, Vec<_>) = stopped.into_iter().unzip();
     let works = stopped.into_iter().map(|running| {
         let shared = Arc::clone(shared);
-        move || go_on(&shared, Ok(*running), Weight::Normal)
+        move || go_on(&shared, Ok(*running))
     });
     done.extend(places.into_iter().zip(run_at_once(works)));
     done.sort_by_key(|(place, _)| *place);
     done.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
-fn joined(thread: io::Result<Thread<Result<Step>>>) -> Result<Step> {
-    match thread {
-        Ok(thread) => thread.join().unwrap_or_else(|_| Err(failed("a part panicked"))),
-        Err(error) => Err(failed(&format!("cannot start a thread: {error}"))),
+/// Work in a thread of its own, or, where the system has no room for one, to be done by who waits
+/// for it.
+enum Started<W> {
+    There(Thread<Option<Result<Step>>>),
+    Here(Arc<Mutex<Option<W>>>),
+}
+
+impl<W: FnOnce() -> Result<Step> + Send + 'static> Started<W> {
+    fn new(weight: Weight, work: W) -> Self {
+        let here = Arc::new(Mutex::new(Some(work)));
+        let there = Arc::clone(&here);
+        let take = |work: &Mutex<Option<W>>| work.lock().take();
+        match thread::spawn_with(weight, THREAD, move || take(&there).map(|work| work())) {
+            Ok(thread) => Self::There(thread),
+            Err(_) => Self::Here(here),
+        }
+    }
+
+    fn join(self) -> Result<Step> {
+        let outcome = match self {
+            Self::There(thread) => {
+                thread.join().unwrap_or_else(|_| Some(Err(failed("a part panicked"))))
+            }
+            Self::Here(work) => {
+                let work = work.lock().take();
+                work.map(|work| work())
+            }
+        };
+        outcome.unwrap_or_else(|| Err(failed("a part had nothing to do")))
     }
 }
 
@@ -126,43 +149,34 @@ fn failed(how: &str) -> Error {
 }
 
 /// Goes on with a part; if it fails the others are given up.
-fn go_on(shared: &Shared, running: Result<Running>, weight: Weight) -> Result<Step> {
-    let step = running.and_then(|running| running.go_on(weight));
+fn go_on(shared: &Shared, running: Result<Running>) -> Result<Step> {
+    let step = running.and_then(Running::go_on);
     step.inspect_err(|_| shared.has_failed.store(true, Ordering::Relaxed))
 }
 
 /// A part that is being merged into tables.
 struct Running {
-    shared: Arc<Shared>,
     merge: Merge,
     outputs: Outputs,
 }
 
 impl Running {
-    fn begin(shared: &Arc<Shared>, part: &Part) -> Result<Self> {
-        let (merge, outputs) = (merge(shared, part)?, Outputs::new(shared, part));
-        Ok(Self { shared: Arc::clone(shared), merge, outputs })
+    fn begin(shared: &Arc<Shared>, part: &Part, weight: Weight) -> Result<Self> {
+        let (merge, outputs) = (merge(shared, part, weight)?, Outputs::new(shared, part));
+        Ok(Self { merge, outputs })
     }
 
-    fn go_on(mut self, weight: Weight) -> Result<Step> {
-        let mut records = 0_u32;
+    fn go_on(mut self) -> Result<Step> {
         loop {
             match self.merge.advance()? {
-                Stop::End => break,
+                Stop::End => return self.end().map(Step::Done),
+                Stop::Pause => return Ok(Step::Stopped(Box::new(self))),
                 stop => {
                     let (key, value) = (self.merge.key(stop), self.merge.value());
                     self.outputs.add(stop, key, value, self.merge.warmth())?;
                 }
             }
-            records = records.wrapping_add(1);
-            if weight == Weight::Quiet
-                && records.is_multiple_of(STOP_INTERVAL)
-                && !self.shared.needs.is_quiet()
-            {
-                return Ok(Step::Stopped(Box::new(self)));
-            }
         }
-        self.end().map(Step::Done)
     }
 
     fn end(self) -> Result<PartOutcome> {
@@ -180,7 +194,7 @@ impl Running {
     }
 }
 
-fn merge(shared: &Shared, part: &Part) -> Result<Merge> {
+fn merge(shared: &Shared, part: &Part, weight: Weight) -> Result<Merge> {
     let Part { begin, end } = part;
     let (begin, end) = (begin.as_deref(), end.as_deref());
     let (needs, inputs) = (&shared.needs, &shared.inputs);
@@ -203,6 +217,7 @@ fn merge(shared: &Shared, part: &Part) -> Result<Merge> {
         filter: needs.filter.clone(),
         readers: Arc::clone(&needs.readers),
         cancelled: [Arc::clone(&needs.cancelled), Arc::clone(&shared.has_failed)],
+        quiet: needs.quiet.clone().filter(|_| weight == Weight::Quiet),
     };
     let tombstones = Arc::clone(inputs.tombstones());
     Ok(Merge::new(rules, source, tombstones, shared.deeper_levels(), starts))

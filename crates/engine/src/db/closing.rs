@@ -64,6 +64,7 @@ impl Writing {
         writer.errors.begin_closing();
         writer.stall.wake();
         let flushed = writer.end_writes();
+        let _waiting = writer.stall.urgency().wait();
         writer.background.close();
         // Options that are being changed are changed, and no others will be.
         drop(writer.changing_options());

@@ -214,7 +214,9 @@ impl Db {
     /// # Errors
     /// Invalid argument, for a handle that was opened for reading.
     pub fn pause_compactions(&self) -> Result<()> {
-        self.writer()?.background.pause_compactions();
+        let writer = self.writer()?;
+        let _waiting = writer.stall.urgency().wait();
+        writer.background.pause_compactions();
         Ok(())
     }
 

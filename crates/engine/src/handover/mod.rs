@@ -18,7 +18,6 @@
 mod heat;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use tailwater_io::Purpose;
 
@@ -31,8 +30,10 @@ pub(crate) use heat::{Generations, Heat};
 
 /// One part in so many of a block's bytes must come from warm blocks for it to be warm.
 const WARM_PART: usize = 4;
-/// One part in so many of the block cache may be kept aside for it.
+/// One part in so many of the block cache may be kept aside for it, of all that share it.
 const ASIDE_PART: usize = 8;
+/// The same where every block is.
+const ASIDE_PART_OF_ALL: usize = 2;
 
 /// How users get at a block.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -65,8 +66,6 @@ pub(crate) struct Handover {
     cache: Option<Arc<BlockCache>>,
     shares: Shares,
     statistics: Option<Arc<Statistics>>,
-    /// How much is kept aside for the block cache, in bytes.
-    aside: AtomicUsize,
 }
 
 impl Handover {
@@ -77,7 +76,7 @@ impl Handover {
         shares: Shares,
         statistics: Option<Arc<Statistics>>,
     ) -> Self {
-        Self { generations, cache, shares, statistics, aside: AtomicUsize::new(0) }
+        Self { generations, cache, shares, statistics }
     }
 
     /// What is handed over.
@@ -128,12 +127,13 @@ impl Handover {
     /// Takes room for so many bytes to be kept aside, where one part in so many of the block cache
     /// may be.
     fn take_aside(&self, bytes: usize, part: usize) -> bool {
-        let capacity = self.cache.as_ref().map_or(0, |cache| cache.capacity() / part);
-        let taken = self.aside.fetch_add(bytes, Relaxed) + bytes <= capacity;
-        if !taken {
-            self.aside.fetch_sub(bytes, Relaxed);
+        self.cache.as_ref().is_some_and(|cache| cache.take_aside(bytes, part))
+    }
+
+    fn give_back(&self, bytes: usize) {
+        if let Some(cache) = &self.cache {
+            cache.give_back_aside(bytes);
         }
-        taken
     }
 
     fn count(&self, ticker: Ticker, by: u64) {
@@ -158,8 +158,9 @@ pub(crate) struct Takeover {
     warm: Vec<u64>,
     /// Whether any block is to be in the page cache.
     is_paged: bool,
-    /// What is kept aside for the block cache: where a block begins, and its bytes.
-    aside: Vec<(u64, Vec<u8>)>,
+    /// What is kept aside for the block cache: where a block begins, what it takes in the file, and
+    /// itself.
+    aside: Vec<(u64, usize, Block)>,
 }
 
 impl Takeover {
@@ -191,9 +192,13 @@ impl Takeover {
         let enough = self.bytes.div_ceil(WARM_PART).max(1);
         let (cached, paged) = (self.cached_bytes >= enough, self.paged_bytes >= enough);
         (self.bytes, self.cached_bytes, self.paged_bytes) = (0, 0, 0);
-        let part = if self.takes_all { 1 } else { ASIDE_PART };
+        let part = if self.takes_all { ASIDE_PART_OF_ALL } else { ASIDE_PART };
         if (cached || self.takes_all) && self.handover.take_aside(block.len(), part) {
-            self.aside.push((offset, block.to_vec()));
+            match Block::parse(block.to_vec(), BlockKind::Data) {
+                Ok(parsed) => self.aside.push((offset, block.len(), parsed)),
+                // What the builder just made is a block.
+                Err(_) => self.handover.give_back(block.len()),
+            }
         }
         if cached || paged {
             self.warm.push(offset);
@@ -213,29 +218,28 @@ impl Takeover {
         file.heat(&self.handover.generations).inherit(&self.warm);
         self.handover.count(Ticker::HandoverBlocks, self.warm.len() as u64);
         let aside = std::mem::take(&mut self.aside);
-        let bytes = aside.iter().map(|(_, block)| block.len()).sum();
-        self.handover.aside.fetch_sub(bytes, Relaxed);
+        let bytes = aside.iter().map(|(_, bytes, _)| bytes).sum();
+        self.handover.give_back(bytes);
         self.handover.count(Ticker::HandoverCachedBytes, bytes as u64);
         let Some(cache) = &self.handover.cache else { return };
         let cache_id = file.identity().cache_id;
-        for (offset, bytes) in aside {
-            // What the builder just made is a block.
-            let Ok(block) = Block::parse(bytes, BlockKind::Data) else { continue };
+        for (offset, _, block) in aside {
             let charge = block.memory();
             cache.blocks.insert(Key { file: cache_id, offset }, block, charge, Priority::Low);
         }
     }
 }
 
-/// Lets the blocks of a table go from the block cache that is about to be replaced, so that those
-/// that take their place drive out no others.
+/// Lets the blocks of a table go from the block cache that was replaced, so that those that took
+/// their place drive out no others.
 pub(crate) fn forget(file: &FileMetadata) {
-    let Some(table) = file.table.load_arc() else { return };
+    // What would have to be read for it goes when the table does.
+    let table = file.table.load_arc().filter(|table| !table.is_index_partitioned());
+    let Some(table) = table else { return };
     let Some(cache) = table.handover().and_then(|handover| handover.cache.as_ref()) else { return };
     let cache_id = file.identity().cache_id;
     let profile =
         ReadProfile { purpose: Purpose::CompactionRead, verify_checksums: true, fill_cache: false };
-    // What is not forgotten goes when the table does.
     let _ = table.for_each_data_block(&profile, |_, handle| {
         cache.blocks.erase(Key { file: cache_id, offset: handle.offset });
     });
@@ -253,7 +257,6 @@ pub(crate) fn install(version: &Version, takeovers: impl IntoIterator<Item = (u6
 
 impl Drop for Takeover {
     fn drop(&mut self) {
-        let bytes: usize = self.aside.iter().map(|(_, block)| block.len()).sum();
-        self.handover.aside.fetch_sub(bytes, Relaxed);
+        self.handover.give_back(self.aside.iter().map(|(_, bytes, _)| bytes).sum());
     }
 }

@@ -52,8 +52,9 @@ option_table! {
         /// are first seen.
         warm_handover: bool = true, Fixed, Honoured;
         /// Whether compactions run at low weight, so that they take no processor that users want,
-        /// until writes would soon be slowed down.
-        quiet_background: bool = true, Fixed, Honoured;
+        /// until writes would soon be slowed down. Where processors are never free, compactions
+        /// hardly run until then. A compaction filter or merge operator runs at that weight, too.
+        quiet_background: bool = false, Fixed, Honoured;
         /// How blob files are written.
         blob_write_io_mode: IoModeChoice = Unset, Fixed,
             Refused("blob files are not written", BUFFERED);

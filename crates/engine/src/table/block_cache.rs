@@ -1,7 +1,8 @@
 //! The cache of tables' blocks.
 
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tailwater_io::kernel::{Memory, System};
 use tailwater_io::sync::{Condvar, Mutex};
@@ -22,13 +23,15 @@ const SHARDS_MAX: u64 = 64;
 #[derive(Debug)]
 pub struct BlockCache {
     pub(crate) blocks: Cache<Block>,
+    /// How much is kept aside for it by tables that are being written, in bytes.
+    aside: AtomicUsize,
     tuner: Option<Tuner>,
 }
 
 impl BlockCache {
     /// An empty cache of `capacity` bytes.
     pub fn new(capacity: usize) -> Self {
-        Self { blocks: Cache::new(capacity), tuner: None }
+        Self { blocks: Cache::new(capacity), aside: AtomicUsize::new(0), tuner: None }
     }
 
     /// An empty cache that sizes itself: from the memory limit of this process, or the machine's
@@ -42,6 +45,7 @@ impl BlockCache {
         let shards = memory.limit().unwrap_or(0) / SHARD_BYTES;
         Arc::new_cyclic(|this| Self {
             blocks: Cache::with_ghosts(FIRST_CAPACITY, shards.min(SHARDS_MAX) as usize),
+            aside: AtomicUsize::new(0),
             tuner: Some(Tuner::start(Weak::clone(this), memory)),
         })
     }
@@ -49,6 +53,21 @@ impl BlockCache {
     /// What it has decided of its size, if it sizes itself.
     pub fn auto_sizes(&self) -> Option<AutoSizes> {
         Some(self.tuner.as_ref()?.shared.sizing.lock().sizes())
+    }
+
+    /// Lets so many bytes be kept aside for it, if with them no more are than one part in so many
+    /// of its capacity.
+    pub(crate) fn take_aside(&self, bytes: usize, part: usize) -> bool {
+        let fits = self.aside.fetch_add(bytes, Relaxed) + bytes <= self.capacity() / part;
+        if !fits {
+            self.give_back_aside(bytes);
+        }
+        fits
+    }
+
+    /// So many bytes are not kept aside any more.
+    pub(crate) fn give_back_aside(&self, bytes: usize) {
+        self.aside.fetch_sub(bytes, Relaxed);
     }
 
     /// How many bytes it may hold.
@@ -72,6 +91,11 @@ impl BlockCache {
         self.blocks.pinned_usage()
     }
 }
+
+/// Where one part in so many of its capacity was let go of, that goes back to the system.
+const TRIMMED_PART: usize = 16;
+/// Giving memory back takes the allocator's locks, so it is not done more often than this.
+const BETWEEN_TRIMS: Duration = Duration::from_secs(1);
 
 /// How large a cache begins that sizes itself, in bytes.
 const FIRST_CAPACITY: usize = 32 << 20;
@@ -110,7 +134,8 @@ impl Drop for Tuner {
 impl Shared {
     /// Looks again and again until the cache is dropped.
     fn run(&self, cache: &Weak<BlockCache>, memory: &Memory) {
-        let mut looked = Instant::now();
+        let (mut looked, mut trimmed) = (Instant::now(), Instant::now());
+        let mut freed = 0;
         loop {
             let ended = self.ended.lock();
             if *ended || *self.wake.wait_timeout(ended, cache::LOOK) {
@@ -125,11 +150,13 @@ impl Shared {
                 self.sizing.lock().next(capacity, usage, left, cache.blocks.ghosts(), elapsed);
             if next != capacity {
                 cache.set_capacity(next);
+                freed += usage.saturating_sub(next);
             }
-            if next < usage {
+            if freed > cache.capacity() / TRIMMED_PART && trimmed.elapsed() >= BETWEEN_TRIMS {
                 // What was let go of is the allocator's, and not yet the system's.
                 cache.blocks.collect();
                 tailwater_io::release_free_memory();
+                (freed, trimmed) = (0, Instant::now());
             }
         }
     }

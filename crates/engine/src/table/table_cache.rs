@@ -159,11 +159,16 @@ impl TableCache {
             file.touched.store(true, Ordering::Relaxed);
             return Ok(table);
         }
-        let table = Arc::new(self.open_uncached(file, purpose)?);
         if purpose == Purpose::CompactionRead {
-            // It may be of low weight, and takes no lock that users take.
-            return Ok(table);
+            // Whoever merges may be of low weight, and takes no lock that users take.
+            return self.open_uncached(file, purpose).map(Arc::new);
         }
+        self.open_shared(file, purpose)
+    }
+
+    /// Opens a table for everybody.
+    fn open_shared(&self, file: &Arc<FileMetadata>, purpose: Purpose) -> Result<Arc<TableReader>> {
+        let table = Arc::new(self.open_uncached(file, purpose)?);
         // Another thread may have opened it meanwhile; then both readers serve until theirs is let
         // go.
         file.table.store(Some(Arc::clone(&table)));
@@ -178,10 +183,14 @@ impl TableCache {
         file: &Arc<FileMetadata>,
         purpose: Purpose,
     ) -> Result<Arc<TableReader>> {
+        let Some(inputs) = &self.inputs else {
+            return match file.table.load_arc() {
+                Some(table) => Ok(table),
+                None => self.open_shared(file, purpose),
+            };
+        };
         let table = self.open(file, purpose)?;
-        if let Some(inputs) = &self.inputs
-            && (file.added().level == 0 || inputs.budget.has_room())
-        {
+        if file.added().level == 0 || inputs.budget.has_room() {
             inputs.kept.lock().insert(file.number(), Arc::clone(&table));
         }
         Ok(table)

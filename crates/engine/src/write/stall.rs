@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use tailwater_io::sync::Mutex;
 
+use crate::compaction::Urgency;
 use crate::write::allowance::Allowance;
 use crate::write::delay_rate::{Demand, Look, next_rate};
 use crate::write::queue::Leadership;
@@ -191,8 +192,8 @@ impl StallConditions {
 pub(crate) struct StallController {
     /// Whether `state` is other than normal, for a look without its lock.
     is_stalled: AtomicBool,
-    /// Whether writes will soon be slowed down, if compactions do not go on.
-    urgent: Arc<AtomicBool>,
+    /// Told when writes will soon be slowed down.
+    urgency: Arc<Urgency>,
     /// What was written of others' by leaders that had to wait for their own bytes only.
     unpaid: AtomicU64,
     /// When the clock of the allowance began.
@@ -205,7 +206,7 @@ impl Default for StallController {
     fn default() -> Self {
         Self {
             is_stalled: AtomicBool::new(false),
-            urgent: Arc::default(),
+            urgency: Arc::default(),
             unpaid: AtomicU64::new(0),
             epoch: Instant::now(),
             stalls: Mutex::default(),
@@ -281,9 +282,9 @@ impl StallController {
         self.lock().state.clone()
     }
 
-    /// Whether writes will soon be slowed down, if compactions do not go on.
-    pub(crate) fn urgent(&self) -> &Arc<AtomicBool> {
-        &self.urgent
+    /// What compactions are to hurry for.
+    pub(crate) fn urgency(&self) -> &Arc<Urgency> {
+        &self.urgency
     }
 
     /// Whether anything is the matter.
@@ -310,9 +311,9 @@ impl StallController {
         }
         let mut known = Vec::new();
         let mut strictest = StallState::Normal;
-        let mut urgent = false;
+        let mut is_near = false;
         for family in families {
-            urgent |= family.conditions.is_near();
+            is_near |= family.conditions.is_near();
             let state = stalls.look(&family);
             if family.has_changed {
                 record(family.id, &state);
@@ -323,7 +324,7 @@ impl StallController {
             }
         }
         stalls.families.retain(|id, _| known.contains(id));
-        self.urgent.store(urgent, Ordering::Relaxed);
+        self.urgency.set_near_stall(is_near);
         let strictest = strictest.at_rate(stalls.rate);
         let rate = |state: &StallState| match state {
             StallState::Delayed { bytes_per_second, .. } => *bytes_per_second,

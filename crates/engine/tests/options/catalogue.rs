@@ -38,7 +38,7 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     (
         "quiet_background",
         "tests/quiet.rs",
-        "compactions_have_low_weight_unless_that_is_switched_off_or_writes_would_stall",
+        "compactions_have_low_weight_where_asked_to_until_writes_would_stall",
     ),
     (
         "user_blob_read_io_mode",

@@ -1,6 +1,6 @@
 //! How much memory a process may have, and how much of it is left.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::group::{MemoryGroup, hierarchy, of_process};
 use super::pressure::Pressure;
@@ -66,19 +66,36 @@ impl Memory {
         self.group.as_ref()?.limit(&self.system, self.top.as_deref())
     }
 
-    /// What the group's limit leaves, if the page cache gives way.
+    /// What the limits of the group and of those above it leave, if the page cache gives way.
     fn group_left(&self) -> Option<i64> {
-        let (group, limit) = (self.group.as_ref()?, self.group_limit()?);
-        let text = self.system.read(group.path().join("memory.stat"))?;
-        let (usage, files) = match group {
-            MemoryGroup::V1(_) => {
-                ("memory.usage_in_bytes", ["total_active_file", "total_inactive_file"])
+        match self.group.as_ref()? {
+            MemoryGroup::V1(path) => {
+                let files = ["total_active_file", "total_inactive_file"];
+                let used = self.used(path, "memory.usage_in_bytes", files)?;
+                Some(self.group_limit()? as i64 - used as i64)
             }
-            MemoryGroup::V2(_) => ("memory.current", ["active_file", "inactive_file"]),
-        };
-        let usage = self.system.number(group.path().join(usage))?;
+            MemoryGroup::V2(path) => {
+                let top = self.top.as_deref();
+                let is_below = |path: &&Path| top.is_none_or(|top| path.starts_with(top));
+                let left = |group: &Path| {
+                    let limits = ["memory.max", "memory.high"];
+                    let limits =
+                        limits.iter().filter_map(|name| self.system.number(group.join(name)));
+                    let limit = limits.min()?;
+                    let used =
+                        self.used(group, "memory.current", ["active_file", "inactive_file"])?;
+                    Some(limit as i64 - used as i64)
+                };
+                path.ancestors().take_while(is_below).filter_map(left).min()
+            }
+        }
+    }
+
+    /// What is charged to a group without pages of files, which could go.
+    fn used(&self, group: &Path, usage: &str, files: [&str; 2]) -> Option<u64> {
+        let text = self.system.read(group.join("memory.stat"))?;
         let files: u64 = files.iter().filter_map(|name| figure(&text, name)).sum();
-        Some(limit as i64 - usage.saturating_sub(files) as i64)
+        Some(self.system.number(group.join(usage))?.saturating_sub(files))
     }
 }
 

@@ -188,8 +188,9 @@ impl Output {
                 written = run.end;
                 let (start, length) = (run.start, run.end - run.start);
                 warm_file.write_all_at(piece.part(run), start, purpose)?;
-                // On its way at once: nobody writes to these pages again.
-                warm_file.start_writeback(start, length)?;
+                // On its way at once: nobody writes to these pages again. If it is not, the sync
+                // sees to it.
+                let _ = warm_file.start_writeback(start, length);
             }
         }
         if written < piece.end() {

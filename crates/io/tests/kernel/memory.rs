@@ -42,6 +42,13 @@ fn in_cgroup_v2_it_is_the_lowest_limit_on_the_way_up() {
     let group = "/sys/fs/cgroup/outer/inner";
     put(root, &format!("{group}/memory.max"), "max\n");
     put(root, "/sys/fs/cgroup/outer/memory.max", "1073741824\n");
+    // A neighbour in the outer group has 100 MiB.
+    put(root, "/sys/fs/cgroup/outer/memory.current", "1048576000\n");
+    put(
+        root,
+        "/sys/fs/cgroup/outer/memory.stat",
+        "active_file 104857600\ninactive_file 209715200\n",
+    );
     put(root, &format!("{group}/memory.current"), "943718400\n");
     put(
         root,
@@ -51,12 +58,12 @@ fn in_cgroup_v2_it_is_the_lowest_limit_on_the_way_up() {
     put(root, &format!("{group}/memory.pressure"), "some avg10=0.00 total=77\nfull total=5\n");
     let memory = memory(root);
     assert_eq!(memory.limit(), Some(1024 * MIB));
-    // 900 MiB are charged, of which 300 are pages of files.
-    let left = MemoryLeft { limit: 1024 * MIB, available: 424 << 20, stalled_us: Some(77) };
+    // 1000 MiB are charged, of which 300 are pages of files.
+    let left = MemoryLeft { limit: 1024 * MIB, available: 324 << 20, stalled_us: Some(77) };
     assert_eq!(memory.left(), Some(left));
     // The limit was lowered below what there is.
     put(root, "/sys/fs/cgroup/outer/memory.max", "536870912\n");
-    assert_eq!(memory.left().map(|left| left.available), Some(-(88 << 20)));
+    assert_eq!(memory.left().map(|left| left.available), Some(-(188 << 20)));
 }
 
 #[test]

@@ -39,7 +39,7 @@ use std::sync::atomic::{self, AtomicBool};
 use tailwater_format::Comparator;
 use tailwater_format::key::{self, Sequence, TRAILER_LENGTH, ValueType, pack_trailer};
 
-use crate::compaction::CompactionFilter;
+use crate::compaction::{CompactionFilter, Quiet};
 use crate::db::FamilyReaders;
 use crate::handover::Warmth;
 use crate::merge_operator::FamilyMergeOperator;
@@ -68,6 +68,8 @@ pub(crate) struct Rules {
     pub(crate) readers: Arc<FamilyReaders>,
     /// One of them is set when the work is to be given up.
     pub(crate) cancelled: [Arc<AtomicBool>; 2],
+    /// Where the work has low weight: it stops when that is over.
+    pub(crate) quiet: Option<Arc<Quiet>>,
 }
 
 /// How many records were dropped, by reason.
@@ -102,6 +104,8 @@ pub(crate) enum Stop {
     Record,
     /// Where a range tombstone begins.
     TombstoneStart,
+    /// Between two records, because the job is to have normal weight from here on.
+    Pause,
     /// Behind the last record.
     End,
 }
@@ -186,8 +190,8 @@ struct Starts {
     next: usize,
 }
 
-/// Whether the work is to be given up is looked up once in so many records.
-const CANCELLATION_INTERVAL: u32 = 256;
+/// Whether the work is to be given up, or to stop, is looked up once in so many records.
+const CANCELLATION_INTERVAL: u32 = if cfg!(test) { 8 } else { 256 };
 
 impl Merge {
     /// Before the first record of `source`. `starts` are the places where range tombstones begin,
@@ -228,7 +232,7 @@ impl Merge {
         match stop {
             Stop::Record => &self.key,
             Stop::TombstoneStart => self.starts.last(),
-            Stop::End => &[],
+            Stop::Pause | Stop::End => &[],
         }
     }
 
@@ -274,7 +278,9 @@ impl Merge {
             Resume::Operand(_) => {}
         }
         loop {
-            self.check_cancelled()?;
+            if self.is_interrupted()? {
+                return Ok(Stop::Pause);
+            }
             if self.reaches_start() {
                 return Ok(Stop::TombstoneStart);
             }
@@ -295,6 +301,21 @@ impl Merge {
         }
     }
 
+    #[inline]
+    fn is_interrupted(&mut self) -> Result<bool> {
+        self.check_cancelled()?;
+        if self.steps % CANCELLATION_INTERVAL != 1 {
+            return Ok(false);
+        }
+        let is_over = self.rules.quiet.as_ref().is_some_and(|quiet| quiet.is_over());
+        if is_over {
+            // Once.
+            self.rules.quiet = None;
+        }
+        Ok(is_over)
+    }
+
+    /// Among records that are looked at together, where it cannot stop.
     #[inline]
     fn check_cancelled(&mut self) -> Result<()> {
         self.steps = self.steps.wrapping_add(1);

@@ -11,7 +11,7 @@ use super::history::History;
 use super::io_modes::{Disk, IoModes};
 use super::scene::{Record, Scene, internal_key};
 use crate::MergeOperator;
-use crate::compaction::InputLevel;
+use crate::compaction::{InputLevel, Quiet};
 use crate::version::FileMetadata;
 
 /// How many histories there are for each operator.
@@ -39,6 +39,9 @@ fn reads_find_after_a_compaction_what_they_found_before() {
         check(&scene, &history, &format!("{context}, at first"));
         for at in 0..COMPACTIONS {
             let context = format!("{context}, compaction {at}");
+            // Parts that begin at low weight, and stop somewhere to go on at normal weight.
+            let looks = seed.rng.usize(..30);
+            scene.quiet = seed.rng.bool().then(|| Arc::new(Quiet::over_after(looks)));
             compact(&mut scene, &mut seed.rng, &history, &context);
             check(&scene, &history, &context);
         }

@@ -14,6 +14,7 @@ use tailwater_io::sim::SimStorage;
 use tailwater_io::{Clock, Purpose, Storage};
 use tempfile::TempDir;
 
+use crate::compaction::Quiet;
 use crate::compaction::{
     Compaction, CompactionFilter, InputLevel, Reason,
     job::{self, Job, Needs, Outcome},
@@ -88,6 +89,7 @@ pub(super) struct Scene {
     pub(super) snapshots: Vec<Sequence>,
     pub(super) filter: Option<Arc<dyn CompactionFilter>>,
     pub(super) cancelled: Arc<AtomicBool>,
+    pub(super) quiet: Option<Arc<Quiet>>,
     pub(super) parts: usize,
     pub(super) max_output_file_bytes: u64,
     pub(super) max_overlap_bytes: u64,
@@ -135,6 +137,7 @@ impl Scene {
             snapshots: Vec::new(),
             filter: None,
             cancelled: Arc::default(),
+            quiet: None,
             parts: 1,
             max_output_file_bytes: 1 << 20,
             max_overlap_bytes: u64::MAX,
@@ -288,7 +291,7 @@ impl Scene {
                 workers: None,
                 input_readers: None,
                 cancelled: Arc::clone(&self.cancelled),
-                urgent: None,
+                quiet: self.quiet.clone(),
             },
         }
     }

@@ -176,6 +176,11 @@ impl TableReader {
         self.heat = Some(heat);
     }
 
+    /// Whether its index may have to be read block by block.
+    pub(crate) fn is_index_partitioned(&self) -> bool {
+        self.index.partitioned || self.index.root.kept.is_none()
+    }
+
     /// What is handed over between the tables of its column family.
     pub(crate) fn handover(&self) -> Option<&Arc<Handover>> {
         self.context.handover.as_ref()

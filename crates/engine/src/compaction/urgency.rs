@@ -1,0 +1,115 @@
+//! Whether compactions that may have low weight are to have normal weight all the same.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+
+/// What there is to hurry for. Any thread may say so, and compactions look between records.
+#[derive(Debug, Default)]
+pub(crate) struct Urgency {
+    /// Writes will soon be slowed down, if compactions do not go on.
+    near_stall: AtomicBool,
+    /// How many wait for a compaction to end.
+    waiting: AtomicUsize,
+}
+
+/// Somebody who waits for a compaction to end, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Waiting<'u>(&'u Urgency);
+
+impl Urgency {
+    /// Whether compactions are to have normal weight.
+    pub(crate) fn is_urgent(&self) -> bool {
+        self.near_stall.load(Relaxed) || self.waiting.load(Relaxed) > 0
+    }
+
+    /// Says whether writes will soon be slowed down.
+    pub(crate) fn set_near_stall(&self, is_near: bool) {
+        self.near_stall.store(is_near, Relaxed);
+    }
+
+    /// Says that somebody waits for compactions that run.
+    pub(crate) fn wait(&self) -> Waiting<'_> {
+        self.waiting.fetch_add(1, Relaxed);
+        Waiting(self)
+    }
+}
+
+/// The low weight of a job. Once it is over it stays so: parts that have stopped do not wait for
+/// others that go on quietly.
+#[derive(Debug)]
+pub(crate) struct Quiet {
+    urgency: Arc<Urgency>,
+    is_over: AtomicBool,
+    /// How often it can be looked at before it is over.
+    #[cfg(test)]
+    looks_left: AtomicUsize,
+}
+
+impl Quiet {
+    /// That of a job that begins.
+    pub(crate) fn new(urgency: &Arc<Urgency>) -> Self {
+        Self {
+            urgency: Arc::clone(urgency),
+            is_over: AtomicBool::new(false),
+            #[cfg(test)]
+            looks_left: AtomicUsize::new(usize::MAX),
+        }
+    }
+
+    /// One that is over after so many looks.
+    #[cfg(test)]
+    pub(crate) fn over_after(looks: usize) -> Self {
+        let quiet = Self::new(&Arc::default());
+        quiet.looks_left.store(looks, Relaxed);
+        quiet
+    }
+
+    /// Whether the job is to have normal weight from here on.
+    pub(crate) fn is_over(&self) -> bool {
+        #[cfg(test)]
+        if self.looks_left.fetch_sub(1, Relaxed) == 0 {
+            self.is_over.store(true, Relaxed);
+        }
+        let is_over = self.is_over.load(Relaxed) || self.urgency.is_urgent();
+        if is_over {
+            self.is_over.store(true, Relaxed);
+        }
+        is_over
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::{Quiet, Urgency};
+
+    #[test]
+    fn it_is_urgent_while_somebody_waits_or_a_stall_is_near() {
+        let urgency = Urgency::default();
+        assert!(!urgency.is_urgent());
+        let waiting = [urgency.wait(), urgency.wait()];
+        assert!(urgency.is_urgent());
+        drop(waiting);
+        assert!(!urgency.is_urgent());
+        urgency.set_near_stall(true);
+        assert!(urgency.is_urgent());
+    }
+
+    #[test]
+    fn what_was_urgent_once_is_quiet_no_more() {
+        let urgency = Arc::new(Urgency::default());
+        let quiet = Quiet::new(&urgency);
+        assert!(!quiet.is_over());
+        let waiting = urgency.wait();
+        assert!(quiet.is_over());
+        drop(waiting);
+        assert!(quiet.is_over() && !Quiet::new(&urgency).is_over());
+    }
+}

@@ -53,6 +53,18 @@ impl TailDatabase for Opened {
         Ok(())
     }
 
+    fn scan(&self, is_over: &dyn Fn() -> bool) -> Result<(), Failure> {
+        let mut iterator = self.db.raw_iterator();
+        iterator.seek_to_first();
+        while !is_over()
+            && let Some(entry) = iterator.item()
+        {
+            std::hint::black_box(entry);
+            iterator.next();
+        }
+        Ok(iterator.status()?)
+    }
+
     fn activity(&self) -> Result<Activity, Failure> {
         let ticker = |ticker| self.options.get_ticker_count(ticker);
         let read = |ticker_of| Moved { read_bytes: ticker(ticker_of), written_bytes: 0 };

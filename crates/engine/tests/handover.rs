@@ -39,6 +39,12 @@ impl Scene {
 
     /// Puts keys and has them in the last level.
     fn put(&self, keys: impl Iterator<Item = u64>) {
+        self.put_in_level_0(keys);
+        let all = CompactRangeOptions::default();
+        self.db.compact_range(&self.family, None, None, &all).expect("a compaction");
+    }
+
+    fn put_in_level_0(&self, keys: impl Iterator<Item = u64>) {
         for key in keys {
             let value = vec![key as u8; VALUE];
             let key = format!("{key:08}");
@@ -47,8 +53,6 @@ impl Scene {
                 .expect("a put");
         }
         self.db.flush(&self.family).expect("a flush");
-        let all = CompactRangeOptions::default();
-        self.db.compact_range(&self.family, None, None, &all).expect("a compaction");
     }
 
     fn read(&self, keys: impl Iterator<Item = u64>) {
@@ -114,5 +118,29 @@ fn what_users_read_is_in_the_page_cache_after_a_compaction() {
         println!("{place}: {with} pages with handing over, {without} without, {hot} are hot");
         assert!(with >= hot && with < 2 * hot, "{place}: {with} pages, {hot} are hot");
         assert!(without < hot / 4, "{place}: {without} pages, {hot} are hot");
+    }
+}
+
+#[test]
+fn near_a_stall_nothing_is_handed_over() {
+    for (slowdown, is_near) in [(9, true), (100, false)] {
+        let here = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+        let text = format!(
+            "disable_auto_compactions=false;level0_file_num_compaction_trigger=6;\
+             level0_slowdown_writes_trigger={slowdown};level0_stop_writes_trigger=200"
+        );
+        let scene = Scene::new(here.path(), &text);
+        scene.put(0..KEYS);
+        scene.read(0..HOT);
+        scene.db.pause_compactions().expect("a pause");
+        for round in 0..8 {
+            scene.put_in_level_0((0..KEYS).filter(|key| key % 9 == round));
+        }
+        scene.db.continue_compactions().expect("going on");
+        while scene.db.needs_compaction(&scene.family) || scene.db.running_compactions() > 0 {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        let handed_over = scene.ticker("tailwater.handover.blocks");
+        assert_eq!(handed_over == 0, is_near, "{slowdown}: {handed_over}");
     }
 }

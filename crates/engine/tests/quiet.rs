@@ -107,7 +107,7 @@ fn compactions_have_low_weight_where_asked_to_until_writes_would_stall() {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     let scene = Scene::new(directory.path(), "quiet_background=true");
     scene.db.pause_compactions().expect("a pause");
-    for round in 0..6 {
+    for round in 0..7 {
         (0..500).for_each(|key| scene.put(key, round));
         scene.db.flush(&scene.family).expect("a flush");
     }

@@ -93,6 +93,14 @@ impl Condvar {
     }
 }
 
+/// Users wait for what this thread does from here on: a record is kept of the locks that it takes
+/// and threads of low weight take, too (`locks_shared_with_quiet_threads`). Without debug
+/// assertions it is not.
+pub fn serve_users() {
+    #[cfg(debug_assertions)]
+    recording::become_foreground();
+}
+
 #[cfg(debug_assertions)]
 pub(crate) use recording::become_quiet;
 #[cfg(debug_assertions)]
@@ -155,6 +163,10 @@ mod recording {
         QUIET.set(true);
     }
 
+    pub(super) fn become_foreground() {
+        FOREGROUND.set(true);
+    }
+
     /// Does what a user waits for.
     pub fn in_foreground<T>(work: impl FnOnce() -> T) -> T {
         FOREGROUND.set(true);
@@ -164,7 +176,7 @@ mod recording {
     }
 
     /// Where locks were taken, so far and in any thread, that both threads of low weight and those
-    /// that [`in_foreground`] told of have taken.
+    /// that [`in_foreground`] or [`serve_users`](super::serve_users) told of have taken.
     pub fn locks_shared_with_quiet_threads() -> Vec<SharedLock> {
         SHARED.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 
 use super::configuration::Configuration;
 use super::engine::EngineName;
+use super::incident::Incident;
 use super::units::{Bytes, HotSet, WriteRate};
 
 /// What is asked of the experiment. Where something is not said, the published experiment's is
@@ -60,10 +61,17 @@ pub struct TailArguments {
     /// Options that the engines have in every configuration besides, as an option string
     #[arg(long, value_name = "NAME=VALUE;...")]
     pub options: Option<String>,
+    /// Options that Tailwater has besides in every configuration, those that RocksDB does not know
+    /// among them
+    #[arg(long, value_name = "NAME=VALUE;...")]
+    pub tailwater_options: Option<String>,
     /// How large the block cache is in configurations that have a large one [default: as the hot
     /// set]
     #[arg(long, value_name = "BYTES")]
     pub block_cache: Option<Bytes>,
+    /// What happens besides in each run
+    #[arg(long)]
+    pub incident: Option<Incident>,
     /// Where databases are made: the disk that is measured [default: tailwater-tail]
     #[arg(long)]
     pub directory: Option<PathBuf>,

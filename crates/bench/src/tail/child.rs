@@ -14,9 +14,16 @@ use tailwater_io::clock::SystemClock;
 
 use super::engine::{EngineName, TailDatabase, TailEngine};
 use super::figures::{Figures, Kernel};
+use super::incident::Incident;
 use super::latency::{Latencies, histogram};
 use super::workload::{End, Reading, Reads, Writing, read, write};
+use crate::entries::key;
 use crate::store::Failure;
+
+/// How far apart memory is touched so that all of it is, in bytes.
+const PAGE_BYTES: usize = 4096;
+/// How long reads go on alone before one compaction and after it.
+const AROUND_COMPACTION: Duration = Duration::from_secs(10);
 
 /// What the process has to do.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -32,6 +39,35 @@ pub(super) struct Assignment {
     pub(super) beside: Beside,
     pub(super) duration: Duration,
     pub(super) seed: u64,
+    /// Whether all that is read is read once before anything is measured.
+    pub(super) warms: bool,
+    pub(super) incident: Option<Incident>,
+}
+
+/// What a process is started for.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Task {
+    /// To measure a row.
+    Measure(Assignment),
+    /// To have so many bytes of memory until it is killed.
+    Neighbour(u64),
+}
+
+impl Assignment {
+    /// What is done one after the other, each measured by itself: a compaction has reads alone
+    /// before and after it.
+    pub(super) fn phases(&self) -> Vec<Self> {
+        let alone = Self {
+            beside: Beside::Nothing,
+            duration: self.duration.min(AROUND_COMPACTION),
+            ..self.clone()
+        };
+        match self.beside {
+            Beside::Merging => vec![alone.clone(), self.clone(), alone],
+            Beside::Nothing | Beside::Writing | Beside::PacedWriting(_) => vec![self.clone()],
+        }
+    }
 }
 
 /// What goes on beside the reads.
@@ -44,7 +80,7 @@ pub(super) enum Beside {
     Writing,
     /// A writer that writes so many bytes a second.
     PacedWriting(u64),
-    /// One compaction of all that there is; when it has ended so has the run.
+    /// One compaction of all that there is.
     Merging,
 }
 
@@ -52,24 +88,59 @@ pub(super) enum Beside {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Message {
-    /// The database is open and measuring begins.
+    /// The database is open and measuring a phase begins.
     Began,
-    /// Measuring has ended; the database is not closed yet.
+    /// Measuring the phase has ended; the database is not closed yet.
     Ended(Box<Figures>),
 }
 
-/// Does what the text of an assignment says.
+/// Does what the text of a task says.
 ///
 /// # Errors
 /// Those of the engine, and an assignment that is none.
-pub(super) fn run(assignment: &str, engines: &[&dyn TailEngine]) -> Result<(), Failure> {
-    let assignment: Assignment = serde_json::from_str(assignment)?;
+pub(super) fn run(task: &str, engines: &[&dyn TailEngine]) -> Result<(), Failure> {
+    let assignment = match serde_json::from_str(task)? {
+        Task::Measure(assignment) => assignment,
+        Task::Neighbour(bytes) => have_memory(bytes),
+    };
     let engine = engines.iter().find(|engine| engine.name() == assignment.engine);
     let engine = engine.ok_or_else(|| format!("no engine '{}'", assignment.engine.name()))?;
     let database = engine.open(&assignment.directory, &assignment.options)?;
-    say(&Message::Began)?;
-    let figures = measure(&*database, &assignment)?;
-    say(&Message::Ended(Box::new(figures)))
+    if assignment.warms {
+        warm(&*database, &assignment)?;
+    }
+    for phase in assignment.phases() {
+        say(&Message::Began)?;
+        let figures = measure(&*database, &phase)?;
+        say(&Message::Ended(Box::new(figures)))?;
+    }
+    Ok(())
+}
+
+/// Takes memory, in steps over a second, and keeps it.
+fn have_memory(bytes: u64) -> ! {
+    const STEPS: usize = 100;
+    let mut taken = Vec::new();
+    for _ in 0..STEPS {
+        taken.push(vec![1_u8; bytes as usize / STEPS]);
+        std::thread::sleep(Duration::from_secs(1) / STEPS as u32);
+    }
+    loop {
+        // Read now and then, as memory that is in use is.
+        for page in taken.iter().flat_map(|step| step.iter().step_by(PAGE_BYTES)) {
+            std::hint::black_box(*page);
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// Reads all that will be read, once.
+fn warm(database: &dyn TailDatabase, assignment: &Assignment) -> Result<(), Failure> {
+    let mut value = Vec::new();
+    for number in 0..assignment.hot_keys {
+        database.get(&key(number), &mut value)?;
+    }
+    Ok(())
 }
 
 fn say(message: &Message) -> Result<(), Failure> {
@@ -90,7 +161,8 @@ pub(super) fn measure(
         Beside::Merging => End::at(u64::MAX),
         _ => End::at(start_ns + assignment.duration.as_nanos() as u64),
     };
-    let Work { reads, read_until_ns, written_bytes } = work(database, &clock, assignment, &end)?;
+    let work = work(database, &clock, assignment, start_ns, &end)?;
+    let Work { reads, read_until_ns, written_bytes } = work;
     let seconds = (clock.monotonic_ns() - start_ns) as f64 / 1e9;
     let read_seconds = (read_until_ns - start_ns) as f64 / 1e9;
     let activity = database.activity()?.since(&before);
@@ -115,6 +187,8 @@ pub(super) fn measure(
         run_queue_us_per_read: waited_s.map(|waited| waited * 1e6 / count.max(1) as f64),
         fallen_back: database.fallen_back()?,
         resident_before_pages: None,
+        before_compaction: None,
+        after_compaction: None,
         kernel: Kernel {
             compaction_mb_per_second: Some(activity.compacted_bytes() as f64 / seconds / 1e6),
             compaction_backlog_bytes: Some(activity.pending_compaction_bytes as f64),
@@ -143,10 +217,14 @@ fn work(
     database: &dyn TailDatabase,
     clock: &SystemClock,
     assignment: &Assignment,
+    start_ns: u64,
     end: &End,
 ) -> Result<Work, Failure> {
+    let moves = assignment.incident == Some(Incident::MovingHotSet);
     let reading = Reading {
         hot_keys: assignment.hot_keys,
+        keys: assignment.keys,
+        moves_from_ns: moves.then_some(start_ns),
         readers: assignment.readers,
         reads_per_second: assignment.reads_per_second,
         seed: assignment.seed,
@@ -181,6 +259,13 @@ fn work(
                 merged.map(|()| 0)
             }
         });
+        let scan = (assignment.incident == Some(Incident::Scan)).then(|| {
+            scope.spawn(|| {
+                let halfway = start_ns + assignment.duration.as_nanos() as u64 / 2;
+                clock.sleep_until(halfway);
+                database.scan(&|| end.has_come(clock)).inspect_err(|_| end.now(clock))
+            })
+        });
         let reads = readers
             .into_iter()
             .map(|reader| reader.join().map_err(panicked)?)
@@ -188,6 +273,7 @@ fn work(
         // A writer that is held back ends when it is let go, and no read waits for that.
         let read_until_ns = clock.monotonic_ns();
         let written_bytes = beside.join().map_err(panicked)??;
+        scan.map_or(Ok(()), |scan| scan.join().map_err(panicked)?)?;
         Ok(Work { reads: reads?, read_until_ns, written_bytes })
     })
 }

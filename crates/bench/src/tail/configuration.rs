@@ -24,8 +24,18 @@ pub enum Configuration {
     DirectAll,
     /// The same, with a block cache as large as the hot set (--block-cache)
     DirectAllBlockCache,
+    /// The same, and what flushes and compactions write is put there: prepopulate_block_cache
+    DirectAllPrepopulated,
+    /// The same as direct_all_block_cache, and nothing that users read is handed over
+    DirectAllWithoutHandover,
+    /// The same as direct_all_block_cache, and the block cache finds its size by itself
+    DirectAllAutoCache,
     /// Compactions read and write past it, flushes through it
     Tailwater,
+    /// The same, and nothing that users read is handed over
+    TailwaterWithoutHandover,
+    /// The same as tailwater, and compactions have low weight
+    TailwaterQuiet,
     /// Compactions go through it with RWF_DONTCACHE
     Uncached,
     /// Compactions go through it, and drop what they leave there
@@ -62,7 +72,12 @@ impl Configuration {
             Self::DirectCompactionReadWrite => "direct_compaction_read_write",
             Self::DirectAll => "direct_all",
             Self::DirectAllBlockCache => "direct_all_block_cache",
+            Self::DirectAllPrepopulated => "direct_all_prepopulated",
+            Self::DirectAllWithoutHandover => "direct_all_without_handover",
+            Self::DirectAllAutoCache => "direct_all_auto_cache",
             Self::Tailwater => "tailwater",
+            Self::TailwaterWithoutHandover => "tailwater_without_handover",
+            Self::TailwaterQuiet => "tailwater_quiet",
             Self::Uncached => "uncached",
             Self::Fadvise => "fadvise",
             Self::NoCompaction => "no_compaction",
@@ -78,12 +93,28 @@ impl Configuration {
             Self::DirectCompactionReadWrite => {
                 "use_direct_io_for_compaction_reads=true;use_direct_io_for_flush_and_compaction=true"
             }
-            Self::DirectAll | Self::DirectAllBlockCache => {
+            Self::DirectAll | Self::DirectAllBlockCache | Self::DirectAllPrepopulated => {
                 "use_direct_reads=true;use_direct_io_for_flush_and_compaction=true"
+            }
+            Self::DirectAllWithoutHandover => {
+                "use_direct_reads=true;use_direct_io_for_flush_and_compaction=true;\
+                 warm_handover=false"
+            }
+            Self::DirectAllAutoCache => {
+                "use_direct_reads=true;use_direct_io_for_flush_and_compaction=true;\
+                 block_based_table_factory={block_cache=auto}"
             }
             Self::Tailwater => {
                 "compaction_read_io_mode=direct;compaction_write_io_mode=direct;\
                  flush_write_io_mode=buffered"
+            }
+            Self::TailwaterWithoutHandover => {
+                "compaction_read_io_mode=direct;compaction_write_io_mode=direct;\
+                 flush_write_io_mode=buffered;warm_handover=false"
+            }
+            Self::TailwaterQuiet => {
+                "compaction_read_io_mode=direct;compaction_write_io_mode=direct;\
+                 flush_write_io_mode=buffered;quiet_background=true"
             }
             Self::Uncached => "compaction_read_io_mode=uncached;compaction_write_io_mode=uncached",
             Self::Fadvise => "compaction_read_io_mode=fadvise;compaction_write_io_mode=fadvise",
@@ -91,24 +122,46 @@ impl Configuration {
         }
     }
 
-    /// Whether it has a block cache that is large.
-    pub(super) fn has_block_cache(self) -> bool {
-        self == Self::DirectAllBlockCache
+    /// The options of its tables, where it has a block cache of so many bytes.
+    pub(super) fn table_options(self, block_cache_bytes: u64) -> Option<String> {
+        let block_cache = format!("block_cache={block_cache_bytes}");
+        match self {
+            Self::DirectAllBlockCache | Self::DirectAllWithoutHandover => Some(block_cache),
+            Self::DirectAllPrepopulated => {
+                Some(format!("{block_cache};prepopulate_block_cache=kFlushAndCompaction"))
+            }
+            _ => None,
+        }
     }
 
     /// Whether only Tailwater has the options that make it.
     pub fn is_of_tailwater_only(self) -> bool {
-        matches!(self, Self::Tailwater | Self::Uncached | Self::Fadvise)
+        matches!(
+            self,
+            Self::DirectAllWithoutHandover
+                | Self::DirectAllAutoCache
+                | Self::Tailwater
+                | Self::TailwaterWithoutHandover
+                | Self::TailwaterQuiet
+                | Self::Uncached
+                | Self::Fadvise
+        )
     }
 
     /// For which purposes it reads past the page cache.
     pub(super) fn direct_reads(self) -> &'static [Purpose] {
         const COMPACTION: [Purpose; 2] = [Purpose::CompactionRead, Purpose::CompactionBlobRead];
         match self {
-            Self::DirectCompactionReadOnly | Self::DirectCompactionReadWrite | Self::Tailwater => {
-                &COMPACTION
-            }
-            Self::DirectAll | Self::DirectAllBlockCache => {
+            Self::DirectCompactionReadOnly
+            | Self::DirectCompactionReadWrite
+            | Self::Tailwater
+            | Self::TailwaterWithoutHandover
+            | Self::TailwaterQuiet => &COMPACTION,
+            Self::DirectAll
+            | Self::DirectAllBlockCache
+            | Self::DirectAllPrepopulated
+            | Self::DirectAllWithoutHandover
+            | Self::DirectAllAutoCache => {
                 &[Purpose::UserRead, Purpose::CompactionRead, Purpose::CompactionBlobRead]
             }
             Self::Buffered
@@ -117,6 +170,11 @@ impl Configuration {
             | Self::Fadvise
             | Self::NoCompaction => &[],
         }
+    }
+
+    /// Whether what users read goes past it.
+    pub(super) fn reads_of_users_are_direct(self) -> bool {
+        self.direct_reads().contains(&Purpose::UserRead)
     }
 
     /// Whether anything goes on beside the reads.

@@ -61,6 +61,12 @@ pub trait TailDatabase: Sync {
     /// Those of the engine.
     fn compact(&self) -> Result<(), Failure>;
 
+    /// Reads all keys and values in their order, once or until it is over.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    fn scan(&self, is_over: &dyn Fn() -> bool) -> Result<(), Failure>;
+
     /// What the engine has done since it was opened.
     ///
     /// # Errors

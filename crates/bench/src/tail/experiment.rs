@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 use tailwater_io::Storage;
 use tailwater_io::posix::PosixStorage;
 
+use super::around_table::AroundTable;
 use super::calibration;
 use super::child::{Assignment, Beside};
 use super::copy::{check_free_space, copy_database};
 use super::environment::{Environment, probe_device};
-use super::figures::Figures;
+use super::figures::{Figures, Phase};
 use super::files::{
     create_directory, remove_directory, remove_on_interrupt, write_json, write_text,
 };
@@ -167,14 +168,27 @@ impl<'a> Experiment<'a> {
             beside,
             duration,
             seed,
+            warms: parameters.kind == Kind::Merging,
+            // A rate that is looked for is one that nothing disturbs.
+            incident: parameters.incident.filter(|_| beside != Beside::Writing),
         };
         let direct_bytes = |figures: &Figures| row.direct_bytes(figures);
-        let figures = self.launch.run(&assignment, &direct_bytes);
+        let phases = self.launch.run(&assignment, &direct_bytes);
         if !self.plan.keep_copies {
             remove_directory(&copy)?;
         }
         let resident_before_pages = resident_pages.map(|pages| pages as f64);
-        figures.map(|figures| Figures { resident_before_pages, ..figures })
+        let phase = |figures: &Figures| Phase::of(figures, row.fetched_pages_per_second(figures));
+        let figures = match &phases?[..] {
+            [before, figures, after] => Figures {
+                before_compaction: Some(phase(before)),
+                after_compaction: Some(phase(after)),
+                ..figures.clone()
+            },
+            [figures, ..] => figures.clone(),
+            [] => return Err("the process of the run has measured nothing".into()),
+        };
+        Ok(Figures { resident_before_pages, ..figures })
     }
 
     /// Where the copy is that a row works on.
@@ -197,7 +211,7 @@ impl<'a> Experiment<'a> {
             probe_device(self.launch.device_probe(), directory)?,
         )?;
         write_json(&out.join("report.json"), &report)?;
-        let table = format!("{}\n{}", Table(&report), KernelTable(&report));
+        let table = format!("{}\n{}{}", Table(&report), KernelTable(&report), AroundTable(&report));
         write_text(&out.join("table.txt"), &table)?;
         let mut text = format!("\n{table}\nAll figures: {}\n", out.join("report.json").display());
         if self.plan.tells_what_was_seen

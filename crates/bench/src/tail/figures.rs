@@ -31,7 +31,33 @@ pub(super) struct Figures {
     /// Pages of the databases that were in memory when it began, if the kernel tells.
     #[serde(default)]
     pub(super) resident_before_pages: Option<f64>,
+    /// What reads were like right before one compaction that merges all, and right after it.
+    #[serde(default)]
+    pub(super) before_compaction: Option<Phase>,
+    #[serde(default)]
+    pub(super) after_compaction: Option<Phase>,
     pub(super) kernel: Kernel,
+}
+
+/// Some seconds of reads alone.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+pub(super) struct Phase {
+    pub(super) reads_per_second: f64,
+    #[serde(flatten)]
+    pub(super) latencies: Latencies,
+    /// What they fetched from the device, page cache or not, if it can be told.
+    pub(super) fetched_pages_per_second: Option<f64>,
+}
+
+impl Phase {
+    /// That of figures in which nothing but users read, and fetched so much.
+    pub(super) fn of(figures: &Figures, fetched_pages_per_second: Option<f64>) -> Self {
+        Self {
+            reads_per_second: figures.reads_per_second,
+            latencies: figures.latencies,
+            fetched_pages_per_second,
+        }
+    }
 }
 
 /// What the kernel and the engine say of the work behind the reads. What this system does not tell

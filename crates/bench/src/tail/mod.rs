@@ -15,6 +15,7 @@
 //! removes; a source database has its name only when it is whole.
 
 mod arguments;
+mod around_table;
 mod calibration;
 mod child;
 mod configuration;
@@ -26,6 +27,7 @@ mod experiment;
 mod figures;
 mod files;
 mod fold;
+mod incident;
 mod kernel_table;
 mod latency;
 mod launch;
@@ -46,6 +48,7 @@ mod workload;
 pub use arguments::{Engines, Limit, Preset, TailArguments};
 pub use configuration::Configuration;
 pub use engine::{Activity, EngineName, Moved, TailDatabase, TailEngine};
+pub use incident::Incident;
 pub use launch::CHILD_COMMAND;
 pub use tailwater::TailwaterEngine;
 pub use units::{Bytes, HotSet, WriteRate};
@@ -71,6 +74,7 @@ pub fn check(arguments: &TailArguments, engines: &[&dyn TailEngine]) -> Result<(
 pub fn run(arguments: &TailArguments, engines: &[&dyn TailEngine]) -> Result<String, Failure> {
     let plan = plan(arguments, engines)?;
     let processes = Processes::new(plan.parameters.limit_bytes)?;
+    plan.parameters.incident.map_or(Ok(()), |incident| processes.check(incident))?;
     Experiment::new(plan, &processes).run()
 }
 

@@ -11,6 +11,7 @@ use super::arguments::{Engines, Limit, Preset, TailArguments};
 use super::configuration::Configuration;
 use super::engine::EngineName;
 use super::figures::Figures;
+use super::incident::Incident;
 use super::shape::Shape;
 use super::units::{Bytes, HotSet, WriteRate};
 use crate::entries::KEY_BYTES;
@@ -67,6 +68,12 @@ pub(super) struct Parameters {
     /// Options that all rows have besides, as an option string.
     #[serde(default)]
     pub(super) more_options: String,
+    /// Options that Tailwater's rows have besides.
+    #[serde(default)]
+    pub(super) tailwater_options: String,
+    /// What happens besides in each run.
+    #[serde(default)]
+    pub(super) incident: Option<Incident>,
 }
 
 impl Parameters {
@@ -77,9 +84,11 @@ impl Parameters {
     /// The options of a row's engine: those that all rows share, and its own.
     pub(super) fn options_of(&self, row: Row) -> String {
         let mut options = format!("{};{}", self.options(), row.options());
-        if row.configuration.has_block_cache() {
-            let bytes = self.block_cache_bytes;
-            options.push_str(&format!(";block_based_table_factory={{block_cache={bytes}}}"));
+        if let Some(table) = row.configuration.table_options(self.block_cache_bytes) {
+            options.push_str(&format!(";block_based_table_factory={{{table}}}"));
+        }
+        if row.engine == EngineName::Tailwater && !self.tailwater_options.is_empty() {
+            options.push_str(&format!(";{}", self.tailwater_options));
         }
         options
     }
@@ -145,13 +154,27 @@ impl Row {
     pub(super) fn direct_bytes(self, figures: &Figures) -> Option<u64> {
         let counted = &figures.kernel.bytes_per_purpose;
         let direct = self.configuration.direct_reads();
-        if direct.contains(&Purpose::UserRead) && self.engine != EngineName::Tailwater {
+        if self.configuration.reads_of_users_are_direct() && self.engine != EngineName::Tailwater {
             return None;
         }
         let bytes = |purpose: &Purpose| counted.get(purpose.name()).map_or(0.0, |it| it.read_bytes);
         Some(direct.iter().map(bytes).sum::<f64>() as u64)
     }
+
+    /// How many pages users' reads fetched from the device each second, where nothing else went
+    /// through the page cache; unknown as above.
+    pub(super) fn fetched_pages_per_second(self, figures: &Figures) -> Option<f64> {
+        if !self.configuration.reads_of_users_are_direct() {
+            return figures.kernel.told("missed_pages_per_second");
+        }
+        let read = figures.kernel.bytes_per_purpose.get(Purpose::UserRead.name());
+        (self.engine == EngineName::Tailwater)
+            .then(|| read.map_or(0.0, |it| it.read_bytes / PAGE_BYTES / figures.seconds))
+    }
 }
+
+/// The unit in which bytes that are fetched past the page cache are told.
+const PAGE_BYTES: f64 = 4096.0;
 
 /// What is done.
 #[derive(Debug)]
@@ -262,6 +285,12 @@ fn parameters(arguments: &TailArguments, defaults: &Defaults) -> Result<Paramete
         Limit::None => None,
         Limit::Bytes(bytes) => Some(bytes),
     };
+    if limit_bytes.is_none() && arguments.incident.is_some_and(Incident::needs_limit) {
+        return Err("--incident: without a --limit there is none to come near to".into());
+    }
+    if arguments.incident.is_some() && defaults.kind == Kind::Merging {
+        return Err("--incident: there is none in this preset".into());
+    }
     let entry_bytes = (KEY_BYTES + VALUE_BYTES) as f64;
     let keys = match (arguments.size, arguments.ratio, limit_bytes) {
         (Some(Bytes(bytes)), _, _) => bytes as f64 / entry_bytes,
@@ -304,6 +333,8 @@ fn parameters(arguments: &TailArguments, defaults: &Defaults) -> Result<Paramete
         },
         duration_seconds: arguments.duration.unwrap_or(defaults.duration),
         more_options: arguments.options.clone().unwrap_or_default(),
+        tailwater_options: arguments.tailwater_options.clone().unwrap_or_default(),
+        incident: arguments.incident,
         block_cache_bytes: arguments.block_cache.map_or(block_cache, |Bytes(bytes)| bytes),
         shape: match keys * (KEY_BYTES + VALUE_BYTES) as u64 {
             bytes if bytes < SMALL_DATABASE => Shape::SMALL,
@@ -404,6 +435,20 @@ mod tests {
     }
 
     #[test]
+    fn engines_have_options_in_common_and_of_their_own() {
+        let plan = plan(
+            "--engine both --configurations direct_all_block_cache --block-cache 64M \
+             --options bytes_per_sync=0 --tailwater-options warm_handover=false",
+        )
+        .unwrap();
+        let [ours, theirs] = [0, 1].map(|row| plan.parameters.options_of(plan.rows[row]));
+        assert_eq!(ours, format!("{theirs};warm_handover=false"));
+        let own = "use_direct_reads=true;use_direct_io_for_flush_and_compaction=true;\
+                   block_based_table_factory={block_cache=67108864}";
+        assert!(theirs.contains(";bytes_per_sync=0;") && theirs.ends_with(own), "{theirs}");
+    }
+
+    #[test]
     fn errors_name_the_argument() {
         for (typed, name) in [
             ("--limit 1M", "--limit"),
@@ -419,6 +464,8 @@ mod tests {
             ("--read-rate 0", "--read-rate"),
             ("--write-rate 1X", "--write-rate"),
             ("--configurations buffered,fast", "--configurations"),
+            ("--limit none --size 1G --hot 1M --incident neighbour", "--incident"),
+            ("--preset cassandra --incident scan", "--incident"),
             ("--configurations uncached --engine rocksdb", "--configurations"),
             ("--engine leveldb", "--engine"),
             ("--quick --preset seed-small", "--preset"),

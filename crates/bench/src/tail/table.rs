@@ -190,7 +190,7 @@ fn write_row(
 }
 
 /// Microseconds, with three digits that count.
-fn micros(us: f64) -> String {
+pub(super) fn micros(us: f64) -> String {
     match us {
         us if us >= 99_950.0 => format!("{:.0}k", us / 1e3),
         us if us >= 9_995.0 => format!("{:.1}k", us / 1e3),

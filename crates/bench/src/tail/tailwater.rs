@@ -55,6 +55,18 @@ impl TailDatabase for Opened {
         Ok(self.db.compact_range(&self.family, None, None, &CompactRangeOptions::default())?)
     }
 
+    fn scan(&self, is_over: &dyn Fn() -> bool) -> Result<(), Failure> {
+        let mut iterator = self.db.iterator(&self.family, &self.reads)?;
+        iterator.seek_to_first()?;
+        while !is_over()
+            && let Some(entry) = iterator.entry()
+        {
+            std::hint::black_box(entry);
+            iterator.next()?;
+        }
+        Ok(())
+    }
+
     fn activity(&self) -> Result<Activity, Failure> {
         let io = self.db.storage().statistics();
         let moved = |purpose: Purpose| {

@@ -34,18 +34,21 @@ impl Launch for Here {
         &self,
         assignment: &Assignment,
         direct_bytes: &dyn Fn(&Figures) -> Option<u64>,
-    ) -> Result<Figures, Failure> {
+    ) -> Result<Vec<Figures>, Failure> {
         if self.fails_at.is_some_and(|limit| self.runs.borrow().len() >= limit) {
             return Err("interrupted".into());
         }
         self.runs.borrow_mut().push(assignment.options.clone());
         let database = TailwaterEngine.open(&assignment.directory, &assignment.options)?;
-        let target = Target::new(&System::default(), &assignment.directory);
-        let sampler = Sampler::start(target, Duration::from_millis(100))?;
-        let mut figures = measure(&*database, assignment)?;
-        assert!(direct_bytes(&figures).is_some());
-        figures.kernel.add(&sampler.stop().ok_or("no figures")?);
-        Ok(figures)
+        let measured = |phase: &Assignment| {
+            let target = Target::new(&System::default(), &phase.directory);
+            let sampler = Sampler::start(target, Duration::from_millis(100))?;
+            let mut figures = measure(&*database, phase)?;
+            assert!(direct_bytes(&figures).is_some());
+            figures.kernel.add(&sampler.stop().ok_or("no figures")?);
+            Ok(figures)
+        };
+        assignment.phases().iter().map(measured).collect()
     }
 
     fn evict(&self, _directories: &[&Path]) -> Result<Option<u64>, Failure> {
@@ -260,5 +263,9 @@ fn one_compaction_merges_two_inputs_while_reads_come_at_a_rate() {
         let read = moved["compaction_read"]["read_bytes"].as_f64().unwrap_or(0.0);
         // Everything is read, from both inputs.
         assert_eq!(read > (4 << 20) as f64, index < 3, "{index}: {read}");
+        for phase in ["before_compaction", "after_compaction"] {
+            let reads = &configuration["median"][phase]["reads_per_second"];
+            assert_eq!(reads.as_f64() > Some(100.0), index < 3, "{index}: {reads}");
+        }
     }
 }

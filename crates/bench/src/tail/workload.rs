@@ -29,6 +29,11 @@ impl End {
         self.0.fetch_min(clock.monotonic_ns(), Ordering::Relaxed);
     }
 
+    /// Whether it is over.
+    pub(super) fn has_come(&self, clock: &dyn Clock) -> bool {
+        clock.monotonic_ns() >= self.ns()
+    }
+
     fn ns(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -37,8 +42,12 @@ impl End {
 /// What readers read, and how.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reading {
-    /// The first so many keys.
+    /// So many keys, the first ones in the beginning.
     pub(super) hot_keys: u64,
+    /// How many there are.
+    pub(super) keys: u64,
+    /// When they begin to move on, if they do.
+    pub(super) moves_from_ns: Option<u64>,
     /// How many readers there are.
     pub(super) readers: usize,
     /// How many reads come each second, for all readers together; without it each reader begins the
@@ -46,6 +55,18 @@ pub(super) struct Reading {
     pub(super) reads_per_second: Option<f64>,
     /// What keys are drawn from.
     pub(super) seed: u64,
+}
+
+/// How often a hot set moves that does, in nanoseconds.
+const MOVES_NS: u64 = 10_000_000_000;
+
+impl Reading {
+    /// The first key that is read at some time.
+    fn first_key(&self, now_ns: u64) -> u64 {
+        let Some(from_ns) = self.moves_from_ns else { return 0 };
+        let moved = now_ns.saturating_sub(from_ns) / MOVES_NS * (self.hot_keys / 2);
+        moved % (self.keys - self.hot_keys + 1)
+    }
 }
 
 /// What a reader saw.
@@ -70,8 +91,8 @@ pub(super) fn read(
 ) -> Result<Reads, Failure> {
     let mut rng = Rng::with_seed(reading.seed.wrapping_mul(1000).wrapping_add(reader as u64));
     let mut value = Vec::new();
-    let mut get = || {
-        let number = rng.u64(..reading.hot_keys);
+    let mut get = |now_ns| {
+        let number = reading.first_key(now_ns) + rng.u64(..reading.hot_keys);
         match database.get(&key(number), &mut value)? {
             true => Ok::<_, Failure>(std::hint::black_box(&value).len()),
             false => Err(format!("key {number} has no value").into()),
@@ -94,12 +115,12 @@ pub(super) fn read(
 fn closed_loop(
     clock: &dyn Clock,
     end: &End,
-    get: &mut dyn FnMut() -> Result<usize, Failure>,
+    get: &mut dyn FnMut(u64) -> Result<usize, Failure>,
 ) -> Result<(Histogram<u64>, u64), Failure> {
     let mut latencies = histogram()?;
     let mut before = clock.monotonic_ns();
     while before < end.ns() {
-        get()?;
+        get(before)?;
         let now = clock.monotonic_ns();
         latencies.saturating_record(now - before);
         before = now;
@@ -112,16 +133,16 @@ fn open_loop(
     clock: &dyn Clock,
     mut arrivals: Arrivals,
     end: &End,
-    get: &mut dyn FnMut() -> Result<usize, Failure>,
+    get: &mut dyn FnMut(u64) -> Result<usize, Failure>,
 ) -> Result<(Histogram<u64>, u64), Failure> {
     let mut latencies = histogram()?;
     let mut due = arrivals.next_ns();
     loop {
         clock.sleep_until(due.min(end.ns()));
-        if clock.monotonic_ns() >= end.ns() {
+        if end.has_come(clock) {
             break;
         }
-        get()?;
+        get(due)?;
         latencies.saturating_record(clock.monotonic_ns() - due);
         due = arrivals.next_ns();
     }
@@ -169,7 +190,7 @@ pub(super) fn write(
         if let Some(pace) = &mut pace {
             pace.wait(bytes, end.ns());
         }
-        if clock.monotonic_ns() >= end.ns() {
+        if end.has_come(clock) {
             return Ok(written);
         }
         database.put(&key(rng.u64(..writing.keys)), values.get(rng.u64(..)))?;
@@ -224,15 +245,32 @@ pub(super) mod tests {
             Ok(())
         }
 
+        fn scan(&self, _is_over: &dyn Fn() -> bool) -> Result<(), Failure> {
+            Ok(())
+        }
+
         fn activity(&self) -> Result<Activity, Failure> {
             Ok(Activity::default())
         }
     }
 
+    fn reading(reads_per_second: Option<f64>) -> Reading {
+        let (hot_keys, keys) = (10, 100);
+        Reading { hot_keys, keys, moves_from_ns: None, readers: 1, reads_per_second, seed: 1 }
+    }
+
+    #[test]
+    fn a_hot_set_that_moves_stays_within_the_keys() {
+        let reading = Reading { moves_from_ns: Some(7), ..reading(None) };
+        let first = |moves: u64| reading.first_key(7 + moves * MOVES_NS);
+        assert_eq!([0, 1, 2, 18, 19].map(first), [0, 5, 10, 90, 4]);
+        assert_eq!(super::tests::reading(None).first_key(u64::MAX), 0);
+    }
+
     fn reads(reads_per_second: Option<f64>, end_ns: u64) -> Reads {
         let clock = SteppingClock::default();
         let database = Hesitating { clock: &clock, reads: AtomicU64::new(0) };
-        let reading = Reading { hot_keys: 10, readers: 1, reads_per_second, seed: 1 };
+        let reading = reading(reads_per_second);
         read(&database, &clock, &reading, 0, &End::at(end_ns)).unwrap()
     }
 

@@ -15,15 +15,18 @@ use std::time::Duration;
 
 use tailwater_io::sync::Mutex;
 
+use crate::compaction::Urgency;
 use crate::{Error, ErrorKind, Result};
 
 /// How long the threads that flush and clean sleep at most.
 const IDLE: Duration = Duration::from_secs(1);
 
 /// What background threads have to do, and whether they are to end.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Background {
     state: Mutex<State>,
+    /// How much compactions have to hurry.
+    urgency: Arc<Urgency>,
     /// Notified when there is something to do.
     wanted: Condvar,
     /// Notified when something was done.
@@ -38,12 +41,15 @@ struct State {
     compaction_wanted: bool,
     cleaning_wanted: bool,
     closing: bool,
-    /// How many of the threads for it compact; the others rest.
+    /// How many of the threads for it compact where compactions are behind, and one elsewhere; the
+    /// others rest.
     compactions_max: usize,
     /// How many times compactions are paused.
     pauses: usize,
     /// How many compactions run, those that somebody waits for too.
     compactions: usize,
+    /// How many of them are background threads'.
+    own_compactions: usize,
     /// How much other work on files is done in threads of users.
     works: usize,
     /// How many rounds of flushing have ended.
@@ -65,6 +71,8 @@ pub(crate) enum Task {
 #[derive(Debug)]
 pub(crate) struct Running<'b> {
     background: &'b Background,
+    /// Whether it is a background thread's.
+    is_own: bool,
 }
 
 /// Work of a user's thread on the files of the database. Dropping it says that it has ended.
@@ -74,6 +82,17 @@ pub(crate) struct Working<'b> {
 }
 
 impl Background {
+    /// For a database whose compactions have to hurry so much.
+    pub(crate) fn new(urgency: Arc<Urgency>) -> Self {
+        Self {
+            state: Mutex::default(),
+            urgency,
+            wanted: Condvar::new(),
+            done: Condvar::new(),
+            cancelling: Arc::default(),
+        }
+    }
+
     /// Has memtables flushed.
     pub(crate) fn flush_soon(&self) {
         self.lock().flush_wanted = true;
@@ -92,7 +111,8 @@ impl Background {
         self.wanted.notify_all();
     }
 
-    /// Lets so many compactions of background threads run at a time; those that run go on.
+    /// Lets so many compactions of background threads run at a time where they are behind; those
+    /// that run go on.
     pub(crate) fn set_compactions_max(&self, compactions: usize) {
         self.lock().compactions_max = compactions;
         self.wanted.notify_all();
@@ -154,7 +174,15 @@ impl Background {
     /// Waits until compacting thread `number`, counted from 0, is to look for something to compact,
     /// at the latest for `period`. `None` when the thread is to end.
     pub(crate) fn next_compaction(&self, number: usize, period: Duration) -> Option<Running<'_>> {
-        let rests = |state: &State| state.pauses > 0 || number >= state.compactions_max;
+        let at_a_time = |state: &State| match self.urgency.is_behind() {
+            true => state.compactions_max,
+            false => 1,
+        };
+        let rests = |state: &State| {
+            state.pauses > 0
+                || number >= state.compactions_max
+                || state.own_compactions >= at_a_time(state)
+        };
         let state = self.lock();
         let waits =
             |state: &mut State| !state.closing && (!state.compaction_wanted || rests(state));
@@ -168,7 +196,8 @@ impl Background {
         }
         state.compaction_wanted = false;
         state.compactions += 1;
-        Some(Running { background: self })
+        state.own_compactions += 1;
+        Some(Running { background: self, is_own: true })
     }
 
     /// Waits until there is something to remove, or for a while. `false` when the thread is to end.
@@ -194,7 +223,7 @@ impl Background {
             return Err(Error::new(ErrorKind::Busy, "compactions are paused"));
         }
         state.compactions += 1;
-        Ok(Running { background: self })
+        Ok(Running { background: self, is_own: false })
     }
 
     /// Notes work on files that is no compaction, in a thread of a user's. Closing waits for it:
@@ -301,7 +330,13 @@ impl Background {
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        self.background.lock().compactions -= 1;
+        let mut state = self.background.lock();
+        state.compactions -= 1;
+        if self.is_own {
+            state.own_compactions -= 1;
+            self.background.wanted.notify_all();
+        }
+        drop(state);
         self.background.done.notify_all();
     }
 }
@@ -310,5 +345,45 @@ impl Drop for Working<'_> {
     fn drop(&mut self) {
         self.background.lock().works -= 1;
         self.background.done.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tailwater_io::thread;
+
+    use super::*;
+
+    #[test]
+    fn one_thread_compacts_until_compactions_are_behind() {
+        let urgency = Arc::new(Urgency::default());
+        let background = Arc::new(Background::new(Arc::clone(&urgency)));
+        background.set_compactions_max(2);
+        let period = Duration::from_millis(1);
+        let first = background.next_compaction(0, period);
+        assert!(first.is_some());
+        let (done, is_done) = std::sync::mpsc::channel();
+        let of_second = Arc::clone(&background);
+        let second = thread::spawn("second", move || {
+            done.send(of_second.next_compaction(1, period).is_some()).expect("somebody listens");
+        })
+        .expect("a thread");
+        let rested = is_done.recv_timeout(Duration::from_millis(20));
+        assert!(rested.is_err(), "the second compacts though nothing is behind");
+        urgency.set_behind(true);
+        background.compact_soon();
+        assert!(is_done.recv().expect("the second has not panicked"));
+        drop((first, second));
+    }
+
+    #[test]
+    fn another_thread_compacts_where_the_first_has_ended() {
+        let background = Background::new(Arc::default());
+        background.set_compactions_max(2);
+        let period = Duration::from_millis(1);
+        drop(background.next_compaction(1, period));
+        assert!(background.next_compaction(1, period).is_some());
     }
 }

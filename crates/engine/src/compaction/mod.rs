@@ -33,7 +33,7 @@ pub use filter::{CompactionFilter, FilterDecision, FilteredValue};
 pub use manual::CompactRangeOptions;
 pub use picker::BottommostRewrite;
 pub(crate) use picker::{
-    CompactCursors, LevelTargets, compare_bounds, level_scores, pending_compaction_bytes,
+    CompactCursors, LevelTargets, compare_bounds, is_behind, level_scores, pending_compaction_bytes,
 };
 pub(crate) use schedule::CompactionState;
 pub(crate) use urgency::{Quiet, Urgency};

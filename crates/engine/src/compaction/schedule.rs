@@ -300,7 +300,7 @@ impl Writer {
             clock: Arc::clone(&self.clock),
             rate_limiter: self.rate_limiter.load_arc(),
             buffers: table_buffers(&self.database.now(), claim.compaction.max_subcompactions),
-            workers: self.table_writers.clone(),
+            workers: self.compaction_writers.clone(),
             input_readers: self.input_readers.clone(),
             cancelled: Arc::clone(self.background.cancelling()),
             quiet,
@@ -342,11 +342,10 @@ impl Writer {
             return Err(Error::new(ErrorKind::Io, "a column family lost its version"));
         };
         self.open_new_tables(family, &known.version, &outputs);
-        let hands_over = !takeovers.is_empty();
-        handover::install(&known.version, takeovers);
+        let has_filled_cache = handover::install(&known.version, takeovers);
         family.install(Arc::clone(&known.version), &[]);
         drop(versions);
-        if hands_over {
+        if has_filled_cache {
             compaction.files().for_each(|file| handover::forget(file));
         }
         if !compaction.is_move {

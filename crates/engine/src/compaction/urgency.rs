@@ -1,4 +1,5 @@
-//! Whether compactions that may have low weight are to have normal weight all the same.
+//! How much compactions have to hurry: whether several run at a time, and whether those that may
+//! have low weight are to have normal weight all the same.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -8,6 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 pub(crate) struct Urgency {
     /// Writes will soon be slowed down, if compactions do not go on.
     near_stall: AtomicBool,
+    /// One compaction at a time does not keep up.
+    behind: AtomicBool,
     /// How many wait for a compaction to end.
     waiting: AtomicUsize,
 }
@@ -19,12 +22,27 @@ pub(crate) struct Waiting<'u>(&'u Urgency);
 impl Urgency {
     /// Whether compactions are to have normal weight.
     pub(crate) fn is_urgent(&self) -> bool {
-        self.near_stall.load(Relaxed) || self.waiting.load(Relaxed) > 0
+        self.is_near_stall() || self.waiting.load(Relaxed) > 0
+    }
+
+    /// Whether writes will soon be slowed down.
+    pub(crate) fn is_near_stall(&self) -> bool {
+        self.near_stall.load(Relaxed)
     }
 
     /// Says whether writes will soon be slowed down.
     pub(crate) fn set_near_stall(&self, is_near: bool) {
         self.near_stall.store(is_near, Relaxed);
+    }
+
+    /// Whether several compactions are to run at a time.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.behind.load(Relaxed)
+    }
+
+    /// Says whether one compaction at a time does not keep up.
+    pub(crate) fn set_behind(&self, is_behind: bool) {
+        self.behind.store(is_behind, Relaxed);
     }
 
     /// Says that somebody waits for compactions that run.

@@ -6,7 +6,7 @@ use std::sync::{Arc, MutexGuard, Weak};
 use tailwater_format::Comparator;
 use tailwater_io::sync::Mutex;
 
-use crate::compaction::pending_compaction_bytes;
+use crate::compaction::{is_behind, pending_compaction_bytes};
 use crate::db::{Closing, FamilyReaders, FamilySettings, SuperVersion};
 use crate::epoch::EpochCell;
 use crate::memtable::MemTable;
@@ -226,17 +226,20 @@ impl ColumnFamily {
         let count = |number: i32| usize::try_from(number).unwrap_or(usize::MAX);
         let compacts = compacts_by_itself(options);
         let level_0 = memory.version.levels().first().map_or(0, |level| level.files().len());
+        let pending = match compacts {
+            true => pending_compaction_bytes(&memory.version, options),
+            false => 0,
+        };
         StallConditions {
             family: self.inner.name.clone(),
             compacts,
             sealed_memtables: memory.sealed.len(),
             level_0_tables: if compacts { level_0 } else { 0 },
-            pending_compaction_bytes: match compacts {
-                true => pending_compaction_bytes(&memory.version, options),
-                false => 0,
-            },
+            pending_compaction_bytes: pending,
+            is_behind: compacts && is_behind(&memory.version, options, pending),
             max_write_buffer_number: count(options.max_write_buffer_number),
             min_write_buffer_number_to_merge: count(options.min_write_buffer_number_to_merge),
+            level_0_trigger: count(options.level0_file_num_compaction_trigger),
             level_0_slowdown: count(options.level0_slowdown_writes_trigger),
             level_0_stop: count(options.level0_stop_writes_trigger),
             soft_pending_bytes: options.soft_pending_compaction_bytes_limit,

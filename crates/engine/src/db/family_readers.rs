@@ -9,6 +9,7 @@ use tailwater_io::kernel::{Memory, System};
 use tailwater_io::{IoMode, Purpose, open_files_max};
 
 use crate::blob::BlobCache;
+use crate::compaction::Urgency;
 use crate::db::{ColumnFamily, FamilySet};
 use crate::handover::{Generations, Handover, Shares};
 use crate::io_modes::IoModes;
@@ -51,6 +52,7 @@ pub(crate) struct ReaderFactory {
     io_modes: Arc<IoModes>,
     open_budget: Arc<OpenBudget>,
     generations: Arc<Generations>,
+    urgency: Arc<Urgency>,
     /// A negative number means any.
     max_open_files: AtomicI32,
     memory: Arc<ReaderMemory>,
@@ -68,6 +70,7 @@ impl ReaderFactory {
             io_modes,
             open_budget: Arc::new(OpenBudget::new(open_files_max(), tables)),
             generations: Arc::new(Generations::new(memory_bytes())),
+            urgency: Arc::default(),
             max_open_files: AtomicI32::new(max_open_files),
             memory: Arc::default(),
         }
@@ -81,6 +84,11 @@ impl ReaderFactory {
     /// The generations that what users read is told by.
     pub(crate) fn generations(&self) -> &Arc<Generations> {
         &self.generations
+    }
+
+    /// How much compactions have to hurry, which decides whether they take the time to hand over.
+    pub(crate) fn urgency(&self) -> &Arc<Urgency> {
+        &self.urgency
     }
 
     /// How many files compactions may open for themselves.
@@ -203,9 +211,13 @@ impl ReaderFactory {
         let past = |directory| mode(Purpose::FlushWrite, directory) == IoMode::Direct;
         let flushes = read && directories.iter().any(past);
         let shares = Shares { read, pages, flushes, all_of_compactions, all_of_flushes };
-        let (generations, cache) = (Arc::clone(&self.generations), block_cache.cloned());
-        let statistics = options.statistics().cloned();
-        Some(Arc::new(Handover::new(generations, cache, shares, statistics)))
+        Some(Arc::new(Handover {
+            generations: Arc::clone(&self.generations),
+            urgency: Arc::clone(&self.urgency),
+            cache: block_cache.cloned(),
+            shares,
+            statistics: options.statistics().cloned(),
+        }))
     }
 }
 

@@ -108,11 +108,13 @@ pub(crate) struct Writer {
     pub(crate) rate_limiter: EpochCell<RateLimiter>,
     /// The buffers of tables that flushes write.
     pub(crate) buffers: Mutex<BufferPool>,
-    /// Write full buffers behind the back of who fills them; `None` where all work is done by who
-    /// asks for it.
-    pub(crate) table_writers: Option<Arc<Workers>>,
-    /// Read the inputs of compactions ahead where the system does not; apart from those who write,
-    /// so that no flush waits behind them. `None` as above.
+    /// Write the full buffers of flushes behind the back of who fills them; `None` where all work
+    /// is done by who asks for it.
+    pub(crate) flush_writers: Option<Arc<Workers>>,
+    /// Those of compactions and of ingestion, apart so that no flush waits for these, or for a lock
+    /// that a thread of low weight has. `None` as above.
+    pub(crate) compaction_writers: Option<Arc<Workers>>,
+    /// Read the inputs of compactions ahead where the system does not. `None` as above.
     pub(crate) input_readers: Option<Arc<Workers>>,
     /// Set by an insert that filled a memtable; the next leader looks.
     pub(crate) has_full_memtable: AtomicBool,
@@ -407,9 +409,11 @@ impl Writer {
                 family.statistics().stalls.record(state);
             }
         };
-        if let Some(state) =
-            self.stall.update(self.database.now().delayed_write_rate, looks, record)
-        {
+        let changed = self.stall.update(self.database.now().delayed_write_rate, looks, record);
+        if self.stall.urgency().is_behind() {
+            self.background.compact_soon();
+        }
+        if let Some(state) = changed {
             match state {
                 StallState::Normal => self.info_log.info(format_args!("writes go on")),
                 StallState::Delayed { bytes_per_second, reason, .. } => self.info_log.warn(

@@ -5,6 +5,7 @@ use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use tailwater_format::version_edit::{NewFile, VersionEdit};
+use tailwater_io::sync;
 
 use super::table::FlushedTable;
 use crate::background::Task;
@@ -37,6 +38,8 @@ struct Flushed<'a> {
 impl Writer {
     /// What the flushing thread does until the database is closed.
     pub(crate) fn run_flushes(&self) {
+        // Writers wait for it when memtables are full.
+        sync::serve_users();
         loop {
             match self.background.next_flush() {
                 Task::End => return,

@@ -128,7 +128,7 @@ impl Writer {
             database: &database,
             io_modes: self.readers.io_modes(),
             buffers: &buffers,
-            workers: self.table_writers.as_ref(),
+            workers: self.flush_writers.as_ref(),
             rate_limiter: rate_limiter.as_ref(),
         };
         let settings = family.settings();

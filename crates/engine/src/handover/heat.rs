@@ -6,6 +6,11 @@
 //! ends after a while, and when as much was found hot as there is memory for; so what is hot is a
 //! guess at what memory holds.
 //!
+//! What was handed over is marked until it is read. The generations keep account of how much was
+//! handed over and how much of that was read. Handing over is judged by what was handed over before
+//! the current generation, so that users had time to read it; with each that ends, what lies
+//! further back counts half as much.
+//!
 //! # Threads
 //! Any thread may do anything. Nothing takes a lock; a bit that is set while its map is being
 //! cleared for a new generation may be lost, and the next read sets it again.
@@ -13,12 +18,18 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
+use super::WarmBlock;
+
 /// A generation ends after so long, in nanoseconds.
 const GENERATION_NS: u64 = 60_000_000_000;
 /// Regions of a small table have so many bytes, as a power of two.
 const SMALLEST_REGION: u32 = 12;
 /// The largest.
 const LARGEST_REGION: u32 = 16;
+/// Handing over is judged once so many bytes were handed over.
+const ENOUGH_HANDED_OVER: u64 = 16 << 20;
+/// It is worth it where at least one byte in so many is read.
+const READ_PART: u64 = 8;
 /// Regions grow before a table has more than so many.
 const REGIONS_WANTED: u64 = 1 << 15;
 
@@ -31,6 +42,28 @@ pub(crate) struct Generations {
     /// How much there is memory for, in bytes.
     limit: u64,
     began_ns: AtomicU64,
+    /// How many bytes were handed over, and how many of those were read.
+    handed_over: Account,
+    read: Account,
+}
+
+/// A sum over generations.
+#[derive(Debug, Default)]
+struct Account {
+    now: AtomicU64,
+    before: AtomicU64,
+}
+
+impl Account {
+    fn add(&self, bytes: u64) {
+        self.now.fetch_add(bytes, Relaxed);
+    }
+
+    /// The current generation ends. What others add meanwhile is of either.
+    fn end(&self) {
+        let now = self.now.swap(0, Relaxed);
+        self.before.store(self.before.load(Relaxed) / 2 + now, Relaxed);
+    }
 }
 
 impl Generations {
@@ -38,7 +71,14 @@ impl Generations {
     pub(crate) fn new(limit: u64) -> Self {
         // Neither it nor the one before is what maps begin with.
         let current = AtomicU32::new(2);
-        Self { current, found: AtomicU64::new(0), limit, began_ns: AtomicU64::new(0) }
+        Self {
+            current,
+            found: AtomicU64::new(0),
+            limit,
+            began_ns: AtomicU64::new(0),
+            handed_over: Account::default(),
+            read: Account::default(),
+        }
     }
 
     /// Ends the current one if it has gone on for long enough.
@@ -63,7 +103,16 @@ impl Generations {
         let next = generation.wrapping_add(1);
         if self.current.compare_exchange(generation, next, Relaxed, Relaxed).is_ok() {
             self.found.store(0, Relaxed);
+            self.handed_over.end();
+            self.read.end();
         }
+    }
+
+    /// Whether enough is read of what was handed over; until that can be told, it is.
+    pub(crate) fn is_worth_it(&self) -> bool {
+        let handed_over = self.handed_over.before.load(Relaxed);
+        let read = self.read.before.load(Relaxed) + self.read.now.load(Relaxed);
+        handed_over < ENOUGH_HANDED_OVER || read >= handed_over / READ_PART
     }
 }
 
@@ -102,7 +151,11 @@ impl Heat {
             return false;
         }
         self.generations.find(1 << self.region);
-        maps.handed_over.clear(region)
+        let is_first = maps.handed_over.clear(region);
+        if is_first {
+            self.generations.read.add(1 << self.region);
+        }
+        is_first
     }
 
     /// Whether users read the block at an offset lately.
@@ -115,18 +168,21 @@ impl Heat {
         })
     }
 
-    /// Takes the blocks at these offsets for hot, as those were that they come from: until the next
-    /// generation, if nobody reads them.
-    pub(crate) fn inherit(&self, offsets: &[u64]) {
-        if offsets.is_empty() {
+    /// Takes these blocks for hot, as those were that they come from: until the next generation, if
+    /// nobody reads them.
+    pub(crate) fn inherit(&self, blocks: &[WarmBlock]) {
+        if blocks.is_empty() {
             return;
         }
         let maps = self.maps();
         let before = maps.of(self.generations.current.load(Relaxed).wrapping_sub(1));
-        for offset in offsets {
-            before.set(offset >> self.region);
-            maps.handed_over.set(offset >> self.region);
+        let mut handed_over = 0;
+        for WarmBlock { offset, is_paged_only } in blocks {
+            let region = offset >> self.region;
+            before.set(region);
+            handed_over += u64::from(*is_paged_only && maps.handed_over.set(region));
         }
+        self.generations.handed_over.add(handed_over << self.region);
     }
 
     fn maps(&self) -> &Maps {
@@ -188,6 +244,10 @@ impl Bits {
 mod tests {
     use super::*;
 
+    fn paged(offset: u64) -> WarmBlock {
+        WarmBlock { offset, is_paged_only: true }
+    }
+
     fn heat(limit: u64, bytes: u64) -> Heat {
         Heat::new(Arc::new(Generations::new(limit)), bytes)
     }
@@ -230,7 +290,7 @@ mod tests {
     #[test]
     fn what_is_handed_over_is_hot_for_a_generation_and_told_when_it_is_read() {
         let heat = heat(u64::MAX, 1 << 20);
-        heat.inherit(&[4096, 40_960]);
+        heat.inherit(&[4096, 40_960].map(paged));
         assert!(heat.is_hot(4096) && heat.is_hot(40_960) && !heat.is_hot(0));
         assert!(heat.touch(4096), "handed over, and read");
         assert!(!heat.touch(4096), "read again");
@@ -238,6 +298,44 @@ mod tests {
         heat.generations.pass(1);
         heat.generations.pass(GENERATION_NS + 1);
         assert!(heat.is_hot(4096) && !heat.is_hot(40_960));
+    }
+
+    #[test]
+    fn handing_over_is_worth_it_until_little_is_read() {
+        let heat = heat(u64::MAX, 1 << 26);
+        let worth_it = || heat.generations.is_worth_it();
+        let mut round = 0;
+        let mut pass = || {
+            heat.generations.pass(round * GENERATION_NS + 1);
+            round += 1;
+        };
+        pass();
+        let regions = (2 * ENOUGH_HANDED_OVER) >> SMALLEST_REGION;
+        let blocks: Vec<u64> = (0..regions).map(|region| region << SMALLEST_REGION).collect();
+        let handed: Vec<WarmBlock> = blocks.iter().copied().map(paged).collect();
+        heat.inherit(&handed);
+        assert!(worth_it(), "nobody had the time to read it");
+        pass();
+        assert!(!worth_it());
+        let (first, second) = blocks.split_at(blocks.len() / 16);
+        first.iter().for_each(|&block| assert!(heat.touch(block)));
+        assert!(!worth_it(), "a sixteenth was read");
+        second[..first.len()].iter().for_each(|&block| assert!(heat.touch(block)));
+        assert!(worth_it());
+        // What was read counts as long as what was handed over.
+        pass();
+        assert!(worth_it());
+        pass();
+        pass();
+        assert!(worth_it(), "it is too little to judge by");
+    }
+
+    #[test]
+    fn what_the_block_cache_has_is_not_judged_by_reads() {
+        let heat = heat(u64::MAX, 1 << 20);
+        heat.inherit(&[WarmBlock { offset: 4096, is_paged_only: false }]);
+        assert!(heat.is_hot(4096) && !heat.touch(4096));
+        assert_eq!(heat.generations.handed_over.now.load(Relaxed), 0);
     }
 
     #[test]

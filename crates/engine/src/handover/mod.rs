@@ -12,6 +12,10 @@
 //! - for the block cache its uncompressed bytes are kept aside, and put there when the output is
 //!   installed, right after the input's blocks have left.
 //!
+//! Where users read little of what was handed over to the page cache, only a sample is; near a
+//! stall, nothing that they read. No more is handed over than was in memory, and that goes with the
+//! inputs.
+//!
 //! Outputs are warm when they are first seen. What a job that failed has kept aside goes with it;
 //! failing to warm is no error.
 
@@ -22,6 +26,7 @@ use std::sync::Arc;
 use tailwater_io::Purpose;
 
 use crate::cache::{Key, Priority};
+use crate::compaction::Urgency;
 use crate::stats::{Statistics, Ticker};
 use crate::table::{Block, BlockCache, BlockKind, ReadProfile};
 use crate::version::{FileMetadata, Version};
@@ -34,6 +39,9 @@ const WARM_PART: usize = 4;
 const ASIDE_PART: usize = 8;
 /// The same where every block is.
 const ASIDE_PART_OF_ALL: usize = 2;
+
+/// Where little is read of what was handed over, one block in so many is.
+const SAMPLE_PART: usize = 16;
 
 /// How users get at a block.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -62,23 +70,16 @@ pub(crate) struct Shares {
 /// Handing over between the tables of a column family.
 #[derive(Debug)]
 pub(crate) struct Handover {
-    generations: Arc<Generations>,
-    cache: Option<Arc<BlockCache>>,
-    shares: Shares,
-    statistics: Option<Arc<Statistics>>,
+    pub(crate) generations: Arc<Generations>,
+    /// Near a stall compactions have no time for what users read.
+    pub(crate) urgency: Arc<Urgency>,
+    /// Where the tables' blocks are.
+    pub(crate) cache: Option<Arc<BlockCache>>,
+    pub(crate) shares: Shares,
+    pub(crate) statistics: Option<Arc<Statistics>>,
 }
 
 impl Handover {
-    /// One for tables whose blocks are in `cache`.
-    pub(crate) fn new(
-        generations: Arc<Generations>,
-        cache: Option<Arc<BlockCache>>,
-        shares: Shares,
-        statistics: Option<Arc<Statistics>>,
-    ) -> Self {
-        Self { generations, cache, shares, statistics }
-    }
-
     /// What is handed over.
     pub(crate) fn shares(&self) -> Shares {
         self.shares
@@ -99,6 +100,7 @@ impl Handover {
     /// How users will get at what they read in a memtable.
     pub(crate) fn warmth_of_memtables(&self) -> Warmth {
         let Shares { flushes, pages, .. } = self.shares;
+        let flushes = flushes && !self.urgency.is_near_stall();
         Warmth { cached: flushes && self.cache.is_some() && !pages, paged: flushes && pages }
     }
 
@@ -115,7 +117,7 @@ impl Handover {
         heat: Option<&Heat>,
         is_resident: impl FnOnce() -> bool,
     ) -> Warmth {
-        if !self.shares.read {
+        if !self.shares.read || self.urgency.is_near_stall() {
             return Warmth::default();
         }
         let is_hot = heat.is_some_and(|heat| heat.is_hot(key.offset));
@@ -143,6 +145,15 @@ impl Handover {
     }
 }
 
+/// A block of a table that is warm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct WarmBlock {
+    /// Where it begins.
+    pub(crate) offset: u64,
+    /// Whether users can get at it from the page cache alone. Then a first read of it is noted.
+    pub(crate) is_paged_only: bool,
+}
+
 /// What a table that is being written takes over.
 #[derive(Debug)]
 pub(crate) struct Takeover {
@@ -154,8 +165,10 @@ pub(crate) struct Takeover {
     bytes: usize,
     cached_bytes: usize,
     paged_bytes: usize,
-    /// Where its warm blocks begin.
-    warm: Vec<u64>,
+    /// How many blocks would have been warm if more were read of such.
+    little_read: usize,
+    /// Its warm blocks.
+    warm: Vec<WarmBlock>,
     /// Whether any block is to be in the page cache.
     is_paged: bool,
     /// What is kept aside for the block cache: where a block begins, what it takes in the file, and
@@ -172,6 +185,7 @@ impl Takeover {
             bytes: 0,
             cached_bytes: 0,
             paged_bytes: 0,
+            little_read: 0,
             warm: Vec::new(),
             is_paged: false,
             aside: Vec::new(),
@@ -190,7 +204,9 @@ impl Takeover {
     /// cache.
     pub(crate) fn end_block(&mut self, offset: u64, block: &[u8]) -> bool {
         let enough = self.bytes.div_ceil(WARM_PART).max(1);
-        let (cached, paged) = (self.cached_bytes >= enough, self.paged_bytes >= enough);
+        let cached = self.cached_bytes >= enough;
+        let paged = self.paged_bytes >= enough
+            && (cached || self.handover.generations.is_worth_it() || self.is_sample());
         (self.bytes, self.cached_bytes, self.paged_bytes) = (0, 0, 0);
         let part = if self.takes_all { ASIDE_PART_OF_ALL } else { ASIDE_PART };
         if (cached || self.takes_all) && self.handover.take_aside(block.len(), part) {
@@ -201,10 +217,17 @@ impl Takeover {
             }
         }
         if cached || paged {
-            self.warm.push(offset);
+            self.warm.push(WarmBlock { offset, is_paged_only: !cached });
         }
         self.is_paged |= paged;
         paged
+    }
+
+    /// Whether a block is handed over of those of which little is read, to find out when that
+    /// changes.
+    fn is_sample(&mut self) -> bool {
+        self.little_read += 1;
+        self.little_read % SAMPLE_PART == 1
     }
 
     /// Whether what lies behind its blocks is to be in the page cache: who reads one of them needs
@@ -246,13 +269,20 @@ pub(crate) fn forget(file: &FileMetadata) {
 }
 
 /// Installs what tables of a version take over, by their numbers, before the version is seen.
-pub(crate) fn install(version: &Version, takeovers: impl IntoIterator<Item = (u64, Takeover)>) {
+/// Answers whether any of it went to the block cache.
+pub(crate) fn install(
+    version: &Version,
+    takeovers: impl IntoIterator<Item = (u64, Takeover)>,
+) -> bool {
+    let mut has_filled_cache = false;
     for (number, takeover) in takeovers {
+        has_filled_cache |= !takeover.aside.is_empty();
         let mut files = version.files().map(|(_, file)| file);
         if let Some(file) = files.find(|file| file.number() == number) {
             takeover.install(file);
         }
     }
+    has_filled_cache
 }
 
 impl Drop for Takeover {

@@ -87,7 +87,7 @@ impl Writer {
             database: &database,
             io_modes: self.readers.io_modes(),
             buffers: &table_buffers(&database, 1),
-            workers: self.table_writers.as_ref(),
+            workers: self.compaction_writers.as_ref(),
             rate_limiter: rate_limiter.as_ref(),
         };
         let source = self.open_source(&file.path, path)?;

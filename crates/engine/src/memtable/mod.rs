@@ -254,7 +254,8 @@ impl MemTable {
     }
 
     /// All memory that the memtable holds, in bytes: what it got from the system, not only what
-    /// entries take of it.
+    /// entries take of it. The 32 KiB that say which keys were read are no entries', and left out:
+    /// they would fill a small memtable before the first write.
     #[inline]
     pub fn memory_usage(&self) -> usize {
         self.list.memory_usage() + self.tombstones.memory_usage() + size_of_val(&*self.slots)

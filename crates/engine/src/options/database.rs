@@ -74,7 +74,7 @@ option_table! {
         /// How many bytes of a table are written before the device is asked to take them; 0 means
         /// 1 MiB.
         bytes_per_sync: u64 = 0, Mutable, Honoured;
-        /// How many flushes and compactions run at a time.
+        /// How many threads flush and compact; several compact where one does not keep up.
         max_background_jobs: i32 = 2, Mutable, Honoured;
         /// Flushes nothing when the database is closed, so that writes without a log are lost.
         avoid_flush_during_shutdown: bool = false, Mutable, Honoured;
@@ -92,7 +92,8 @@ option_table! {
         /// How many bytes of a log are written before the device is asked to take them; 0 leaves it
         /// to the system.
         wal_bytes_per_sync: u64 = 0, Mutable, Honoured;
-        /// How many compactions run at a time; -1 goes by `max_background_jobs`.
+        /// How many compactions run at a time where one does not keep up; -1 goes by
+        /// `max_background_jobs`.
         max_background_compactions: i32 = -1, Mutable, Honoured;
         /// How large all live logs may become, in bytes, before the oldest data is flushed; 0 goes
         /// by write buffers.
@@ -324,8 +325,8 @@ option_table! {
 }
 
 impl DbOptions {
-    /// How many compactions run at a time: what `max_background_compactions` says, or three
-    /// quarters of `max_background_jobs`, as RocksDB shares them out.
+    /// How many compactions run at a time where they are behind: what `max_background_compactions`
+    /// says, or three quarters of `max_background_jobs`, as RocksDB shares them out.
     pub(crate) fn compactions_max(&self) -> usize {
         let jobs = self.max_background_jobs;
         let own = match self.max_background_compactions {

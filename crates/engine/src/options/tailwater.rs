@@ -49,7 +49,8 @@ option_table! {
         direct_request_size: u64 = 256 << 10, Fixed, Honoured;
         /// Whether compactions that write past the page cache hand over what users read: outputs'
         /// blocks that come from it are in the page cache, or in the block cache, when the outputs
-        /// are first seen.
+        /// are first seen. Less is handed over while little of it is read, and nothing while writes
+        /// would soon be slowed down.
         warm_handover: bool = true, Fixed, Honoured;
         /// Whether compactions run at low weight, so that they take no processor that users want,
         /// until writes would soon be slowed down. Where processors are never free, compactions

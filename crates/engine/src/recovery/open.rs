@@ -265,16 +265,19 @@ impl LogsReplayed {
         let number = numbers.take();
         let logs = LogSet::begin(Arc::clone(&storage), log_options, number, older, predecessor)?;
         let jobs = usize::try_from(database.max_background_jobs).unwrap_or(1);
-        let workers = |name| match options.inline_background() {
+        let workers = |name, count| match options.inline_background() {
             true => Ok(None),
             false => {
-                Workers::new(name, jobs).map(|workers| Some(Arc::new(workers))).map_err(|error| {
+                Workers::new(name, count).map(|workers| Some(Arc::new(workers))).map_err(|error| {
                     Error::new(ErrorKind::Io, format!("cannot start a thread of {name}: {error}"))
                 })
             }
         };
-        let (table_writers, input_readers) =
-            (workers("tailwater-write")?, workers("tailwater-read")?);
+        // One flushes at a time.
+        let flush_writers = workers("tailwater-write", 1)?;
+        let compaction_writers = workers("tailwater-compw", jobs)?;
+        let input_readers = workers("tailwater-compr", jobs)?;
+        let stall = StallController::new(Arc::clone(factory.urgency()));
         let writer = Writer {
             shared: Arc::new(Shared::new(
                 FamilySet::new(families),
@@ -288,15 +291,16 @@ impl LogsReplayed {
             readers: factory,
             queue: Queue::default(),
             errors: ErrorState::default(),
-            stall: StallController::default(),
             numbers,
             info_log,
-            background: Background::default(),
+            background: Background::new(Arc::clone(stall.urgency())),
+            stall,
             identity,
             clock: Arc::clone(options.clock()),
             rate_limiter: EpochCell::new(options.rate_limiter()),
             buffers: Mutex::new(table_buffers(&database, 1)),
-            table_writers,
+            flush_writers,
+            compaction_writers,
             input_readers,
             has_full_memtable: AtomicBool::new(keeps_logs),
             has_full_logs: AtomicBool::new(false),

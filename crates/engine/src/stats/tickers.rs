@@ -116,8 +116,9 @@ figures! {
         /// Tables that compactions opened for themselves, past the page cache. RocksDB has no such
         /// ticker.
         CompactionDirectFileOpens = "tailwater.compaction.direct.file.opens",
-        /// Blocks that a compaction handed over warm, those of them that users read since, and the
-        /// bytes of those that went to the block cache. RocksDB has no such tickers.
+        /// Blocks that a compaction or flush handed over warm; those of them that only the page
+        /// cache got and users read since; the bytes of those that went to the block cache. RocksDB
+        /// has no such tickers.
         HandoverBlocks = "tailwater.handover.blocks",
         HandoverBlocksRead = "tailwater.handover.blocks.read",
         HandoverCachedBytes = "tailwater.handover.cached.bytes",

@@ -107,8 +107,12 @@ pub(crate) struct StallConditions {
     pub(crate) level_0_tables: usize,
     /// How many bytes wait to be compacted.
     pub(crate) pending_compaction_bytes: u64,
+    /// Whether that is so much that several compactions are to run at a time.
+    pub(crate) is_behind: bool,
     pub(crate) max_write_buffer_number: usize,
     pub(crate) min_write_buffer_number_to_merge: usize,
+    /// How many tables have level 0 compacted.
+    pub(crate) level_0_trigger: usize,
     pub(crate) level_0_slowdown: usize,
     pub(crate) level_0_stop: usize,
     /// 0 for no bound.
@@ -149,12 +153,14 @@ impl StallConditions {
         StallState::Normal
     }
 
-    /// Whether writes will soon be slowed down, if compactions do not go on.
+    /// Whether writes will soon be slowed down, if compactions do not go on: more than half of what
+    /// it takes is there, in level 0 from where it is compacted.
     fn is_near(&self) -> bool {
-        let near = |amount: u64, bound: u64| bound > 0 && amount > bound / 2;
+        let halfway = self.level_0_trigger.midpoint(self.level_0_slowdown);
+        let soft = self.soft_pending_bytes;
         self.compacts
-            && (near(self.level_0_tables as u64, self.level_0_slowdown as u64)
-                || near(self.pending_compaction_bytes, self.soft_pending_bytes))
+            && (self.level_0_tables > halfway
+                || (soft > 0 && self.pending_compaction_bytes > soft / 2))
     }
 
     /// Whether little is missing until writes are stopped for `cause`.
@@ -200,19 +206,6 @@ pub(crate) struct StallController {
     epoch: Instant,
     stalls: Mutex<Stalls>,
     changed: Condvar,
-}
-
-impl Default for StallController {
-    fn default() -> Self {
-        Self {
-            is_stalled: AtomicBool::new(false),
-            urgency: Arc::default(),
-            unpaid: AtomicU64::new(0),
-            epoch: Instant::now(),
-            stalls: Mutex::default(),
-            changed: Condvar::new(),
-        }
-    }
 }
 
 /// What is the matter, and how it came to that.
@@ -277,6 +270,18 @@ impl Stalls {
 }
 
 impl StallController {
+    /// One that finds nothing the matter yet, and will tell `urgency`.
+    pub(crate) fn new(urgency: Arc<Urgency>) -> Self {
+        Self {
+            is_stalled: AtomicBool::new(false),
+            urgency,
+            unpaid: AtomicU64::new(0),
+            epoch: Instant::now(),
+            stalls: Mutex::default(),
+            changed: Condvar::new(),
+        }
+    }
+
     /// What is the matter now.
     pub(crate) fn state(&self) -> StallState {
         self.lock().state.clone()
@@ -311,9 +316,10 @@ impl StallController {
         }
         let mut known = Vec::new();
         let mut strictest = StallState::Normal;
-        let mut is_near = false;
+        let (mut is_near, mut is_behind) = (false, false);
         for family in families {
             is_near |= family.conditions.is_near();
+            is_behind |= family.conditions.is_behind;
             let state = stalls.look(&family);
             if family.has_changed {
                 record(family.id, &state);
@@ -325,6 +331,7 @@ impl StallController {
         }
         stalls.families.retain(|id, _| known.contains(id));
         self.urgency.set_near_stall(is_near);
+        self.urgency.set_behind(is_behind || strictest != StallState::Normal);
         let strictest = strictest.at_rate(stalls.rate);
         let rate = |state: &StallState| match state {
             StallState::Delayed { bytes_per_second, .. } => *bytes_per_second,
@@ -434,8 +441,10 @@ mod tests {
             sealed_memtables: 0,
             level_0_tables: 0,
             pending_compaction_bytes: 0,
+            is_behind: false,
             max_write_buffer_number: 2,
             min_write_buffer_number_to_merge: 1,
+            level_0_trigger: 4,
             level_0_slowdown: 20,
             level_0_stop: 36,
             soft_pending_bytes: 64,
@@ -478,7 +487,7 @@ mod tests {
             StallConditions { level_0_tables: tables, pending_compaction_bytes: bytes, ..quiet() }
                 .is_near()
         };
-        assert_eq!([near(10, 32), near(11, 0), near(0, 33)], [false, true, true]);
+        assert_eq!([near(12, 32), near(13, 0), near(0, 33)], [false, true, true]);
         assert_eq!([2, 3, 4].map(four), [(0, None), (1, Some(MemTables)), (2, Some(MemTables))]);
         let merging = StallConditions {
             max_write_buffer_number: 4,

@@ -38,7 +38,8 @@ pub(crate) struct Run {
     pub(crate) db: Option<Db>,
     generator: Generator,
     snapshots: Vec<(Snapshot, State)>,
-    checkpoints: u32,
+    /// The number of the last checkpoint, counted from `first`.
+    checkpoints: u64,
     /// It was opened again, and since then nobody could look at what was left.
     is_unsettled: bool,
 }
@@ -77,7 +78,7 @@ impl Run {
             db: None,
             generator,
             snapshots: Vec::new(),
-            checkpoints: 0,
+            checkpoints: first,
             is_unsettled: false,
         }
     }
@@ -338,8 +339,7 @@ impl Run {
 
     fn checkpoint(&mut self, db: &Db) -> Checked<()> {
         self.checkpoints += 1;
-        let first = self.history.entries.len();
-        let directory = PathBuf::from(format!("/checkpoint{}-{first}", self.checkpoints));
+        let directory = PathBuf::from(format!("/checkpoint{}", self.checkpoints));
         if let Some(state) = self.tolerate(contents(db, None), None)? {
             let step = Step::Checkpoint(directory.clone(), state);
             self.record(step, |_| db.checkpoint(&directory))?;

@@ -56,7 +56,8 @@ impl Workers {
 
     /// Hands in a job. It must not wait for another job.
     pub(super) fn submit(&self, job: impl FnOnce() + Send + 'static) {
-        self.queue.jobs.lock().waiting.push_back(Box::new(job));
+        let job = Box::new(job);
+        self.queue.jobs.lock().waiting.push_back(job);
         self.queue.changed.notify_one();
     }
 }

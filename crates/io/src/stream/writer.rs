@@ -51,7 +51,8 @@ const WARM_GAP: u64 = 32 << 10;
 /// A direct stream may be given the same file once more, open through the page cache
 /// ([`Self::warm_through`]). What is warm ([`Self::append_warm`]), in whole blocks, is written
 /// through that one, with what little lies between; the rest goes past the page cache. No page is
-/// written both ways but the last, which may be written again.
+/// written both ways but the last, which may be written again. To the system they are one file:
+/// [`Self::sync`] makes durable what went either way.
 ///
 /// # Invariants
 /// - Buffers reach the file in order, one at a time.

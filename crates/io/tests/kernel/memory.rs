@@ -16,6 +16,15 @@ fn memory(root: &Path) -> Memory {
     Memory::of_this_process(System::at(root))
 }
 
+/// A machine on which the process is in a group: how its hierarchy is mounted, and its line there.
+fn machine_with_group(mount: &str, cgroup: &str) -> tempfile::TempDir {
+    let root = tempfile::tempdir().expect("a directory");
+    machine(root.path());
+    put(root.path(), "/proc/self/mountinfo", &format!("30 1 0:26 / /sys/fs/cgroup{mount}\n"));
+    put(root.path(), "/proc/self/cgroup", cgroup);
+    root
+}
+
 #[test]
 fn without_a_group_it_is_the_machines() {
     let root = tempfile::tempdir().expect("a directory");
@@ -30,15 +39,8 @@ fn without_a_group_it_is_the_machines() {
 
 #[test]
 fn in_cgroup_v2_it_is_the_lowest_limit_on_the_way_up() {
-    let root = tempfile::tempdir().expect("a directory");
+    let root = machine_with_group(" rw - cgroup2 cgroup2 rw,nsdelegate", "0::/outer/inner\n");
     let root = root.path();
-    machine(root);
-    put(
-        root,
-        "/proc/self/mountinfo",
-        "30 1 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n",
-    );
-    put(root, "/proc/self/cgroup", "0::/outer/inner\n");
     let group = "/sys/fs/cgroup/outer/inner";
     put(root, &format!("{group}/memory.max"), "max\n");
     put(root, "/sys/fs/cgroup/outer/memory.max", "1073741824\n");
@@ -68,15 +70,9 @@ fn in_cgroup_v2_it_is_the_lowest_limit_on_the_way_up() {
 
 #[test]
 fn in_cgroup_v1_the_group_tells_the_limit_of_all_above_it() {
-    let root = tempfile::tempdir().expect("a directory");
+    let root =
+        machine_with_group("/memory rw - cgroup cgroup rw,memory", "7:memory:/limited\n0::/\n");
     let root = root.path();
-    machine(root);
-    put(
-        root,
-        "/proc/self/mountinfo",
-        "40 1 0:30 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n",
-    );
-    put(root, "/proc/self/cgroup", "7:memory:/limited\n0::/\n");
     let group = "/sys/fs/cgroup/memory/limited";
     let stat = |limit: u64| {
         format!(

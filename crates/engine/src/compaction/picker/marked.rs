@@ -5,25 +5,34 @@
 
 use std::sync::Arc;
 
-use crate::compaction::picker::tree::Tree;
-use crate::version::FileMetadata;
+use crate::compaction::picker::tree::{Tree, files_of, non_empty_levels};
+use crate::version::{FileMetadata, Version};
 
 /// A table and its level.
 pub(super) type Marked<'a> = (usize, &'a Arc<FileMetadata>);
 
+/// The tables of the first `level_count` levels that no compaction has.
+fn free_files(version: &Version, level_count: usize) -> impl Iterator<Item = Marked<'_>> {
+    let files = (0..level_count)
+        .flat_map(|level| files_of(version, level).iter().map(move |file| (level, file)));
+    files.filter(|(_, file)| !file.is_being_compacted())
+}
+
+/// Those that ask for it themselves, but for the last level that has any.
+pub(super) fn marked_by_themselves(version: &Version) -> impl Iterator<Item = Marked<'_>> {
+    let levels = non_empty_levels(version).saturating_sub(1).max(1);
+    free_files(version, levels).filter(|(_, file)| file.added().marked_for_compaction)
+}
+
 impl<'a> Tree<'a> {
     /// The tables of the first `level_count` levels that no compaction has.
     fn free_files(&self, level_count: usize) -> impl Iterator<Item = Marked<'a>> {
-        let files = (0..level_count)
-            .flat_map(|level| self.files(level).iter().map(move |file| (level, file)));
-        files.filter(|(_, file)| !file.is_being_compacted())
+        free_files(self.context.version, level_count)
     }
 
-    /// Those that ask for it themselves, but for the last level that has any.
+    /// Those that ask for it themselves.
     pub(super) fn marked_by_themselves(&self) -> Vec<Marked<'a>> {
-        let levels = self.non_empty_levels.saturating_sub(1).max(1);
-        let marked = self.free_files(levels);
-        marked.filter(|(_, file)| file.added().marked_for_compaction).collect()
+        marked_by_themselves(self.context.version).collect()
     }
 
     /// Those below which there is nothing of their range, and whose data no snapshot needs apart:

@@ -60,7 +60,7 @@ pub(crate) use key_range::compare_bounds;
 pub(crate) use level_targets::LevelTargets;
 pub use manual::BottommostRewrite;
 pub(crate) use manual::{ManualPick, ManualRange, ManualStep, first_step, next_step, pick_range};
-pub(crate) use pressure::pending_compaction_bytes;
+pub(crate) use pressure::{is_behind, pending_compaction_bytes};
 pub(crate) use round_robin::{CompactCursors, next_cursor};
 pub(crate) use scores::level_scores;
 

@@ -1,11 +1,17 @@
-//! How much there is left to compact: what stalls writes.
+//! How much there is left to compact: what stalls writes, and before that has several compactions
+//! run at a time.
 //!
-//! Source: `EstimateCompactionBytesNeeded` in `db/version_set.cc`.
+//! Sources: `EstimateCompactionBytesNeeded` in `db/version_set.cc`, and what asks for a
+//! `CompactionPressureToken` in `db/column_family.cc`.
 
 use crate::compaction::picker::LevelTargets;
+use crate::compaction::picker::marked::marked_by_themselves;
 use crate::compaction::picker::tree::{files_of, total_size};
 use crate::options::{ColumnFamilyOptions, CompactionStyle};
 use crate::version::Version;
+
+/// So many tables that were marked are not one compaction's.
+const MARKED_TABLES: usize = 2;
 
 /// About how many bytes compactions have to read and write until every level is within its size: 0
 /// for other than leveled compaction.
@@ -41,4 +47,42 @@ pub(crate) fn pending_compaction_bytes(version: &Version, options: &ColumnFamily
         }
     }
     pending
+}
+
+/// Whether compactions are so far behind that several are to run at a time; `pending_bytes` wait to
+/// be compacted.
+pub(crate) fn is_behind(
+    version: &Version,
+    options: &ColumnFamilyOptions,
+    pending_bytes: u64,
+) -> bool {
+    if options.compaction_style != CompactionStyle::Level {
+        return false;
+    }
+    has_many_in_level_0(files_of(version, 0).len(), options)
+        || pending_bytes >= many_bytes(version, options)
+        || marked_by_themselves(version).count() >= MARKED_TABLES
+}
+
+/// Whether level 0 has twice the tables that have it compacted, or is a quarter of the way from
+/// there to slow writes.
+fn has_many_in_level_0(tables: usize, options: &ColumnFamilyOptions) -> bool {
+    let trigger = i64::from(options.level0_file_num_compaction_trigger);
+    let slowdown = i64::from(options.level0_slowdown_writes_trigger);
+    let many = (2 * trigger).min(trigger + (slowdown - trigger) / 4);
+    trigger >= 0 && i64::try_from(tables).unwrap_or(i64::MAX) >= many
+}
+
+/// A quarter of what slows writes down; or an eighth of the last level, but no less than what
+/// level 0 and the level below it need to be compacted once. Always reached where nothing slows
+/// writes down. (RocksDB takes for the last level all tables below which there is nothing.)
+fn many_bytes(version: &Version, options: &ColumnFamilyOptions) -> u64 {
+    let by_limit = options.soft_pending_compaction_bytes_limit / 4;
+    let last = version.levels().iter().rfind(|level| !level.files().is_empty());
+    match last.map(|level| total_size(level.files())) {
+        None => by_limit,
+        Some(last) => {
+            by_limit.min((last / 8).max(options.max_bytes_for_level_base.saturating_mul(2)))
+        }
+    }
 }

@@ -14,7 +14,7 @@ use super::notation::{describe, parse_size, parse_table, size};
 use super::world::{World, internal_key};
 use crate::compaction::picker::tree::Tree;
 use crate::compaction::picker::{
-    BottommostRewrite, LevelTargets, ManualPick, ManualRange, ManualStep, first_step,
+    BottommostRewrite, LevelTargets, ManualPick, ManualRange, ManualStep, first_step, is_behind,
     needs_compaction, next_cursor, next_step, output_path, pending_compaction_bytes, pick,
     pick_range,
 };
@@ -99,6 +99,10 @@ fn run(world: &mut World, line: &str) -> String {
         "bottom" => return to_the_bottom(world, rest),
         "next-cursor" => return moved_cursor(world),
         "pending" => return size(pending_compaction_bytes(&world.version, &world.options)),
+        "behind" => {
+            let pending = pending_compaction_bytes(&world.version, &world.options);
+            return is_behind(&world.version, &world.options, pending).to_string();
+        }
         "scores" => return scores(world),
         "targets" => return targets(world),
         "priority" => return priority(world, rest),

@@ -64,12 +64,13 @@ impl Warm {
             absent.clear();
             absent.extend_from_slice(&entry.key);
             absent.push(0);
-            allocated += allocations(|| {
+            let (here, _) = allocations(|| {
                 let found = self.db.get_into(&family, &entry.key, &options, &mut value);
                 assert!(found.expect("a get") && value == entry.value, "{}", self.name);
                 let found = self.db.get_into(&family, &absent, &options, &mut value);
                 assert!(!found.expect("a get"), "{}", self.name);
             });
+            allocated += here;
             gets += 2;
         }
         (gets, allocated)
@@ -82,7 +83,7 @@ fn pass(iterator: &mut DbIterator, forward: bool) -> (u64, u64) {
     let placed = if forward { iterator.seek_to_first() } else { iterator.seek_to_last() };
     placed.expect("a seek");
     let mut steps = 0;
-    let allocated = allocations(|| {
+    let (allocated, _) = allocations(|| {
         while iterator.valid() {
             let stepped = if forward { iterator.next() } else { iterator.previous() };
             stepped.expect("a step");
@@ -155,7 +156,7 @@ fn a_seek_in_cached_data_allocates_nothing() {
                 }
             };
             seek_all();
-            let allocated = allocations(&mut seek_all);
+            let (allocated, _) = allocations(&mut seek_all);
             let seeks = 2 * keys.len();
             println!("{name}/{}: {allocated} allocations in {seeks} seeks", family.name());
             assert_eq!(allocated, 0, "{name}/{}: in {seeks} seeks", family.name());
@@ -163,27 +164,35 @@ fn a_seek_in_cached_data_allocates_nothing() {
     }
 }
 
-/// The checks cannot be seen to fail: memory would have to be damaged. They can be seen to be made.
+/// The checks cannot be seen to fail: memory would have to be damaged. They can be seen to be made:
+/// each takes memory for what it makes again, far more than anything else may take or not.
 #[test]
 fn what_is_written_is_checked_where_that_is_asked_for() {
+    const KEYS: u32 = 20_000;
     let flush = |table: &str| {
         let disk = tailwater_io::sim::SimStorage::new(1);
         let mut options = OpenOptions::new(Arc::new(disk));
         options.set_inline_background(true);
-        let table = format!("block_based_table_factory={{filter_policy=bloomfilter:10;{table}}}");
-        options.set_options(&format!("create_if_missing=true;{table}")).expect("options");
+        let table = format!("block_size=1M;filter_policy=bloomfilter:100;{table}");
+        let table = format!("create_if_missing=true;block_based_table_factory={{{table}}}");
+        options.set_options(&table).expect("options");
         let db = Db::open("/db".as_ref(), &options).expect("a new database");
         let family = db.column_family("default").expect("a column family");
-        for key in 0..2000u32 {
+        for key in 0..KEYS {
             let value = key.to_string().repeat(10);
             let options = tailwater::WriteOptions::default();
             db.put(&family, &key.to_be_bytes(), value.as_bytes(), &options).expect("a put");
         }
-        allocations(|| db.flush(&family).expect("a flush"))
+        allocations(|| db.flush(&family).expect("a flush")).1
     };
     let without = flush("");
-    for option in ["verify_compression", "detect_filter_construct_corruption"] {
+    // A filter takes 100 bits a key, and the blocks hold five digits ten times a key.
+    for (option, bytes) in [
+        ("verify_compression", u64::from(KEYS) * 40),
+        ("detect_filter_construct_corruption", u64::from(KEYS) * 100 / 8),
+    ] {
         let with = flush(&format!("{option}=true"));
-        assert!(with > without, "{option}: {with} and {without}");
+        println!("{option}: {with} bytes, {without} without it");
+        assert!(with - without > bytes / 2, "{option}: {with} and {without}");
     }
 }

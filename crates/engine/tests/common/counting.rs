@@ -10,18 +10,20 @@ struct Counting;
 
 thread_local! {
     static COUNT: Cell<u64> = const { Cell::new(0) };
+    static BYTES: Cell<u64> = const { Cell::new(0) };
 }
 
-fn count() {
-    // A thread that is ending has no count any more.
+fn count(bytes: usize) {
+    // A thread that is ending has no counts any more.
     let _ = COUNT.try_with(|count| count.set(count.get() + 1));
+    let _ = BYTES.try_with(|count| count.set(count.get() + bytes as u64));
 }
 
 // SAFETY: every call is handed on to the system's allocator as it came; counting neither allocates
 // nor unwinds.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
+        count(layout.size());
         // SAFETY: the caller keeps the promises of `GlobalAlloc::alloc`.
         unsafe { System.alloc(layout) }
     }
@@ -32,7 +34,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count();
+        count(size);
         // SAFETY: as for `dealloc`; the caller keeps the promises of `GlobalAlloc::realloc`.
         unsafe { System.realloc(pointer, layout, size) }
     }
@@ -41,9 +43,9 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// How often `work` allocates.
-pub(crate) fn allocations(work: impl FnOnce()) -> u64 {
-    let before = COUNT.get();
+/// How often `work` allocates, and how many bytes in all, those included that it frees again.
+pub(crate) fn allocations(work: impl FnOnce()) -> (u64, u64) {
+    let before = (COUNT.get(), BYTES.get());
     work();
-    COUNT.get() - before
+    (COUNT.get() - before.0, BYTES.get() - before.1)
 }

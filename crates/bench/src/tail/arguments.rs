@@ -65,8 +65,8 @@ pub struct TailArguments {
     /// among them
     #[arg(long, value_name = "NAME=VALUE;...")]
     pub tailwater_options: Option<String>,
-    /// How large the block cache is in configurations that have a large one [default: as the hot
-    /// set]
+    /// How large the block cache is in configurations that have a large one [default: half as much
+    /// again as the hot set]
     #[arg(long, value_name = "BYTES")]
     pub block_cache: Option<Bytes>,
     /// What happens besides in each run

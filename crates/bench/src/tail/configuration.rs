@@ -22,7 +22,7 @@ pub enum Configuration {
     /// What users read goes past it, too: use_direct_reads and
     /// use_direct_io_for_flush_and_compaction
     DirectAll,
-    /// The same, with a block cache as large as the hot set (--block-cache)
+    /// The same, with a block cache that holds the hot set (--block-cache)
     DirectAllBlockCache,
     /// The same, and what flushes and compactions write is put there: prepopulate_block_cache
     DirectAllPrepopulated,

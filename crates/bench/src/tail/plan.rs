@@ -314,8 +314,9 @@ fn parameters(arguments: &TailArguments, defaults: &Defaults) -> Result<Paramete
         let hot = Bytes(hot_bytes);
         return Err(format!("--hot: {hot} are more than the database has, {database} (--size)"));
     }
-    // With what blocks have besides their value, and the cache besides its blocks.
-    let block_cache = hot_keys * (VALUE_BYTES + VALUE_BYTES / 16) as u64;
+    // With what blocks have besides their value, and what of the hot set is there twice: values
+    // that were overwritten, and blocks that were compacted, until they are let go of.
+    let block_cache = hot_keys * VALUE_BYTES as u64 / 2 * 3;
     Ok(Parameters {
         kind: defaults.kind,
         version: env!("CARGO_PKG_VERSION").to_owned(),

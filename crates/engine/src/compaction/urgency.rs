@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 pub(crate) struct Urgency {
     /// Writes will soon be slowed down, if compactions do not go on.
     near_stall: AtomicBool,
+    /// Level 0 has so many tables that reads get slower.
+    crowded: AtomicBool,
     /// One compaction at a time does not keep up.
     behind: AtomicBool,
     /// How many wait for a compaction to end.
@@ -22,7 +24,7 @@ pub(crate) struct Waiting<'u>(&'u Urgency);
 impl Urgency {
     /// Whether compactions are to have normal weight.
     pub(crate) fn is_urgent(&self) -> bool {
-        self.is_near_stall() || self.waiting.load(Relaxed) > 0
+        self.is_near_stall() || self.crowded.load(Relaxed) || self.waiting.load(Relaxed) > 0
     }
 
     /// Whether writes will soon be slowed down.
@@ -33,6 +35,11 @@ impl Urgency {
     /// Says whether writes will soon be slowed down.
     pub(crate) fn set_near_stall(&self, is_near: bool) {
         self.near_stall.store(is_near, Relaxed);
+    }
+
+    /// Says whether level 0 has so many tables that reads get slower.
+    pub(crate) fn set_crowded(&self, is_crowded: bool) {
+        self.crowded.store(is_crowded, Relaxed);
     }
 
     /// Whether several compactions are to run at a time.
@@ -118,6 +125,9 @@ mod tests {
         assert!(!urgency.is_urgent());
         urgency.set_near_stall(true);
         assert!(urgency.is_urgent());
+        urgency.set_near_stall(false);
+        urgency.set_crowded(true);
+        assert!(urgency.is_urgent() && !urgency.is_near_stall());
     }
 
     #[test]

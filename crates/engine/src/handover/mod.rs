@@ -35,11 +35,6 @@ pub(crate) use heat::{Generations, Heat};
 
 /// One part in so many of a block's bytes must come from warm blocks for it to be warm.
 const WARM_PART: usize = 4;
-/// One part in so many of the block cache may be kept aside for it, of all that share it.
-const ASIDE_PART: usize = 8;
-/// The same where every block is.
-const ASIDE_PART_OF_ALL: usize = 2;
-
 /// Where little is read of what was handed over, one block in so many is.
 const SAMPLE_PART: usize = 16;
 
@@ -94,7 +89,13 @@ impl Handover {
     /// What a table takes over that a compaction writes, if anything.
     pub(crate) fn of_compaction(self: &Arc<Self>) -> Option<Takeover> {
         let Shares { read, all_of_compactions, .. } = self.shares;
-        (read || all_of_compactions).then(|| Takeover::new(Arc::clone(self), all_of_compactions))
+        if !read && !all_of_compactions {
+            return None;
+        }
+        if let Some(cache) = &self.cache {
+            cache.look_for_room_aside();
+        }
+        Some(Takeover::new(Arc::clone(self), all_of_compactions))
     }
 
     /// How users will get at what they read in a memtable.
@@ -126,10 +127,10 @@ impl Handover {
         Warmth { cached, paged: self.shares.pages && (is_hot || cached) && is_resident() }
     }
 
-    /// Takes room for so many bytes to be kept aside, where one part in so many of the block cache
-    /// may be.
-    fn take_aside(&self, bytes: usize, part: usize) -> bool {
-        self.cache.as_ref().is_some_and(|cache| cache.take_aside(bytes, part))
+    /// Takes room for so many bytes to be kept aside, of all that is written or only of what users
+    /// read.
+    fn take_aside(&self, bytes: usize, is_all: bool) -> bool {
+        self.cache.as_ref().is_some_and(|cache| cache.take_aside(bytes, is_all))
     }
 
     fn give_back(&self, bytes: usize) {
@@ -208,8 +209,7 @@ impl Takeover {
         let paged = self.paged_bytes >= enough
             && (cached || self.handover.generations.is_worth_it() || self.is_sample());
         (self.bytes, self.cached_bytes, self.paged_bytes) = (0, 0, 0);
-        let part = if self.takes_all { ASIDE_PART_OF_ALL } else { ASIDE_PART };
-        if (cached || self.takes_all) && self.handover.take_aside(block.len(), part) {
+        if (cached || self.takes_all) && self.handover.take_aside(block.len(), self.takes_all) {
             match Block::parse(block.to_vec(), BlockKind::Data) {
                 Ok(parsed) => self.aside.push((offset, block.len(), parsed)),
                 // What the builder just made is a block.

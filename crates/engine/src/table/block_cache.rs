@@ -16,6 +16,13 @@ const SHARD_BYTES: u64 = 16 << 20;
 /// The most shards of such a cache.
 const SHARDS_MAX: u64 = 64;
 
+/// One part in so many of the capacity may be kept aside in any case.
+const ASIDE_PART: usize = 8;
+/// The same where there is memory for it.
+const ASIDE_PART_MAX: usize = 2;
+/// So much as one part in so many of the memory that is left is kept aside at most.
+const ASIDE_PART_OF_LEFT: i64 = 2;
+
 /// A cache of tables' blocks, which column families and databases may share. Any thread may use it.
 ///
 /// What it holds, evicted blocks that somebody still reads included, never takes more than its
@@ -25,13 +32,22 @@ pub struct BlockCache {
     pub(crate) blocks: Cache<Block>,
     /// How much is kept aside for it by tables that are being written, in bytes.
     aside: AtomicUsize,
+    /// How much may be, by the memory that was left at the last look.
+    aside_max: AtomicUsize,
+    memory: Memory,
     tuner: Option<Tuner>,
 }
 
 impl BlockCache {
     /// An empty cache of `capacity` bytes.
     pub fn new(capacity: usize) -> Self {
-        Self { blocks: Cache::new(capacity), aside: AtomicUsize::new(0), tuner: None }
+        Self {
+            blocks: Cache::new(capacity),
+            aside: AtomicUsize::new(0),
+            aside_max: AtomicUsize::new(0),
+            memory: Memory::of_this_process(System::default()),
+            tuner: None,
+        }
     }
 
     /// An empty cache that sizes itself: from the memory limit of this process, or the machine's
@@ -46,6 +62,8 @@ impl BlockCache {
         Arc::new_cyclic(|this| Self {
             blocks: Cache::with_ghosts(FIRST_CAPACITY, shards.min(SHARDS_MAX) as usize),
             aside: AtomicUsize::new(0),
+            aside_max: AtomicUsize::new(0),
+            memory: memory.clone(),
             tuner: Some(Tuner::start(Weak::clone(this), memory)),
         })
     }
@@ -55,10 +73,24 @@ impl BlockCache {
         Some(self.tuner.as_ref()?.shared.sizing.lock().sizes())
     }
 
-    /// Lets so many bytes be kept aside for it, if with them no more are than one part in so many
-    /// of its capacity.
-    pub(crate) fn take_aside(&self, bytes: usize, part: usize) -> bool {
-        let fits = self.aside.fetch_add(bytes, Relaxed) + bytes <= self.capacity() / part;
+    /// Looks how much memory is left in which blocks may be kept aside.
+    pub(crate) fn look_for_room_aside(&self) {
+        let left = self.memory.left().map_or(0, |left| left.available / ASIDE_PART_OF_LEFT);
+        self.aside_max.store(usize::try_from(left).unwrap_or(0), Relaxed);
+    }
+
+    /// Lets so many bytes be kept aside for it, if with them no more are than there is memory for,
+    /// or than half of its capacity. An eighth of that may be in any case, and half where `is_all`
+    /// that is written is to come into it.
+    pub(crate) fn take_aside(&self, bytes: usize, is_all: bool) -> bool {
+        let capacity = self.capacity();
+        let bound = match is_all {
+            true => capacity / ASIDE_PART_MAX,
+            false => {
+                self.aside_max.load(Relaxed).clamp(capacity / ASIDE_PART, capacity / ASIDE_PART_MAX)
+            }
+        };
+        let fits = self.aside.fetch_add(bytes, Relaxed) + bytes <= bound;
         if !fits {
             self.give_back_aside(bytes);
         }

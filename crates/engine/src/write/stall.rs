@@ -163,6 +163,15 @@ impl StallConditions {
                 || (soft > 0 && self.pending_compaction_bytes > soft / 2))
     }
 
+    /// Whether reads have to look into so many tables of level 0 that they get slower: one part in
+    /// four of the way from where it is compacted to where writes are slowed down, or twice as many
+    /// as it is compacted from.
+    fn is_crowded(&self) -> bool {
+        let (trigger, slowdown) = (self.level_0_trigger, self.level_0_slowdown);
+        let many = (2 * trigger).min(trigger + slowdown.saturating_sub(trigger) / 4);
+        self.compacts && self.level_0_tables >= many.max(1)
+    }
+
     /// Whether little is missing until writes are stopped for `cause`.
     fn is_near_stop(&self, cause: StallCause) -> bool {
         let gap = self.hard_pending_bytes.saturating_sub(self.soft_pending_bytes);
@@ -316,10 +325,11 @@ impl StallController {
         }
         let mut known = Vec::new();
         let mut strictest = StallState::Normal;
-        let (mut is_near, mut is_behind) = (false, false);
+        let (mut is_near, mut is_behind, mut is_crowded) = (false, false, false);
         for family in families {
             is_near |= family.conditions.is_near();
             is_behind |= family.conditions.is_behind;
+            is_crowded |= family.conditions.is_crowded();
             let state = stalls.look(&family);
             if family.has_changed {
                 record(family.id, &state);
@@ -331,6 +341,7 @@ impl StallController {
         }
         stalls.families.retain(|id, _| known.contains(id));
         self.urgency.set_near_stall(is_near);
+        self.urgency.set_crowded(is_crowded);
         self.urgency.set_behind(is_behind || strictest != StallState::Normal);
         let strictest = strictest.at_rate(stalls.rate);
         let rate = |state: &StallState| match state {
@@ -488,6 +499,8 @@ mod tests {
                 .is_near()
         };
         assert_eq!([near(12, 32), near(13, 0), near(0, 33)], [false, true, true]);
+        let crowded = |tables| StallConditions { level_0_tables: tables, ..quiet() }.is_crowded();
+        assert_eq!([0, 7, 8].map(crowded), [false, false, true]);
         assert_eq!([2, 3, 4].map(four), [(0, None), (1, Some(MemTables)), (2, Some(MemTables))]);
         let merging = StallConditions {
             max_write_buffer_number: 4,

@@ -62,18 +62,37 @@ pub fn parse(bytes: &[u8]) -> Vec<Entry> {
     entries
 }
 
+/// The bytes of a dump that holds `entries`, of which none has parts of 4 GiB.
+///
+/// # Panics
+/// If one has.
+pub fn bytes(entries: &[Entry]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for entry in entries {
+        let parts = [entry.family.as_bytes(), &entry.key, &entry.value];
+        for part in parts {
+            let length = u32::try_from(part.len()).expect("less than 4 GiB");
+            bytes.extend_from_slice(&length.to_le_bytes());
+        }
+        parts.iter().for_each(|part| bytes.extend_from_slice(part));
+    }
+    bytes
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Entry, parse};
+    use super::{Entry, bytes, parse};
 
     #[test]
     fn a_dump_is_its_entries_one_after_the_other() {
-        let bytes = b"\x01\0\0\0\x02\0\0\0\x03\0\0\0fkkvvv\x01\0\0\0\0\0\0\0\0\0\0\0g";
+        let dump = b"\x01\0\0\0\x02\0\0\0\x03\0\0\0fkkvvv\x01\0\0\0\0\0\0\0\0\0\0\0g";
         let entry = |family: &str, key: &[u8], value: &[u8]| Entry {
             family: family.to_owned(),
             key: key.to_vec(),
             value: value.to_vec(),
         };
-        assert_eq!(parse(bytes), [entry("f", b"kk", b"vvv"), entry("g", b"", b"")]);
+        let entries = [entry("f", b"kk", b"vvv"), entry("g", b"", b"")];
+        assert_eq!(parse(dump), entries);
+        assert_eq!(bytes(&entries), dump);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tempfile::TempDir;
@@ -27,11 +27,10 @@ impl Mounted {
         let file = File::create(&image).expect("an image");
         file.set_len(bytes).expect("its length");
         std::fs::create_dir(&target).expect("a directory");
-        let quiet: &[&str] = if kind == "ext4" { &["-q", "-m", "0"] } else { &["-q"] };
-        let made = run(Command::new(format!("mkfs.{kind}")).args(quiet).arg(&image))
-            .and_then(|()| run(Command::new("mount").args(["-o", "loop"]).args([&image, &target])));
+        let mount = |()| run(Command::new("mount").args(["-o", "loop"]).args([&image, &target]));
+        let made = make(kind, &image).and_then(mount);
         match made {
-            Ok(()) => Some(Self { directory }),
+            Ok(_) => Some(Self { directory }),
             Err(reason) => {
                 say(&format!("LEFT OUT: {left_out}: no {kind} on a loop device: {reason}"));
                 None
@@ -66,10 +65,19 @@ pub fn say(line: &str) {
     let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
-fn run(command: &mut Command) -> Result<(), String> {
+/// Makes an empty filesystem in a file or a device.
+pub(crate) fn make(kind: &str, place: &Path) -> Result<(), String> {
+    let arguments: &[&str] = if kind == "ext4" { &["-q", "-m", "0"] } else { &["-q"] };
+    run(Command::new(format!("mkfs.{kind}")).args(arguments).arg(place)).map(drop)
+}
+
+/// Runs a command and answers its output; an error is what it complained of.
+pub(crate) fn run(command: &mut Command) -> Result<String, String> {
     let program = command.get_program().to_string_lossy().into_owned();
     match command.output() {
-        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) if output.status.success() => {
+            Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        }
         Ok(output) => Err(format!("{program}: {}", String::from_utf8_lossy(&output.stderr).trim())),
         Err(error) => Err(format!("{program}: {error}")),
     }

@@ -7,6 +7,10 @@
 //! - [`directory`]: what stands in a directory, to show that nothing changed it.
 //! - [`filesystem`]: small filesystems of several kinds, mounted for a test.
 //! - [`seed`]: random numbers that a failed test can be repeated with.
+#![cfg_attr(
+    target_os = "linux",
+    doc = "- [`volatile_disk`]: disks that forget what was not flushed when their power is cut."
+)]
 //!
 //! Nothing here is built into what is shipped. A failure here is a failure of the test that called,
 //! so these functions panic, with a sentence that says what was wrong, instead of answering errors.
@@ -18,3 +22,5 @@ pub mod golden;
 pub mod model;
 pub mod oracle;
 pub mod seed;
+#[cfg(target_os = "linux")]
+pub mod volatile_disk;

@@ -1,0 +1,219 @@
+//! What a disk holds: the newest bytes, and behind each sector that was written since the last
+//! flush what a power cut may bring back.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+
+use fastrand::Rng;
+
+/// The newest bytes of all sectors, and the older ones that are not given up yet.
+#[derive(Debug)]
+pub(super) struct Contents {
+    bytes: Vec<u8>,
+    /// Bytes of a sector, which a power cut leaves whole.
+    sector: usize,
+    /// The number of the next write.
+    next: u64,
+    /// What sectors held before, the oldest first. That one is durable.
+    older: BTreeMap<usize, Vec<Older>>,
+}
+
+/// What a sector held until a write replaced it.
+#[derive(Debug)]
+struct Older {
+    replaced_by: u64,
+    bytes: Box<[u8]>,
+}
+
+/// What a power cut did to the sectors that had been written since the last flush.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Loss {
+    /// How many there were.
+    pub pending: usize,
+    /// How many of them lost their newest bytes.
+    pub lost: usize,
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} pending sectors lost", self.lost, self.pending)
+    }
+}
+
+impl Contents {
+    /// Zeros. `size` is a multiple of `sector`.
+    pub(super) fn new(size: usize, sector: usize) -> Self {
+        Self { bytes: vec![0; size], sector, next: 0, older: BTreeMap::new() }
+    }
+
+    pub(super) fn size(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The newest bytes from `offset`, fewer than `length` at the end, `None` past it.
+    pub(super) fn read(&self, offset: u64, length: usize) -> Option<&[u8]> {
+        let rest = self.bytes.get(usize::try_from(offset).ok()?..)?;
+        Some(&rest[..length.min(rest.len())])
+    }
+
+    /// Writes; `None` past the end.
+    pub(super) fn write(&mut self, offset: u64, data: &[u8]) -> Option<()> {
+        let start = usize::try_from(offset).ok()?;
+        let end = start.checked_add(data.len()).filter(|&end| end <= self.bytes.len())?;
+        let number = self.next;
+        self.next += 1;
+        let mut at = start;
+        while at < end {
+            let sector = at / self.sector;
+            let until = end.min((sector + 1) * self.sector);
+            self.write_sector(sector, at..until, &data[at - start..until - start], number);
+            at = until;
+        }
+        Some(())
+    }
+
+    fn write_sector(&mut self, sector: usize, place: Range<usize>, data: &[u8], number: u64) {
+        // Losing what changes nothing changes nothing.
+        if self.bytes[place.clone()] == *data {
+            return;
+        }
+        let bytes = self.bytes[self.place(sector)].into();
+        self.older.entry(sector).or_default().push(Older { replaced_by: number, bytes });
+        self.bytes[place].copy_from_slice(data);
+    }
+
+    /// What [`Contents::settle`] is told, once a flush that begins here has ended.
+    pub(super) fn mark(&self) -> u64 {
+        self.next
+    }
+
+    /// Makes durable what was written before the mark.
+    pub(super) fn settle(&mut self, mark: u64) {
+        self.older.retain(|_, older| {
+            older.retain(|older| older.replaced_by >= mark);
+            !older.is_empty()
+        });
+    }
+
+    /// Goes back, for each sector that was written since the last flush, to one of the states that
+    /// it had since: in one of four cuts all keep the newest one, in one all lose everything, and
+    /// otherwise each has its own luck.
+    pub(super) fn lose(&mut self, rng: &mut Rng) -> Loss {
+        let older = std::mem::take(&mut self.older);
+        let mut loss = Loss { pending: older.len(), lost: 0 };
+        let fate = rng.u8(..4);
+        for (sector, older) in older {
+            let chosen = match fate {
+                0 => older.len(),
+                1 => 0,
+                _ => rng.usize(..=older.len()),
+            };
+            if let Some(older) = older.get(chosen) {
+                let place = self.place(sector);
+                self.bytes[place].copy_from_slice(&older.bytes);
+                loss.lost += 1;
+            }
+        }
+        loss
+    }
+
+    fn place(&self, sector: usize) -> Range<usize> {
+        sector * self.sector..(sector + 1) * self.sector
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use fastrand::Rng;
+
+    use super::{Contents, Loss};
+
+    const SECTOR: usize = 512;
+
+    fn filled(byte: u8) -> Vec<u8> {
+        vec![byte; SECTOR]
+    }
+
+    /// The first byte of each sector, all bytes of which are equal.
+    fn sectors(contents: &Contents) -> Vec<u8> {
+        let whole = contents.read(0, contents.size()).expect("all of it");
+        let sectors = whole.chunks(SECTOR).map(|sector| {
+            assert!(sector.iter().all(|byte| *byte == sector[0]), "a torn sector");
+            sector[0]
+        });
+        sectors.collect()
+    }
+
+    #[test]
+    fn what_was_flushed_stays() {
+        for seed in 0..100 {
+            let mut contents = Contents::new(4 * SECTOR, SECTOR);
+            contents.write(0, &[1; 4 * SECTOR]).expect("room");
+            contents.settle(contents.mark());
+            assert_eq!(contents.lose(&mut Rng::with_seed(seed)), Loss { pending: 0, lost: 0 });
+            assert_eq!(sectors(&contents), [1; 4]);
+        }
+    }
+
+    #[test]
+    fn of_what_was_not_flushed_each_sector_keeps_one_of_its_states() {
+        let mut seen = BTreeSet::new();
+        for seed in 0..400 {
+            let mut contents = Contents::new(3 * SECTOR, SECTOR);
+            contents.write(0, &[1; 3 * SECTOR]).expect("room");
+            contents.settle(contents.mark());
+            contents.write(0, &[2; 2 * SECTOR]).expect("room");
+            contents.write(0, &filled(3)).expect("room");
+            let loss = contents.lose(&mut Rng::with_seed(seed));
+            let left = sectors(&contents);
+            assert_eq!(loss.pending, 2);
+            assert_eq!(loss.lost, usize::from(left[0] != 3) + usize::from(left[1] != 2));
+            seen.insert(left);
+        }
+        let expected = [[1, 1, 1], [1, 2, 1], [2, 1, 1], [2, 2, 1], [3, 1, 1], [3, 2, 1]];
+        assert_eq!(seen, expected.into_iter().map(Vec::from).collect());
+    }
+
+    #[test]
+    fn a_flush_is_for_what_came_before_it() {
+        let mut seen = BTreeSet::new();
+        for seed in 0..100 {
+            let mut contents = Contents::new(2 * SECTOR, SECTOR);
+            contents.write(0, &[1; 2 * SECTOR]).expect("room");
+            let mark = contents.mark();
+            contents.write(0, &filled(2)).expect("room");
+            contents.settle(mark);
+            contents.lose(&mut Rng::with_seed(seed));
+            seen.insert(sectors(&contents));
+        }
+        assert_eq!(seen, BTreeSet::from([vec![1, 1], vec![2, 1]]));
+    }
+
+    #[test]
+    fn parts_of_sectors_go_and_stay_with_the_whole() {
+        let mut seen = BTreeSet::new();
+        for seed in 0..100 {
+            let mut contents = Contents::new(SECTOR, SECTOR);
+            contents.write(0, &filled(1)).expect("room");
+            contents.settle(contents.mark());
+            contents.write(0, &[2; SECTOR / 2]).expect("room");
+            contents.write(SECTOR as u64 / 2, &[2; SECTOR / 2]).expect("room");
+            contents.lose(&mut Rng::with_seed(seed));
+            let left = contents.read(0, SECTOR).expect("a sector");
+            seen.insert((left[0], left[SECTOR - 1]));
+        }
+        assert_eq!(seen, BTreeSet::from([(1, 1), (2, 1), (2, 2)]));
+    }
+
+    #[test]
+    fn nothing_is_past_the_end() {
+        let mut contents = Contents::new(2 * SECTOR, SECTOR);
+        assert_eq!(contents.write(SECTOR as u64, &[1; 2 * SECTOR]), None);
+        assert_eq!(contents.write(u64::MAX, &[1]), None);
+        assert_eq!(contents.read(3 * SECTOR as u64, 1), None);
+        assert_eq!(contents.read(SECTOR as u64, 2 * SECTOR).map(<[u8]>::len), Some(SECTOR));
+    }
+}

@@ -1,0 +1,124 @@
+//! The disk as the one file of a FUSE filesystem, which a loop device can stand on.
+//!
+//! The file is opened past the page cache, so that whatever the loop device writes is here when it
+//! hears that it is written, and a flush of the loop device is a sync of the file.
+
+use std::ffi::OsStr;
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+
+use fuser::{
+    Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, LockOwner,
+    OpenFlags, ReplyAttr, ReplyData, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite, Request,
+    WriteFlags,
+};
+
+use super::power::{Powered, Refused};
+
+/// The name of the file.
+pub(super) const NAME: &str = "disk";
+const FILE: INodeNo = INodeNo(2);
+/// Attributes never change.
+const FOREVER: Duration = Duration::from_secs(1 << 30);
+
+/// Serves the file.
+pub(super) struct OneFile(pub(super) Arc<Powered>);
+
+impl OneFile {
+    fn attributes(&self, inode: INodeNo) -> Option<FileAttr> {
+        let (kind, perm, size) = match inode {
+            INodeNo::ROOT => (FileType::Directory, 0o700, 0),
+            FILE => (FileType::RegularFile, 0o600, self.0.size()),
+            _ => return None,
+        };
+        Some(FileAttr {
+            ino: inode,
+            size,
+            blocks: size / 512,
+            atime: UNIX_EPOCH,
+            mtime: UNIX_EPOCH,
+            ctime: UNIX_EPOCH,
+            crtime: UNIX_EPOCH,
+            kind,
+            perm,
+            nlink: 1,
+            uid: 0,
+            gid: 0,
+            rdev: 0,
+            blksize: 4096,
+            flags: 0,
+        })
+    }
+}
+
+impl Filesystem for OneFile {
+    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        match self.attributes(FILE) {
+            Some(attributes) if parent == INodeNo::ROOT && name == NAME => {
+                reply.entry(&FOREVER, &attributes, Generation(0));
+            }
+            _ => reply.error(Errno::ENOENT),
+        }
+    }
+
+    fn getattr(&self, _: &Request, inode: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        match self.attributes(inode) {
+            Some(attributes) => reply.attr(&FOREVER, &attributes),
+            None => reply.error(Errno::ENOENT),
+        }
+    }
+
+    fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO);
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        length: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        match self.0.read(offset, length as usize) {
+            Ok(bytes) => reply.data(&bytes),
+            Err(Refused::PastTheEnd) => reply.data(&[]),
+            Err(Refused::NoPower) => reply.error(Errno::EIO),
+        }
+    }
+
+    fn write(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        data: &[u8],
+        _: WriteFlags,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        match self.0.write(offset, data) {
+            // The kernel asks for less than 4 GiB at a time.
+            Ok(()) => reply.written(data.len() as u32),
+            Err(Refused::PastTheEnd) => reply.error(Errno::EFBIG),
+            Err(Refused::NoPower) => reply.error(Errno::EIO),
+        }
+    }
+
+    /// Somebody closes the file, which makes nothing durable.
+    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        reply.ok();
+    }
+
+    fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        match self.0.flush() {
+            Ok(()) => reply.ok(),
+            Err(_) => reply.error(Errno::EIO),
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! A disk and its power: what requests do while it is on, and that they fail once it is off.
+
+use std::sync::{Condvar, Mutex, MutexGuard};
+use std::time::Duration;
+
+use fastrand::Rng;
+
+use super::contents::{Contents, Loss};
+
+/// What is shared by those who serve requests and whoever cuts the power.
+#[derive(Debug)]
+pub(super) struct Powered {
+    state: Mutex<State>,
+    /// Wakes flushes that are under way when the power goes.
+    gone: Condvar,
+    flush_delay: Duration,
+    size: u64,
+}
+
+#[derive(Debug)]
+struct State {
+    contents: Contents,
+    rng: Rng,
+    /// How many writes and flushes come before the power goes by itself.
+    left: Option<u64>,
+    /// How many writes and flushes there were.
+    requests: u64,
+    /// What the last cut did, until the power is back.
+    loss: Option<Loss>,
+}
+
+/// Why a request is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refused {
+    NoPower,
+    PastTheEnd,
+}
+
+impl Powered {
+    pub(super) fn new(contents: Contents, seed: u64, flush_delay: Duration) -> Self {
+        let size = contents.size() as u64;
+        let rng = Rng::with_seed(seed);
+        let state = State { contents, rng, left: None, requests: 0, loss: None };
+        Self { state: Mutex::new(state), gone: Condvar::new(), flush_delay, size }
+    }
+
+    /// Bytes.
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+
+    pub(super) fn read(&self, offset: u64, length: usize) -> Result<Vec<u8>, Refused> {
+        let state = self.lock();
+        state.needs_power()?;
+        state.contents.read(offset, length).map(<[u8]>::to_vec).ok_or(Refused::PastTheEnd)
+    }
+
+    pub(super) fn write(&self, offset: u64, data: &[u8]) -> Result<(), Refused> {
+        let mut state = self.lock();
+        self.begin(&mut state)?;
+        state.contents.write(offset, data).ok_or(Refused::PastTheEnd)
+    }
+
+    /// Makes durable what was written before. What is written while it lasts may miss it.
+    pub(super) fn flush(&self) -> Result<(), Refused> {
+        let mut state = self.lock();
+        self.begin(&mut state)?;
+        let mark = state.contents.mark();
+        if !self.flush_delay.is_zero() {
+            let has_power = |state: &mut State| state.loss.is_none();
+            let waited = self.gone.wait_timeout_while(state, self.flush_delay, has_power);
+            state = waited.expect("no panic while it is held").0;
+            // A crash here loses everything that the flush was for: nobody was told that it ended.
+            state.needs_power()?;
+        }
+        state.contents.settle(mark);
+        Ok(())
+    }
+
+    /// Counts a write or flush, before which the power may go.
+    fn begin(&self, state: &mut State) -> Result<(), Refused> {
+        state.needs_power()?;
+        state.requests += 1;
+        match state.left {
+            Some(0) => self.cut_now(state),
+            Some(ref mut left) => *left -= 1,
+            None => {}
+        }
+        state.needs_power()
+    }
+
+    /// From here on every request fails. What a disk without power is told to do, it does not do.
+    pub(super) fn cut(&self) {
+        let mut state = self.lock();
+        if state.loss.is_none() {
+            self.cut_now(&mut state);
+        }
+    }
+
+    fn cut_now(&self, state: &mut State) {
+        state.left = None;
+        state.loss = Some(state.contents.lose(&mut state.rng));
+        self.gone.notify_all();
+    }
+
+    /// Cuts the power before the write or flush that comes after so many others.
+    pub(super) fn cut_after(&self, requests: u64) {
+        self.lock().left = Some(requests);
+    }
+
+    /// The power is back, if it was gone, and stays.
+    pub(super) fn restore(&self) {
+        let mut state = self.lock();
+        state.left = None;
+        state.loss = None;
+    }
+
+    pub(super) fn loss(&self) -> Option<Loss> {
+        self.lock().loss
+    }
+
+    pub(super) fn requests(&self) -> u64 {
+        self.lock().requests
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no panic while it is held")
+    }
+}
+
+impl State {
+    fn needs_power(&self) -> Result<(), Refused> {
+        if self.loss.is_some() { Err(Refused::NoPower) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{Powered, Refused};
+    use crate::volatile_disk::contents::Contents;
+
+    fn disk(flush_delay: Duration) -> Powered {
+        Powered::new(Contents::new(4096, 512), 7, flush_delay)
+    }
+
+    #[test]
+    fn without_power_everything_is_refused() {
+        let disk = disk(Duration::ZERO);
+        assert_eq!(disk.write(0, &[1; 512]), Ok(()));
+        assert_eq!(disk.flush(), Ok(()));
+        disk.cut();
+        assert_eq!(disk.loss().map(|loss| loss.pending), Some(0));
+        assert_eq!(disk.write(0, &[2; 512]), Err(Refused::NoPower));
+        assert_eq!(disk.flush(), Err(Refused::NoPower));
+        assert_eq!(disk.read(0, 512), Err(Refused::NoPower));
+        disk.restore();
+        assert_eq!(disk.loss(), None);
+        assert_eq!(disk.read(0, 512), Ok(vec![1; 512]));
+        assert_eq!(disk.write(4096, &[1]), Err(Refused::PastTheEnd));
+    }
+
+    #[test]
+    fn the_power_goes_before_the_request_that_was_named() {
+        let disk = disk(Duration::ZERO);
+        disk.cut_after(2);
+        assert_eq!(disk.write(0, &[1; 512]), Ok(()));
+        assert_eq!(disk.flush(), Ok(()));
+        assert_eq!(disk.loss(), None);
+        assert_eq!(disk.flush(), Err(Refused::NoPower));
+        assert!(disk.loss().is_some());
+    }
+
+    #[test]
+    fn a_cut_ends_a_flush_that_is_under_way() {
+        let disk = disk(Duration::from_secs(3600));
+        disk.write(0, &[1; 512]).expect("power");
+        std::thread::scope(|scope| {
+            let flush = scope.spawn(|| disk.flush());
+            while disk.requests() < 2 {
+                std::thread::yield_now();
+            }
+            disk.cut();
+            assert_eq!(flush.join().expect("no panic"), Err(Refused::NoPower));
+        });
+        assert_eq!(disk.loss().map(|loss| loss.pending), Some(1));
+    }
+}

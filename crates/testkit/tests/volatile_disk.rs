@@ -1,0 +1,106 @@
+//! Filesystems on a disk whose power is cut.
+//!
+//! Files are written by `dd` and read by `cat`, which are other processes than the one that serves
+//! the disk.
+#![cfg(target_os = "linux")]
+#![expect(clippy::disallowed_methods, reason = "looks at files that are no database's")]
+
+use std::panic::AssertUnwindSafe;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use tailwater_testkit::filesystem::say;
+use tailwater_testkit::volatile_disk::{Shape, VolatileDisk};
+
+const KINDS: [&str; 3] = ["ext4", "xfs", "btrfs"];
+
+/// A disk with a filesystem; `None` after saying what is left out, and why.
+fn mounted(kind: &str, shape: Shape, seed: u64) -> Option<VolatileDisk> {
+    let made = VolatileDisk::new(shape, seed).and_then(|mut disk| {
+        disk.mount_as(kind)?;
+        Ok(disk)
+    });
+    made.inspect_err(|reason| say(&format!("skipped: power cuts on {kind}: {reason}"))).ok()
+}
+
+/// Writes a file of 64 KiB that is full of a byte, and syncs it or not.
+fn write(path: &Path, byte: char, sync: bool) -> bool {
+    let sync = if sync { " conv=fsync" } else { "" };
+    let command = format!(
+        "head -c 65536 /dev/zero | tr '\\0' {byte} | dd of={} bs=65536 iflag=fullblock{sync}",
+        path.display()
+    );
+    Command::new("sh").args(["-c", &command]).output().expect("a shell").status.success()
+}
+
+fn read(path: &Path) -> Option<Vec<u8>> {
+    let output = Command::new("cat").arg(path).output().expect("cat");
+    output.status.success().then_some(output.stdout)
+}
+
+#[test]
+fn what_was_synced_is_there_after_a_cut_and_the_rest_may_be_gone() {
+    for kind in KINDS {
+        let mut gone = 0;
+        for seed in 0..4 {
+            let Some(mut disk) = mounted(kind, Shape::default(), seed) else { break };
+            assert!(write(&disk.path().join("synced"), 's', true), "{kind}, seed {seed}");
+            assert!(write(&disk.path().join("unsynced"), 'u', false), "{kind}, seed {seed}");
+            disk.cut();
+            assert!(disk.loss().is_some());
+            assert!(!write(&disk.path().join("late"), 'l', true), "{kind}: synced without power");
+            let path = disk.mount_again().unwrap_or_else(|error| panic!("{kind}, {seed}: {error}"));
+            assert_eq!(read(&path.join("synced")), Some(vec![b's'; 65536]), "{kind}, seed {seed}");
+            gone += u32::from(read(&path.join("unsynced")) != Some(vec![b'u'; 65536]));
+            assert!(write(&path.join("later"), 'l', true), "{kind}: no power");
+            if seed == 3 {
+                assert!(gone > 0, "{kind}: nothing was ever lost");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_unmounted_filesystem_is_found_as_it_was() {
+    for kind in KINDS {
+        let Some(mut disk) = mounted(kind, Shape::default(), 1) else { continue };
+        assert!(write(&disk.path().join("unsynced"), 'u', false));
+        let path = disk.mount_again().expect("the same filesystem");
+        assert_eq!(read(&path.join("unsynced")), Some(vec![b'u'; 65536]), "{kind}");
+    }
+}
+
+#[test]
+fn a_slow_disk_is_slow_to_sync() {
+    let delay = Duration::from_millis(50);
+    let Some(disk) = mounted("ext4", Shape { flush_delay: delay, ..Shape::default() }, 1) else {
+        return;
+    };
+    let begun = Instant::now();
+    assert!(write(&disk.path().join("synced"), 's', true));
+    // What the disk promises, not how quick anything is.
+    assert!(begun.elapsed() >= delay);
+}
+
+#[test]
+fn nothing_is_left_mounted_not_even_by_a_panic() {
+    let Some(disk) = mounted("ext4", Shape::default(), 1) else { return };
+    let directory = disk.path().parent().expect("its directory").display().to_string();
+    let mounts = || std::fs::read_to_string("/proc/self/mounts").expect("mounts");
+    let attached =
+        || Command::new("losetup").args(["--list", "--noheadings"]).output().expect("losetup");
+    let told = || String::from_utf8_lossy(&attached().stdout).into_owned();
+    assert!(mounts().contains(&directory));
+    assert!(told().contains(&directory));
+    let panicked = std::panic::catch_unwind(AssertUnwindSafe(|| {
+        let disk = disk;
+        assert!(write(&disk.path().join("unsynced"), 'u', false));
+        // As a panic, but no message.
+        std::panic::resume_unwind(Box::new(disk.requests()));
+    }));
+    assert!(panicked.is_err());
+    assert!(!mounts().contains(&directory), "{}", mounts());
+    assert!(!told().contains(&directory), "{}", told());
+    assert!(!Path::new(&directory).exists());
+}

@@ -17,5 +17,7 @@ for ((round = 1; SECONDS < minutes * 60; round++)); do
     cargo test --quiet --locked -p tailwater \
         --test crash --test metamorphic --test concurrency --test model --test table_builder
     cargo test --quiet --locked -p tailwater --lib compaction
+    # A hundred power cuts, where there is root.
+    TAILWATER_ROUNDS=${TAILWATER_ROUNDS:-12} cargo test --quiet --locked -p tailwater --test power_cuts
 done
 echo "$((round - 1)) rounds in ${SECONDS}s, all green"

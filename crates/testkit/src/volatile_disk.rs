@@ -15,6 +15,8 @@
 //! - It needs Linux, root, FUSE, a loop device, and the tools that make the filesystem.
 //! - What works in the filesystem belongs in another process than this one. A process that is
 //!   killed while it waits for itself never ends.
+//! - A process that is killed leaves a filesystem mounted whose disk is gone, for `umount` and
+//!   `losetup --detach`.
 
 mod attached;
 mod contents;

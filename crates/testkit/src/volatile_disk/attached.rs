@@ -18,7 +18,8 @@ pub(super) struct LoopDevice {
 }
 
 impl LoopDevice {
-    /// Takes a free one. It hands on what it is told without keeping it.
+    /// Takes a free one, with direct I/O to the file: that hands on a request as one, and the file
+    /// keeps writes out of the page cache in either mode.
     pub(super) fn new(file: &Path) -> Result<Self, String> {
         let arguments = ["--find", "--show", "--direct-io=on"];
         let path = run(Command::new("losetup").args(arguments).arg(file))?;

@@ -1,0 +1,112 @@
+//! The power is cut while threads write, on real filesystems: what a synced write was promised is
+//! found, by ours and by the real RocksDB.
+//!
+//! Each filesystem stands on a disk that this process serves, and that forgets what was not flushed
+//! (see `tailwater_testkit::volatile_disk`). Another process writes there until a request to the
+//! disk fails; then what is left is mounted again, opened and read, and the next life begins. So a
+//! cut may come while a database is made, while it recovers, while it writes, flushes and compacts.
+//!
+//! A failure names the seed of its disk: `TAILWATER_SEED` begins with that disk, and repeats its
+//! choices though not the order in which threads run. `TAILWATER_ROUNDS` is the number of disks for
+//! each filesystem and row of options; each is cut [`LIVES`] times. Without root, FUSE, a loop
+//! device or the tools of a filesystem it says what it skips, and why.
+#![cfg(all(target_os = "linux", not(loom)))]
+
+#[path = "power_cuts/ledger.rs"]
+mod ledger;
+#[path = "power_cuts/lives.rs"]
+mod lives;
+#[path = "power_cuts/plan.rs"]
+mod plan;
+#[path = "power_cuts/process.rs"]
+mod process;
+
+use lives::{Case, Ended};
+use process::Syncs;
+use tailwater_testkit::filesystem::say;
+use tailwater_testkit::oracle::Oracle;
+use tailwater_testkit::seed;
+
+/// A filesystem, and what the disk below it is like.
+#[derive(Debug, Clone, Copy)]
+struct Filesystem {
+    kind: &'static str,
+    /// How many bytes a cut leaves whole.
+    sector: usize,
+}
+
+const EXT4: Filesystem = Filesystem { kind: "ext4", sector: 512 };
+const XFS: Filesystem = Filesystem { kind: "xfs", sector: 512 };
+/// It writes its superblock of 4 KiB in place and takes for granted that it is not torn.
+const BTRFS: Filesystem = Filesystem { kind: "btrfs", sector: 4096 };
+
+/// The options to try. All have small memtables, so that memtables and logs are switched, flushed
+/// and let go of all the time.
+const OPTIONS: [&str; 1] = ["write_buffer_size=65536"];
+
+/// How often each disk is cut.
+const LIVES: usize = 3;
+
+/// How many databases are tried to see that something can be lost.
+const LOSERS: u64 = 4;
+
+fn cut(filesystem: Filesystem) {
+    let first = seed::rng().value();
+    let kind = filesystem.kind;
+    let mut oracle = Oracle::start(&format!("power cuts on {kind} as RocksDB sees them"));
+    let mut returned = 0;
+    for round in 0..seed::rounds() as u64 {
+        for options in OPTIONS {
+            let seed = first.wrapping_add(round);
+            let case = Case { filesystem, options, syncs: Syncs::AsPlanned, lives: LIVES, seed };
+            match case.play(&mut oracle) {
+                Ok(puts) => returned += puts,
+                Err(Ended::Skipped(reason)) => {
+                    return say(&format!("skipped: power cuts on {kind}: {reason}"));
+                }
+                Err(Ended::Lost(what) | Ended::Failed(what)) => panic!(
+                    "{case}: {what}\n\
+                     TAILWATER_SEED={seed} cargo test -p tailwater --test power_cuts on_{kind}"
+                ),
+            }
+        }
+    }
+    assert!(returned > 0, "no put ever returned");
+}
+
+#[test]
+fn what_was_synced_survives_power_cuts_on_ext4() {
+    cut(EXT4);
+}
+
+#[test]
+fn what_was_synced_survives_power_cuts_on_xfs() {
+    cut(XFS);
+}
+
+#[test]
+fn what_was_synced_survives_power_cuts_on_btrfs() {
+    cut(BTRFS);
+}
+
+#[test]
+fn what_was_not_synced_is_lost() {
+    // Without this the others would prove nothing.
+    let first = seed::rng().value();
+    let mut lost = 0;
+    for number in 0..LOSERS {
+        let seed = first.wrapping_add(number);
+        let options = OPTIONS[0];
+        let case = Case { filesystem: EXT4, options, syncs: Syncs::Pretended, lives: LIVES, seed };
+        match case.play(&mut None) {
+            Ok(_) => {}
+            Err(Ended::Lost(what)) => {
+                println!("{case}: {what}");
+                lost += 1;
+            }
+            Err(Ended::Skipped(reason)) => return say(&format!("skipped: lost writes: {reason}")),
+            Err(Ended::Failed(what)) => panic!("{case}: {what}"),
+        }
+    }
+    assert!(lost > 0, "seed {first}: nothing was lost, so power cuts show nothing");
+}

@@ -1,0 +1,181 @@
+//! What was promised to writers, and what is found after a cut.
+//!
+//! A writer does one put after the other. Once one that is synced has returned, it and all that
+//! the writer did before it must be found; each put that it did after that, the last of which did
+//! not return, may be found, but for each key only one of them, or what was there before.
+
+use std::collections::BTreeMap;
+
+use tailwater_testkit::dump::Entry;
+
+use crate::plan::{Plan, SLOTS, WRITERS, key};
+
+/// How many wrong keys are told at most.
+const SHOWN: usize = 8;
+
+/// Of all writers, over all lives of a database.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    plan: Plan,
+    writers: Vec<Writer>,
+}
+
+#[derive(Debug)]
+struct Writer {
+    /// The number of this life's first put.
+    first: u64,
+    /// The number of the first put that did not return: it may have been done.
+    returned: u64,
+    /// Puts below this one are promised.
+    promised: u64,
+    /// By slot, the put that was found when this life began.
+    found: Vec<Option<u64>>,
+}
+
+/// By writer and slot, the put that was found.
+type Found = Vec<Vec<Option<u64>>>;
+
+impl Ledger {
+    pub(crate) fn new(plan: Plan) -> Self {
+        let writer = || Writer { first: 0, returned: 0, promised: 0, found: vec![None; SLOTS] };
+        Self { plan, writers: (0..WRITERS).map(|_| writer()).collect() }
+    }
+
+    /// The numbers that the writers begin with.
+    pub(crate) fn first(&self) -> Vec<u64> {
+        self.writers.iter().map(|writer| writer.first).collect()
+    }
+
+    /// A put returned. It is a promise if it was synced.
+    pub(crate) fn returned(&mut self, writer: usize, number: u64, synced: bool) {
+        let writer = &mut self.writers[writer];
+        assert_eq!(number, writer.returned, "a writer's puts in order");
+        writer.returned = number + 1;
+        if synced {
+            writer.promised = number + 1;
+        }
+    }
+
+    /// How many puts returned in this life.
+    pub(crate) fn count(&self) -> u64 {
+        self.writers.iter().map(|writer| writer.returned - writer.first).sum()
+    }
+
+    /// Checks what a database holds, and answers which puts that is.
+    ///
+    /// # Errors
+    /// What is missing, or was never written.
+    pub(crate) fn check(&self, entries: &[Entry]) -> Result<Found, String> {
+        let mut values: BTreeMap<&[u8], &[u8]> =
+            entries.iter().map(|entry| (entry.key.as_slice(), entry.value.as_slice())).collect();
+        let mut found = Found::new();
+        let mut wrong = Vec::new();
+        for writer in 0..WRITERS {
+            let mut slots = Vec::new();
+            for (slot, possible) in self.possible(writer).iter().enumerate() {
+                let key = key(writer, slot);
+                let value = values.remove(key.as_slice());
+                let matching =
+                    possible.iter().rev().find(|put| self.value(writer, **put).as_deref() == value);
+                slots.push(matching.copied().flatten());
+                if matching.is_none() {
+                    wrong.push(self.what_is_wrong(writer, slot, possible, value));
+                }
+            }
+            found.push(slots);
+        }
+        wrong.extend(
+            values.keys().map(|key| format!("{} was never written", String::from_utf8_lossy(key))),
+        );
+        if wrong.is_empty() {
+            return Ok(found);
+        }
+        let count = wrong.len();
+        wrong.truncate(SHOWN);
+        Err(format!("{count} keys are wrong, such as\n{}", wrong.join("\n")))
+    }
+
+    /// By slot, the puts of which one must be found, the oldest first; `None` stands for nothing.
+    fn possible(&self, writer: usize) -> Vec<Vec<Option<u64>>> {
+        let ledger = &self.writers[writer];
+        let mut possible: Vec<_> = ledger.found.iter().map(|found| vec![*found]).collect();
+        for number in ledger.first..=ledger.returned {
+            let slot = &mut possible[self.plan.put(writer, number).slot];
+            if number < ledger.promised {
+                slot.clear();
+            }
+            slot.push(Some(number));
+        }
+        possible
+    }
+
+    fn value(&self, writer: usize, put: Option<u64>) -> Option<Vec<u8>> {
+        put.map(|number| self.plan.put(writer, number).value)
+    }
+
+    fn what_is_wrong(
+        &self,
+        writer: usize,
+        slot: usize,
+        possible: &[Option<u64>],
+        value: Option<&[u8]>,
+    ) -> String {
+        let ledger = &self.writers[writer];
+        let number = (0..=ledger.returned).rev().find(|&number| {
+            let put = self.plan.put(writer, number);
+            put.slot == slot && Some(put.value.as_slice()) == value
+        });
+        let is = match (value, number) {
+            (None, _) => "is missing".to_owned(),
+            (Some(_), Some(number)) => format!("has the value of put {number}"),
+            (Some(value), None) => format!("has {} bytes that were never written", value.len()),
+        };
+        format!(
+            "writer {writer}, slot {slot} {is}; possible are {possible:?}, \
+             puts below {} are promised, those below {} returned",
+            ledger.promised, ledger.returned
+        )
+    }
+
+    /// The database lives on from what was found, which is promised from here on: whoever found it
+    /// had opened the database for writing.
+    pub(crate) fn live_on(&mut self, found: Found) {
+        for (writer, found) in self.writers.iter_mut().zip(found) {
+            // The put that did not return is not tried again.
+            let first = writer.returned + 1;
+            *writer = Writer { first, returned: first, promised: first, found };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Entry, Ledger, Plan};
+
+    #[test]
+    fn the_ledger_sees_what_is_missing_and_what_was_never_written() {
+        let plan = Plan { seed: 5 };
+        let mut ledger = Ledger::new(plan);
+        let entry = |number: u64| {
+            let put = plan.put(0, number);
+            Entry { family: "default".to_owned(), key: put.key, value: put.value }
+        };
+        let same = (1..).find(|&number| plan.put(0, number).slot == plan.put(0, 0).slot);
+        let second = same.expect("another put of the same key");
+        for number in 0..second {
+            ledger.returned(0, number, number == 0);
+        }
+        // The first is promised, the second was tried.
+        assert!(ledger.check(&[]).is_err());
+        assert!(ledger.check(&[entry(0)]).is_ok());
+        let found = ledger.check(&[entry(second)]).expect("what may be there");
+        assert!(ledger.check(&[entry(second + 1)]).is_err());
+        assert!(ledger.check(&[Entry { value: vec![1; 9000], ..entry(0) }]).is_err());
+        assert!(ledger.check(&[entry(0), Entry { key: vec![1], ..entry(0) }]).is_err());
+        // From here on the second is promised.
+        ledger.live_on(found);
+        assert_eq!(ledger.first(), [second + 1, 1, 1, 1]);
+        assert!(ledger.check(&[entry(0)]).is_err());
+        assert!(ledger.check(&[entry(second)]).is_ok());
+    }
+}

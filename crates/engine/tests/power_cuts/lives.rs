@@ -1,0 +1,132 @@
+//! The lives of a database on a disk whose power is cut, again and again: each life begins with
+//! what the cut before left, and recovers and writes until the next cut.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use fastrand::Rng;
+use tailwater_testkit::dump::Entry;
+use tailwater_testkit::oracle::{Oracle, Script};
+use tailwater_testkit::volatile_disk::{Shape, VolatileDisk};
+
+use crate::Filesystem;
+use crate::ledger::Ledger;
+use crate::plan::Plan;
+use crate::process::{self, Syncs};
+
+/// A cut comes before the request with a number below a power of two, whose exponent is one of
+/// these. Opening a database takes some 30 to 80 requests.
+const REQUESTS: RangeInclusive<u32> = 6..=11;
+
+/// A database, the disk that it is on, and how its story goes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Case {
+    pub(crate) filesystem: Filesystem,
+    pub(crate) options: &'static str,
+    pub(crate) syncs: Syncs,
+    pub(crate) lives: usize,
+    pub(crate) seed: u64,
+}
+
+/// Why a database does not come to the end of its story.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    /// Nothing can be tried here.
+    Skipped(String),
+    /// What was promised is missing, or what was never written is there.
+    Lost(String),
+    /// Something else went wrong.
+    Failed(String),
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { filesystem, options, seed, .. } = self;
+        write!(f, "{}, options '{options}', seed {seed}", filesystem.kind)
+    }
+}
+
+impl Case {
+    /// Lives, and answers how many puts returned in all.
+    pub(crate) fn play(self, oracle: &mut Option<Oracle>) -> Result<u64, Ended> {
+        let mut rng = Rng::with_seed(self.seed);
+        // With a slow flush more is pending when the power goes.
+        let flush_delay = Duration::from_millis(if rng.bool() { 2 } else { 0 });
+        let shape = Shape { sector: self.filesystem.sector, flush_delay, ..Shape::default() };
+        let mut disk = VolatileDisk::new(shape, rng.u64(..)).map_err(Ended::Skipped)?;
+        disk.mount_as(self.filesystem.kind).map_err(Ended::Skipped)?;
+        let plan = Plan { seed: rng.u64(..) };
+        let mut ledger = Ledger::new(plan);
+        let mut returned = 0;
+        for life in 0..self.lives {
+            let most = 1 << rng.u32(REQUESTS);
+            let requests = rng.u64(..most);
+            disk.cut_after(requests);
+            let named =
+                |what: String| format!("life {life}, cut after {requests} requests: {what}");
+            self.live(&disk, plan, &mut ledger).map_err(|error| Ended::Failed(named(error)))?;
+            let loss = disk.loss().map(|loss| loss.to_string()).unwrap_or_default();
+            println!("{self}: {}", named(format!("{} puts returned, {loss}", ledger.count())));
+            returned += ledger.count();
+            self.look(&mut disk, &mut ledger, oracle).map_err(|ended| ended.named(named))?;
+        }
+        Ok(returned)
+    }
+
+    /// Writes until the power is gone.
+    fn live(self, disk: &VolatileDisk, plan: Plan, ledger: &mut Ledger) -> Result<(), String> {
+        let directory = disk.path().join("db");
+        let gone = || disk.loss().is_some();
+        process::write_until_it_fails(&directory, self.options, plan, self.syncs, ledger, gone)
+    }
+
+    /// Looks at what the cut left: RocksDB at a copy, and ours at the database itself.
+    fn look(
+        self,
+        disk: &mut VolatileDisk,
+        ledger: &mut Ledger,
+        oracle: &mut Option<Oracle>,
+    ) -> Result<(), Ended> {
+        let mounted = disk.mount_again();
+        let mounted =
+            mounted.map_err(|error| Ended::Failed(format!("not mounted again: {error}")))?;
+        let directory = mounted.join("db");
+        if let Some(oracle) = oracle {
+            let found = rocksdb_finds(&directory, oracle).map_err(Ended::Failed)?;
+            ledger.check(&found).map_err(|wrong| Ended::Lost(format!("by RocksDB\n{wrong}")))?;
+        }
+        let found = process::read_all(&directory, self.options)
+            .map_err(|error| Ended::Failed(format!("opening it again: {error}")))?;
+        let found = ledger.check(&found).map_err(Ended::Lost)?;
+        ledger.live_on(found);
+        Ok(())
+    }
+}
+
+impl Ended {
+    fn named(self, named: impl Fn(String) -> String) -> Self {
+        match self {
+            Self::Skipped(reason) => Self::Skipped(reason),
+            Self::Lost(what) => Self::Lost(named(what)),
+            Self::Failed(what) => Self::Failed(named(what)),
+        }
+    }
+}
+
+/// What RocksDB recovers from a copy of a database.
+fn rocksdb_finds(directory: &Path, oracle: &mut Oracle) -> Result<Vec<Entry>, String> {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let copy = scratch.path().join("db");
+    // The cut may have come before there was a directory.
+    if directory.exists() {
+        let copied = Command::new("cp").arg("-r").arg(directory).arg(&copy).output();
+        let copied = copied.map_err(|error| format!("cp: {error}"))?;
+        if !copied.status.success() {
+            return Err(format!("cp: {}", String::from_utf8_lossy(&copied.stderr)));
+        }
+    }
+    oracle.dump(Script::open(&copy, "", &[])).map_err(|error| format!("RocksDB says {error}"))
+}

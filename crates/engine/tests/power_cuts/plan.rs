@@ -1,0 +1,52 @@
+//! What writers write, as it follows from a seed: the process that writes and the one that checks
+//! both know it.
+
+use fastrand::Rng;
+
+/// How many threads write.
+pub(crate) const WRITERS: usize = 4;
+/// How many keys each of them has.
+pub(crate) const SLOTS: usize = 40;
+/// The longest value.
+const LONGEST: usize = 8 << 10;
+
+/// One put of so many is synced: of some plans all are, of others so few that whole logs are
+/// complete before anybody syncs them.
+const SYNCED: [u64; 4] = [1, 2, 8, 32];
+
+/// The writes of a run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plan {
+    pub(crate) seed: u64,
+}
+
+/// One put.
+#[derive(Debug)]
+pub(crate) struct Put {
+    /// Which of its writer's keys it puts.
+    pub(crate) slot: usize,
+    pub(crate) key: Vec<u8>,
+    pub(crate) value: Vec<u8>,
+    pub(crate) sync: bool,
+}
+
+impl Plan {
+    /// The put that a writer does as its `number`-th. Every length of values is there, and short
+    /// ones as often as long ones.
+    pub(crate) fn put(self, writer: usize, number: u64) -> Put {
+        let mut rng = Rng::with_seed(self.seed ^ (number << 8 | writer as u64));
+        // The first numbers of seeds that are close are close.
+        rng = Rng::with_seed(rng.u64(..));
+        let slot = rng.usize(..SLOTS);
+        let sync = rng.u64(..SYNCED[self.seed as usize % SYNCED.len()]) == 0;
+        let longest = 1_usize << rng.u32(..=LONGEST.ilog2());
+        let mut value = vec![0; rng.usize(1..=longest)];
+        rng.fill(&mut value);
+        Put { slot, key: key(writer, slot), value, sync }
+    }
+}
+
+/// A writer's key.
+pub(crate) fn key(writer: usize, slot: usize) -> Vec<u8> {
+    format!("writer{writer} slot{slot:02}").into_bytes()
+}

@@ -1,0 +1,214 @@
+//! The processes that work in the filesystem whose power is cut. This one serves its disk, so it
+//! keeps out of it.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use tailwater::{Db, Error, OpenOptions, ReadOptions, WriteOptions};
+use tailwater_testkit::dump::{self, Entry};
+
+use crate::ledger::Ledger;
+use crate::plan::{Plan, WRITERS};
+
+/// Tells a process what to do: a line of words, then a line of options.
+const TASK: &str = "TAILWATER_POWER_CUTS_TASK";
+/// Begin lines that say that a put returned, and that something failed.
+const RETURNED: &str = "returned ";
+const FAILED: &str = "failed ";
+/// The word for [`Syncs::AsPlanned`].
+const AS_PLANNED: &str = "as-planned";
+/// How long a process may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Which puts are synced, and which are taken for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Syncs {
+    /// Those that the plan says.
+    AsPlanned,
+    /// None are, and those that the plan says are taken for it.
+    Pretended,
+}
+
+/// What a process does when it is told so.
+#[test]
+fn what_a_process_is_told() {
+    let Ok(task) = std::env::var(TASK) else { return };
+    let (words, options) = task.split_once('\n').expect("two lines");
+    let words: Vec<&str> = words.split(' ').collect();
+    let done = match words[..] {
+        ["read", directory, output] => read(Path::new(directory), options, Path::new(output)),
+        ["write", directory, seed, syncs, ref first @ ..] => {
+            let number = |word: &str| word.parse().expect("a number");
+            let first: Vec<u64> = first.iter().copied().map(number).collect();
+            write(Path::new(directory), options, Plan { seed: number(seed) }, syncs, &first)
+        }
+        _ => panic!("no task: {task}"),
+    };
+    if let Err(error) = done {
+        say(&format!("{FAILED}{error}"));
+    }
+}
+
+fn say(line: &str) {
+    // The line that the test harness begins is not ours.
+    std::io::stdout().write_all(format!("\n{line}\n").as_bytes()).expect("somebody who listens");
+}
+
+fn open(directory: &Path, options: &str) -> Result<Db, Error> {
+    let mut open = OpenOptions::default();
+    open.set_options("create_if_missing=true")?;
+    open.set_options(options)?;
+    Db::open(directory, &open)
+}
+
+/// Puts until it fails.
+fn write(
+    directory: &Path,
+    options: &str,
+    plan: Plan,
+    syncs: &str,
+    first: &[u64],
+) -> Result<(), Error> {
+    let db = open(directory, options)?;
+    let family = db.column_family("default")?;
+    let write_on = |writer: usize| {
+        for number in first[writer].. {
+            let put = plan.put(writer, number);
+            let sync = put.sync && syncs == AS_PLANNED;
+            let options = WriteOptions { sync, ..WriteOptions::default() };
+            match db.put(&family, &put.key, &put.value, &options) {
+                Ok(()) => say(&format!("{RETURNED}{writer} {number}")),
+                Err(error) => return say(&format!("{FAILED}{error}")),
+            }
+        }
+    };
+    thread::scope(|scope| {
+        (0..WRITERS).for_each(|writer| {
+            scope.spawn(move || write_on(writer));
+        });
+    });
+    Ok(())
+}
+
+/// Opens a database, closes it again, and leaves a dump of it.
+#[expect(clippy::disallowed_methods, reason = "a dump is no file of a database")]
+fn read(directory: &Path, options: &str, output: &Path) -> Result<(), Error> {
+    let db = open(directory, options)?;
+    let family = db.column_family("default")?;
+    let mut entries = Vec::new();
+    let mut iterator = db.iterator(&family, &ReadOptions::default())?;
+    iterator.seek_to_first()?;
+    while let Some((key, value)) = iterator.entry() {
+        let (key, value) = (key.to_vec(), value.to_vec());
+        entries.push(Entry { family: "default".to_owned(), key, value });
+        iterator.next()?;
+    }
+    drop(iterator);
+    db.close()?;
+    std::fs::write(output, dump::bytes(&entries)).expect("a dump");
+    Ok(())
+}
+
+/// Has a process write to a database until it fails, which it may when `may_fail` says so.
+///
+/// # Errors
+/// What failed before, or that the process ended otherwise.
+pub(crate) fn write_until_it_fails(
+    directory: &Path,
+    options: &str,
+    plan: Plan,
+    syncs: Syncs,
+    ledger: &mut Ledger,
+    may_fail: impl Fn() -> bool,
+) -> Result<(), String> {
+    let syncs = if syncs == Syncs::AsPlanned { AS_PLANNED } else { "pretended" };
+    let mut task = format!("write {} {} {syncs}", directory.display(), plan.seed);
+    ledger.first().iter().for_each(|first| task += &format!(" {first}"));
+    let (mut failed, mut early) = (false, None);
+    run(&task, options, |line| {
+        if let Some(numbers) = line.strip_prefix(RETURNED) {
+            let (writer, number) = numbers.split_once(' ').expect("two numbers");
+            let (writer, number) = (writer.parse().expect("one"), number.parse().expect("one"));
+            ledger.returned(writer, number, plan.put(writer, number).sync);
+        } else if let Some(error) = line.strip_prefix(FAILED) {
+            failed = true;
+            if early.is_none() && !may_fail() {
+                early = Some(format!("an error before the power was cut: {error}"));
+            }
+        }
+    })?;
+    match early {
+        Some(early) => Err(early),
+        None if !failed => Err("the writers ended, and none said why".to_owned()),
+        None => Ok(()),
+    }
+}
+
+/// Has a process open a database for writing, and answers what is in it.
+#[expect(clippy::disallowed_methods, reason = "a dump is no file of a database")]
+pub(crate) fn read_all(directory: &Path, options: &str) -> Result<Vec<Entry>, String> {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let output = scratch.path().join("dump");
+    let mut failure = None;
+    run(&format!("read {} {}", directory.display(), output.display()), options, |line| {
+        if let Some(error) = line.strip_prefix(FAILED) {
+            failure = Some(error.to_owned());
+        }
+    })?;
+    match failure {
+        Some(error) => Err(error),
+        None => Ok(dump::parse(&std::fs::read(&output).map_err(|error| error.to_string())?)),
+    }
+}
+
+/// A process that ends with this.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Has a process do a task, and hears its lines.
+fn run(task: &str, options: &str, mut hear: impl FnMut(&str)) -> Result<(), String> {
+    let child = Command::new(std::env::current_exe().expect("this program"))
+        .args(["--exact", "process::what_a_process_is_told"])
+        .args(["--nocapture", "--test-threads=1"])
+        .env(TASK, format!("{task}\n{options}"))
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("a process");
+    let mut process = Process(child);
+    let output = process.0.stdout.take().expect("its output");
+    let id = process.0.id().to_string();
+    let in_time = thread::scope(|scope| {
+        let (ended, waits) = mpsc::channel::<()>();
+        let watchdog = scope.spawn(move || {
+            let timeout = waits.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout);
+            if timeout {
+                let _ = Command::new("kill").args(["-9", &id]).status();
+            }
+            !timeout
+        });
+        for line in BufReader::new(output).lines() {
+            hear(&line.expect("a line"));
+        }
+        drop(ended);
+        watchdog.join().expect("no panic")
+    });
+    let status = process.0.wait().expect("its end");
+    let task = task.split_once(' ').map_or(task, |(name, _)| name);
+    if !in_time {
+        return Err(format!("to {task} took more than {} seconds", PATIENCE.as_secs()));
+    }
+    if !status.success() {
+        return Err(format!("the process that was to {task} ended with {status}"));
+    }
+    Ok(())
+}

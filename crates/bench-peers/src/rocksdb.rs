@@ -4,12 +4,15 @@ use std::path::Path;
 
 use rocksdb::{
     BottommostLevelCompaction, ColumnFamilyDescriptor, CompactOptions, DB, DBRawIterator,
-    FlushOptions, Options, WaitForCompactOptions,
+    FlushOptions, Options, WaitForCompactOptions, WriteOptions,
 };
 use tailwater_bench::store::{Direction, Failure, Scanned, Store};
 
-/// A database of RocksDB's.
-pub(crate) struct RocksDb(DB);
+/// A database of RocksDB's, and the options of synced writes, which would be made anew for each.
+pub(crate) struct RocksDb {
+    db: DB,
+    synced_writes: WriteOptions,
+}
 
 impl Store for RocksDb {
     const NAME: &'static str = "rocksdb";
@@ -18,21 +21,28 @@ impl Store for RocksDb {
         let options = Options::default().get_options_from_string(options)?;
         // Named, so that there is a handle of it.
         let default = ColumnFamilyDescriptor::new("default", options.clone());
-        Ok(Self(DB::open_cf_descriptors(&options, directory, [default])?))
+        let mut synced_writes = WriteOptions::default();
+        synced_writes.set_sync(true);
+        let db = DB::open_cf_descriptors(&options, directory, [default])?;
+        Ok(Self { db, synced_writes })
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
-        Ok(self.0.put(key, value)?)
+        Ok(self.db.put(key, value)?)
+    }
+
+    fn put_synced(&self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
+        Ok(self.db.put_opt(key, value, &self.synced_writes)?)
     }
 
     fn get(&self, key: &[u8]) -> Result<Option<usize>, Failure> {
-        Ok(self.0.get_pinned(key)?.map(|value| value.len()))
+        Ok(self.db.get_pinned(key)?.map(|value| value.len()))
     }
 
     fn multi_get(&self, keys: &[&[u8]]) -> Result<usize, Failure> {
-        let family = self.0.cf_handle("default").ok_or("no default column family")?;
+        let family = self.db.cf_handle("default").ok_or("no default column family")?;
         let mut found = 0;
-        for value in self.0.batched_multi_get_cf(family, keys, false) {
+        for value in self.db.batched_multi_get_cf(family, keys, false) {
             found += usize::from(value?.is_some());
         }
         Ok(found)
@@ -44,7 +54,7 @@ impl Store for RocksDb {
         direction: Direction,
         limit: u64,
     ) -> Result<Scanned, Failure> {
-        let mut iterator: DBRawIterator<'_> = self.0.raw_iterator();
+        let mut iterator: DBRawIterator<'_> = self.db.raw_iterator();
         match (direction, from) {
             (Direction::Forward, Some(key)) => iterator.seek(key),
             (Direction::Forward, None) => iterator.seek_to_first(),
@@ -67,18 +77,18 @@ impl Store for RocksDb {
     fn compact(&self) -> Result<(), Failure> {
         let mut options = CompactOptions::default();
         options.set_bottommost_level_compaction(BottommostLevelCompaction::Force);
-        self.0.compact_range_opt(None::<&[u8]>, None::<&[u8]>, &options);
+        self.db.compact_range_opt(None::<&[u8]>, None::<&[u8]>, &options);
         Ok(())
     }
 
     fn settle(&self) -> Result<(), Failure> {
         let mut options = FlushOptions::default();
         options.set_wait(true);
-        self.0.flush_opt(&options)?;
-        Ok(self.0.wait_for_compact(&WaitForCompactOptions::default())?)
+        self.db.flush_opt(&options)?;
+        Ok(self.db.wait_for_compact(&WaitForCompactOptions::default())?)
     }
 
     fn property(&self, name: &str) -> Result<Option<String>, Failure> {
-        Ok(self.0.property_value(name)?)
+        Ok(self.db.property_value(name)?)
     }
 }

@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use tempfile::TempDir;
 
 use crate::basket::BasketArguments;
+use crate::durable::{self, DurableArguments, NEIGHBOUR_COMMAND};
 use crate::engine::Engine;
 use crate::hot_key::HotKeyArguments;
 use crate::store::Failure;
@@ -35,11 +36,16 @@ enum Command {
     HotKey(HotKeyArguments),
     /// Overwrites at full speed for minutes: space, bytes written, waiting and memory.
     Sustained(SustainedArguments),
+    /// Measures puts that are on the device when they return, beside what the device does.
+    Durable(DurableArguments),
     /// Shows what direct I/O does to the tail of reads while compactions go on.
     Tail(TailArguments),
     /// The process of one run of it.
     #[command(name = CHILD_COMMAND, hide = true)]
     TailChild { assignment: String },
+    /// A process that keeps a processor busy.
+    #[command(name = NEIGHBOUR_COMMAND, hide = true)]
+    DurableNeighbour,
 }
 
 impl Arguments {
@@ -50,6 +56,8 @@ impl Arguments {
             Command::Basket(arguments) => arguments.run(known),
             Command::HotKey(arguments) => arguments.run(known),
             Command::Sustained(arguments) => arguments.run(known),
+            Command::Durable(arguments) => arguments.run(known),
+            Command::DurableNeighbour => durable::compute(),
             Command::Tail(arguments) => tail::run(arguments, tail_engines),
             Command::TailChild { assignment } => {
                 tail::run_child(assignment, tail_engines).map(|()| String::new())
@@ -77,7 +85,8 @@ pub struct Subjects {
     /// Options over those.
     #[arg(long, default_value = "")]
     more_options: String,
-    /// The engines, with commas between; all by default. The first is compared with the others.
+    /// The engines, with commas between; all that the command is for by default. The first is
+    /// compared with the others.
     #[arg(long, value_delimiter = ',')]
     engines: Vec<String>,
     /// Where databases are made, and removed; the system's directory for such by default.
@@ -99,8 +108,22 @@ impl Subjects {
         }
         let names = known.iter().map(|engine| engine.name()).collect::<Vec<_>>().join(", ");
         let find = |name: &String| known.iter().copied().find(|engine| engine.name() == *name);
-        let unknown = |name| format!("no engine '{name}'; there are: {names}").into();
+        let unknown = |name| format!("--engines: no engine '{name}'; there are: {names}").into();
         self.engines.iter().map(|name| find(name).ok_or_else(|| unknown(name))).collect()
+    }
+
+    /// The same, and those of these names where nothing was asked for.
+    ///
+    /// # Errors
+    /// As [`Self::engines`].
+    pub(crate) fn engines_or<'a>(
+        &self,
+        known: &[&'a dyn Engine],
+        names: &[&str],
+    ) -> Result<Vec<&'a dyn Engine>, Failure> {
+        let mut engines = self.engines(known)?;
+        engines.retain(|engine| !self.engines.is_empty() || names.contains(&engine.name()));
+        Ok(engines)
     }
 
     /// The options of databases.
@@ -115,14 +138,32 @@ impl Subjects {
     pub(crate) fn new_directory(&self) -> Result<TempDir, Failure> {
         let mut builder = tempfile::Builder::new();
         builder.prefix("tailwater-bench-");
-        Ok(match &self.directory {
-            Some(parent) => builder.tempdir_in(parent)?,
-            None => builder.tempdir()?,
-        })
+        match &self.directory {
+            Some(parent) => {
+                builder.tempdir_in(parent).map_err(|error| format!("--directory: {error}").into())
+            }
+            None => Ok(builder.tempdir()?),
+        }
     }
 
     /// Where databases are made, if that was said.
     pub(crate) fn parent_directory(&self) -> Option<&PathBuf> {
         self.directory.as_ref()
+    }
+}
+
+/// A number above 0, for the command line.
+pub(crate) fn above_zero(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(number) if number > 0.0 && f64::is_finite(number) => Ok(number),
+        _ => Err("it is no number above 0".into()),
+    }
+}
+
+/// A whole number above 0, for the command line.
+pub(crate) fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(number) if number > 0 => Ok(number),
+        _ => Err("it is no number of 1 or more".into()),
     }
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::basket::{self, Amount, Measured, Workload};
+use crate::durable::{self, Putting};
 use crate::hot_key;
 use crate::store::{Failure, Store};
 use crate::sustained::{self, Overwriting};
@@ -41,6 +42,12 @@ pub trait Subject {
     /// # Errors
     /// Those of the engine.
     fn overwrite(&self, work: &Overwriting<'_>) -> Result<sustained::Writes, Failure>;
+
+    /// Lets writers put, and measures each put.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    fn put(&self, putting: &Putting) -> Result<durable::Figures, Failure>;
 
     /// What the engine tells under a name, if it knows it.
     ///
@@ -91,6 +98,10 @@ impl<S: Store> Subject for Opened<S> {
 
     fn overwrite(&self, work: &Overwriting<'_>) -> Result<sustained::Writes, Failure> {
         sustained::overwrite(&self.0, work)
+    }
+
+    fn put(&self, putting: &Putting) -> Result<durable::Figures, Failure> {
+        durable::put(&self.0, putting)
     }
 
     fn property(&self, name: &str) -> Result<Option<String>, Failure> {

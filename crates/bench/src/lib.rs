@@ -1,19 +1,22 @@
 //! Workloads that measure Tailwater, and other engines in the same run.
 //!
-//! An engine is a [`store::Store`], for the last of four commands a [`tail::TailEngine`]:
+//! An engine is a [`store::Store`], for the last of five commands a [`tail::TailEngine`]:
 //!
 //! - [`basket`]: the workloads of RocksDB's `db_bench` under their names, on several engines by
 //!   turns, so that what else the machine does meets all of them;
 //! - [`hot_key`]: one key that several threads get;
 //! - [`sustained`]: overwriting for minutes;
+//! - [`durable`]: puts that are synced, beside the device itself;
 //! - [`tail`]: what direct I/O does to the tail of reads while compactions go on.
 //!
 //! Benchmarks report; nothing passes or fails by them.
 
 pub mod arguments;
 pub mod basket;
+pub mod durable;
 pub mod engine;
 mod entries;
+mod files;
 pub mod hot_key;
 pub mod memory_limit;
 mod process;

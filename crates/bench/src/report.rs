@@ -101,6 +101,18 @@ impl fmt::Display for Rate {
     }
 }
 
+/// Microseconds, with three digits that count.
+pub(crate) fn micros(us: f64) -> String {
+    match us {
+        us if us >= 99_950.0 => format!("{:.0}k", us / 1e3),
+        us if us >= 9_995.0 => format!("{:.1}k", us / 1e3),
+        us if us >= 999.5 => format!("{:.2}k", us / 1e3),
+        us if us >= 99.95 => format!("{us:.0}"),
+        us if us >= 9.995 => format!("{us:.1}"),
+        us => format!("{us:.2}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,5 +134,11 @@ mod tests {
         let texts =
             [12.3, 8_512.0, 653_400.0, 1_234_567.0, 24_800_000.0].map(|r| Rate(r).to_string());
         assert_eq!(texts, ["12", "8.51k", "653k", "1.23M", "24.8M"]);
+    }
+
+    #[test]
+    fn microseconds_have_three_digits() {
+        let texts = [1.234, 12.34, 123.4, 999.9, 12_340.0, 123_400.0].map(micros);
+        assert_eq!(texts, ["1.23", "12.3", "123", "1.00k", "12.3k", "123k"]);
     }
 }

@@ -55,6 +55,15 @@ pub trait Store: Sized + Sync {
     /// Those of the engine.
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure>;
 
+    /// Gives a key a value, and returns when that is on the device.
+    ///
+    /// # Errors
+    /// Those of the engine; an engine that is not measured with such puts has none.
+    fn put_synced(&self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
+        let _ = (key, value);
+        Err(format!("--engines: {} is not measured with synced puts", Self::NAME).into())
+    }
+
     /// Puts all of `entries`, one after the other. An engine in which a single write is a
     /// transaction that copies pages may put many in one.
     ///

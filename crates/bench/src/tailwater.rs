@@ -23,6 +23,7 @@ pub struct Tailwater {
     family: ColumnFamily,
     reads: ReadOptions,
     writes: WriteOptions,
+    synced_writes: WriteOptions,
 }
 
 impl Store for Tailwater {
@@ -33,11 +34,17 @@ impl Store for Tailwater {
         open.set_options(options)?;
         let db = Db::open(directory, &open)?;
         let family = db.column_family("default")?;
-        Ok(Self { db, family, reads: ReadOptions::default(), writes: WriteOptions::default() })
+        let (reads, writes) = (ReadOptions::default(), WriteOptions::default());
+        let synced_writes = WriteOptions { sync: true, ..writes };
+        Ok(Self { db, family, reads, writes, synced_writes })
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
         Ok(self.db.put(&self.family, key, value, &self.writes)?)
+    }
+
+    fn put_synced(&self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
+        Ok(self.db.put(&self.family, key, value, &self.synced_writes)?)
     }
 
     fn get(&self, key: &[u8]) -> Result<Option<usize>, Failure> {

@@ -9,6 +9,7 @@ use super::configuration::Configuration;
 use super::engine::EngineName;
 use super::incident::Incident;
 use super::units::{Bytes, HotSet, WriteRate};
+use crate::arguments::{above_zero, at_least_one};
 
 /// What is asked of the experiment. Where something is not said, the published experiment's is
 /// taken, or the preset's.
@@ -137,19 +138,5 @@ impl FromStr for Limit {
                 Bytes(bytes) => Ok(Self::Bytes(bytes)),
             },
         }
-    }
-}
-
-fn above_zero(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(number) if number > 0.0 && f64::is_finite(number) => Ok(number),
-        _ => Err("it is no number above 0".into()),
-    }
-}
-
-fn at_least_one(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(number) if number > 0 => Ok(number),
-        _ => Err("it is no number of 1 or more".into()),
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::figures::Phase;
 use super::report::{ConfigurationReport, Report};
-use super::table::micros;
+use crate::report::micros;
 
 /// The reads of a report around its compactions, medians; nothing where there are none.
 pub(super) struct AroundTable<'r>(pub(super) &'r Report);

@@ -10,8 +10,8 @@ use tailwater_io::buffer::{ALIGNMENT, AlignedBuffer, align_up};
 use tailwater_io::posix::PosixStorage;
 use tailwater_io::{Create, IoMode, Purpose, Storage};
 
-use super::files::create_directory;
 use super::units::Bytes;
+use crate::files::create_directory;
 use crate::store::Failure;
 
 /// How many files are copied at a time.

@@ -12,9 +12,6 @@ use super::child::{Assignment, Beside};
 use super::copy::{check_free_space, copy_database};
 use super::environment::{Environment, probe_device};
 use super::figures::{Figures, Phase};
-use super::files::{
-    create_directory, remove_directory, remove_on_interrupt, write_json, write_text,
-};
 use super::kernel_table::KernelTable;
 use super::launch::Launch;
 use super::plan::{Kind, Plan, Row};
@@ -23,6 +20,9 @@ use super::results::{Results, Run};
 use super::seen;
 use super::source::Source;
 use super::table::Table;
+use crate::files::{
+    create_directory, remove_directory, remove_on_interrupt, write_json, write_text,
+};
 use crate::store::Failure;
 
 /// An experiment that goes on.

@@ -25,7 +25,6 @@ mod environment;
 mod equal_work;
 mod experiment;
 mod figures;
-mod files;
 mod fold;
 mod incident;
 mod kernel_table;

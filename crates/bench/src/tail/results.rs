@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::figures::Figures;
-use super::files::{create_directory, read_json, remove_directory, write_json};
 use super::plan::{Parameters, Plan, Row};
+use crate::files::{create_directory, read_json, remove_directory, write_json};
 use crate::store::Failure;
 
 /// One run of one row.

@@ -11,13 +11,13 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 use tailwater::{CompactRangeOptions, Db, OpenOptions, WriteOptions};
 
-use super::files::{
-    create_directory, read_json, remove_directory, remove_on_interrupt, write_json,
-};
 use super::plan::{Kind, Parameters};
 use super::shape::Shape;
 use super::units::Bytes;
 use crate::entries::{KEY_BYTES, RandomValues, key};
+use crate::files::{
+    create_directory, read_json, remove_directory, remove_on_interrupt, write_json,
+};
 use crate::memory_limit::interrupt::{Guard, on_interrupt};
 use crate::store::Failure;
 

@@ -6,7 +6,7 @@ use super::equal_work::Work;
 use super::plan::Kind;
 use super::report::{ConfigurationReport, Report};
 use super::units::Bytes;
-use crate::report::Rate;
+use crate::report::{Rate, micros};
 
 /// A report that is printed as a table, with what has to be said about it.
 pub(super) struct Table<'r>(pub(super) &'r Report);
@@ -189,27 +189,9 @@ fn write_row(
     writeln!(f, "{}", line.trim_end())
 }
 
-/// Microseconds, with three digits that count.
-pub(super) fn micros(us: f64) -> String {
-    match us {
-        us if us >= 99_950.0 => format!("{:.0}k", us / 1e3),
-        us if us >= 9_995.0 => format!("{:.1}k", us / 1e3),
-        us if us >= 999.5 => format!("{:.2}k", us / 1e3),
-        us if us >= 99.95 => format!("{us:.0}"),
-        us if us >= 9.995 => format!("{us:.1}"),
-        us => format!("{us:.2}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn microseconds_have_three_digits() {
-        let texts = [1.234, 12.34, 123.4, 999.9, 12_340.0, 123_400.0].map(micros);
-        assert_eq!(texts, ["1.23", "12.3", "123", "1.00k", "12.3k", "123k"]);
-    }
 
     #[test]
     fn a_row_has_less_than_140_columns() {

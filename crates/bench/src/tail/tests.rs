@@ -13,11 +13,11 @@ use super::configuration::Configuration;
 use super::engine::TailEngine as _;
 use super::experiment::Experiment;
 use super::figures::Figures;
-use super::files::read_json;
 use super::launch::Launch;
 use super::plan::Plan;
 use super::tailwater::TailwaterEngine;
 use super::units::{Bytes, HotSet, WriteRate};
+use crate::files::read_json;
 use crate::store::Failure;
 
 /// Runs in this process, and fails from the `fails_at`th on.

@@ -15,7 +15,7 @@ use crate::{Error, IoMode, Operation, Purpose, Result};
 
 /// What the scratch file is called, while it has a name: one that RocksDB, too, takes for a
 /// leftover.
-const SCRATCH_NAME: &str = "000001.dbtmp";
+pub(super) const SCRATCH_NAME: &str = "000001.dbtmp";
 /// The length of a small transfer.
 const BLOCK_BYTES: usize = 4096;
 /// The length of a large one.

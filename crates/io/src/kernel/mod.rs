@@ -6,7 +6,7 @@
 //! kernel does not tell is `None` throughout, and never zero.
 //!
 //! [`Environment`] is what should stand beside any such figures, and [`DeviceProbe`] what the
-//! device does without an engine.
+//! device does without an engine; [`DurableFile`] what it does for a log.
 //!
 //! Each file of the kernel has a parser that takes its text and touches nothing: [`page_cache`],
 //! [`pressure`], [`disk`], [`sched`], [`mounts`].
@@ -14,6 +14,7 @@
 pub mod device;
 mod device_probe;
 pub mod disk;
+mod durable_file;
 mod environment;
 mod figures;
 pub mod group;
@@ -29,6 +30,7 @@ mod text;
 
 pub use device::Device;
 pub use device_probe::{DeviceFigures, DeviceProbe, ReadLatency, SyncLatency};
+pub use durable_file::{DurableBy, DurableFile};
 pub use environment::{Environment, Filesystem, IoUring};
 pub use figures::{Figures, Named};
 pub use group::MemoryGroup;

@@ -25,7 +25,7 @@ const DIRECT: Option<OFlags> = None;
 
 /// Opens `path`. Direct I/O that is refused is an error of kind `Unsupported` that names the
 /// filesystem.
-pub(super) fn open(path: &Path, flags: OFlags, mode: IoMode) -> io::Result<OwnedFd> {
+pub(crate) fn open(path: &Path, flags: OFlags, mode: IoMode) -> io::Result<OwnedFd> {
     let flags = flags | OFlags::CLOEXEC;
     if mode != IoMode::Direct {
         return Ok(retry_on_intr(|| rustix::fs::open(path, flags, FILE_MODE))?);
@@ -148,12 +148,12 @@ pub(super) fn filesystem_name(_path: &Path) -> String {
 
 /// Makes a file's bytes durable, and of its metadata what it takes to read them.
 #[cfg(target_os = "linux")]
-pub(super) fn sync_data(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
+pub(crate) fn sync_data(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
     rustix::fs::fdatasync(descriptor)
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) fn sync_data(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
+pub(crate) fn sync_data(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
     sync_all(descriptor)
 }
 

@@ -5,7 +5,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use tailwater_io::kernel::{
-    Device, DeviceProbe, Environment, RunQueue, Sampler, Scope, System, Target,
+    Device, DeviceProbe, DurableBy, DurableFile, Environment, RunQueue, Sampler, Scope, System,
+    Target,
 };
 use tailwater_io::posix::PosixStorage;
 use tailwater_io::sim::SimStorage;
@@ -168,4 +169,26 @@ fn the_device_probe_measures_and_leaves_nothing() {
     simulated.create_directory(directory).expect("a directory");
     probe.run(&simulated, directory).expect("figures");
     assert!(simulated.list(directory).expect("a list").is_empty());
+}
+
+#[test]
+fn a_durable_file_has_written_blocks_and_leaves_nothing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = match DurableFile::create(directory.path(), 257) {
+        Ok(file) => file,
+        Err(error) => {
+            assert!(error.is_unsupported(), "{error}");
+            say("LEFT OUT: durable overwrites: no direct I/O in the directory for scratch files");
+            return;
+        }
+    };
+    assert!(PosixStorage::new().list(directory.path()).expect("a list").is_empty());
+    // Whole MiB are filled.
+    assert_eq!(file.blocks(), 512);
+    let block = DurableFile::block();
+    for by in [DurableBy::Flag, DurableBy::Sync] {
+        for number in [0, 511] {
+            file.overwrite(number, &block, by).expect("a durable write");
+        }
+    }
 }

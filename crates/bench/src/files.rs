@@ -1,4 +1,4 @@
-//! Small files of the experiment's own, as JSON. They are whole or not there.
+//! Small files that reports are made of, as JSON. They are whole or not there.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ const REMOVALS: u32 = 100;
 /// # Errors
 /// A file that cannot be read or says something else.
 #[expect(clippy::disallowed_methods, reason = "no database's file")]
-pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Failure> {
+pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Failure> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -30,7 +30,7 @@ pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, F
 ///
 /// # Errors
 /// Those of writing it.
-pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
+pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
     let mut text = serde_json::to_string_pretty(value)?;
     text.push('\n');
     write_text(path, &text)
@@ -41,7 +41,7 @@ pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Fail
 /// # Errors
 /// Those of writing it.
 #[expect(clippy::disallowed_methods, reason = "no database's file")]
-pub(super) fn write_text(path: &Path, text: &str) -> Result<(), Failure> {
+pub(crate) fn write_text(path: &Path, text: &str) -> Result<(), Failure> {
     let unfinished = path.with_extension("unfinished");
     let written =
         std::fs::write(&unfinished, text).and_then(|()| std::fs::rename(&unfinished, path));
@@ -53,7 +53,7 @@ pub(super) fn write_text(path: &Path, text: &str) -> Result<(), Failure> {
 /// # Errors
 /// Those of making it.
 #[expect(clippy::disallowed_methods, reason = "no database's directory")]
-pub(super) fn create_directory(path: &Path) -> Result<(), Failure> {
+pub(crate) fn create_directory(path: &Path) -> Result<(), Failure> {
     let created = std::fs::create_dir_all(path);
     created.map_err(|error| format!("{}: {error}", path.display()).into())
 }
@@ -62,7 +62,7 @@ pub(super) fn create_directory(path: &Path) -> Result<(), Failure> {
 ///
 /// # Errors
 /// That something else in this process answers to interruptions.
-pub(super) fn remove_on_interrupt(path: &Path) -> Result<Guard, Failure> {
+pub(crate) fn remove_on_interrupt(path: &Path) -> Result<Guard, Failure> {
     let path = path.to_owned();
     on_interrupt(move || {
         // Threads may be making files there yet; without the directory they cannot go on.
@@ -75,7 +75,7 @@ pub(super) fn remove_on_interrupt(path: &Path) -> Result<Guard, Failure> {
 ///
 /// # Errors
 /// Those of removing it.
-pub(super) fn remove_directory(path: &Path) -> Result<(), Failure> {
+pub(crate) fn remove_directory(path: &Path) -> Result<(), Failure> {
     match std::fs::remove_dir_all(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(format!("{}: {error}", path.display()).into())

@@ -1,0 +1,178 @@
+//! What can be typed.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use super::configuration::Configuration;
+use super::experiment::Experiment;
+use super::length::Length;
+use super::raw::Raw;
+use crate::arguments::{Subjects, above_zero, at_least_one};
+use crate::engine::Engine;
+use crate::files::{create_directory, write_json, write_text};
+use crate::store::Failure;
+
+/// The most writers there may be.
+const WRITERS_MAX: usize = 1024;
+
+/// What is asked of this command.
+#[derive(Debug, Args)]
+pub struct DurableArguments {
+    /// What is measured, with commas between
+    #[arg(long, value_delimiter = ',', default_value = "synced,fillseq,unsynced")]
+    pub(super) parts: Vec<Part>,
+    /// How many writers put at once in synced: each of these numbers is measured by itself
+    #[arg(long, value_delimiter = ',', default_value = "1,4,16,64", value_parser = writers)]
+    pub(super) writers: Vec<usize>,
+    /// How long each measurement of synced and unsynced takes, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = above_zero)]
+    duration: f64,
+    /// How many puts each of them makes instead, all its writers together
+    #[arg(long, value_parser = at_least_one, conflicts_with = "duration")]
+    puts: Option<usize>,
+    /// How many puts fillseq makes
+    #[arg(long, default_value_t = 10_000, value_parser = at_least_one)]
+    num: usize,
+    /// How often everything is measured
+    #[arg(long, default_value_t = 3, value_parser = at_least_one)]
+    pub(super) runs: usize,
+    /// The configurations of Tailwater, with commas between
+    #[arg(long, value_delimiter = ',', default_value = "buffered")]
+    pub(super) configurations: Vec<Configuration>,
+    /// One more configuration, as an option string; may be given several times
+    #[arg(long, value_name = "NAME=VALUE;...")]
+    pub(super) tailwater_options: Vec<String>,
+    /// How raw writes become durable, with commas between. Rates are compared with the first
+    #[arg(long, value_delimiter = ',', default_value = "dsync")]
+    pub(super) raw: Vec<Raw>,
+    /// Keep every processor busy meanwhile with a process that computes
+    #[arg(long)]
+    pub(super) neighbour: bool,
+    /// Where report.json and table.txt go
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) subjects: Subjects,
+}
+
+/// A part of what is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Part {
+    /// Synced puts by several writers, and raw writes
+    Synced,
+    /// Synced puts in order by one writer
+    #[value(name = "fillseq")]
+    #[serde(rename = "fillseq")]
+    FillSeq,
+    /// Puts that are not synced
+    Unsynced,
+}
+
+impl Part {
+    /// Its name in reports, which is what is typed.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Synced => "synced",
+            Self::FillSeq => "fillseq",
+            Self::Unsynced => "unsynced",
+        }
+    }
+}
+
+impl DurableArguments {
+    /// Runs it; answers a report.
+    pub(crate) fn run(&self, known: &[&dyn Engine]) -> Result<String, Failure> {
+        let failed = |error| format!("--out: {error}");
+        if let Some(out) = &self.out {
+            create_directory(out).map_err(failed)?;
+        }
+        let report = Experiment::new(self, known)?.run()?;
+        let text = report.to_string();
+        if let Some(out) = &self.out {
+            let written = write_json(&out.join("report.json"), &report);
+            written.and_then(|()| write_text(&out.join("table.txt"), &text)).map_err(failed)?;
+        }
+        Ok(text)
+    }
+
+    /// How long measurements of a part are.
+    pub(super) fn length(&self, part: Part) -> Length {
+        match (part, self.puts) {
+            (Part::FillSeq, _) => Length::Writes(self.num as u64),
+            (_, Some(puts)) => Length::Writes(puts as u64),
+            (_, None) => Length::Time(Duration::from_secs_f64(self.duration)),
+        }
+    }
+}
+
+fn writers(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(number) if (1..=WRITERS_MAX).contains(&number) => Ok(number),
+        _ => Err(format!("it is no number from 1 to {WRITERS_MAX}")),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Typed {
+        #[command(flatten)]
+        arguments: DurableArguments,
+    }
+
+    /// What comes of a command line, or how it is refused.
+    pub(in super::super) fn typed(line: &[&str]) -> Result<DurableArguments, String> {
+        let typed = Typed::try_parse_from(std::iter::once(&"durable").chain(line));
+        typed.map(|typed| typed.arguments).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn measurements_have_the_length_that_was_typed() {
+        let arguments = typed(&[]).unwrap();
+        assert_eq!(arguments.writers, [1, 4, 16, 64]);
+        assert_eq!(arguments.length(Part::Synced), Length::Time(Duration::from_secs(5)));
+        assert_eq!(arguments.length(Part::FillSeq), Length::Writes(10_000));
+        let arguments = typed(&["--puts", "300", "--num", "20", "--writers", "2,8"]).unwrap();
+        assert_eq!(arguments.writers, [2, 8]);
+        assert_eq!(arguments.length(Part::Unsynced), Length::Writes(300));
+        assert_eq!(arguments.length(Part::FillSeq), Length::Writes(20));
+        let arguments = typed(&["--duration", "0.5"]).unwrap();
+        assert_eq!(arguments.length(Part::Unsynced), Length::Time(Duration::from_millis(500)));
+    }
+
+    #[test]
+    fn what_is_refused_is_named() {
+        for (line, name) in [
+            (["--writers", "4,0"], "--writers"),
+            (["--writers", "1025"], "--writers"),
+            (["--duration", "0"], "--duration"),
+            (["--puts", "0"], "--puts"),
+            (["--num", "0"], "--num"),
+            (["--runs", "0"], "--runs"),
+            (["--parts", "synced,overwrite"], "--parts"),
+            (["--raw", "fsync"], "--raw"),
+            (["--configurations", "uncached"], "--configurations"),
+        ] {
+            let refusal = typed(&line).unwrap_err();
+            assert!(refusal.contains(name), "{line:?}: {refusal}");
+        }
+        let both = typed(&["--puts", "1", "--duration", "1"]).unwrap_err();
+        assert!(both.contains("--puts") && both.contains("--duration"), "{both}");
+    }
+
+    #[test]
+    fn parts_are_typed_as_they_are_reported() {
+        for part in Part::value_variants() {
+            assert_eq!(Part::from_str(part.name(), false), Ok(*part));
+            assert_eq!(serde_json::to_value(part).unwrap(), part.name());
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! The measurements, by turns.
+
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
+use serde::Serialize;
+
+use super::arguments::{DurableArguments, Part};
+use super::configuration::{Row, Writes, reference};
+use super::figures::Figures;
+use super::length::Length;
+use super::neighbour::Neighbours;
+use super::puts::{Order, Putting};
+use super::raw::Raw;
+use super::report::{Measurement, Report};
+use crate::engine::Engine;
+use crate::report::{Rate, micros};
+use crate::store::Failure;
+
+/// How many writers put without syncs.
+const UNSYNCED_WRITERS: [usize; 2] = [1, 4];
+
+/// What all rows do before the next thing is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(super) struct Task {
+    pub(super) part: Part,
+    pub(super) writers: usize,
+}
+
+impl Task {
+    /// All that was asked for.
+    fn all(arguments: &DurableArguments) -> Vec<Self> {
+        let mut tasks = Vec::new();
+        for &part in &arguments.parts {
+            let writers = match part {
+                Part::Synced => &arguments.writers[..],
+                Part::FillSeq => &[1],
+                Part::Unsynced => &UNSYNCED_WRITERS,
+            };
+            for &writers in writers {
+                let task = Self { part, writers };
+                if !tasks.contains(&task) {
+                    tasks.push(task);
+                }
+            }
+        }
+        tasks
+    }
+
+    fn has(self, row: &Row<'_>) -> bool {
+        self.part == Part::Synced || !row.is_raw()
+    }
+
+    fn putting(self, length: Length) -> Putting {
+        let order = match self.part {
+            Part::FillSeq => Order::Ascending,
+            Part::Synced | Part::Unsynced => Order::ByChance,
+        };
+        Putting { writers: self.writers, length, order, is_synced: self.part != Part::Unsynced }
+    }
+}
+
+/// All that was asked for.
+pub(super) struct Experiment<'a, 'e> {
+    arguments: &'a DurableArguments,
+    rows: Vec<Row<'e>>,
+    tasks: Vec<Task>,
+    notes: Vec<String>,
+}
+
+impl<'a, 'e> Experiment<'a, 'e> {
+    /// What the arguments ask for. Each row is tried with one write. Where the filesystem has no
+    /// direct I/O, raw writes are left out, and the report says so.
+    ///
+    /// # Errors
+    /// What cannot be done, with the argument that asks for it.
+    pub(super) fn new(
+        arguments: &'a DurableArguments,
+        known: &[&'e dyn Engine],
+    ) -> Result<Self, Failure> {
+        let (rows, tasks) = (Row::all(arguments, known)?, Task::all(arguments));
+        let mut experiment = Self { arguments, rows, tasks, notes: Vec::new() };
+        let scratch = arguments.subjects.new_directory()?;
+        if !Raw::is_possible_in(scratch.path())? {
+            experiment.rows.retain(|row| !row.is_raw());
+            experiment.notes.push("no raw writes: the filesystem refuses direct I/O".to_owned());
+        }
+        for row in &experiment.rows {
+            experiment.try_out(row)?;
+        }
+        Ok(experiment)
+    }
+
+    fn try_out(&self, row: &Row<'_>) -> Result<(), Failure> {
+        let task = Task { part: Part::Synced, writers: 1 };
+        let tried = self.measure(row, task, Length::Writes(1)).map(|_| ());
+        let asked_by = row.asked_by();
+        tried.map_err(|error| format!("{}: {error} (asked for by {asked_by})", row.label).into())
+    }
+
+    /// Measures everything; says on standard error how far it is.
+    ///
+    /// # Errors
+    /// Those of the engines and of the filesystem.
+    pub(super) fn run(self) -> Result<Report, Failure> {
+        let neighbours = self.arguments.neighbour.then(Neighbours::start).transpose();
+        let _neighbours = neighbours.map_err(|error| format!("--neighbour: {error}"))?;
+        let mut measurements: Vec<Vec<Vec<Figures>>> =
+            self.tasks.iter().map(|_| vec![Vec::new(); self.rows.len()]).collect();
+        for run in 0..self.arguments.runs {
+            for (&task, measured) in self.tasks.iter().zip(&mut measurements) {
+                for turn in 0..self.rows.len() {
+                    // Each row is the first one in turn.
+                    let index = (turn + run) % self.rows.len();
+                    let row = &self.rows[index];
+                    if task.has(row) {
+                        measured[index].push(self.measure_in(row, task, run)?);
+                    }
+                }
+            }
+        }
+        self.report(measurements)
+    }
+
+    fn measure_in(&self, row: &Row<'_>, task: Task, run: usize) -> Result<Figures, Failure> {
+        let Task { part, writers } = task;
+        let figures = self
+            .measure(row, task, self.arguments.length(part))
+            .map_err(|error| format!("{}, {}: {error}", row.label, part.name()))?;
+        eprintln!(
+            "run {}  {:<8} {writers:>4} writers  {:<28} {:>8}/s  p50 {:>6} us",
+            run + 1,
+            part.name(),
+            row.label,
+            Rate(figures.per_second).to_string(),
+            micros(figures.p50_us),
+        );
+        Ok(figures)
+    }
+
+    fn measure(&self, row: &Row<'_>, task: Task, length: Length) -> Result<Figures, Failure> {
+        let directory = self.arguments.subjects.new_directory()?;
+        write_everything_back(directory.path())?;
+        match &row.writes {
+            Writes::Raw(raw) => raw.write(directory.path(), task.writers, length),
+            Writes::Engine { engine, options, .. } => {
+                engine.create(directory.path(), options)?.put(&task.putting(length))
+            }
+        }
+    }
+
+    fn report(self, measured: Vec<Vec<Vec<Figures>>>) -> Result<Report, Failure> {
+        let raw = self.rows.iter().find(|row| row.is_raw()).map(|row| row.label.as_str());
+        let reference = reference(&self.rows);
+        let mut measurements = Vec::new();
+        for (&task, measured) in self.tasks.iter().zip(&measured) {
+            let rows = || self.rows.iter().zip(measured).filter(|(row, _)| task.has(row));
+            let runs_of = |label: Option<&str>| {
+                let found = rows().find(|(row, _)| Some(row.label.as_str()) == label);
+                found.map(|(_, runs)| runs.as_slice())
+            };
+            let (raw, reference) = (runs_of(raw), runs_of(reference));
+            for (row, runs) in rows() {
+                measurements.push(Measurement::new(task, row, runs.clone(), raw, reference));
+            }
+        }
+        let reference = reference.map(str::to_owned);
+        Ok(Report::new(self.arguments, measurements, reference, self.notes))
+    }
+}
+
+/// Writes back what a filesystem holds in memory, so that no measurement pays for another's.
+fn write_everything_back(directory: &Path) -> Result<(), Failure> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = rustix::fs::open(directory, flags, Mode::empty())?;
+    Ok(rustix::fs::syncfs(&directory)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::arguments::tests::typed;
+    use super::*;
+
+    #[test]
+    fn everything_is_done_once_in_a_run() {
+        let tasks = Task::all(&typed(&["--writers", "1,8,1"]).unwrap());
+        let done: Vec<_> = tasks.iter().map(|task| (task.part.name(), task.writers)).collect();
+        let expected =
+            [("synced", 1), ("synced", 8), ("fillseq", 1), ("unsynced", 1), ("unsynced", 4)];
+        assert_eq!(done, expected);
+        let tasks = Task::all(&typed(&["--parts", "fillseq"]).unwrap());
+        let putting = tasks[0].putting(Length::Writes(3));
+        assert_eq!((tasks.len(), putting.order, putting.is_synced), (1, Order::Ascending, true));
+    }
+}

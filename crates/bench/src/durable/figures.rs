@@ -1,0 +1,158 @@
+//! What a measurement comes to.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+use crate::report::median;
+use crate::store::Failure;
+
+/// From how long on a write was held up by something other than the device, as a rule: a tick of
+/// the scheduler is 4 ms where 250 come each second.
+const SLOW: Duration = Duration::from_millis(3);
+/// The longest that is told apart, in nanoseconds: ten minutes.
+const LONGEST_NS: u64 = 600_000_000_000;
+
+/// How long writes took.
+#[derive(Debug)]
+pub(super) struct Latencies {
+    /// In nanoseconds, with three digits that count.
+    histogram: Histogram<u64>,
+    slow: u64,
+}
+
+impl Latencies {
+    /// Of no write yet.
+    ///
+    /// # Errors
+    /// None: the bounds are ones that a histogram takes.
+    pub(super) fn new() -> Result<Self, Failure> {
+        Ok(Self { histogram: Histogram::new_with_max(LONGEST_NS, 3)?, slow: 0 })
+    }
+
+    /// One more.
+    pub(super) fn record(&mut self, took: Duration) {
+        self.histogram.saturating_record(took.as_nanos() as u64);
+        self.slow += u64::from(took > SLOW);
+    }
+
+    /// Those of another writer.
+    ///
+    /// # Errors
+    /// None: the bounds are the same.
+    pub(super) fn add(&mut self, other: &Self) -> Result<(), Failure> {
+        self.slow += other.slow;
+        Ok(self.histogram.add(&other.histogram)?)
+    }
+}
+
+/// What a measurement comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Figures {
+    /// How many writes were made, by all writers together.
+    pub writes: f64,
+    /// From the first one's beginning to the last one's end, in seconds.
+    pub seconds: f64,
+    /// Writes per second.
+    pub per_second: f64,
+    /// How long a write took on average, in microseconds.
+    pub mean_us: f64,
+    /// What half of them did not exceed.
+    pub p50_us: f64,
+    /// What 99 in 100 did not exceed.
+    pub p99_us: f64,
+    /// What 999 in 1,000 did not exceed.
+    pub p999_us: f64,
+    /// The longest.
+    pub max_us: f64,
+    /// The share of them that took more than 3 ms: 0 to 1.
+    pub over_3_ms: f64,
+}
+
+impl Figures {
+    /// Those of at least one write, made in some time.
+    pub(super) fn of(latencies: &Latencies, time: Duration) -> Self {
+        let histogram = &latencies.histogram;
+        let at = |quantile: f64| histogram.value_at_quantile(quantile) as f64 / 1000.0;
+        let (writes, seconds) = (histogram.len() as f64, time.as_secs_f64());
+        Self {
+            writes,
+            seconds,
+            per_second: writes / seconds,
+            mean_us: histogram.mean() / 1000.0,
+            p50_us: at(0.5),
+            p99_us: at(0.99),
+            p999_us: at(0.999),
+            max_us: histogram.max() as f64 / 1000.0,
+            over_3_ms: latencies.slow as f64 / writes,
+        }
+    }
+
+    /// Of each figure the median of at least one run.
+    pub(super) fn median(runs: &[Self]) -> Self {
+        let of = |figure: fn(&Self) -> f64| median(runs.iter().map(figure).collect());
+        Self {
+            writes: of(|run| run.writes),
+            seconds: of(|run| run.seconds),
+            per_second: of(|run| run.per_second),
+            mean_us: of(|run| run.mean_us),
+            p50_us: of(|run| run.p50_us),
+            p99_us: of(|run| run.p99_us),
+            p999_us: of(|run| run.p999_us),
+            max_us: of(|run| run.max_us),
+            over_3_ms: of(|run| run.over_3_ms),
+        }
+    }
+
+    /// The median of what the rates of `runs` are to those of `others` in the same runs.
+    pub(super) fn ratio(runs: &[Self], others: &[Self]) -> f64 {
+        let pairs = runs.iter().zip(others);
+        median(pairs.map(|(run, other)| run.per_second / other.per_second).collect())
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Figures of equal writes at a rate.
+    pub(in super::super) fn at_rate(per_second: f64) -> Figures {
+        let mut latencies = Latencies::new().unwrap();
+        latencies.record(Duration::from_secs_f64(1.0 / per_second));
+        Figures::of(&latencies, Duration::from_secs_f64(1.0 / per_second))
+    }
+
+    #[test]
+    fn figures_are_of_all_writers() {
+        let (mut latencies, mut other) = (Latencies::new().unwrap(), Latencies::new().unwrap());
+        for _ in 0..975 {
+            latencies.record(Duration::from_micros(100));
+        }
+        for _ in 0..20 {
+            other.record(Duration::from_millis(3));
+        }
+        for _ in 0..5 {
+            other.record(Duration::from_micros(3001));
+        }
+        latencies.add(&other).unwrap();
+        let figures = Figures::of(&latencies, Duration::from_secs(2));
+        assert_eq!((figures.writes, figures.seconds, figures.per_second), (1000.0, 2.0, 500.0));
+        // Only what took longer than 3 ms.
+        assert_eq!(figures.over_3_ms, 0.005);
+        let near = |us: f64, expected: f64| (us - expected).abs() <= expected / 1000.0;
+        assert!(near(figures.p50_us, 100.0) && near(figures.p99_us, 3000.0), "{figures:?}");
+        assert!(near(figures.p999_us, 3001.0) && near(figures.max_us, 3001.0), "{figures:?}");
+        assert!(near(figures.mean_us, 172.505), "{figures:?}");
+    }
+
+    #[test]
+    fn a_ratio_is_of_the_same_run() {
+        let of = |rates: [f64; 3]| rates.map(at_rate);
+        let (ours, theirs) = (of([200.0, 900.0, 100.0]), of([100.0, 300.0, 400.0]));
+        let ratio = Figures::ratio(&ours, &theirs);
+        assert!((ratio - 2.0).abs() < 1e-6, "{ratio}");
+        let median = Figures::median(&ours);
+        assert!((median.per_second - 200.0).abs() < 1e-3, "{median:?}");
+    }
+}

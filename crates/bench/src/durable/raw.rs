@@ -1,0 +1,70 @@
+//! What the device does without an engine.
+
+use std::path::Path;
+
+use clap::ValueEnum;
+use serde::Serialize;
+use tailwater_io::kernel::{DurableBy, DurableFile};
+
+use super::figures::Figures;
+use super::length::Length;
+use super::puts::measure;
+use crate::store::Failure;
+
+/// How long the file is that is overwritten, in blocks: 64 MiB.
+const BLOCKS: u64 = (64 << 20) / DurableFile::BLOCK_BYTES as u64;
+
+/// How raw writes become durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Raw {
+    /// Each write by itself, as with O_DSYNC
+    Dsync,
+    /// By an fdatasync after each write
+    Fdatasync,
+}
+
+impl Raw {
+    /// Its name in reports.
+    pub(super) fn label(self) -> &'static str {
+        match self {
+            Self::Dsync => "raw dsync",
+            Self::Fdatasync => "raw fdatasync",
+        }
+    }
+
+    /// Whether a directory's filesystem has direct I/O.
+    ///
+    /// # Errors
+    /// Those of trying it.
+    pub(super) fn is_possible_in(directory: &Path) -> Result<bool, Failure> {
+        match DurableFile::create(directory, 1) {
+            Ok(_) => Ok(true),
+            Err(error) if error.is_unsupported() => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Overwrites blocks of a new file in a directory, each writer those of its own region one
+    /// after the other, again and again.
+    ///
+    /// # Errors
+    /// Those of the filesystem.
+    pub(super) fn write(
+        self,
+        directory: &Path,
+        writers: usize,
+        length: Length,
+    ) -> Result<Figures, Failure> {
+        let by = match self {
+            Self::Dsync => DurableBy::Flag,
+            Self::Fdatasync => DurableBy::Sync,
+        };
+        let file = &DurableFile::create(directory, BLOCKS.max(writers as u64))?;
+        measure(writers, length, |writer| {
+            let (block, region) = (DurableFile::block(), file.blocks() / writers as u64);
+            let first = writer as u64 * region;
+            move |number| Ok(file.overwrite(first + number % region, &block, by)?)
+        })
+    }
+}

@@ -1,0 +1,194 @@
+//! What came of it: `report.json` and a table.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Serialize;
+use tailwater_io::kernel::{Environment, System};
+
+use super::arguments::{DurableArguments, Part};
+use super::configuration::{Row, Writes};
+use super::experiment::Task;
+use super::figures::Figures;
+use super::length::Length;
+use super::puts::VALUE_BYTES;
+use crate::entries::KEY_BYTES;
+use crate::report::{Rate, micros};
+
+/// All that came of it.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    /// Another number where a field has another meaning.
+    schema: u32,
+    /// How long a measurement of `synced` and of `unsynced` was.
+    length: Length,
+    /// How long one of `fillseq` was.
+    fillseq_length: Length,
+    runs: usize,
+    /// Whether every processor was kept busy meanwhile.
+    neighbour: bool,
+    /// The label of the row that engines are compared with.
+    compared_with: Option<String>,
+    /// The system and the device, by names.
+    environment: BTreeMap<&'static str, String>,
+    notes: Vec<String>,
+    measurements: Vec<Measurement>,
+}
+
+/// What a row did, in all runs.
+#[derive(Debug, Serialize)]
+pub(super) struct Measurement {
+    #[serde(flatten)]
+    task: Task,
+    label: String,
+    /// The engine's options; raw writes have none.
+    options: Option<String>,
+    median: Figures,
+    /// The median of what its rates are to those of raw writes in the same runs.
+    to_raw: Option<f64>,
+    /// The same to the row that engines are compared with.
+    to_compared: Option<f64>,
+    runs: Vec<Figures>,
+}
+
+impl Measurement {
+    /// That of `row`, beside what raw writes and the row that engines are compared with did.
+    pub(super) fn new(
+        task: Task,
+        row: &Row<'_>,
+        runs: Vec<Figures>,
+        raw: Option<&[Figures]>,
+        compared: Option<&[Figures]>,
+    ) -> Self {
+        let options = match &row.writes {
+            Writes::Raw(_) => None,
+            Writes::Engine { options, .. } => Some(options.clone()),
+        };
+        Self {
+            task,
+            label: row.label.clone(),
+            options,
+            median: Figures::median(&runs),
+            to_raw: raw.map(|raw| Figures::ratio(&runs, raw)),
+            to_compared: compared.map(|compared| Figures::ratio(&runs, compared)),
+            runs,
+        }
+    }
+}
+
+impl Report {
+    /// What `arguments` asked for came to.
+    pub(super) fn new(
+        arguments: &DurableArguments,
+        measurements: Vec<Measurement>,
+        compared_with: Option<String>,
+        notes: Vec<String>,
+    ) -> Self {
+        let directory = arguments.subjects.parent_directory().cloned();
+        let directory = directory.unwrap_or_else(std::env::temp_dir);
+        let environment = Environment::of_directory(&System::default(), &directory).named();
+        Self {
+            schema: 1,
+            length: arguments.length(Part::Synced),
+            fillseq_length: arguments.length(Part::FillSeq),
+            runs: arguments.runs,
+            neighbour: arguments.neighbour,
+            compared_with,
+            environment: environment.into_iter().collect(),
+            notes,
+            measurements,
+        }
+    }
+
+    fn write_head(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let told = |name| self.environment.get(name).map_or("unknown", String::as_str);
+        writeln!(
+            f,
+            "Puts of {KEY_BYTES} B and {VALUE_BYTES} B, {} run(s); a measurement takes {}, of \
+             fillseq {}.\nLinux {}, {} processors, {} ticks a second; {}, journal: {}; {}, fua: \
+             {}, volatile write cache: {}.",
+            self.runs,
+            self.length.describe(),
+            self.fillseq_length.describe(),
+            told("kernel"),
+            told("processors"),
+            told("ticks_per_second"),
+            told("filesystem"),
+            told("journal"),
+            told("device"),
+            told("fua"),
+            told("volatile_write_cache"),
+        )?;
+        if self.neighbour {
+            writeln!(f, "A process computes on every processor meanwhile.")?;
+        }
+        self.notes.iter().try_for_each(|note| writeln!(f, "Note: {note}."))
+    }
+
+    fn write_medians(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "| part | writers | | writes/s | mean us | p50 us | p99 us | p99.9 us |")?;
+        write!(f, " over 3 ms | to raw |")?;
+        if let Some(compared) = &self.compared_with {
+            write!(f, " to {compared} |")?;
+        }
+        write!(f, "\n|---|---:|---|---:|---:|---:|---:|---:|---:|---:|")?;
+        writeln!(f, "{}", if self.compared_with.is_some() { "---:|" } else { "" })?;
+        let ratio = |ratio: Option<f64>| ratio.map_or("-".to_owned(), |it| format!("{it:.2}"));
+        for Measurement { task, label, median, to_raw, to_compared, .. } in &self.measurements {
+            write!(f, "| {} | {} | {label} ", task.part.name(), task.writers)?;
+            write!(f, "| {} | {} ", Rate(median.per_second), micros(median.mean_us))?;
+            for percentile in [median.p50_us, median.p99_us, median.p999_us] {
+                write!(f, "| {} ", micros(percentile))?;
+            }
+            write!(f, "| {:.2} % | {} |", 100.0 * median.over_3_ms, ratio(*to_raw))?;
+            match self.compared_with {
+                Some(_) => writeln!(f, " {} |", ratio(*to_compared))?,
+                None => writeln!(f)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A table in Markdown: the medians, and below it every run.
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_head(f)?;
+        writeln!(f, "\nMedians; ratios are medians of those within a run:\n")?;
+        self.write_medians(f)?;
+        writeln!(f, "\nWrites per second in every run:\n")?;
+        for Measurement { task, label, runs, .. } in &self.measurements {
+            let rates: Vec<_> = runs.iter().map(|run| Rate(run.per_second).to_string()).collect();
+            writeln!(f, "- {} {} {label}: {}", task.part.name(), task.writers, rates.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::arguments::tests::typed;
+    use super::super::figures::tests::at_rate;
+    use super::super::raw::Raw;
+    use super::*;
+
+    #[test]
+    fn a_table_has_medians_ratios_and_every_run() {
+        let row = Row { label: "raw dsync".to_owned(), writes: Writes::Raw(Raw::Dsync) };
+        let task = Task { part: Part::Synced, writers: 4 };
+        let (raw, ours) = ([1000.0, 4000.0].map(at_rate), [900.0, 2000.0].map(at_rate));
+        let measured = Measurement::new(task, &row, ours.to_vec(), Some(&raw), None);
+        let arguments = typed(&["--neighbour"]).unwrap();
+        let report = Report::new(&arguments, vec![measured], Some("x".to_owned()), Vec::new());
+        let text = report.to_string();
+        assert!(text.contains("A process computes"), "{text}");
+        assert!(text.contains("| synced | 4 | raw dsync | 1.45k |"), "{text}");
+        assert!(text.contains("| 0.00 % | 0.70 | - |"), "{text}");
+        assert!(text.contains("- synced 4 raw dsync: 900, 2.00k"), "{text}");
+        let json = serde_json::to_value(&report).unwrap();
+        let measured = &json["measurements"][0];
+        assert_eq!((&measured["part"], &measured["writers"]), (&"synced".into(), &4.into()));
+        assert_eq!(measured["runs"].as_array().map(Vec::len), Some(2));
+        assert!(measured["median"]["p999_us"].is_number() && json["environment"].is_object());
+    }
+}

@@ -1,0 +1,133 @@
+//! A file whose blocks are overwritten durably and past the page cache: what a device does at best
+//! for a log that is synced.
+//!
+//! All of it is written with zeros and synced before the first overwrite, so that no overwrite
+//! allocates space or changes metadata. Its name is removed at once: however the measurement ends,
+//! its space is free again.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use rustix::io::retry_on_intr;
+
+use super::device_probe::SCRATCH_NAME;
+use crate::buffer::AlignedBuffer;
+use crate::posix::{PosixStorage, system};
+use crate::storage::{Create, Storage, WriteFile};
+use crate::{Error, IoMode, Operation, Purpose, Result};
+
+/// How much is filled with zeros by one write, in bytes.
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// How an overwrite becomes durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DurableBy {
+    /// The write itself is durable (`RWF_DSYNC`, which is O_DSYNC for one write). Off Linux a sync
+    /// follows it.
+    Flag,
+    /// A sync of the file's data follows the write (`fdatasync`).
+    Sync,
+}
+
+/// Such a file. Threads may overwrite different blocks at once.
+#[derive(Debug)]
+pub struct DurableFile {
+    descriptor: OwnedFd,
+    path: PathBuf,
+    blocks: u64,
+}
+
+impl DurableFile {
+    /// The length of a block in bytes.
+    pub const BLOCK_BYTES: usize = 4096;
+
+    /// One of at least `blocks` blocks, in a directory that is there.
+    ///
+    /// # Errors
+    /// Those of the calls: of kind `Unsupported` where the filesystem refuses direct I/O.
+    pub fn create(directory: &Path, blocks: u64) -> Result<Self> {
+        let path = directory.join(SCRATCH_NAME);
+        let storage = PosixStorage::new();
+        let opened = open_twice(&storage, &path);
+        // A crash before this leaves an empty file. One that was refused may be there, too.
+        let removed = storage.remove(&path);
+        let (mut writer, descriptor) = opened?;
+        removed?;
+        let chunks = (blocks * Self::BLOCK_BYTES as u64).div_ceil(CHUNK_BYTES as u64).max(1);
+        let mut zeros = AlignedBuffer::with_capacity(CHUNK_BYTES);
+        zeros.set_length(CHUNK_BYTES);
+        for chunk in 0..chunks {
+            writer.write_all_at(&zeros, chunk * CHUNK_BYTES as u64, Purpose::Metadata)?;
+        }
+        writer.sync_all(Purpose::Metadata)?;
+        let blocks = chunks * (CHUNK_BYTES / Self::BLOCK_BYTES) as u64;
+        Ok(Self { descriptor, path, blocks })
+    }
+
+    /// How many blocks it has.
+    pub fn blocks(&self) -> u64 {
+        self.blocks
+    }
+
+    /// Bytes for a block, which no device can make smaller.
+    pub fn block() -> AlignedBuffer {
+        let mut block = AlignedBuffer::with_capacity(Self::BLOCK_BYTES);
+        block.set_length(Self::BLOCK_BYTES);
+        fastrand::fill(&mut block);
+        block
+    }
+
+    /// Overwrites the block of a number below [`Self::blocks`] with [`Self::block`], and returns
+    /// when that is durable.
+    ///
+    /// # Errors
+    /// The system's, and a write that was short.
+    pub fn overwrite(&self, number: u64, block: &AlignedBuffer, by: DurableBy) -> Result<()> {
+        debug_assert!(number < self.blocks && block.len() == Self::BLOCK_BYTES);
+        let offset = number * Self::BLOCK_BYTES as u64;
+        let descriptor = self.descriptor.as_fd();
+        let written = retry_on_intr(|| match by {
+            DurableBy::Flag => write_durably(descriptor, block, offset),
+            DurableBy::Sync => rustix::io::pwrite(descriptor, block, offset),
+        });
+        let failed = |source| Error::at(Operation::Write, &self.path, offset, source);
+        let count = written.map_err(|error| failed(std::io::Error::from(error)))?;
+        if count != block.len() {
+            return Err(failed(std::io::ErrorKind::WriteZero.into()));
+        }
+        if by == DurableBy::Sync {
+            retry_on_intr(|| system::sync_data(descriptor))
+                .map_err(|error| Error::new(Operation::Sync, &self.path, error))?;
+        }
+        Ok(())
+    }
+}
+
+/// Makes the file, and opens it for filling and for overwriting.
+fn open_twice(storage: &PosixStorage, path: &Path) -> Result<(Box<dyn WriteFile>, OwnedFd)> {
+    let writer = storage.create(path, Create::Truncate, IoMode::Direct, Purpose::Metadata)?;
+    let descriptor = system::open(path, OFlags::WRONLY, IoMode::Direct)
+        .map_err(|error| Error::new(Operation::Open, path, error))?;
+    Ok((writer, descriptor))
+}
+
+#[cfg(target_os = "linux")]
+fn write_durably(
+    descriptor: BorrowedFd<'_>,
+    bytes: &[u8],
+    offset: u64,
+) -> rustix::io::Result<usize> {
+    let buffers = [std::io::IoSlice::new(bytes)];
+    rustix::io::pwritev2(descriptor, &buffers, offset, rustix::io::ReadWriteFlags::DSYNC)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn write_durably(
+    descriptor: BorrowedFd<'_>,
+    bytes: &[u8],
+    offset: u64,
+) -> rustix::io::Result<usize> {
+    let count = rustix::io::pwrite(descriptor, bytes, offset)?;
+    system::sync_data(descriptor).map(|()| count)
+}

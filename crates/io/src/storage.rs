@@ -6,7 +6,9 @@
 //! # Durability
 //!
 //! What a backend promises, and what the simulated one takes away in a crash:
-//! - Bytes written are durable once a sync of that file that began after the write has returned.
+//! - Bytes written are durable once a sync of that file that began after the write has returned,
+//!   or the call that wrote them, where that is [`WriteFile::write_durably_at`]. What was written
+//!   before by other calls, that one says nothing of.
 //! - A name (a file created, renamed, linked or removed) is durable once a sync of its directory
 //!   has returned. A file's own sync does not make its name durable.
 //! - After a failed sync nothing is known about the bytes written since the last good one; it is
@@ -281,6 +283,13 @@ pub trait WriteFile: Debug + Send + Sync {
         }
         Ok(())
     }
+
+    /// Writes all of `bytes` at `offset`, and makes them durable with what it takes to read them:
+    /// one call (`RWF_DSYNC`) where the system has it. After an error nothing is known of them.
+    fn write_durably_at(&mut self, bytes: &[u8], offset: u64, purpose: Purpose) -> Result<()> {
+        self.write_all_at(bytes, offset, purpose)?;
+        self.sync_data(purpose)
+    }
 }
 
 /// Reads until `enough` bytes came, the file ends or a read fails, and answers how many came before
@@ -327,7 +336,7 @@ fn stuck_before_the_end<F: ReadFile + ?Sized>(file: &F, offset: u64) -> Result<(
 
 /// Where a transfer of which `done` bytes went is taken up again. A direct one that stopped inside
 /// a block does that block again, since it can begin nowhere else.
-fn resume_at(done: usize, mode: IoMode, alignment: usize) -> usize {
+pub(crate) fn resume_at(done: usize, mode: IoMode, alignment: usize) -> usize {
     match mode {
         IoMode::Direct => done - done % alignment,
         IoMode::Buffered | IoMode::Uncached | IoMode::DropBehind => done,

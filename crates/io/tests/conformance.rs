@@ -234,6 +234,8 @@ fn direct_transfers_are_aligned() {
         let mut buffer = AlignedBuffer::with_capacity(3 * 4096);
         buffer.append(&[5; 3 * 4096]);
         file.write_all_at(&buffer[..8192], 0, PURPOSE).unwrap();
+        file.write_durably_at(&buffer[..4096], 4096, PURPOSE).unwrap();
+        assert_eq!(kind(file.write_durably_at(&buffer, 7, PURPOSE)), Some(ErrorKind::InvalidInput));
         file.truncate(6000).unwrap();
         let read = storage.open(&path, IoMode::Direct, PURPOSE).unwrap();
         assert_eq!(read.mode(), IoMode::Direct);
@@ -360,8 +362,9 @@ impl Script<'_> {
         let length = self.random.usize(..2000);
         let bytes = vec![self.random.u8(..); length];
         let file = &mut self.writers[index];
-        let (name, answer) = match self.random.u8(..8) {
+        let (name, answer) = match self.random.u8(..9) {
             0..=3 => ("write", file.write_at(&bytes, offset, PURPOSE)),
+            8 => ("durable", file.write_durably_at(&bytes, offset, PURPOSE).map(|()| 0)),
             4 => ("truncate", file.truncate(offset).map(|()| 0)),
             5 => ("sync", file.sync_data(PURPOSE).map(|()| 0)),
             6 => ("length", file.length().map(|length| length as usize)),

@@ -67,6 +67,40 @@ fn what_was_synced_with_its_name_survives() {
 }
 
 #[test]
+fn what_was_written_durably_survives_and_nothing_else_with_it() {
+    let storage = SimStorage::new(1);
+    let sector = SECTOR as usize;
+    write_and_sync(&storage, "/a", &vec![b'0'; 6 * sector]);
+    sync_directory(&storage, ROOT);
+    let mut file = storage.create(Path::new("/a"), Create::Existing, MODE, PURPOSE).unwrap();
+    file.write_all_at(&vec![b'1'; 4 * sector], SECTOR, PURPOSE).unwrap();
+    file.write_durably_at(&vec![b'2'; 2 * sector], 2 * SECTOR, PURPOSE).unwrap();
+    let mut kept = BTreeSet::new();
+    for survivor in outcomes(&storage, "/a") {
+        let bytes = survivor.unwrap();
+        assert_eq!(bytes[2 * sector..4 * sector], vec![b'2'; 2 * sector]);
+        kept.insert((bytes[sector], bytes[4 * sector]));
+    }
+    let all = [(b'0', b'0'), (b'0', b'1'), (b'1', b'0'), (b'1', b'1')];
+    assert_eq!(kept, BTreeSet::from(all), "the older write is in doubt on both sides");
+}
+
+#[test]
+fn a_durable_write_takes_the_length_along_and_may_fail_half_done() {
+    let storage = SimStorage::new(1);
+    write_and_sync(&storage, "/a", b"");
+    sync_directory(&storage, ROOT);
+    let mut file = storage.create(Path::new("/a"), Create::Existing, MODE, PURPOSE).unwrap();
+    file.truncate(100).unwrap();
+    file.write_durably_at(b"end", 97, PURPOSE).unwrap();
+    let expected = [&[0; 97][..], b"end"].concat();
+    assert_eq!(outcomes(&storage, "/a"), BTreeSet::from([Some(expected)]));
+    storage.set_faults(FaultPlan::at(0, Fault::InputOutput));
+    file.write_durably_at(&[b'x'; 4 * SECTOR as usize], 100, PURPOSE).unwrap_err();
+    assert!(outcomes(&storage, "/a").len() > 1, "nothing is known of a write that failed");
+}
+
+#[test]
 fn a_file_sync_does_not_keep_the_name() {
     let storage = SimStorage::new(1);
     write_and_sync(&storage, "/a", b"bytes");

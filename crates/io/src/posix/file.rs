@@ -1,5 +1,6 @@
 //! Open files.
 
+use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use super::system;
 use crate::clock::monotonic_ns;
 use crate::purpose::{IoMode, Purpose};
 use crate::statistics::Statistics;
-use crate::storage::{ReadFile, WriteFile};
+use crate::storage::{ReadFile, WriteFile, resume_at};
 use crate::{Error, Operation, Result};
 
 /// A descriptor and what its errors and figures need.
@@ -144,6 +145,25 @@ impl WriteFile for PosixFile {
         }
         self.statistics.record_write(purpose, count as u64, monotonic_ns() - started);
         Ok(count)
+    }
+
+    fn write_durably_at(&mut self, bytes: &[u8], offset: u64, purpose: Purpose) -> Result<()> {
+        let mut done = 0;
+        while done < bytes.len() {
+            let resume = resume_at(done, self.mode, self.alignment);
+            let (rest, at) = (&bytes[resume..], offset + resume as u64);
+            let started = monotonic_ns();
+            let count = retry_on_intr(|| system::write_durably(self.descriptor.as_fd(), rest, at))
+                .map_err(|error| Error::at(Operation::Write, &self.path, at, error))?;
+            if resume + count <= done {
+                return Err(Error::at(Operation::Write, &self.path, at, ErrorKind::WriteZero));
+            }
+            done = resume + count;
+            let duration_ns = monotonic_ns() - started;
+            self.statistics.record_write(purpose, count as u64, duration_ns);
+            self.statistics.record_sync(purpose, duration_ns);
+        }
+        Ok(())
     }
 
     fn sync_data(&mut self, purpose: Purpose) -> Result<()> {

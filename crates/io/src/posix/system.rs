@@ -345,6 +345,28 @@ pub(super) fn write_uncached(
     Err(Errno::OPNOTSUPP)
 }
 
+/// Writes and makes durable what was written (`RWF_DSYNC`, Linux 4.7).
+#[cfg(target_os = "linux")]
+pub(super) fn write_durably(
+    descriptor: BorrowedFd<'_>,
+    bytes: &[u8],
+    offset: u64,
+) -> rustix::io::Result<usize> {
+    let flags = rustix::io::ReadWriteFlags::DSYNC;
+    rustix::io::pwritev2(descriptor, &[io::IoSlice::new(bytes)], offset, flags)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn write_durably(
+    descriptor: BorrowedFd<'_>,
+    bytes: &[u8],
+    offset: u64,
+) -> rustix::io::Result<usize> {
+    let count = rustix::io::pwrite(descriptor, bytes, offset)?;
+    sync_data(descriptor)?;
+    Ok(count)
+}
+
 /// How many pages of a span of a file, up to its end for a length of zero, are in the page cache
 /// (`cachestat`, Linux 6.5); `None` where the kernel does not have the call or does not allow it.
 #[cfg(target_os = "linux")]

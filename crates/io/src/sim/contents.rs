@@ -1,6 +1,7 @@
 //! One file's bytes: what the process reads, what is durable, and the changes between the two.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// What the disk writes whole or not at all, in bytes.
@@ -64,6 +65,35 @@ impl Contents {
             match change {
                 Pending::Write { offset, bytes } => put(&mut self.durable, offset, &bytes),
                 Pending::Truncate { length } => self.durable.resize(length as usize, 0),
+            }
+        }
+    }
+
+    /// What was written into a span so far is durable, and what was written elsewhere is not.
+    pub(super) fn sync_span(&mut self, span: Range<u64>) {
+        // What was cut off before is metadata that may be needed to read the span.
+        let is_cut = |change: &Pending| matches!(change, Pending::Truncate { .. });
+        if let Some(last_cut) = self.pending.iter().rposition(is_cut) {
+            let later = self.pending.split_off(last_cut + 1);
+            self.sync();
+            self.pending = later;
+        }
+        for change in std::mem::take(&mut self.pending) {
+            let Pending::Write { offset, bytes } = change else { continue };
+            let end = offset + bytes.len() as u64;
+            let (from, to) = (span.start.clamp(offset, end), span.end.clamp(offset, end));
+            if from >= to {
+                self.pending.push(Pending::Write { offset, bytes });
+                continue;
+            }
+            let part =
+                |from: u64, to: u64| &bytes[(from - offset) as usize..(to - offset) as usize];
+            put(&mut self.durable, from, part(from, to));
+            for (from, to) in [(offset, from), (to, end)] {
+                if from < to {
+                    let bytes = Arc::from(part(from, to));
+                    self.pending.push(Pending::Write { offset: from, bytes });
+                }
             }
         }
     }

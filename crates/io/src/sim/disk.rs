@@ -1,6 +1,7 @@
 //! The whole disk as a value: names and bytes, and what a call does to them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::contents::Contents;
@@ -29,6 +30,11 @@ pub(super) enum Effect {
         seed: u64,
     },
     SyncDirectory(DirectoryId),
+    /// Bytes of a file become durable, and what it takes to read them.
+    SyncSpan {
+        file: FileId,
+        span: Range<u64>,
+    },
 }
 
 /// A disk.
@@ -54,6 +60,7 @@ impl Disk {
                 self.file_mut(*file).fail_sync(&mut fastrand::Rng::with_seed(*seed));
             }
             Effect::SyncDirectory(directory) => self.names.sync(*directory),
+            Effect::SyncSpan { file, span } => self.file_mut(*file).sync_span(span.clone()),
         }
     }
 

@@ -80,7 +80,14 @@ impl SimFile {
         Ok(state.disk.file(self.file).read(&mut buffer[..length], offset))
     }
 
-    fn write(&mut self, bytes: &[u8], offset: u64, purpose: Purpose) -> io::Result<usize> {
+    /// Writes, and makes durable what was written if `is_durable`.
+    fn write(
+        &mut self,
+        bytes: &[u8],
+        offset: u64,
+        purpose: Purpose,
+        is_durable: bool,
+    ) -> io::Result<usize> {
         let mut state = self.state();
         let call = state.calls;
         let verdict = state.begin(Operation::Write, &self.path, Some(purpose))?;
@@ -100,10 +107,14 @@ impl SimFile {
             let bytes = Arc::from(&bytes[..length]);
             state.apply(Effect::Write { file: self.file, offset, bytes });
         }
-        match error {
-            Some(error) => Err(error.into()),
-            None => Ok(length),
+        if let Some(error) = error {
+            return Err(error.into());
         }
+        if is_durable {
+            let span = offset..offset + length as u64;
+            state.apply(Effect::SyncSpan { file: self.file, span });
+        }
+        Ok(length)
     }
 
     fn sync(&mut self, purpose: Purpose) -> Result<()> {
@@ -160,10 +171,24 @@ impl ReadFile for SimFile {
 impl WriteFile for SimFile {
     fn write_at(&mut self, bytes: &[u8], offset: u64, purpose: Purpose) -> Result<usize> {
         let count = self
-            .write(bytes, offset, purpose)
+            .write(bytes, offset, purpose, false)
             .map_err(|error| Error::at(Operation::Write, &self.path, offset, error))?;
         self.shared.statistics.record_write(purpose, count as u64, 0);
         Ok(count)
+    }
+
+    fn write_durably_at(&mut self, bytes: &[u8], offset: u64, purpose: Purpose) -> Result<()> {
+        let mut done = 0;
+        while done < bytes.len() {
+            let at = offset + done as u64;
+            let count = self
+                .write(&bytes[done..], at, purpose, true)
+                .map_err(|error| Error::at(Operation::Write, &self.path, at, error))?;
+            self.shared.statistics.record_write(purpose, count as u64, 0);
+            self.shared.statistics.record_sync(purpose, 0);
+            done += count;
+        }
+        Ok(())
     }
 
     fn sync_data(&mut self, purpose: Purpose) -> Result<()> {

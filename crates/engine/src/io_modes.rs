@@ -10,8 +10,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use tailwater_format::file_name::FileKind;
-use tailwater_io::buffer::{AlignedBuffer, MAX_ALIGNMENT};
-use tailwater_io::probe::{Access, Answer, probe};
+use tailwater_io::buffer::{ALIGNMENT, AlignedBuffer, MAX_ALIGNMENT};
+use tailwater_io::probe::{Access, Answer, Probe, probe};
 use tailwater_io::sync::Mutex;
 use tailwater_io::{IoMode, Purpose, Storage};
 
@@ -32,6 +32,29 @@ pub(crate) const OF_TABLES: [Purpose; 9] = [
     Purpose::Checkpoint,
 ];
 
+/// Those and the logs, in the order in which they are shown.
+const SHOWN: [Purpose; 10] = [
+    Purpose::UserRead,
+    Purpose::UserBlobRead,
+    Purpose::CompactionRead,
+    Purpose::CompactionBlobRead,
+    Purpose::CompactionWrite,
+    Purpose::FlushWrite,
+    Purpose::Verification,
+    Purpose::Ingestion,
+    Purpose::Checkpoint,
+    Purpose::Wal,
+];
+
+/// What a mode is tried for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Use {
+    Reading,
+    Writing,
+    /// Writing logs, which are padded to blocks of [`ALIGNMENT`].
+    Logging,
+}
+
 /// How bytes move in a database. Shared by everybody who opens files of its tables.
 #[derive(Debug)]
 pub(crate) struct IoModes {
@@ -46,7 +69,7 @@ pub(crate) struct IoModes {
 struct Trial {
     directory: PathBuf,
     mode: IoMode,
-    access: Access,
+    used_for: Use,
     filesystem: String,
     answer: Answer,
 }
@@ -66,7 +89,7 @@ impl IoModes {
         }
         let directory = named(directory);
         let tried = self.tried.lock();
-        let trial = tried.iter().find(|trial| trial.is_of(directory, mode, access(purpose)));
+        let trial = tried.iter().find(|trial| trial.is_of(directory, mode, use_of(purpose)));
         match trial {
             Some(trial) if trial.answer != Answer::Works => IoMode::Buffered,
             _ => mode,
@@ -94,9 +117,15 @@ impl IoModes {
         directory: &Path,
         purposes: &[Purpose],
     ) -> Result<Vec<String>> {
-        self.try_with(directory, purposes, |directory, mode, access| {
-            let probe = probe(storage, directory, mode, access)?;
-            Ok(Some((probe.filesystem, probe.answer)))
+        self.try_with(directory, purposes, |directory, mode, used_for| {
+            let access = if used_for == Use::Reading { Access::Read } else { Access::Write };
+            let Probe { filesystem, mut answer, alignment, .. } =
+                probe(storage, directory, mode, access)?;
+            if used_for == Use::Logging && answer == Answer::Works && alignment > ALIGNMENT {
+                let why = format!("its blocks are of {alignment} bytes, and a log's {ALIGNMENT}");
+                answer = Answer::Refused(why);
+            }
+            Ok(Some((filesystem, answer)))
         })
     }
 
@@ -117,26 +146,26 @@ impl IoModes {
         &self,
         directory: &Path,
         purposes: &[Purpose],
-        attempt: impl Fn(&Path, IoMode, Access) -> Result<Option<(String, Answer)>>,
+        attempt: impl Fn(&Path, IoMode, Use) -> Result<Option<(String, Answer)>>,
     ) -> Result<Vec<String>> {
         let directory = named(directory);
         // What there is to warn of, and the purposes that it concerns.
         let mut warnings: Vec<(String, Vec<&str>)> = Vec::new();
         for &purpose in purposes {
             let AskedIoMode { choice, option } = self.asked(purpose);
-            let (mode, access) = (wanted(choice), access(purpose));
+            let (mode, used_for) = (wanted(choice), use_of(purpose));
             if !needs_trial(mode) {
                 continue;
             }
             // Nobody who opens a file waits for a trial meanwhile.
-            if self.tried_there(directory, mode, access).is_none()
-                && let Some((filesystem, answer)) = attempt(directory, mode, access)?
+            if self.tried_there(directory, mode, used_for).is_none()
+                && let Some((filesystem, answer)) = attempt(directory, mode, used_for)?
             {
                 let directory = directory.to_owned();
-                let trial = Trial { directory, mode, access, filesystem, answer };
+                let trial = Trial { directory, mode, used_for, filesystem, answer };
                 self.tried.lock().push(trial);
             }
-            let trial = self.tried_there(directory, mode, access);
+            let trial = self.tried_there(directory, mode, used_for);
             let Some(trial) = trial.filter(|trial| trial.answer != Answer::Works) else { continue };
             let text = format!(
                 "option {}: {} I/O {} ({} in {})",
@@ -160,9 +189,9 @@ impl IoModes {
         Ok(warnings.collect())
     }
 
-    fn tried_there(&self, directory: &Path, mode: IoMode, access: Access) -> Option<Trial> {
+    fn tried_there(&self, directory: &Path, mode: IoMode, used_for: Use) -> Option<Trial> {
         let tried = self.tried.lock();
-        tried.iter().find(|trial| trial.is_of(directory, mode, access)).cloned()
+        tried.iter().find(|trial| trial.is_of(directory, mode, used_for)).cloned()
     }
 
     /// The largest request that the device of a directory takes as one, in bytes, where it says so.
@@ -179,7 +208,7 @@ impl IoModes {
 
     /// A line for each purpose: what was asked, by which option, and what it came to.
     pub(crate) fn text(&self) -> String {
-        OF_TABLES.iter().fold(String::new(), |mut text, &purpose| {
+        SHOWN.iter().fold(String::new(), |mut text, &purpose| {
             let AskedIoMode { choice, option } = self.asked(purpose);
             let by = option.map_or_else(|| "by default".to_owned(), |name| format!("by {name}"));
             // Writing to a string cannot fail.
@@ -195,12 +224,13 @@ impl IoModes {
     }
 
     fn effective(&self, purpose: Purpose) -> String {
-        let (mode, access) = (wanted(self.asked(purpose).choice), access(purpose));
+        let (mode, used_for) = (wanted(self.asked(purpose).choice), use_of(purpose));
         if !needs_trial(mode) {
             return mode.name().to_owned();
         }
+        let is_auto = self.asked(purpose).choice == IoModeChoice::Auto;
         let tried = self.tried.lock();
-        let here: Vec<&Trial> = tried.iter().filter(|it| it.is(mode, access)).collect();
+        let here: Vec<&Trial> = tried.iter().filter(|it| it.is(mode, used_for)).collect();
         let (works, fails): (Vec<&Trial>, Vec<&Trial>) =
             here.iter().partition(|trial| trial.answer == Answer::Works);
         let places = |trials: &[&Trial]| {
@@ -209,6 +239,9 @@ impl IoModes {
         };
         match (works.as_slice(), fails.as_slice()) {
             ([], []) => "unknown until the database is opened for writing".to_owned(),
+            (_, []) if used_for == Use::Logging && is_auto => {
+                format!("{} while most writes are synced", mode.name())
+            }
             (_, []) => mode.name().to_owned(),
             ([], _) => IoMode::Buffered.name().to_owned(),
             (_, fails) => {
@@ -223,12 +256,12 @@ impl IoModes {
 }
 
 impl Trial {
-    fn is(&self, mode: IoMode, access: Access) -> bool {
-        (self.mode, self.access) == (mode, access)
+    fn is(&self, mode: IoMode, used_for: Use) -> bool {
+        (self.mode, self.used_for) == (mode, used_for)
     }
 
-    fn is_of(&self, directory: &Path, mode: IoMode, access: Access) -> bool {
-        self.is(mode, access) && self.directory == directory
+    fn is_of(&self, directory: &Path, mode: IoMode, used_for: Use) -> bool {
+        self.is(mode, used_for) && self.directory == directory
     }
 }
 
@@ -258,21 +291,21 @@ fn needs_trial(mode: IoMode) -> bool {
     matches!(mode, IoMode::Direct | IoMode::Uncached)
 }
 
-fn access(purpose: Purpose) -> Access {
+fn use_of(purpose: Purpose) -> Use {
     match purpose {
         Purpose::UserRead
         | Purpose::UserBlobRead
         | Purpose::CompactionRead
         | Purpose::CompactionBlobRead
-        | Purpose::Verification => Access::Read,
+        | Purpose::Verification => Use::Reading,
         Purpose::CompactionWrite
         | Purpose::FlushWrite
         | Purpose::BlobWrite
-        | Purpose::Wal
         | Purpose::Manifest
         | Purpose::Ingestion
         | Purpose::Checkpoint
-        | Purpose::Metadata => Access::Write,
+        | Purpose::Metadata => Use::Writing,
+        Purpose::Wal => Use::Logging,
     }
 }
 

@@ -12,6 +12,8 @@ mod catalogue;
 mod check;
 #[path = "interop_write/copies.rs"]
 mod copies;
+#[path = "interop_write/direct_logs.rs"]
+mod direct_logs;
 #[path = "interop_write/groups.rs"]
 mod groups;
 #[path = "common/io_modes.rs"]

@@ -246,6 +246,7 @@ impl Walk<'_> {
             _ => Outcome::Well,
         };
         summary.note(what);
+        summary.count_empty(irregularity);
         summary.end_by(verdict, *offset, reason, is_stale);
         let reason = match (kind, count) {
             (IrregularityKind::Stale, 2..) => format!("{count} fragments {reason}"),

@@ -23,8 +23,14 @@ const ORACLE_STEP: usize = 5;
 /// How many packages a database is made of.
 const PACKAGES: usize = 700;
 
-/// Options with which memtables are full, and flushed, while it is loaded.
-const SMALL_MEMTABLES: &str = "write_buffer_size=131072";
+/// Options with which it is loaded: memtables are full, and flushed, meanwhile, or not, and logs are
+/// written through the page cache or past it.
+const OPTIONS: [&str; 4] = [
+    "",
+    "write_buffer_size=131072",
+    "wal_io_mode=direct;wal_preallocation_block_size=65536",
+    "wal_io_mode=auto;write_buffer_size=131072",
+];
 
 /// How many packages are in a batch.
 const BATCH: usize = 7;
@@ -90,7 +96,7 @@ impl Run {
             path: scratch.join("database"),
             index,
             acknowledgements: scratch.join("loaded"),
-            options: if seed.rng.bool() { SMALL_MEMTABLES } else { "" },
+            options: OPTIONS[seed.rng.usize(..OPTIONS.len())],
             present: 0,
             what: format!("TAILWATER_SEED={} round {round}", seed.value()),
         }

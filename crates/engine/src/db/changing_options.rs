@@ -131,7 +131,8 @@ impl Writer {
     /// Has logs go by the options: those that follow from sizes of memtables, too.
     fn update_logs(&self) {
         let families = self.shared.family_set();
-        let options = log_options(&self.directory, &self.options(), families.iter());
+        let options =
+            log_options(&self.directory, &self.options(), &self.shared.io_modes, families.iter());
         self.logs().set_options(options);
         self.update_log_bound();
         // A log or all together may be too long now.

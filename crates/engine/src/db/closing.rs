@@ -115,10 +115,11 @@ impl Writer {
     /// Step 4.
     fn close_logs(&self) -> Result<()> {
         let mut logs = self.logs();
+        let spares = logs.take_spares();
         if logs.has_failed() {
             return Ok(());
         }
-        for path in logs.take_recyclable() {
+        for path in spares {
             // What stays is removed by the next open.
             let _ = self.storage.remove(&path);
         }

@@ -227,17 +227,19 @@ impl Writer {
         }
     }
 
-    /// Switches a log that has grown to its bound. Where all logs together have grown to theirs,
+    /// Switches a log that has grown to its bound, or is to be written in another way. Where all logs together have grown to theirs,
     /// has what the oldest holds flushed.
     fn bound_logs(&self, leadership: &Leadership<'_>) -> Result<()> {
-        let (is_full, total, oldest, current) = {
+        let (is_due, are_padded, total, oldest, current) = {
             let logs = self.logs();
-            (logs.is_full(), logs.total_bytes(), logs.oldest_number(), logs.current_number())
+            let (oldest, current) = (logs.oldest_number(), logs.current_number());
+            (logs.is_due(), logs.are_padded(), logs.total_bytes(), oldest, current)
         };
         let families = self.shared.family_set();
         let bound = self.log_bound.load(Ordering::Relaxed);
-        // A single family's log goes with its memtable; nothing else holds it back.
-        if families.iter().nth(1).is_some() && total > bound {
+        // A single family's log goes with its memtable; nothing else holds it back. A padded one may
+        // be many times as long as what it holds.
+        if (are_padded || families.iter().nth(1).is_some()) && total > bound {
             let requested = self.flushing_logs_through.swap(current, Ordering::Relaxed);
             if requested < oldest {
                 let holds_oldest = |family: &ColumnFamily| {
@@ -248,7 +250,7 @@ impl Writer {
             }
             self.flushing_logs_through.store(requested, Ordering::Relaxed);
         }
-        if is_full { self.switch_log().map(drop) } else { Ok(()) }
+        if is_due { self.switch_log().map(drop) } else { Ok(()) }
     }
 
     /// Decides anew how long all logs together may become, after a change of column families.

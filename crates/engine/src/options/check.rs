@@ -64,6 +64,9 @@ pub fn check_database(options: &DbOptions) -> Result<()> {
     )
 }
 
+/// The largest unit in which logs get space, in bytes.
+const LOG_SPACE_MAX: u64 = 1 << 30;
+
 fn check_paths(options: &DbOptions) -> Result<()> {
     let paths = options.db_paths.len();
     let why = "tables can be in at most 4 directories";
@@ -87,13 +90,20 @@ fn check_direct_io(options: &DbOptions) -> Result<()> {
         }
     }
     let mapped = "it goes around the page cache, and allow_mmap_writes through it";
-    for purpose in [Purpose::CompactionWrite, Purpose::FlushWrite, Purpose::Ingestion] {
+    let writes = [Purpose::CompactionWrite, Purpose::FlushWrite, Purpose::Ingestion, Purpose::Wal];
+    for purpose in writes {
         let AskedIoMode { choice, option } = options.io_mode(purpose);
         let is_direct = matches!(choice, IoModeChoice::Direct | IoModeChoice::Auto);
         if let Some(option) = option.filter(|_| is_direct && options.allow_mmap_writes) {
             refuse(true, option, &choice, mapped)?;
         }
     }
+    let choice = &options.tailwater.wal_io_mode;
+    let is_of_logs = !matches!(choice, IoModeChoice::Uncached | IoModeChoice::Fadvise);
+    refuse(!is_of_logs, "wal_io_mode", choice, "logs are written buffered, direct, or auto")?;
+    let block = &options.tailwater.wal_preallocation_block_size;
+    let why = "no log is as long as that: at most 1 GiB";
+    refuse(*block > LOG_SPACE_MAX, "wal_preallocation_block_size", block, why)?;
     let buffer = &options.writable_file_max_buffer_size;
     refuse(
         options.use_direct_io_for_flush_and_compaction && *buffer == 0,

@@ -59,9 +59,16 @@ option_table! {
         /// How blob files are written.
         blob_write_io_mode: IoModeChoice = Unset, Fixed,
             Refused("blob files are not written", BUFFERED);
-        /// How write-ahead logs are written.
-        wal_io_mode: IoModeChoice = Unset, Fixed,
-            Refused("logs are written through the page cache", BUFFERED);
+        /// How write-ahead logs are written: `buffered`, `direct`, or, with `auto`, past the page
+        /// cache while most writes are synced. By default as `use_direct_io_for_wal` says.
+        wal_io_mode: IoModeChoice = Unset, Fixed, Honoured;
+        /// Whether write-ahead logs are written past the page cache, into space that was written
+        /// before: what is synced then waits for one write of the device.
+        use_direct_io_for_wal: bool = false, Fixed, Honoured;
+        /// In which unit direct logs get space of zeros ahead of their need, in bytes, rounded up
+        /// to a multiple of 4096. With 0 they get none: they are appended to, and each sync waits
+        /// for the file's metadata, too.
+        wal_preallocation_block_size: u64 = 1 << 20, Fixed, Honoured;
     }
     elsewhere {}
     other_names {}
@@ -150,7 +157,9 @@ impl DbOptions {
             (self.use_direct_io_for_compaction_reads, "use_direct_io_for_compaction_reads");
         let writes =
             (self.use_direct_io_for_flush_and_compaction, "use_direct_io_for_flush_and_compaction");
+        let logs = (self.tailwater.use_direct_io_for_wal, "use_direct_io_for_wal");
         match purpose {
+            Purpose::Wal => direct_if(&[logs]),
             Purpose::UserRead => direct_if(&[reads]),
             Purpose::UserBlobRead => self.io_mode(Purpose::UserRead),
             Purpose::CompactionRead => direct_if(&[reads, compaction_reads]),
@@ -161,7 +170,6 @@ impl DbOptions {
             Purpose::Ingestion
             | Purpose::Checkpoint
             | Purpose::BlobWrite
-            | Purpose::Wal
             | Purpose::Manifest
             | Purpose::Metadata => direct_if(&[]),
         }

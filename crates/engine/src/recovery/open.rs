@@ -24,6 +24,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use tailwater_format::file_name::FileKind;
 use tailwater_format::table::unique_id::encode_session_id;
 use tailwater_format::version_edit::{NewFile, VersionEdit};
+use tailwater_io::buffer::ALIGNMENT;
 use tailwater_io::stream::Workers;
 use tailwater_io::{Create, FileLock, IoMode, Purpose, Storage};
 
@@ -51,7 +52,7 @@ use crate::version::{
     FamilyVersion, FileNumbers, ManifestLimits, VersionSet, VersionSetBeginning, manifest,
 };
 use crate::wal::replay::LeftOut;
-use crate::wal::{LiveLog, LogOptions, LogSet};
+use crate::wal::{LiveLog, LogMode, LogOptions, LogSet};
 use crate::write::StallController;
 use crate::write::queue::Queue;
 use crate::{Error, ErrorKind, Result};
@@ -143,6 +144,10 @@ fn tried_modes(
         for warning in io_modes.try_in(&**options.storage(), &tables, &OF_TABLES)? {
             info_log.warn(format_args!("{warning}"));
         }
+    }
+    let logs = options.wal_directory(directory);
+    for warning in io_modes.try_in(&**options.storage(), &logs, &[Purpose::Wal])? {
+        info_log.warn(format_args!("{warning}"));
     }
     for line in io_modes.text().lines() {
         info_log.info(format_args!("I/O mode of {line}"));
@@ -248,13 +253,14 @@ impl LogsReplayed {
         // number, which cannot be told if nothing came before.
         let are_whole = self.logs.iter().all(|log| log.whole);
         let keeps_logs = database.avoid_flush_during_recovery && are_whole && damaged.is_empty();
-        let log_options = log_options(&directory, &options, families.iter());
+        let log_options = log_options(&directory, &options, factory.io_modes(), families.iter());
         let older: Vec<LiveLog> = self
             .logs
             .iter()
             .map(|log| LiveLog {
                 number: log.as_predecessor.log_number,
                 bytes: log.as_predecessor.size,
+                is_padded: false,
             })
             .collect();
         set_aside(&storage, &directory, &log_options.directory, &damaged, &info_log)?;
@@ -263,9 +269,12 @@ impl LogsReplayed {
         }
         let predecessor = self.logs.last().map(|log| log.as_predecessor);
         let number = numbers.take();
-        let logs = LogSet::begin(Arc::clone(&storage), log_options, number, older, predecessor)?;
+        let begun =
+            LogSet::begin(Arc::clone(&storage), log_options, &numbers, number, older, predecessor);
+        let logs = begun?;
+        let inline = options.inline_background();
         let jobs = usize::try_from(database.max_background_jobs).unwrap_or(1);
-        let workers = |name, count| match options.inline_background() {
+        let workers = |name, count| match inline {
             true => Ok(None),
             false => {
                 Workers::new(name, count).map(|workers| Some(Arc::new(workers))).map_err(|error| {
@@ -326,6 +335,10 @@ impl LogsReplayed {
             writer.flush_recovered(number)?;
         }
         writer.clear(&directories)?;
+        if !inline {
+            // What it makes has names that clearing removes.
+            writer.logs().start_making_space()?;
+        }
         Ok(writer)
     }
 }
@@ -527,13 +540,26 @@ pub(crate) fn manifest_limits(options: &DbOptions) -> ManifestLimits {
 pub(crate) fn log_options<'a>(
     directory: &Path,
     options: &OpenOptions,
+    io_modes: &IoModes,
     families: impl Iterator<Item = &'a ColumnFamily>,
 ) -> LogOptions {
     let database: &DbOptions = options.database();
     let largest = families.map(|family| family.options().write_buffer_size).max();
     let max_bytes = largest.unwrap_or(0).max(SMALLEST_FULL_LOG);
+    let directory = options.wal_directory(directory);
+    let works = io_modes.mode(Purpose::Wal, &directory);
+    let mode = match (works, database.io_mode(Purpose::Wal).choice) {
+        (IoMode::Direct, IoModeChoice::Auto) => LogMode::Auto,
+        (IoMode::Direct, _) => LogMode::Direct,
+        _ => LogMode::Buffered,
+    };
     LogOptions {
-        directory: options.wal_directory(directory),
+        directory,
+        mode,
+        space_block: database
+            .tailwater
+            .wal_preallocation_block_size
+            .next_multiple_of(ALIGNMENT as u64),
         recycle: database.recycle_log_file_num as usize,
         compressed: database.wal_compression == CompressionType::Zstd,
         // A log is about as long as its memtable, and somewhat longer than the keys and values.

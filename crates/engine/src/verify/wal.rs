@@ -1,10 +1,12 @@
 //! The write-ahead logs.
 //!
 //! A log that was recycled ends where the bytes of the file's earlier use begin, and those may look
-//! like anything: a bad checksum there is damage only if records of this log follow.
+//! like anything: a bad checksum there is damage only if records of this log follow. So is a record
+//! whose sectors were not all written, as a crash of the machine leaves the last.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tailwater_format::batch::BatchReader;
 use tailwater_format::file_name::FileKind;
@@ -12,8 +14,8 @@ use tailwater_format::log::{Damage, DamageReason, Event, PredecessorWal, Record}
 use tailwater_io::{IoMode, Purpose};
 
 use super::{Family, Numbers, Severity, Verification};
-use crate::wal::batch;
 use crate::wal::replay::list_logs;
+use crate::wal::{batch, unwritten};
 use crate::{Result, record_log};
 
 /// What is known while logs are read one after the other.
@@ -21,8 +23,8 @@ struct Course<'a> {
     numbers: &'a Numbers,
     /// The sequence number after the last batch; `None` before the first.
     next_sequence: Option<u64>,
-    /// In a recycled log, what looked like damage and may be the earlier use of the file.
-    doubtful: Vec<(u64, String)>,
+    /// What is damage only if records follow: where, what it looks like, and what it is if none do.
+    doubtful: Vec<(u64, String, EndingKind)>,
     /// Where the log before ended other than with its file, if it did.
     ending: Option<Ending>,
     /// The number and length of the log before.
@@ -123,11 +125,26 @@ impl Verification<'_> {
         let ending = |offset, message, kind| {
             Some(Ending { path: path.to_owned(), log_number: number, offset, message, kind })
         };
-        let mut reader = record_log::reader(file, number, Purpose::Verification);
+        let mut reader = record_log::reader(Arc::clone(&file), number, Purpose::Verification);
+        let mut unwritten_from = None;
         loop {
-            match reader.next_event()? {
+            let event = reader.next_event()?;
+            if let Some(offset) = unwritten::begins_with(&event) {
+                unwritten_from.get_or_insert(offset);
+            }
+            match event {
+                Event::Record(record)
+                    if unwritten_from.is_some() && sequence(&record) != course.next_sequence =>
+                {
+                    let at = record.start;
+                    let message = format!("batches before the one at offset {at} were not written");
+                    let from = unwritten_from.unwrap_or(at);
+                    course.ending = ending(from, message, EndingKind::Torn);
+                    break;
+                }
                 Event::Record(record) => {
-                    for (offset, message) in course.doubtful.drain(..) {
+                    unwritten_from = None;
+                    for (offset, message, _) in course.doubtful.drain(..) {
                         self.report.damage_at(path, offset, message);
                     }
                     if std::mem::take(&mut first_batch)
@@ -138,7 +155,15 @@ impl Verification<'_> {
                     self.check_batch(path, &record, course);
                 }
                 Event::Damage(damage) if may_be_earlier_use(&damage) => {
-                    course.doubtful.push((damage.offset, damage.reason.to_string()));
+                    let message = damage.reason.to_string();
+                    course.doubtful.push((damage.offset, message, EndingKind::Doubtful));
+                }
+                Event::Damage(damage)
+                    if unwritten_from.is_some() || unwritten::explains(&*file, &damage)? =>
+                {
+                    let message = format!("{}: {} bytes are lost", damage.reason, damage.dropped);
+                    course.doubtful.push((damage.offset, message, EndingKind::Torn));
+                    unwritten_from.get_or_insert(damage.offset);
                 }
                 Event::Damage(damage) => {
                     let message = format!("{}: {} bytes are lost", damage.reason, damage.dropped);
@@ -168,8 +193,8 @@ impl Verification<'_> {
             }
         }
         course.previous = Some((number, length));
-        if let Some((offset, message)) = course.doubtful.drain(..).next() {
-            course.ending = ending(offset, message, EndingKind::Doubtful);
+        if let Some((offset, message, kind)) = course.doubtful.drain(..).next() {
+            course.ending = ending(offset, message, kind);
         }
         if first_batch && let Some(before) = before {
             // A log without a batch says nothing about whether the one before lost any.
@@ -220,8 +245,7 @@ impl Verification<'_> {
         course: &Course<'_>,
     ) {
         let Ending { path: ended, offset, message, kind, .. } = before;
-        let sequence = BatchReader::new(record.payload).map(|batch| batch.sequence()).ok();
-        if sequence != course.next_sequence {
+        if sequence(record) != course.next_sequence {
             let message =
                 format!("{message}, and batches before those of the next log are missing");
             self.report.damage_at(ended, *offset, message);
@@ -250,6 +274,11 @@ impl Verification<'_> {
             self.report.damage_at(path, record.start, message);
         }
     }
+}
+
+/// The sequence number of the batch that a record holds, if it can be one.
+fn sequence(record: &Record<'_>) -> Option<u64> {
+    BatchReader::new(record.payload).map(|batch| batch.sequence()).ok()
 }
 
 /// Whether damage may be nothing but what a recycled file held before.

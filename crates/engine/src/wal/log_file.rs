@@ -1,12 +1,20 @@
-//! One log that is being written.
+//! One log that is being written: through the page cache, or past it.
+//!
+//! A direct log is written in whole blocks of 4 KiB, each of them once: what goes to the device
+//! together is padded to a boundary with a record that readers ignore (`format::log::Writer::pad`),
+//! and what comes after begins a block of its own. So no block that holds an acknowledged byte is
+//! ever written again, and no failure in the middle of a write can take an earlier one along.
 
 use std::path::{Path, PathBuf};
 
 use tailwater_format::batch::WriteBatch;
 use tailwater_format::key::Sequence;
 use tailwater_format::log::{PredecessorWal, Writer};
+use tailwater_io::buffer::{ALIGNMENT, AlignedBuffer};
 use tailwater_io::{Create, IoMode, Purpose, Storage, WriteFile};
 
+use super::log_set::LiveLog;
+use super::space::{LogSpace, Room};
 use crate::{Error, Result};
 
 /// A log that is being written, or that is closed but not yet on the device.
@@ -37,19 +45,54 @@ pub(super) struct LogFile {
     last_batch: Sequence,
     /// Whether any batch has an operation in it.
     holds_operations: bool,
+    /// What a log that is written past the page cache has besides.
+    direct: Option<Direct>,
+}
+
+/// What a direct log has besides.
+struct Direct {
+    /// The zeros that it is written over; `None` where it is appended to.
+    room: Option<Room>,
+    /// What is being written, where the device can have it.
+    aligned: AlignedBuffer,
+}
+
+/// When bytes are to be on the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Urgency {
+    /// When the call returns.
+    Durable,
+    /// When they are synced.
+    Whenever,
+}
+
+/// How a log's bytes move.
+#[derive(Clone, Copy)]
+pub(super) enum Way<'a> {
+    /// Through the page cache.
+    Buffered {
+        /// How many bytes are reserved for it.
+        preallocate: u64,
+    },
+    /// Past it.
+    Direct {
+        /// Where its zeros come from; `None` if it is to be appended to.
+        space: Option<&'a LogSpace>,
+        /// How long the log before became, in bytes.
+        expected: u64,
+    },
 }
 
 /// How a log is begun.
 pub(super) struct Beginning<'a> {
     pub(super) number: u64,
     pub(super) path: PathBuf,
+    pub(super) way: Way<'a>,
     /// A log that nothing needs any more, whose file becomes this one's.
     pub(super) recycled: Option<&'a Path>,
     /// Whether its records carry its number, so that what the file held before is told apart.
     pub(super) recyclable: bool,
     pub(super) compressed: bool,
-    /// How many bytes are reserved.
-    pub(super) preallocate: u64,
     /// What it says of the log before it.
     pub(super) predecessor: Option<PredecessorWal>,
     /// Whether its name is put on the device at once.
@@ -59,30 +102,18 @@ pub(super) struct Beginning<'a> {
 impl LogFile {
     /// Begins a log.
     pub(super) fn begin(storage: &dyn Storage, beginning: Beginning<'_>) -> Result<Self> {
-        let Beginning { number, path, recycled, recyclable, compressed, .. } = beginning;
-        let Beginning { preallocate, predecessor, sync_name, .. } = beginning;
-        let create = match recycled {
-            Some(old) => {
-                // A crash here is safe: the file holds records of the old log's number, which are
-                // passed over.
-                storage.rename(old, &path)?;
-                Create::Existing
+        let Beginning { number, path, way, recycled, recyclable, compressed, .. } = beginning;
+        let Beginning { predecessor, sync_name, .. } = beginning;
+        let (file, reserved, direct) = match way {
+            Way::Buffered { preallocate } => {
+                let (file, reserved) = begin_buffered(storage, &path, recycled, preallocate)?;
+                (file, reserved, None)
             }
-            None => Create::New,
+            Way::Direct { space, expected } => {
+                let (file, direct) = begin_direct(storage, &path, recycled, space, expected)?;
+                (file, 0, Some(direct))
+            }
         };
-        let mut file = storage.create(&path, create, IoMode::Buffered, Purpose::Wal)?;
-        let mut reserved = 0;
-        if recycled.is_none() && preallocate > 0 {
-            match file.allocate(0, preallocate) {
-                Ok(()) => reserved = preallocate,
-                Err(error) if error.is_no_space() => {
-                    // The records themselves may still fit, once the part that was reserved is
-                    // given back; where that fails, there is just less room.
-                    let _ = file.truncate(0);
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
         let mut buffer = Vec::new();
         let mut encoder = if compressed {
             Writer::new_compressed(number, recyclable, &mut buffer)
@@ -108,8 +139,11 @@ impl LogFile {
             name_synced: false,
             last_batch: 0,
             holds_operations: false,
+            direct,
         };
-        if sync_name {
+        // A direct log's name is on the device before anything is in it: a record is acknowledged
+        // by its own sync alone.
+        if sync_name || log.direct.is_some() {
             log.sync_name(storage)?;
         }
         Ok(log)
@@ -125,10 +159,13 @@ impl LogFile {
         Ok(())
     }
 
-    /// Hands what was appended to the system.
+    /// Hands what was appended to the system; of a direct log, to the device.
     pub(super) fn write_out(&mut self, bytes_per_sync: u64) -> Result<()> {
         if self.buffer.is_empty() {
             return Ok(());
+        }
+        if self.direct.is_some() {
+            return self.write_blocks(Urgency::Whenever);
         }
         self.file.write_all_at(&self.buffer, self.written, Purpose::Wal)?;
         self.written += self.buffer.len() as u64;
@@ -140,8 +177,13 @@ impl LogFile {
         Ok(())
     }
 
-    /// Puts what was written on the device, and the file's name.
+    /// Hands what was appended to the system and puts it on the device, and the file's name.
     pub(super) fn sync(&mut self, storage: &dyn Storage, full: bool) -> Result<()> {
+        let is_first_doubt = self.synced == self.written && !self.is_cut && !full;
+        if self.direct.is_some() && is_first_doubt && !self.buffer.is_empty() {
+            self.write_blocks(Urgency::Durable)?;
+        }
+        self.write_out(0)?;
         if self.synced < self.written || self.is_cut {
             match full {
                 true => self.file.sync_all(Purpose::Wal)?,
@@ -151,6 +193,33 @@ impl LogFile {
             self.is_cut = false;
         }
         self.sync_name(storage)
+    }
+
+    /// Writes what was appended, padded, in blocks that nothing was written to before. Durable are
+    /// only they, so nothing before them may be in doubt.
+    fn write_blocks(&mut self, urgency: Urgency) -> Result<()> {
+        let Some(Direct { room, aligned }) = &mut self.direct else { return Ok(()) };
+        self.encoder.pad(&mut self.buffer);
+        let length = self.buffer.len();
+        let end = self.written + length as u64;
+        let is_over_zeros = room.as_ref().is_some_and(|room| room.reaches(end));
+        let is_flushed = room.as_ref().is_some_and(Room::is_flush_quicker);
+        aligned.reserve(length, ALIGNMENT);
+        aligned.clear();
+        aligned.append(&self.buffer);
+        match urgency {
+            Urgency::Durable if is_over_zeros && !is_flushed => {
+                self.file.write_durably_at(aligned, self.written, Purpose::Wal)?;
+                self.synced = end;
+            }
+            // The sync that follows takes along what it takes to read the new blocks.
+            Urgency::Durable | Urgency::Whenever => {
+                self.file.write_all_at(aligned, self.written, Purpose::Wal)?;
+            }
+        }
+        self.written = end;
+        self.buffer.clear();
+        Ok(())
     }
 
     /// Puts the file's name on the device.
@@ -164,12 +233,15 @@ impl LogFile {
         Ok(())
     }
 
-    /// Cuts off what the file has behind the log's end: reserved space, or what an earlier log
-    /// left.
+    /// Cuts off what the file has behind the log's end: reserved space, zeros, or what an earlier
+    /// log left.
     pub(super) fn cut_off(&mut self) -> Result<()> {
+        if let Some(room) = self.direct.as_mut().and_then(|direct| direct.room.take()) {
+            room.close();
+        }
         if self.reserved > self.written || self.file.length()? > self.written {
             self.file.truncate(self.written)?;
-            self.is_cut = self.is_over_another;
+            self.is_cut = self.is_over_another || self.direct.is_some();
         }
         (self.reserved, self.is_over_another) = (0, false);
         Ok(())
@@ -177,7 +249,7 @@ impl LogFile {
 
     /// Whether the file may be longer than the log.
     pub(super) fn may_be_longer(&self) -> bool {
-        self.reserved > self.written || self.is_over_another
+        self.reserved > self.written || self.is_over_another || self.direct.is_some()
     }
 
     /// How long the log is, in bytes, with what is still in memory.
@@ -188,6 +260,16 @@ impl LogFile {
     /// How many bytes are in memory only.
     pub(super) fn buffered(&self) -> usize {
         self.buffer.len()
+    }
+
+    /// Whether it is written past the page cache.
+    pub(super) fn is_direct(&self) -> bool {
+        self.direct.is_some()
+    }
+
+    /// What is known of it while it is written.
+    pub(super) fn as_live(&self) -> LiveLog {
+        LiveLog { number: self.number, bytes: 0, is_padded: self.is_direct() }
     }
 
     /// Whether no memtable has anything of it.
@@ -208,4 +290,62 @@ impl LogFile {
             last_sequence: self.last_batch,
         }
     }
+}
+
+/// Begins a log that is written through the page cache. Answers its file and how much of it is
+/// reserved, in bytes.
+fn begin_buffered(
+    storage: &dyn Storage,
+    path: &Path,
+    recycled: Option<&Path>,
+    preallocate: u64,
+) -> Result<(Box<dyn WriteFile>, u64)> {
+    if let Some(old) = recycled {
+        // A crash here is safe: the file holds records of the old log's number, which are passed
+        // over.
+        storage.rename(old, path)?;
+        let file = storage.create(path, Create::Existing, IoMode::Buffered, Purpose::Wal)?;
+        return Ok((file, 0));
+    }
+    let mut file = storage.create(path, Create::New, IoMode::Buffered, Purpose::Wal)?;
+    if preallocate == 0 {
+        return Ok((file, 0));
+    }
+    match file.allocate(0, preallocate) {
+        Ok(()) => Ok((file, preallocate)),
+        Err(error) if error.is_no_space() => {
+            // The records themselves may still fit, once the part that was reserved is given back;
+            // where that fails, there is just less room.
+            let _ = file.truncate(0);
+            Ok((file, 0))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Begins a log that is written past the page cache: over an earlier log, over zeros, or, where
+/// there are none, at the end of a new file.
+fn begin_direct(
+    storage: &dyn Storage,
+    path: &Path,
+    recycled: Option<&Path>,
+    space: Option<&LogSpace>,
+    expected: u64,
+) -> Result<(Box<dyn WriteFile>, Direct)> {
+    let spare = match (recycled, space) {
+        (None, Some(space)) => space.take(expected),
+        _ => None,
+    };
+    let create = match recycled.or(spare.as_deref()) {
+        Some(there) => {
+            // A crash here is safe: the file holds zeros, or records of the old log's number.
+            storage.rename(there, path)?;
+            Create::Existing
+        }
+        None => Create::New,
+    };
+    let file = storage.create(path, create, IoMode::Direct, Purpose::Wal)?;
+    let end = file.length()?;
+    let room = space.map(|space| space.room(path, end - end % ALIGNMENT as u64));
+    Ok((file, Direct { room, aligned: AlignedBuffer::with_capacity(ALIGNMENT) }))
 }

@@ -8,6 +8,10 @@
 //! is acknowledged only when every log before it is on the device, too, or a crash could keep it
 //! and lose an earlier one.
 //!
+//! Logs are written through the page cache or past it ([`LogMode`]); each keeps to the way in which
+//! it began. Where the options leave the choice, groups are counted, and when most of the last ones
+//! suit the other way, the log is switched.
+//!
 //! A failed write or sync latches: what the device has of the log's end is not known then, and
 //! nothing more is acknowledged until the log is given up ([`LogSet::start_over`]) with everything
 //! in it flushed to tables.
@@ -21,19 +25,36 @@ use tailwater_format::file_name::FileKind;
 use tailwater_format::log::PredecessorWal;
 use tailwater_io::Storage;
 
-use super::log_file::{Beginning, LogFile};
+use super::log_file::{Beginning, LogFile, Way};
+use super::space::LogSpace;
+use super::suited_mode::SuitedMode;
+use crate::version::FileNumbers;
 use crate::{Error, Result};
+
+/// Which logs are written past the page cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LogMode {
+    /// None.
+    Buffered,
+    /// All.
+    Direct,
+    /// Those that begin while most groups are synced.
+    Auto,
+}
 
 /// How logs are written.
 #[derive(Debug, Clone)]
 pub(crate) struct LogOptions {
     /// Where they are.
     pub(crate) directory: PathBuf,
+    pub(crate) mode: LogMode,
+    /// The unit, in bytes, in which direct logs get space of zeros; 0 if they are appended to.
+    pub(crate) space_block: u64,
     /// How many logs that nothing needs are kept to be written over.
     pub(crate) recycle: usize,
     /// Whether records are compressed.
     pub(crate) compressed: bool,
-    /// How many bytes are reserved for a new log.
+    /// How many bytes are reserved for a new log that is written through the page cache.
     pub(crate) preallocate: u64,
     /// After how many bytes write-back is started; 0 leaves it to the system.
     pub(crate) bytes_per_sync: u64,
@@ -53,6 +74,8 @@ pub(crate) struct LiveLog {
     pub(crate) number: u64,
     /// Its length in bytes when it was closed; 0 while it is written.
     pub(crate) bytes: u64,
+    /// Whether it was padded to be written past the page cache.
+    pub(crate) is_padded: bool,
 }
 
 /// The logs that hold what is not in tables.
@@ -60,6 +83,9 @@ pub(crate) struct LogSet {
     storage: Arc<dyn Storage>,
     options: LogOptions,
     current: LogFile,
+    /// Where direct logs get their zeros; `None` where none do.
+    space: Option<LogSpace>,
+    suited: SuitedMode,
     /// Logs that are complete but not known to be on the device, oldest first.
     closed: VecDeque<LogFile>,
     /// All logs that may be needed, oldest first, the current one last.
@@ -79,18 +105,28 @@ impl LogSet {
     pub(crate) fn begin(
         storage: Arc<dyn Storage>,
         options: LogOptions,
+        numbers: &FileNumbers,
         number: u64,
         older: impl IntoIterator<Item = LiveLog>,
         predecessor: Option<PredecessorWal>,
     ) -> Result<Self> {
-        let current = begin_log(&*storage, &options, number, None, predecessor)?;
+        let has_space = options.mode != LogMode::Buffered && options.space_block > 0;
+        let space = has_space.then(|| {
+            let (storage, directory) = (Arc::clone(&storage), options.directory.clone());
+            LogSpace::new(storage, directory, numbers.clone(), options.space_block)
+        });
+        let suited = SuitedMode::new(options.mode);
+        let place = Place { storage: &*storage, options: &options, space: space.as_ref() };
+        let current = place.begin(number, None, predecessor, suited.is_direct(), 0)?;
         let mut live: VecDeque<LiveLog> = older.into_iter().collect();
         let closed_bytes = live.iter().map(|log| log.bytes).sum();
-        live.push_back(LiveLog { number, bytes: 0 });
+        live.push_back(current.as_live());
         Ok(Self {
             storage,
             options,
             current,
+            space,
+            suited,
             closed: VecDeque::new(),
             live,
             closed_bytes,
@@ -98,6 +134,14 @@ impl LogSet {
             first_recyclable: number,
             failure: None,
         })
+    }
+
+    /// Has a thread make space for direct logs from here on, if there are any.
+    ///
+    /// # Errors
+    /// The system's, where it has no room for another thread.
+    pub(crate) fn start_making_space(&mut self) -> Result<()> {
+        self.space.as_mut().map_or(Ok(()), LogSpace::start)
     }
 
     /// Goes by other options: of the log that is written, by those that do not depend on how it
@@ -121,9 +165,16 @@ impl LogSet {
         self.current.is_empty()
     }
 
-    /// Whether the log that is written has grown to its bound.
-    pub(crate) fn is_full(&self) -> bool {
+    /// Whether the log that is written has grown to its bound, or another would be written in
+    /// another way.
+    pub(crate) fn is_due(&self) -> bool {
         self.current.length() >= self.options.max_bytes
+            || self.current.is_direct() != self.suited.is_direct()
+    }
+
+    /// Whether any log that may be needed is longer than what it holds.
+    pub(crate) fn are_padded(&self) -> bool {
+        self.live.iter().any(|log| log.is_padded)
     }
 
     /// How long all logs are that may be needed, in bytes.
@@ -136,20 +187,25 @@ impl LogSet {
         self.check()?;
         let appended = self.current.append(batch);
         self.latch(appended)?;
-        if self.current.buffered() > self.options.max_buffered { self.write_out() } else { Ok(()) }
+        if self.current.buffered() > self.options.max_buffered { self.hand_over() } else { Ok(()) }
     }
 
-    /// Hands what was appended to the system.
+    /// Hands a group that was appended to the system.
     pub(crate) fn write_out(&mut self) -> Result<()> {
+        self.suited.count(false);
+        self.hand_over()
+    }
+
+    fn hand_over(&mut self) -> Result<()> {
         self.check()?;
         let written = self.current.write_out(self.options.bytes_per_sync);
         self.latch(written)
     }
 
-    /// Puts every log on the device, the oldest first.
+    /// Puts every log on the device, the oldest first, and a group that was appended with them.
     pub(crate) fn sync(&mut self) -> Result<()> {
         self.sync_closed()?;
-        self.write_out()?;
+        self.suited.count(true);
         let synced = self.current.sync(&*self.storage, self.options.full_sync);
         self.latch(synced)
     }
@@ -167,17 +223,18 @@ impl LogSet {
 
     /// Closes the log that is written and begins another.
     pub(crate) fn switch(&mut self, number: u64) -> Result<()> {
-        self.write_out()?;
+        self.hand_over()?;
         let recycled = self.recyclable.pop_front();
         let predecessor = Some(self.current.as_predecessor());
+        let (is_direct, length) = (self.suited.is_direct(), self.current.length());
         // If this fails, the log that is written is as it was.
-        let next = begin_log(&*self.storage, &self.options, number, recycled, predecessor)?;
+        let next = self.place().begin(number, recycled, predecessor, is_direct, length)?;
         let mut closed = std::mem::replace(&mut self.current, next);
         if let Some(last) = self.live.back_mut() {
             last.bytes = closed.length();
             self.closed_bytes += last.bytes;
         }
-        self.live.push_back(LiveLog { number, bytes: 0 });
+        self.live.push_back(self.current.as_live());
         // Also what an older log left there: replay must not take it for the place where the logs
         // end, behind which tables may hold more.
         let given_back = if closed.may_be_longer() { closed.cut_off() } else { Ok(()) };
@@ -190,9 +247,10 @@ impl LogSet {
     /// Gives up all logs and begins another, after a failure: everything in them is in memtables
     /// still, and is put into tables before anybody writes again.
     pub(crate) fn start_over(&mut self, number: u64) -> Result<()> {
-        self.current = begin_log(&*self.storage, &self.options, number, None, None)?;
+        let is_direct = self.suited.is_direct();
+        self.current = self.place().begin(number, None, None, is_direct, 0)?;
         self.closed.clear();
-        self.live.push_back(LiveLog { number, bytes: 0 });
+        self.live.push_back(self.current.as_live());
         self.first_recyclable = number;
         self.failure = None;
         Ok(())
@@ -232,15 +290,21 @@ impl LogSet {
     /// Ends the log that is written as a clean close leaves it: whole, and without anything behind
     /// its end.
     pub(crate) fn close(&mut self) -> Result<()> {
-        self.write_out()?;
+        self.hand_over()?;
         let cut = self.current.cut_off();
         self.latch(cut)
     }
 
-    /// The files of logs that were kept to be written over, for removal.
-    pub(crate) fn take_recyclable(&mut self) -> Vec<PathBuf> {
+    /// Has no more space made, removes what there is, and answers the files of logs that were kept
+    /// to be written over, for removal.
+    pub(crate) fn take_spares(&mut self) -> Vec<PathBuf> {
+        self.space.as_mut().map(LogSpace::close);
         let kept = std::mem::take(&mut self.recyclable);
         kept.into_iter().map(|number| self.path(number)).collect()
+    }
+
+    fn place(&self) -> Place<'_> {
+        Place { storage: &*self.storage, options: &self.options, space: self.space.as_ref() }
     }
 
     fn path(&self, number: u64) -> PathBuf {
@@ -262,26 +326,42 @@ impl LogSet {
     }
 }
 
-fn begin_log(
-    storage: &dyn Storage,
-    options: &LogOptions,
-    number: u64,
-    recycled: Option<u64>,
-    predecessor: Option<PredecessorWal>,
-) -> Result<LogFile> {
-    let path = |number| options.directory.join(FileKind::Wal(number).to_string());
-    let recycled = recycled.map(path);
-    LogFile::begin(
-        storage,
-        Beginning {
-            number,
-            path: path(number),
-            recycled: recycled.as_deref(),
-            recyclable: options.recycle > 0,
-            compressed: options.compressed,
-            preallocate: options.preallocate,
-            predecessor,
-            sync_name: options.sync_names,
-        },
-    )
+/// Where logs begin, and how.
+struct Place<'a> {
+    storage: &'a dyn Storage,
+    options: &'a LogOptions,
+    space: Option<&'a LogSpace>,
+}
+
+impl Place<'_> {
+    /// Begins a log. `length` is how long the one before became, in bytes.
+    fn begin(
+        &self,
+        number: u64,
+        recycled: Option<u64>,
+        predecessor: Option<PredecessorWal>,
+        is_direct: bool,
+        length: u64,
+    ) -> Result<LogFile> {
+        let options = self.options;
+        let path = |number| options.directory.join(FileKind::Wal(number).to_string());
+        let recycled = recycled.map(path);
+        let way = match is_direct {
+            true => Way::Direct { space: self.space, expected: length },
+            false => Way::Buffered { preallocate: options.preallocate },
+        };
+        LogFile::begin(
+            self.storage,
+            Beginning {
+                number,
+                path: path(number),
+                way,
+                recycled: recycled.as_deref(),
+                recyclable: options.recycle > 0,
+                compressed: options.compressed,
+                predecessor,
+                sync_name: options.sync_names,
+            },
+        )
+    }
 }

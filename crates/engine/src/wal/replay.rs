@@ -9,6 +9,11 @@
 //! before it and leaves out everything after, unless a later log goes on with the very next
 //! sequence number, which shows that nothing is missing. What was left out is told. Replay changes
 //! no file.
+//!
+//! A log that was being written past the page cache has zeros behind its end, which mean nothing.
+//! A crash of the machine may also have left zeros where a group was on its way to the device and
+//! one behind it had come there: a record behind zeros counts only if no batch is missing before
+//! it. Inside a fragment they are what is missing of a write that did not finish.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,12 +21,15 @@ use std::sync::Arc;
 
 use tailwater_format::file_name::FileKind;
 use tailwater_format::key::Sequence;
-use tailwater_format::log::{Event, PredecessorWal, Record as LogRecord, RecoveryMode, Verdict};
+use tailwater_format::log::{
+    Damage, Event, PredecessorWal, Record as LogRecord, RecoveryMode, Torn, TornReason, Verdict,
+};
 use tailwater_io::{IoMode, Purpose, ReadFile, Storage};
 
 use crate::memtable::MemTable;
 use crate::record_log;
 use crate::wal::batch::{self, CheckedBatch, Refusal};
+use crate::wal::unwritten;
 use crate::{Error, Result};
 
 /// A column family that logs are replayed into.
@@ -122,6 +130,7 @@ pub(crate) fn replay(
         last_batch: 0,
         is_damaged: false,
         whole: true,
+        unwritten_from: None,
         stopped_at: None,
         replayed: Replayed { last_sequence, ..Replayed::default() },
     };
@@ -138,7 +147,8 @@ pub(crate) fn replay(
             let length = file.length()?;
             replay.last_batch = 0;
             replay.whole = true;
-            replay.read_log(&Log { path, number, length }, file)?;
+            replay.unwritten_from = None;
+            replay.read_log(&Log { path, number, length, file })?;
             let last_sequence = replay.last_batch;
             replay.log_before =
                 Some(PredecessorWal { log_number: number, size: length, last_sequence });
@@ -157,6 +167,7 @@ struct Log {
     number: u64,
     /// The file's length in bytes.
     length: u64,
+    file: Arc<dyn ReadFile>,
 }
 
 /// Replay on its way through the logs.
@@ -173,6 +184,8 @@ struct Replay<'a> {
     is_damaged: bool,
     /// Whether nothing was wrong in the log so far.
     whole: bool,
+    /// Where space begins that was never written, if no record was taken since.
+    unwritten_from: Option<u64>,
     /// Where something ended replay, unless a later log showed that nothing is missing.
     stopped_at: Option<Stop>,
     replayed: Replayed,
@@ -196,20 +209,37 @@ struct Contradiction {
 }
 
 /// Whether a log goes on.
+#[derive(PartialEq, Eq)]
 enum Flow {
     Continue,
     EndOfLog,
 }
 
 impl Replay<'_> {
-    fn read_log(&mut self, log: &Log, file: Arc<dyn ReadFile>) -> Result<()> {
-        let mut reader = record_log::reader(file, log.number, Purpose::Wal);
+    fn read_log(&mut self, log: &Log) -> Result<()> {
+        let mut reader = record_log::reader(Arc::clone(&log.file), log.number, Purpose::Wal);
         loop {
-            let event = reader.next_event()?;
+            let event = match reader.next_event()? {
+                Event::Damage(damage) if self.is_unfinished(log, &damage)? => {
+                    let Damage { offset, dropped, .. } = damage;
+                    Event::Torn(Torn { offset, dropped, reason: TornReason::Unwritten })
+                }
+                event => event,
+            };
+            if let Some(offset) = unwritten::begins_with(&event) {
+                self.unwritten_from.get_or_insert(offset);
+            }
             if let Flow::EndOfLog = self.event(log, &event)? {
                 return Ok(());
             }
         }
+    }
+
+    /// Whether damage is what a write leaves that a crash of the machine cut off. Only point in time
+    /// asks: to the stricter modes it is damage, as it is to RocksDB.
+    fn is_unfinished(&self, log: &Log, damage: &Damage) -> Result<bool> {
+        let asks = self.rules.mode == RecoveryMode::PointInTime;
+        Ok(asks && (self.unwritten_from.is_some() || unwritten::explains(&*log.file, damage)?))
     }
 
     fn event(&mut self, log: &Log, event: &Event<'_>) -> Result<Flow> {
@@ -314,6 +344,11 @@ impl Replay<'_> {
     fn record(&mut self, log: &Log, record: &LogRecord<'_>) -> Result<Flow> {
         let offset = record.start;
         let refusal = match batch::check(record.payload, self.next_sequence) {
+            Ok(checked)
+                if self.is_behind_a_hole(&checked) && self.hole(log, offset)? == Flow::EndOfLog =>
+            {
+                return Ok(Flow::EndOfLog);
+            }
             Ok(checked) if self.follows(&checked) => match self.apply(log, checked) {
                 Ok(()) => return Ok(Flow::Continue),
                 Err(refusal) => refusal,
@@ -354,6 +389,34 @@ impl Replay<'_> {
         }
     }
 
+    /// Whether batches may be missing between this one and the last, where zeros are.
+    fn is_behind_a_hole(&self, checked: &CheckedBatch<'_>) -> bool {
+        self.unwritten_from.is_some() && self.next_sequence != Some(checked.records.sequence())
+    }
+
+    /// Ends replay, goes on, or fails, as the mode has it, where a batch is found at `offset` behind
+    /// zeros.
+    fn hole(&mut self, log: &Log, offset: u64) -> Result<Flow> {
+        let from = self.unwritten_from.unwrap_or(offset);
+        let reason = format!("batches before the one at offset {offset} were never written");
+        let (bytes, recycled) = (offset - from, false);
+        self.whole = false;
+        match self.rules.mode {
+            RecoveryMode::TolerateCorruptedTailRecords | RecoveryMode::AbsoluteConsistency => {
+                Err(Error::corruption_at(&log.path, from, reason))
+            }
+            mode => {
+                let (torn, drops) = (true, true);
+                let trouble = Trouble { offset: from, bytes, reason, torn, recycled, drops };
+                if mode == RecoveryMode::PointInTime {
+                    return Ok(self.stop(log, Some(trouble)));
+                }
+                self.leave_out(log, trouble);
+                Ok(Flow::Continue)
+            }
+        }
+    }
+
     /// Whether no batch is missing before this one, where replay had stopped.
     fn follows(&mut self, checked: &CheckedBatch<'_>) -> bool {
         let follows =
@@ -381,6 +444,7 @@ impl Replay<'_> {
             sequence += 1;
         }
         self.last_batch = batch_sequence;
+        self.unwritten_from = None;
         self.next_sequence = Some(checked.next_sequence);
         // An empty batch may stand at sequence number 0.
         let last = checked.next_sequence.saturating_sub(1);

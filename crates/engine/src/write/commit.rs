@@ -153,7 +153,7 @@ impl Writer {
             }
         };
         let appended = append();
-        if logs.is_full() || logs.total_bytes() > self.log_bound.load(Ordering::Relaxed) {
+        if logs.is_due() || logs.total_bytes() > self.log_bound.load(Ordering::Relaxed) {
             self.has_full_logs.store(true, Ordering::Relaxed);
         }
         drop(logs);

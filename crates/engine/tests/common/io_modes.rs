@@ -46,6 +46,9 @@ pub(crate) const SIZES: [&[&str]; 2] = [
     ],
 ];
 
+/// In which unit direct logs get space, in bytes.
+const LOG_SPACE: [&str; 4] = ["0", "4096", "20000", "65536"];
+
 /// What direct transfers are aligned to where a disk asks for more than most do, in bytes.
 const LARGE_ALIGNMENT: usize = 16 << 10;
 
@@ -109,6 +112,14 @@ impl IoModes {
                 ours.push((purpose, mode));
             }
         }
+        // Logs are padded to what most disks ask for.
+        let log_modes: &[&str] = match disk {
+            Disk::Refuses(_) | Disk::Simulated { is_coarse: true } => &["buffered", "auto"],
+            Disk::Real | Disk::Simulated { .. } => &["direct", "direct", "auto"],
+        };
+        if rng.bool() {
+            ours.push(("wal", log_modes[rng.usize(..log_modes.len())]));
+        }
         let drawn = |rng: &mut Rng| takes_direct && rng.u8(..5) == 0;
         let known = if disk == Disk::Real { &DIRECT_FLAGS[..3] } else { &DIRECT_FLAGS[..] };
         let direct: Vec<&str> = known.iter().copied().filter(|_| drawn(rng)).collect();
@@ -122,11 +133,13 @@ impl IoModes {
         );
         let writes_direct = direct.contains(&"use_direct_io_for_flush_and_compaction");
         // Direct writes need a buffer, and neither goes with maps.
-        let mut own = Vec::new();
+        let space = LOG_SPACE[rng.usize(..LOG_SPACE.len())];
+        let mut own = vec![format!("wal_preallocation_block_size={space}")];
         if !writes_direct && rng.u8(..8) == 0 {
             own.push("writable_file_max_buffer_size=0".to_owned());
         }
-        let is_write = |purpose: &str| purpose.contains("write") || purpose == "ingestion";
+        let is_write =
+            |purpose: &str| purpose.contains("write") || ["ingestion", "wal"].contains(&purpose);
         let own_writes_direct =
             ours.iter().any(|(of, mode)| is_write(of) && ["direct", "auto"].contains(mode));
         if !writes_direct && !own_writes_direct && rng.u8(..4) == 0 {
@@ -153,7 +166,10 @@ impl IoModes {
 
     /// Everything direct.
     pub(crate) fn all_direct() -> Self {
-        let ours = PURPOSES.map(|purpose| format!("{purpose}_io_mode=direct"));
+        let purposes = PURPOSES.into_iter().chain(["wal"]);
+        let mut ours: Vec<String> =
+            purposes.map(|purpose| format!("{purpose}_io_mode=direct")).collect();
+        ours.push("wal_preallocation_block_size=65536".to_owned());
         let flags: Vec<String> =
             DIRECT_FLAGS[..3].iter().map(|name| format!("{name}=true")).collect();
         Self { ours: ours.join(";"), flags: flags.join(";") }

@@ -23,10 +23,10 @@ const STEPS: usize = 120;
 const LOOKS: usize = 10;
 
 /// The modes that take what an earlier log left in a file for its end.
-const MODES_OF_RECYCLED: [&str; 2] = [RECOVERY_MODES[2], RECOVERY_MODES[3]];
+pub(crate) const MODES_OF_RECYCLED: [&str; 2] = [RECOVERY_MODES[2], RECOVERY_MODES[3]];
 
 /// The logs in a directory, oldest first.
-fn logs(place: &Place) -> Vec<PathBuf> {
+pub(crate) fn logs(place: &Place) -> Vec<PathBuf> {
     let directory = place.database();
     let names = PosixStorage::new().list(&directory).expect("a directory that can be listed");
     let mut logs: Vec<PathBuf> = names
@@ -39,7 +39,7 @@ fn logs(place: &Place) -> Vec<PathBuf> {
 }
 
 /// Asserts that both find what the model has in a copy of what is there at this moment.
-fn look(
+pub(crate) fn look(
     laboratory: &mut Laboratory,
     shape: &Shape,
     place: &Place,

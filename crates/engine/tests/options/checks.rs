@@ -284,7 +284,9 @@ fn maps_and_direct_modes_contradict_each_other() {
         ("allow_mmap_reads=true;compaction_read_io_mode=direct", "compaction_read_io_mode"),
         ("allow_mmap_writes=true;compaction_write_io_mode=direct", "compaction_write_io_mode"),
         ("allow_mmap_writes=true;flush_write_io_mode=direct", "flush_write_io_mode"),
-        ("wal_io_mode=direct", "wal_io_mode"),
+        ("allow_mmap_writes=true;wal_io_mode=direct", "wal_io_mode"),
+        ("wal_io_mode=fadvise", "wal_io_mode"),
+        ("wal_preallocation_block_size=2G", "wal_preallocation_block_size"),
         ("blob_write_io_mode=auto", "blob_write_io_mode"),
     ] {
         let error = open(text).expect_err(text);

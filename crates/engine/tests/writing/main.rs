@@ -6,6 +6,7 @@ mod basics;
 mod changed_options;
 mod checkpoints;
 mod compactions;
+mod direct_logs;
 mod errors;
 mod families;
 mod flushes;

@@ -206,6 +206,9 @@ pub enum TornReason {
     Payload,
     /// A record, after a whole fragment of it.
     Record,
+    /// A write of which a part was never written. No reader finds that by itself: it takes a look
+    /// at what is zeros.
+    Unwritten,
 }
 
 impl fmt::Display for TornReason {
@@ -215,6 +218,7 @@ impl fmt::Display for TornReason {
             Self::ZeroPadding => "the log ends in zeros too few for a header",
             Self::Payload => "the log ends inside a fragment",
             Self::Record => "the log ends inside a record",
+            Self::Unwritten => "a part of the last write was never written",
         })
     }
 }

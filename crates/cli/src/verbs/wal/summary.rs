@@ -1,8 +1,8 @@
 //! What was seen of a log, and what the recovery mode makes of it as a whole.
 
 use serde_json::json;
-use tailwater::inspect::wal::{LogBatch, LogReader};
-use tailwater_format::log::{RecoveryMode, Verdict};
+use tailwater::inspect::wal::{Irregularity, IrregularityKind, LogBatch, LogReader};
+use tailwater_format::log::{HEADER_LENGTH, RecoveryMode, Verdict};
 
 use crate::outcome::{Outcome, Result};
 use crate::output::Output;
@@ -17,6 +17,12 @@ pub(super) struct Summary {
     operations: u64,
     /// The lowest and the highest sequence number of those.
     sequences: Option<(u64, u64)>,
+    /// How many groups of batches end with padding, as those do that go past the page cache.
+    padded_groups: u64,
+    /// How many bytes of padding there are.
+    padding_bytes: u64,
+    /// How many bytes were made ready and never written.
+    unwritten_bytes: u64,
     /// Where recovery stops reading the log before its end.
     end: Option<End>,
     /// How bad it is.
@@ -47,6 +53,18 @@ impl Summary {
             let last = batch.sequence.saturating_add(u64::from(batch.count) - 1);
             let (low, high) = self.sequences.unwrap_or((batch.sequence, last));
             self.sequences = Some((low.min(batch.sequence), high.max(last)));
+        }
+    }
+
+    /// Counts bytes that hold nothing.
+    pub(super) fn count_empty(&mut self, irregularity: &Irregularity) {
+        match irregularity.kind {
+            IrregularityKind::Padding => {
+                self.padded_groups += 1;
+                self.padding_bytes += irregularity.length + HEADER_LENGTH as u64;
+            }
+            IrregularityKind::Unwritten => self.unwritten_bytes += irregularity.length,
+            _ => {}
         }
     }
 
@@ -95,6 +113,8 @@ impl Summary {
                 "compression": reader.compression(), "batches": self.batches,
                 "operations": self.operations,
                 "sequences": self.sequences.map(|(low, high)| [low, high]),
+                "padded_groups": self.padded_groups, "padding_bytes": self.padding_bytes,
+                "unwritten_bytes": self.unwritten_bytes,
                 "recovery_mode": mode, "verdict": verdict_name(verdict),
                 "end": end.map(|end| end.offset),
                 "batches_behind_end": end.map_or(0, |end| end.batches_behind),
@@ -107,6 +127,13 @@ impl Summary {
         let batches = counted(self.batches, "batch", "batches");
         let operations = counted(self.operations, "operation", "operations");
         output.line(format_args!("{batches}, {operations}{sequences}"))?;
+        if self.padded_groups > 0 || self.unwritten_bytes > 0 {
+            let groups = counted(self.padded_groups, "padded group", "padded groups");
+            let Self { padding_bytes, unwritten_bytes, .. } = self;
+            output.line(format_args!(
+                "{groups}, {padding_bytes} bytes of padding, {unwritten_bytes} bytes never written"
+            ))?;
+        }
         let Some(End { offset, reason, batches_behind, .. }) = &self.end else {
             return output.line(format_args!("{mode} takes all of it"));
         };

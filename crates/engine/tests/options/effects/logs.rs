@@ -44,6 +44,31 @@ effects! {
         assert!(length("wal_compression=kZSTD") < 1000);
     }
 
+    logs_are_written_past_the_page_cache shows "wal_io_mode", "use_direct_io_for_wal" {
+        for (text, mode) in [
+            ("", IoMode::Buffered),
+            ("wal_io_mode=direct", IoMode::Direct),
+            ("wal_io_mode=auto", IoMode::Buffered),
+            ("use_direct_io_for_wal=true", IoMode::Direct),
+            ("use_direct_io_for_wal=true;wal_io_mode=buffered", IoMode::Buffered),
+        ] {
+            let scene = open(text);
+            synced_put(&scene, "a", "1");
+            let openings = scene.disk.openings().into_iter();
+            let mut logs = openings.filter(|it| it.path.extension().is_some_and(|it| it == "log"));
+            assert_eq!(logs.next_back().map(|it| it.mode), Some(mode), "{text}");
+        }
+    }
+
+    direct_logs_have_zeros_ahead shows "wal_preallocation_block_size" {
+        for (space, length) in [(0, 4096), (10_000, 12_288), (1 << 20, 1 << 20)] {
+            let text = format!("wal_io_mode=direct;wal_preallocation_block_size={space}");
+            let scene = open(&text);
+            synced_put(&scene, "a", "1");
+            assert_eq!(newest_log(&scene).len(), length, "{text}");
+        }
+    }
+
     records_are_held_back shows "manual_wal_flush" {
         for (text, holds) in [("", false), ("manual_wal_flush=true", true)] {
             let scene = open(text);

@@ -1,0 +1,102 @@
+//! Which way of writing suits what is written: past the page cache while groups are synced, through
+//! it while they are not.
+
+use super::log_set::LogMode;
+
+/// How many groups are looked at before the way changes for the first time.
+const GROUPS_MIN: u32 = 64;
+/// How many at most, after several changes: each costs a log.
+const GROUPS_MAX: u32 = 4096;
+
+/// Which way suits the last groups.
+pub(super) struct SuitedMode {
+    mode: LogMode,
+    is_direct: bool,
+    /// How many groups are looked at together.
+    span: u32,
+    groups: u32,
+    synced: u32,
+}
+
+impl SuitedMode {
+    /// Begins without having seen any group.
+    pub(super) fn new(mode: LogMode) -> Self {
+        let is_direct = mode == LogMode::Direct;
+        Self { mode, is_direct, span: GROUPS_MIN, groups: 0, synced: 0 }
+    }
+
+    /// Whether a log is to be written past the page cache.
+    pub(super) fn is_direct(&self) -> bool {
+        self.is_direct
+    }
+
+    /// Takes a group into account. The way changes where three quarters of a span suit the other,
+    /// and each change doubles the span, so that one that goes to and fro does not cost much.
+    pub(super) fn count(&mut self, is_synced: bool) {
+        if self.mode != LogMode::Auto {
+            return;
+        }
+        self.groups += 1;
+        self.synced += u32::from(is_synced);
+        if self.groups < self.span {
+            return;
+        }
+        let suits_other = match self.is_direct {
+            true => 4 * (self.groups - self.synced) >= 3 * self.groups,
+            false => 4 * self.synced >= 3 * self.groups,
+        };
+        if suits_other {
+            self.is_direct = !self.is_direct;
+            self.span = (2 * self.span).min(GROUPS_MAX);
+        }
+        (self.groups, self.synced) = (0, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counts groups and answers after how many of them the way changed.
+    fn changes(suited: &mut SuitedMode, groups: impl IntoIterator<Item = bool>) -> Vec<usize> {
+        let mut before = suited.is_direct();
+        let mut changes = Vec::new();
+        for (at, is_synced) in groups.into_iter().enumerate() {
+            suited.count(is_synced);
+            if suited.is_direct() != before {
+                changes.push(at + 1);
+                before = !before;
+            }
+        }
+        changes
+    }
+
+    #[test]
+    fn syncs_that_dominate_make_logs_direct_and_writes_without_make_them_buffered() {
+        let mut suited = SuitedMode::new(LogMode::Auto);
+        assert_eq!(changes(&mut suited, [false; 100]), [0; 0]);
+        assert!(!suited.is_direct());
+        assert_eq!(changes(&mut suited, [true; 100]).len(), 1);
+        assert!(suited.is_direct());
+        let half = (0..1000).map(|group| group % 2 == 0);
+        assert_eq!(changes(&mut suited, half), [0; 0], "what suits neither changes nothing");
+        assert_eq!(changes(&mut suited, [false; 400]).len(), 1);
+    }
+
+    #[test]
+    fn going_to_and_fro_becomes_rare() {
+        let mut suited = SuitedMode::new(LogMode::Auto);
+        let bursts = (0..200_000).map(|group| group / 300 % 2 == 0);
+        let count = changes(&mut suited, bursts).len();
+        assert!((1..10).contains(&count), "{count} changes");
+    }
+
+    #[test]
+    fn what_was_asked_for_stays() {
+        for (mode, is_direct) in [(LogMode::Buffered, false), (LogMode::Direct, true)] {
+            let mut suited = SuitedMode::new(mode);
+            assert!(changes(&mut suited, [!is_direct; 10_000]).is_empty());
+            assert_eq!(suited.is_direct(), is_direct);
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! Logs that are written past the page cache.
+
+use std::path::{Path, PathBuf};
+
+use tailwater::inspect::wal::{LogItem, LogReader};
+use tailwater::{Db, ErrorKind, WriteOptions};
+use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
+use tailwater_io::{IoMode, Operation, Purpose, Storage};
+
+use crate::support::{
+    default_family, findings, get, names, options, property, put, simulated, synced, told, unlogged,
+};
+
+const PATH: &str = "/db";
+/// The units in which logs get space, in bytes; 0 is none.
+const SPACE: [u64; 6] = [0, 4096, 64 << 10, 256 << 10, 1 << 20, 4 << 20];
+const DIRECT: &str = "wal_io_mode=direct";
+
+fn open(disk: &SimStorage, text: &str) -> Db {
+    Db::open(PATH.as_ref(), &simulated(disk, text)).expect("a database")
+}
+
+fn logs(disk: &SimStorage) -> Vec<PathBuf> {
+    let names = names(disk, Path::new(PATH)).into_iter();
+    names.filter(|name| name.ends_with(".log")).map(|name| Path::new(PATH).join(name)).collect()
+}
+
+fn newest_log(disk: &SimStorage) -> PathBuf {
+    logs(disk).pop().expect("a log")
+}
+
+fn length(disk: &SimStorage, path: &Path) -> u64 {
+    disk.metadata(path).expect("a file").length
+}
+
+/// Where the last batch or padding of a log ends.
+fn end_of(disk: &SimStorage, log: &Path) -> u64 {
+    let mut reader = LogReader::open(disk, log).expect("a log");
+    let mut end = 0;
+    while let Some(item) = reader.next_item().expect("a log that can be read") {
+        match item {
+            LogItem::Batch(batch) => end = batch.placement.offset + batch.placement.length,
+            LogItem::Irregularity(it) if it.kind.name() == "padding" => end = it.offset + 1,
+            _ => {}
+        }
+    }
+    end
+}
+
+/// Whether the log that is written now is padded.
+fn is_direct(disk: &SimStorage) -> bool {
+    disk.openings()
+        .iter()
+        .rev()
+        .find(|opening| opening.purpose == Purpose::Wal)
+        .is_some_and(|opening| opening.mode == IoMode::Direct)
+}
+
+/// Values of lengths that leave every kind of gap: whole blocks, and a few bytes more and less.
+fn lengths(space: u64) -> Vec<usize> {
+    let around = |length: usize| (length.saturating_sub(40)..length + 40).step_by(7);
+    let mut lengths: Vec<usize> = [4096, 8192, 32 << 10].into_iter().flat_map(around).collect();
+    lengths.extend([0, 1, 100, space as usize, space as usize * 2 + 5000, 100_000]);
+    lengths
+}
+
+fn put_synced(db: &Db, key: &str, value: &str) -> tailwater::Result<()> {
+    db.put(&default_family(db), key.as_bytes(), value.as_bytes(), &synced())
+}
+
+#[test]
+fn what_was_synced_survives_and_its_blocks_are_never_written_again() {
+    for more in ["", ";wal_compression=kZSTD", ";recycle_log_file_num=2", ";use_fsync=true"] {
+        for space in SPACE {
+            let disk = SimStorage::new(space + 1);
+            let text = format!("{DIRECT};wal_preallocation_block_size={space}{more}");
+            let db = open(&disk, &text);
+            let mut expected = Vec::new();
+            for (number, length) in lengths(space).into_iter().enumerate() {
+                let (key, value) = (format!("{number:03}"), "v".repeat(length));
+                if number % 3 == 2 {
+                    put(&db, &format!("{key} not synced"), &value).expect("a put");
+                }
+                put_synced(&db, &key, &value).expect("a put");
+                let log = newest_log(&disk);
+                let end = end_of(&disk, &log);
+                disk.acknowledge(&log, 0..end).expect("the log");
+                expected.push((key, value));
+                if number % 10 == 9 {
+                    let image = open(&disk.crash_image(number as u64), &text);
+                    assert!(image.left_out().iter().all(|it| it.torn_tail), "{text}");
+                    for (key, value) in &expected {
+                        let found = get(&image, key);
+                        assert!(found.as_deref() == Some(value), "{text}: {key} is not there");
+                    }
+                }
+                if number % 25 == 24 {
+                    for log in logs(&disk) {
+                        disk.release(&log).expect("a log");
+                    }
+                    db.flush_all().expect("a flush");
+                }
+            }
+            assert_eq!(disk.overwrites(), [], "{text}");
+        }
+    }
+}
+
+/// The test above can fail: through the page cache blocks are written again.
+#[test]
+fn a_buffered_log_writes_its_last_block_again() {
+    let disk = SimStorage::new(1);
+    let db = open(&disk, "");
+    put_synced(&db, "a", "1").expect("a put");
+    let log = newest_log(&disk);
+    disk.acknowledge(&log, 0..end_of(&disk, &log)).expect("the log");
+    put_synced(&db, "b", "1").expect("a put");
+    assert_eq!(disk.overwrites().len(), 1);
+}
+
+#[test]
+fn a_log_is_cut_to_its_length_when_it_is_switched_and_closed() {
+    for space in SPACE {
+        let disk = SimStorage::new(1);
+        let text = format!("{DIRECT};wal_preallocation_block_size={space}");
+        let db = open(&disk, &text);
+        put_synced(&db, "a", "1").expect("a put");
+        let first = newest_log(&disk);
+        assert_eq!(length(&disk, &first), space.max(4096), "zeros stand behind the log");
+        let family = db.create_column_family("other", &Default::default()).expect("a family");
+        db.put(&family, b"b", b"1", &WriteOptions::default()).expect("a put");
+        db.flush(&default_family(&db)).expect("a flush");
+        assert_eq!(length(&disk, &first), 8192, "two groups");
+        put_synced(&db, "c", "1").expect("a put");
+        let second = newest_log(&disk);
+        db.close().expect("closing");
+        assert_eq!(length(&disk, &second), 4096);
+        assert!(names(&disk, Path::new(PATH)).iter().all(|name| !name.ends_with(".dbtmp")));
+        let image = disk.crash_image(3);
+        let db = open(&image, &format!("{text};track_and_verify_wals=true"));
+        assert_eq!((get(&db, "a").as_deref(), get(&db, "c").as_deref()), (Some("1"), Some("1")));
+        assert_eq!(findings(PATH.as_ref(), &simulated(&image, "")), []);
+    }
+}
+
+#[test]
+fn every_recovery_mode_takes_zeros_behind_the_end() {
+    let disk = SimStorage::new(1);
+    let db = open(&disk, DIRECT);
+    put(&db, "a", "1").expect("a put");
+    put_synced(&db, "b", "2").expect("a put");
+    db.put(&default_family(&db), b"unlogged", b"3", &unlogged()).expect("a put");
+    put_synced(&db, "c", "3").expect("a put");
+    for mode in [
+        "kTolerateCorruptedTailRecords",
+        "kAbsoluteConsistency",
+        "kPointInTimeRecovery",
+        "kSkipAnyCorruptedRecords",
+    ] {
+        let image = disk.crash_image(1);
+        assert_eq!(findings(PATH.as_ref(), &simulated(&image, "")), []);
+        let db = open(&image, &format!("wal_recovery_mode={mode}"));
+        assert_eq!(db.left_out(), [], "{mode}");
+        let found = ["a", "b", "unlogged", "c"].map(|key| get(&db, key));
+        assert_eq!(found.map(|it| it.is_some()), [true, true, false, true], "{mode}");
+    }
+}
+
+#[test]
+fn a_group_that_did_not_come_to_the_device_whole_is_a_torn_tail_and_no_damage() {
+    let disk = SimStorage::new(1);
+    let db = open(&disk, DIRECT);
+    put_synced(&db, "synced", "1").expect("a put");
+    for number in 0..20 {
+        put(&db, &format!("{number:02}"), &"v".repeat(3000 + 700 * number)).expect("a put");
+    }
+    let mut torn = 0;
+    for seed in 0..200 {
+        let image = disk.crash_image(seed);
+        let found = findings(PATH.as_ref(), &simulated(&image, ""));
+        let is_torn =
+            |it: &tailwater::verify::Finding| it.severity == tailwater::verify::Severity::TornTail;
+        assert!(found.iter().all(is_torn), "seed {seed}: {found:?}");
+        let db = open(&image, "");
+        assert!(db.left_out().iter().all(|it| it.torn_tail), "seed {seed}: {:?}", db.left_out());
+        assert!(!names(&image, Path::new(PATH)).contains(&"lost".to_owned()), "seed {seed}");
+        assert!(get(&db, "synced").is_some(), "seed {seed}");
+        // What is there is there in order.
+        let count = (0..20).take_while(|it| get(&db, &format!("{it:02}")).is_some()).count();
+        let rest = (count..20).filter(|it| get(&db, &format!("{it:02}")).is_some()).count();
+        assert_eq!(rest, 0, "seed {seed}: there is something behind what is missing");
+        torn += usize::from(!db.left_out().is_empty());
+    }
+    assert!(torn > 20, "only {torn} of 200 images have anything torn");
+}
+
+/// The mode that skips what is missing left logs with a hole in place, where recovery was not to
+/// flush, and verification found them damaged.
+#[test]
+fn a_log_with_a_hole_does_not_stay() {
+    let disk = SimStorage::new(1);
+    let db = open(&disk, DIRECT);
+    for number in 0..20 {
+        put(&db, &format!("{number:02}"), &"v".repeat(9000)).expect("a put");
+    }
+    let modes = "wal_recovery_mode=kSkipAnyCorruptedRecords;avoid_flush_during_recovery=true";
+    let mut holes = 0;
+    for seed in 0..100 {
+        let image = disk.crash_image(seed);
+        let db = open(&image, modes);
+        holes += usize::from(!db.left_out().is_empty());
+        put_synced(&db, "later", "1").expect("a put");
+        db.close().expect("closing");
+        assert_eq!(findings(PATH.as_ref(), &simulated(&image, "")), [], "seed {seed}");
+    }
+    assert!(holes > 10, "only {holes} of 100 images have a hole");
+}
+
+#[test]
+fn no_room_for_zeros_stops_no_write() {
+    let disk = SimStorage::new(1);
+    let text = format!("{DIRECT};wal_preallocation_block_size=65536");
+    let db = open(&disk, &text);
+    put_synced(&db, "a", "1").expect("a put");
+    // The zeros that the next put has to wait for.
+    let full = FaultRule::new(Fault::NoSpace).operation(Operation::Write).at(0);
+    disk.set_faults(FaultPlan::none().with(full));
+    put_synced(&db, "b", &"v".repeat(100_000)).expect("a put");
+    put_synced(&db, "c", &"v".repeat(100_000)).expect("a put");
+    let image = open(&disk.crash_image(1), &text);
+    assert!(["a", "b", "c"].iter().all(|key| get(&image, key).is_some()));
+    // The spare that the next log is to begin in.
+    let full = FaultRule::new(Fault::NoSpace).operation(Operation::Create).at(0);
+    disk.set_faults(FaultPlan::none().with(full));
+    db.flush_all().expect("a flush");
+    put_synced(&db, "d", "1").expect("a put");
+    // And no room for anything.
+    disk.set_faults(FaultPlan::none().with(FaultRule::new(Fault::NoSpace)));
+    let (kind, message) = told(put_synced(&db, "e", "1"));
+    assert!(kind == ErrorKind::NoSpace && message.contains(".log"), "{message}");
+    disk.set_faults(FaultPlan::none());
+    db.resume().expect("there is room again");
+    put_synced(&db, "f", "1").expect("a put");
+    let image = open(&disk.crash_image(1), &text);
+    assert!(["a", "b", "c", "d", "f"].iter().all(|key| get(&image, key).is_some()));
+}
+
+#[test]
+fn logs_take_the_way_that_suits_most_writes() {
+    let disk = SimStorage::new(1);
+    disk.start_recording();
+    let db = open(&disk, "wal_io_mode=auto;wal_preallocation_block_size=65536");
+    let asked = property(&db, "tailwater.io-modes");
+    assert!(asked.contains("direct while most writes are synced"), "{asked}");
+    assert!(!is_direct(&disk));
+    for number in 0..100 {
+        put_synced(&db, &format!("{number:03}"), "1").expect("a put");
+    }
+    assert!(is_direct(&disk));
+    for number in 100..400 {
+        put(&db, &format!("{number:03}"), "1").expect("a put");
+    }
+    assert!(!is_direct(&disk));
+    db.flush_wal(true).expect("a sync of the log");
+    let image = open(&disk.crash_image(1), "");
+    assert!((0..400).all(|number| get(&image, &format!("{number:03}")).is_some()));
+}
+
+#[test]
+fn padding_counts_as_log_so_that_a_small_memtable_does_not_keep_many() {
+    let disk = SimStorage::new(1);
+    let sizes = "max_total_wal_size=1000000;write_buffer_size=1000000";
+    let db = open(&disk, &format!("{DIRECT};{sizes};disable_auto_compactions=true"));
+    for number in 0..2000 {
+        put_synced(&db, &format!("{number:04}"), "1").expect("a put");
+    }
+    let total: u64 = logs(&disk).iter().map(|log| length(&disk, log)).sum();
+    assert!(total < 5_000_000, "{total} bytes of logs");
+    assert!(crate::support::level_0(&db) >= 4);
+}
+
+#[test]
+fn who_cannot_have_it_is_told_which_option_asks_for_it() {
+    let disk = SimStorage::new(1);
+    disk.refuse_direct(Path::new("/logs"));
+    let refused = |text: &str| {
+        let text = format!("wal_dir=/logs;{text}");
+        told(Db::open(PATH.as_ref(), &simulated(&disk, &text)))
+    };
+    let (kind, message) = refused(DIRECT);
+    assert!(kind == ErrorKind::NotSupported, "{message}");
+    assert!(message.contains("wal_io_mode") && message.contains("/logs"), "{message}");
+    let (_, message) = refused("use_direct_io_for_wal=true");
+    assert!(message.contains("use_direct_io_for_wal"), "{message}");
+    let (kind, message) = refused("wal_io_mode=fadvise");
+    assert!(kind == ErrorKind::InvalidArgument && message.contains("wal_io_mode"), "{message}");
+    let db = open(&disk, "wal_dir=/logs;wal_io_mode=auto");
+    let modes = property(&db, "tailwater.io-modes");
+    assert!(modes.contains("wal: asked auto by wal_io_mode, effective buffered"), "{modes}");
+    drop(db);
+    let disk = SimStorage::new(1);
+    disk.set_alignment(16 << 10);
+    let (kind, message) = told(Db::open(PATH.as_ref(), &simulated(&disk, DIRECT)));
+    assert!(kind == ErrorKind::NotSupported && message.contains("16384"), "{message}");
+}
+
+/// With threads, space is being made while memtables are flushed, logs are switched, and the
+/// database is closed or dropped.
+#[test]
+fn closing_and_dropping_while_space_is_made_leaves_nothing_over() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for round in 0..12 {
+        let text = "wal_io_mode=auto;use_direct_io_for_wal=true;write_buffer_size=65536";
+        let text = match round % 3 {
+            0 => format!("{text};wal_io_mode=direct;wal_preallocation_block_size=65536"),
+            1 => format!("{text};wal_io_mode=direct"),
+            _ => text.to_owned(),
+        };
+        let db = match Db::open(directory.path(), &options(&text)) {
+            Ok(db) => db,
+            Err(error) => return println!("skipped: {error}"),
+        };
+        for number in 0..20 * round {
+            let key = format!("{round:02}-{number:03}");
+            put(&db, &key, &"v".repeat(5000)).expect("a put");
+        }
+        put_synced(&db, &format!("{round:02} is done"), "1").expect("a put");
+        if round % 2 == 0 {
+            db.close().expect("closing");
+        }
+        drop(db);
+        let there = names(&tailwater_io::posix::PosixStorage::new(), directory.path());
+        assert!(there.iter().all(|name| !name.ends_with(".dbtmp")), "{there:?}");
+    }
+    let db = Db::open(directory.path(), &options("")).expect("a database");
+    for round in 0..12 {
+        assert!(get(&db, &format!("{round:02} is done")).is_some(), "round {round}");
+        let last = 20 * round - i32::from(round > 0);
+        let key = format!("{round:02}-{last:03}");
+        assert_eq!(get(&db, &key).is_some(), round > 0, "{key}");
+    }
+}

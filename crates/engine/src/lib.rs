@@ -49,5 +49,6 @@ pub use recovery::OpenOptions;
 pub use stats::{HistogramData, Statistics};
 pub use table::BlockCache;
 pub use tailwater_format::batch::WriteBatch;
+pub use wal::Updates;
 pub use wal::replay::LeftOut;
 pub use write::{StallCause, StallState, WriteOptions};

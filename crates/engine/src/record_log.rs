@@ -1,24 +1,36 @@
 //! Record logs in files: how a write-ahead log or MANIFEST is fed to its reader.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use tailwater_format::log::{BlockSource, RecordReader};
 use tailwater_io::{Purpose, ReadFile};
 
-/// A file's bytes, in order, for a [`RecordReader`].
+/// A span of a file's bytes, in order, for a [`RecordReader`].
 #[derive(Debug)]
 pub(crate) struct FileSource {
     file: Arc<dyn ReadFile>,
     purpose: Purpose,
-    offset: u64,
+    /// What is left of the span. The file may end before it does.
+    span: Range<u64>,
+}
+
+impl FileSource {
+    /// What the file has in that span.
+    pub(crate) fn new(file: Arc<dyn ReadFile>, purpose: Purpose, span: Range<u64>) -> Self {
+        Self { file, purpose, span }
+    }
 }
 
 impl BlockSource for FileSource {
     type Error = tailwater_io::Error;
 
     fn fill(&mut self, block: &mut [u8]) -> tailwater_io::Result<usize> {
-        let count = self.file.read_full_at(block, self.offset, self.purpose)?;
-        self.offset += count as u64;
+        let left = self.span.end.saturating_sub(self.span.start);
+        let length = block.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        let block = block.get_mut(..length).unwrap_or_default();
+        let count = self.file.read_full_at(block, self.span.start, self.purpose)?;
+        self.span.start += count as u64;
         Ok(count)
     }
 }
@@ -29,5 +41,5 @@ pub(crate) fn reader(
     log_number: u64,
     purpose: Purpose,
 ) -> RecordReader<FileSource> {
-    RecordReader::new(FileSource { file, purpose, offset: 0 }, log_number)
+    RecordReader::new(FileSource::new(file, purpose, 0..u64::MAX), log_number)
 }

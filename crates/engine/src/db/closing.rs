@@ -6,7 +6,7 @@
 //! 3. The threads in the background end; a compaction gives up, and so does an ingestion that still
 //!    brings files. What threads of users have begun on files, ingestions and checkpoints, is
 //!    waited for: whoever opens the database next gives the same numbers to files of his own.
-//! 4. The log is written out and cut to its length.
+//! 4. The log is written out and cut to its length. Who follows the logs does so no longer.
 //! 5. The lock is given up.
 //!
 //! A crash at any of these is as one before: what was acknowledged as synced is on the device.
@@ -115,11 +115,12 @@ impl Writer {
     /// Step 4.
     fn close_logs(&self) -> Result<()> {
         let mut logs = self.logs();
-        let spares = logs.take_spares();
+        logs.end_following();
+        let unneeded = logs.take_unneeded();
         if logs.has_failed() {
             return Ok(());
         }
-        for path in spares {
+        for path in unneeded {
             // What stays is removed by the next open.
             let _ = self.storage.remove(&path);
         }

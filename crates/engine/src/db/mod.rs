@@ -21,6 +21,7 @@ mod read_options;
 mod resume;
 mod snapshot;
 mod super_version;
+mod updates;
 mod writer;
 mod writing;
 

@@ -66,7 +66,7 @@ impl Writer {
     /// Steps 3 to 5 after a failure of the log. Until they are done the log refuses everything.
     fn leave_failed_log(&self, error: Error) -> Result<()> {
         let number = self.numbers.take();
-        self.logs().start_over(number)?;
+        self.logs().start_over(number, self.published())?;
         let left = self.flush_into_new_log(number);
         if left.is_err() {
             self.logs().fail(error);

@@ -257,6 +257,11 @@ impl LogFile {
         self.written + self.buffer.len() as u64
     }
 
+    /// Up to where the file has it, in bytes: whole records, which do not change any more.
+    pub(super) fn written(&self) -> u64 {
+        self.written
+    }
+
     /// How many bytes are in memory only.
     pub(super) fn buffered(&self) -> usize {
         self.buffer.len()

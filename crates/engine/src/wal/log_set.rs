@@ -15,16 +15,21 @@
 //! A failed write or sync latches: what the device has of the log's end is not known then, and
 //! nothing more is acknowledged until the log is given up ([`LogSet::start_over`]) with everything
 //! in it flushed to tables.
+//!
+//! Who follows the logs ([`super::updates`]) is told how far they are written, and holds back those
+//! that it has yet to read: they stay until a later release, or until closing.
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tailwater_format::batch::WriteBatch;
 use tailwater_format::file_name::FileKind;
+use tailwater_format::key::{MAX_SEQUENCE, Sequence};
 use tailwater_format::log::PredecessorWal;
 use tailwater_io::Storage;
 
+use super::followed::{Followed, Follower};
 use super::log_file::{Beginning, LogFile, Way};
 use super::space::LogSpace;
 use super::suited_mode::SuitedMode;
@@ -92,6 +97,9 @@ pub(crate) struct LogSet {
     live: VecDeque<LiveLog>,
     /// How long those of them are that are complete, in bytes.
     closed_bytes: u64,
+    /// Logs that nothing needs but those who follow the logs, oldest first.
+    held: VecDeque<u64>,
+    followed: Arc<Followed>,
     /// Logs that nothing needs and whose files can be written over.
     recyclable: VecDeque<u64>,
     /// Logs with a lower number were not written for their files to be written over.
@@ -120,6 +128,7 @@ impl LogSet {
         let current = place.begin(number, None, predecessor, suited.is_direct(), 0)?;
         let mut live: VecDeque<LiveLog> = older.into_iter().collect();
         let closed_bytes = live.iter().map(|log| log.bytes).sum();
+        let followed = Followed::new(live.iter().map(|log| (log.number, log.bytes)), number);
         live.push_back(current.as_live());
         Ok(Self {
             storage,
@@ -130,6 +139,8 @@ impl LogSet {
             closed: VecDeque::new(),
             live,
             closed_bytes,
+            held: VecDeque::new(),
+            followed: Arc::new(followed),
             recyclable: VecDeque::new(),
             first_recyclable: number,
             failure: None,
@@ -199,6 +210,9 @@ impl LogSet {
     fn hand_over(&mut self) -> Result<()> {
         self.check()?;
         let written = self.current.write_out(self.options.bytes_per_sync);
+        if written.is_ok() {
+            self.followed.grow(self.current.written());
+        }
         self.latch(written)
     }
 
@@ -207,6 +221,9 @@ impl LogSet {
         self.sync_closed()?;
         self.suited.count(true);
         let synced = self.current.sync(&*self.storage, self.options.full_sync);
+        if synced.is_ok() {
+            self.followed.grow(self.current.written());
+        }
         self.latch(synced)
     }
 
@@ -235,6 +252,7 @@ impl LogSet {
             self.closed_bytes += last.bytes;
         }
         self.live.push_back(self.current.as_live());
+        self.followed.begin(number, MAX_SEQUENCE);
         // Also what an older log left there: replay must not take it for the place where the logs
         // end, behind which tables may hold more.
         let given_back = if closed.may_be_longer() { closed.cut_off() } else { Ok(()) };
@@ -245,10 +263,12 @@ impl LogSet {
     }
 
     /// Gives up all logs and begins another, after a failure: everything in them is in memtables
-    /// still, and is put into tables before anybody writes again.
-    pub(crate) fn start_over(&mut self, number: u64) -> Result<()> {
+    /// still, and is put into tables before anybody writes again. What they hold behind
+    /// `last_sequence`, the last that was published, does not count.
+    pub(crate) fn start_over(&mut self, number: u64, last_sequence: Sequence) -> Result<()> {
         let is_direct = self.suited.is_direct();
         self.current = self.place().begin(number, None, None, is_direct, 0)?;
+        self.followed.begin(number, last_sequence);
         self.closed.clear();
         self.live.push_back(self.current.as_live());
         self.first_recyclable = number;
@@ -264,7 +284,7 @@ impl LogSet {
     /// Lets go of the logs below `number`, which nothing needs any more. Answers those whose files
     /// are to be removed.
     pub(crate) fn release(&mut self, number: u64) -> Vec<PathBuf> {
-        let mut unneeded = Vec::new();
+        let mut released = std::mem::take(&mut self.held);
         while let Some(&oldest) = self.live.front()
             && oldest.number < number
             && oldest.number != self.current.number
@@ -272,14 +292,43 @@ impl LogSet {
             self.live.pop_front();
             self.closed_bytes -= oldest.bytes;
             self.closed.retain(|log| log.number != oldest.number);
-            let is_recyclable = oldest.number >= self.first_recyclable;
-            if is_recyclable && self.recyclable.len() < self.options.recycle {
-                self.recyclable.push_back(oldest.number);
+            released.push_back(oldest.number);
+        }
+        let mut unneeded = Vec::new();
+        for number in released {
+            let is_recyclable = number >= self.first_recyclable;
+            if !self.followed.let_go(number) {
+                self.held.push_back(number);
+            } else if is_recyclable && self.recyclable.len() < self.options.recycle {
+                self.recyclable.push_back(number);
             } else {
-                unneeded.push(self.path(oldest.number));
+                unneeded.push(self.path(number));
             }
         }
         unneeded
+    }
+
+    /// Begins to follow the logs, from the oldest there is.
+    ///
+    /// # Errors
+    /// Invalid argument, after [`LogSet::end_following`].
+    pub(crate) fn follow(&self) -> Result<Follower> {
+        self.followed.follow()
+    }
+
+    /// Lets nobody follow the logs any more.
+    pub(crate) fn end_following(&self) {
+        self.followed.close();
+    }
+
+    /// Where the logs are.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.options.directory
+    }
+
+    /// Whether a batch may be in memory that is not yet in a file.
+    pub(crate) fn holds_back(&self) -> bool {
+        self.current.buffered() > 0 && !self.current.is_empty()
     }
 
     /// Whether everything is refused after a failure.
@@ -296,11 +345,18 @@ impl LogSet {
     }
 
     /// Has no more space made, removes what there is, and answers the files of logs that were kept
-    /// to be written over, for removal.
-    pub(crate) fn take_spares(&mut self) -> Vec<PathBuf> {
-        self.space.as_mut().map(LogSpace::close);
-        let kept = std::mem::take(&mut self.recyclable);
-        kept.into_iter().map(|number| self.path(number)).collect()
+    /// to be written over, or for those who followed the logs, for removal.
+    pub(crate) fn take_unneeded(&mut self) -> Vec<PathBuf> {
+        if let Some(space) = &mut self.space {
+            space.close();
+        }
+        let recyclable = std::mem::take(&mut self.recyclable);
+        let held = std::mem::take(&mut self.held);
+        recyclable.into_iter().chain(held).map(|number| self.path(number)).collect()
+    }
+
+    fn place(&self) -> Place<'_> {
+        Place { storage: &*self.storage, options: &self.options, space: self.space.as_ref() }
     }
 
     fn place(&self) -> Place<'_> {

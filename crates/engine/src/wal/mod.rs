@@ -1,12 +1,17 @@
 //! The write-ahead log.
 
 pub(crate) mod batch;
+mod followed;
 mod log_file;
 mod log_set;
 mod quicker;
 pub(crate) mod replay;
 mod space;
 mod suited_mode;
+mod tail;
 pub(crate) mod unwritten;
+mod updates;
 
 pub(crate) use log_set::{LiveLog, LogMode, LogOptions, LogSet};
+pub(crate) use updates::LogsOf;
+pub use updates::Updates;

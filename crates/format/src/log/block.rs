@@ -89,6 +89,11 @@ impl<S: BlockSource> BlockCursor<S> {
         self.is_last
     }
 
+    /// Takes the log up again where it ended: `source` gives what comes behind that place.
+    pub(super) fn resume(&mut self, source: S) {
+        (self.source, self.is_last) = (source, false);
+    }
+
     /// Goes past `length` bytes of the block.
     pub(super) fn skip(&mut self, length: usize) {
         self.position = (self.position + length).min(self.length);
@@ -106,10 +111,13 @@ impl<S: BlockSource> BlockCursor<S> {
         if self.is_last {
             return Ok(false);
         }
-        self.position = 0;
-        self.length = 0;
-        self.length = self.source.fill(&mut self.block)?.min(self.block.len());
-        self.end += self.length as u64;
+        // A log that is taken up again ended inside its block.
+        let start = self.length % self.block.len();
+        (self.position, self.length) = (start, start);
+        let room = self.block.get_mut(start..).unwrap_or_default();
+        let filled = self.source.fill(room)?.min(room.len());
+        self.length += filled;
+        self.end += filled as u64;
         self.is_last = self.length < self.block.len();
         Ok(true)
     }

@@ -101,6 +101,13 @@ impl<S: BlockSource> RecordReader<S> {
         self.cursor.offset()
     }
 
+    /// Takes the log up again, after [`Event::End`], once it has become longer: `source` gives the
+    /// bytes from [`RecordReader::offset`] on. What was read before is not read again, of a
+    /// compressed log either.
+    pub fn resume(&mut self, source: S) {
+        self.cursor.resume(source);
+    }
+
     /// The next thing in the log; after [`Event::End`] it stays there.
     ///
     /// # Errors

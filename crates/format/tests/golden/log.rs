@@ -343,6 +343,72 @@ fn random_records_round_trip_in_every_kind_of_log() {
     }
 }
 
+#[test]
+fn a_log_that_grows_is_taken_up_again_where_it_ended() {
+    let mut random = support::random();
+    for round in 0..80 {
+        let (compressed, recyclable) = (round & 1 != 0, round & 2 != 0);
+        let mut out = Vec::new();
+        let mut writer = if compressed {
+            Writer::new_compressed(round, recyclable, &mut out).unwrap()
+        } else {
+            Writer::new(round, recyclable)
+        };
+        let before = PredecessorWal { log_number: 1, size: 2, last_sequence: 3 };
+        writer.add_predecessor(before, &mut out);
+        let (mut expected, mut found) = (Vec::new(), Vec::new());
+        let mut reader = RecordReader::new(Portion(out.clone()), round);
+        let mut taken = out.len();
+        for number in 0..60 {
+            let length =
+                if random.u8(..) < 20 { random.usize(..100_000) } else { random.usize(..900) };
+            let payload = value(number, length);
+            writer.add_record(&payload, &mut out).unwrap();
+            expected.push(payload);
+            if random.u8(..) < 40 {
+                writer.pad(&mut out);
+            }
+            if random.bool() {
+                take_all(&mut reader, &mut found);
+                assert_eq!(reader.offset(), taken as u64);
+                reader.resume(Portion(out[taken..].to_vec()));
+                taken = out.len();
+            }
+        }
+        take_all(&mut reader, &mut found);
+        reader.resume(Portion(out[taken..].to_vec()));
+        take_all(&mut reader, &mut found);
+        assert!(found == expected, "{compressed} {recyclable}");
+    }
+}
+
+/// A part of a log, which the next part goes on behind.
+struct Portion(Vec<u8>);
+
+impl BlockSource for Portion {
+    type Error = std::convert::Infallible;
+
+    fn fill(&mut self, block: &mut [u8]) -> Result<usize, Self::Error> {
+        let rest = self.0.split_off(self.0.len().min(block.len()));
+        let part = std::mem::replace(&mut self.0, rest);
+        block[..part.len()].copy_from_slice(&part);
+        Ok(part.len())
+    }
+}
+
+/// Reads up to the end, in which nothing may be wrong.
+fn take_all(reader: &mut RecordReader<Portion>, found: &mut Vec<Vec<u8>>) {
+    loop {
+        let Ok(event) = reader.next_event();
+        match event {
+            Event::Record(record) => found.push(record.payload.to_vec()),
+            Event::Predecessor(_) | Event::Skipped(_) => {}
+            Event::End => return,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
 /// A source that breaks after some blocks.
 struct Broken(usize);
 

@@ -34,6 +34,7 @@ import org.rocksdb.RocksDBException;
 import org.rocksdb.RocksIterator;
 import org.rocksdb.Snapshot;
 import org.rocksdb.SstFileWriter;
+import org.rocksdb.TransactionLogIterator;
 import org.rocksdb.WriteBatch;
 import org.rocksdb.WriteOptions;
 
@@ -98,6 +99,7 @@ final class Database {
       case "verify" -> open.verifyChecksum();
       case "list-families" -> listFamilies();
       case "live-files" -> liveFiles();
+      case "updates" -> updates(Long.parseLong(words[1]), words[2]);
       case "sequence" -> remembered += open.getLatestSequenceNumber();
       case "property" -> remembered += open.getProperty(family(words[1]), words[2]);
       default -> throw new IllegalArgumentException("there is no such command");
@@ -366,6 +368,25 @@ final class Database {
           Long.toString(file.numDeletions())));
     }
     remembered += String.join(" ", files);
+  }
+
+  private void updates(long sequence, String file) throws IOException {
+    String end = "end";
+    try (OutputStream output = new BufferedOutputStream(new FileOutputStream(file), 1 << 20);
+        TransactionLogIterator iterator = open.getUpdatesSince(sequence)) {
+      for (; iterator.isValid(); iterator.next()) {
+        try (WriteBatch found = iterator.getBatch().writeBatch()) {
+          byte[] bytes = found.data();
+          ByteBuffer length = ByteBuffer.allocate(4).order(ByteOrder.LITTLE_ENDIAN);
+          output.write(length.putInt(bytes.length).array());
+          output.write(bytes);
+        }
+      }
+      iterator.status();
+    } catch (RocksDBException exception) {
+      end = exception.getMessage();
+    }
+    remembered += end;
   }
 
   private void dump(String file) throws RocksDBException, IOException {

@@ -65,6 +65,9 @@ import java.nio.charset.StandardCharsets;
  *                                       size, smallest and largest key, smallest and largest
  *                                       sequence number, and how many entries and deletions it
  *                                       has, with commas between
+ *   updates SEQUENCE FILE               writes the batches since that sequence number to FILE: the
+ *                                       length of each in 4 bytes, little-endian, then its bytes;
+ *                                       and remembers "end", or what they end with instead
  *   sequence                            remembers the latest sequence number
  *
  * answer                                answers "ok" and what was remembered, or "error" and what

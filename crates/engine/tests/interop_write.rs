@@ -43,3 +43,5 @@ mod shapes;
 mod step;
 #[path = "interop_write/turns.rs"]
 mod turns;
+#[path = "interop_write/updates.rs"]
+mod updates;

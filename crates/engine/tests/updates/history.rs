@@ -1,0 +1,127 @@
+//! What was written, and those who follow it.
+
+use tailwater::{Db, ErrorKind, Updates, WriteBatch};
+
+/// All batches that were written, in order.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    batches: Vec<WriteBatch>,
+    /// How many of them may be in tables, so that the logs need not have them any more.
+    flushed: usize,
+    /// How many of them were handed to the system.
+    handed_on: usize,
+}
+
+/// One who follows the database.
+pub(crate) struct Follower {
+    updates: Updates,
+    /// Which batch must come next; `None` before the first for one that takes any.
+    at: Option<usize>,
+    /// Whether it may turn out that no log has the first.
+    may_be_gone: bool,
+}
+
+impl History {
+    pub(crate) fn add(&mut self, batch: WriteBatch) {
+        self.batches.push(batch);
+    }
+
+    /// How many batches there are.
+    pub(crate) fn len(&self) -> usize {
+        self.batches.len()
+    }
+
+    /// Notes that everything is in the logs' files.
+    pub(crate) fn hand_on(&mut self) {
+        self.handed_on = self.batches.len();
+    }
+
+    /// Notes that everything may be in tables.
+    pub(crate) fn flush(&mut self) {
+        self.flushed = self.batches.len();
+    }
+
+    /// The sequence number of the last operation.
+    pub(crate) fn last_sequence(&self) -> u64 {
+        self.batches.iter().map(|batch| u64::from(batch.count())).sum()
+    }
+
+    /// Which batch holds a sequence number.
+    fn holder(&self, sequence: u64) -> usize {
+        let holds = |batch: &WriteBatch| batch.sequence() + u64::from(batch.count()) > sequence;
+        self.batches.iter().position(holds).expect("a batch that holds it")
+    }
+
+    /// How many batches must be seen. An empty one need not be before something is behind it.
+    fn visible(&self) -> usize {
+        let mut handed_on = self.batches[..self.handed_on].iter();
+        handed_on.rposition(|batch| batch.count() > 0).map_or(0, |last| last + 1)
+    }
+
+    /// Follows from a sequence number on; 0 takes any.
+    pub(crate) fn follow(
+        &self,
+        db: &Db,
+        sequence: u64,
+        others: &[Follower],
+        context: &str,
+    ) -> Option<Follower> {
+        let at = (sequence > 0).then(|| self.holder(sequence));
+        let is_held = |at: usize| {
+            let mut others = others.iter().filter(|other| !other.may_be_gone);
+            others.any(|other| other.at.is_some_and(|it| it <= at))
+        };
+        let may_be_gone = at.is_some_and(|at| at < self.flushed && !is_held(at));
+        match db.updates_since(sequence) {
+            Ok(updates) => Some(Follower { updates, at, may_be_gone }),
+            Err(error) => {
+                let is_expected = may_be_gone
+                    && error.kind() == ErrorKind::NotFound
+                    && error.message().contains("in no log any more");
+                assert!(is_expected, "{context}, from {sequence}: {error}");
+                None
+            }
+        }
+    }
+}
+
+impl Follower {
+    /// Takes so many batches, or those there are. Answers false where the first is in no log.
+    pub(crate) fn advance(&mut self, count: usize, history: &History, context: &str) -> bool {
+        for _ in 0..count {
+            match self.updates.next() {
+                Some(Ok(batch)) => self.take(&batch, history, context),
+                Some(Err(error)) => {
+                    let is_expected = self.may_be_gone && error.kind() == ErrorKind::NotFound;
+                    assert!(is_expected, "{context}: {error}");
+                    return false;
+                }
+                None => {
+                    let seen = self.at.unwrap_or(history.flushed);
+                    let missing = seen < history.visible() && !self.may_be_gone;
+                    let visible = history.visible();
+                    assert!(!missing, "{context}: batch {seen} of {visible} is missing");
+                    return true;
+                }
+            }
+        }
+        true
+    }
+
+    fn take(&mut self, batch: &WriteBatch, history: &History, context: &str) {
+        let same = |known: &WriteBatch| known.as_bytes() == batch.as_bytes();
+        let at = self.at.unwrap_or_else(|| {
+            history.batches.iter().position(same).unwrap_or_else(|| {
+                panic!("{context}: nobody wrote the batch of {}", batch.sequence())
+            })
+        });
+        let expected = history.batches.get(at);
+        assert!(
+            expected.is_some_and(same),
+            "{context}: batch {at} was to begin with {:?}, found is one that does with {}",
+            expected.map(WriteBatch::sequence),
+            batch.sequence()
+        );
+        (self.at, self.may_be_gone) = (Some(at + 1), false);
+    }
+}

@@ -1,0 +1,9 @@
+//! Following a database by its logs: every batch, in order, once, whatever becomes of the logs.
+#![cfg(not(loom))]
+
+mod beside_writers;
+mod history;
+mod random;
+mod refusals;
+mod retention;
+mod support;

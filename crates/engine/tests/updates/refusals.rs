@@ -1,0 +1,195 @@
+//! What is refused, and what ends following.
+
+use tailwater::{Db, ErrorKind, OpenOptions, SstFileWriter, WriteOptions};
+use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
+use tailwater_io::{Operation, Purpose};
+
+use crate::support::{
+    PATH, default_family, expect_keys, keys, logs, meddle, open, put, put_with, told,
+};
+
+fn unlogged() -> WriteOptions {
+    WriteOptions { disable_wal: true, ..WriteOptions::default() }
+}
+
+#[test]
+fn what_is_not_yet_written_is_not_found() {
+    let disk = SimStorage::new(1);
+    let db = open(&disk, "");
+    expect_keys(&mut db.updates_since(0).expect("an empty database"), &[]);
+    let (kind, text) = told(db.updates_since(1));
+    assert_eq!(kind, ErrorKind::NotFound);
+    assert!(text.contains("sequence number 1 is not yet written, the last is 0"), "{text}");
+    put(&db, "a");
+    expect_keys(&mut db.updates_since(1).expect("a batch"), &["a"]);
+    assert_eq!(told(db.updates_since(2)).0, ErrorKind::NotFound);
+}
+
+#[test]
+fn writes_that_no_log_has_are_a_gap() {
+    let disk = SimStorage::new(1);
+    let db = open(&disk, "");
+    put(&db, "a");
+    let mut updates = db.updates_since(1).expect("a batch");
+    expect_keys(&mut updates, &["a"]);
+    put_with(&db, "not logged", &unlogged());
+    put_with(&db, "not logged either", &unlogged());
+    assert!(updates.next().is_none(), "nothing says yet that a log will not have it");
+    put(&db, "b");
+    for _ in 0..2 {
+        let (kind, text) = told(keys(&mut updates));
+        assert_eq!(kind, ErrorKind::NotFound);
+        let gap = "gap in sequence numbers: 2 to 3 are in no log, the next batch begins with 4";
+        assert!(text.contains(gap) && text.contains(".log"), "{text}");
+    }
+    let (kind, text) = told(db.updates_since(2));
+    assert_eq!(kind, ErrorKind::NotFound);
+    assert!(text.contains("2 is in no log any more"), "{text}");
+    assert!(text.contains("the oldest batch behind it begins with 4"), "{text}");
+    expect_keys(&mut db.updates_since(4).expect("b"), &["b"]);
+}
+
+#[test]
+fn a_gap_is_told_where_a_log_was_switched_in_it() {
+    let disk = SimStorage::new(1);
+    let db = open(&disk, "");
+    put(&db, "a");
+    let mut updates = db.updates_since(1).expect("a batch");
+    put_with(&db, "not logged", &unlogged());
+    db.flush_all().expect("a flush");
+    put(&db, "b");
+    assert_eq!(updates.next().expect("a").expect("a").sequence(), 1);
+    assert_eq!(told(keys(&mut updates)).0, ErrorKind::NotFound);
+}
+
+#[test]
+fn an_ingestion_that_takes_a_number_is_a_gap() {
+    let disk = SimStorage::new(1);
+    let db = open(&disk, "");
+    put(&db, "a");
+    let mut updates = db.updates_since(1).expect("a batch");
+    let mut options = OpenOptions::new(std::sync::Arc::new(disk.clone()));
+    options.set_clock(disk.clock());
+    let mut file = SstFileWriter::new(&options, "default").expect("a writer");
+    file.open("/table.sst".as_ref()).expect("a file");
+    file.put(b"a", b"ingested").expect("a put");
+    file.finish().expect("a table");
+    db.ingest_external_file(&default_family(&db), &["/table.sst".as_ref()], &Default::default())
+        .expect("an ingestion");
+    put(&db, "b");
+    assert_eq!(updates.next().expect("a").expect("a").sequence(), 1);
+    let (kind, text) = told(keys(&mut updates));
+    assert_eq!(kind, ErrorKind::NotFound);
+    assert!(text.contains("2 to 2 are in no log"), "{text}");
+}
+
+#[test]
+fn what_was_flushed_before_anybody_followed_is_gone() {
+    let disk = SimStorage::new(1);
+    for text in ["", "manual_wal_flush=true"] {
+        let db = open(&disk, text);
+        let gone = db.latest_sequence() + 1;
+        put(&db, "a");
+        db.flush_all().expect("a flush");
+        let (kind, text) = told(db.updates_since(gone));
+        assert_eq!(kind, ErrorKind::NotFound);
+        assert!(text.contains(&format!("sequence number {gone} is in no log any more")), "{text}");
+        put(&db, "b");
+        db.flush_wal(false).expect("a flush of the log");
+        assert_eq!(told(db.updates_since(gone)).0, ErrorKind::NotFound);
+        let mut any = db.updates_since(0).expect("what is left");
+        expect_keys(&mut any, &["b"]);
+    }
+}
+
+#[test]
+fn damage_is_told_with_file_and_offset() {
+    for (length, is_told) in [(3, "checksum"), (0, "the log ends")] {
+        let disk = SimStorage::new(1);
+        let db = open(&disk, "");
+        put(&db, "a");
+        let mut updates = db.updates_since(0).expect("a batch");
+        expect_keys(&mut updates, &["a"]);
+        put(&db, "b");
+        put(&db, "c");
+        db.flush_all().expect("a flush");
+        put(&db, "d");
+        let log = logs(&disk).swap_remove(0);
+        meddle(&disk, &log, |file| {
+            let end = file.length().expect("a length");
+            match length {
+                0 => file.truncate(end - 5).expect("a shorter log"),
+                _ => file.write_all_at(&[0xff; 3], end - 3, Purpose::Wal).expect("damage"),
+            }
+        });
+        assert_eq!(updates.next().expect("b").expect("b").sequence(), 2);
+        let error = updates.next().expect("an error").expect_err("damage");
+        assert!(error.is_corruption(), "{error}");
+        assert!(error.message().contains(is_told), "{error}");
+        assert!(error.path().expect("a path").ends_with(&log), "{error}");
+        assert!(error.offset().expect("an offset") > 7, "{error}");
+        let again = updates.next().expect("an error").expect_err("damage");
+        assert_eq!(again.to_string(), error.to_string());
+    }
+}
+
+#[test]
+fn what_failed_is_not_seen_and_its_number_is_given_again() {
+    for (operation, manual) in
+        [(Operation::Write, false), (Operation::Sync, false), (Operation::Sync, true)]
+    {
+        let disk = SimStorage::new(3);
+        let db = open(&disk, &format!("max_bgerror_resume_count=0;manual_wal_flush={manual}"));
+        let synced = WriteOptions { sync: true, ..WriteOptions::default() };
+        put_with(&db, "before", &synced);
+        let mut updates = db.updates_since(1).expect("a batch");
+        let mut later = db.updates_since(1).expect("a batch");
+        expect_keys(&mut updates, &["before"]);
+        let rule = FaultRule::new(Fault::NoSpace).operation(operation).purpose(Purpose::Wal).at(0);
+        disk.set_faults(FaultPlan::none().with(rule));
+        let failed = db.put(&default_family(&db), b"during", b"", &synced);
+        assert_eq!(told(failed).0, ErrorKind::NoSpace);
+        expect_keys(&mut updates, &[]);
+        db.resume().expect("there is space");
+        expect_keys(&mut updates, &[]);
+        put_with(&db, "after", &synced);
+        assert_eq!(db.latest_sequence(), 2);
+        expect_keys(&mut updates, &["after"]);
+        expect_keys(&mut later, &["before", "after"]);
+        let mut sought = db.updates_since(2).expect("the one that counts");
+        expect_keys(&mut sought, &["after"]);
+    }
+}
+
+#[test]
+fn closing_ends_it() {
+    let disk = SimStorage::new(1);
+    let db = open(&disk, "");
+    put(&db, "a");
+    let mut updates = db.updates_since(0).expect("a batch");
+    let mut first_pending = db.updates_since(1).expect("a batch");
+    expect_keys(&mut updates, &["a"]);
+    db.close().expect("closing");
+    for result in [keys(&mut updates), keys(&mut first_pending)] {
+        let (kind, text) = told(result);
+        assert_eq!(kind, ErrorKind::InvalidArgument);
+        assert!(text.contains("the database was closed"), "{text}");
+    }
+    assert_eq!(told(db.updates_since(0)).0, ErrorKind::InvalidArgument);
+    drop(db);
+    let db = open(&disk, "");
+    put(&db, "b");
+    assert_eq!(told(keys(&mut updates)).0, ErrorKind::InvalidArgument);
+}
+
+#[test]
+fn a_handle_for_reading_refuses_it_by_name() {
+    let disk = SimStorage::new(1);
+    let db = open(&disk, "");
+    put(&db, "a");
+    let options = OpenOptions::new(std::sync::Arc::new(disk.clone()));
+    let reader = Db::open_read_only(PATH.as_ref(), &options).expect("a reader");
+    let (kind, text) = told(reader.updates_since(1));
+    assert_eq!(kind, ErrorKind::NotSupported);
+    assert!(text.contains("updates_since"), "{text}");
+}

@@ -1,0 +1,125 @@
+//! Logs that are kept because somebody follows them, and what is not seen yet.
+
+use tailwater::{WriteBatch, WriteOptions};
+use tailwater_io::sim::SimStorage;
+
+use crate::support::{default_family, expect_keys, keys, logs, open, put, put_with};
+
+fn assert_send<T: Send>(value: T) -> T {
+    value
+}
+
+#[test]
+fn logs_stay_while_they_are_followed_and_go_afterwards() {
+    for recycle in [0, 2] {
+        let disk = SimStorage::new(1);
+        let db = open(&disk, &format!("recycle_log_file_num={recycle}"));
+        put(&db, "0");
+        let mut updates = assert_send(db.updates_since(1).expect("a batch"));
+        for round in 1..6 {
+            db.flush_all().expect("a flush");
+            put(&db, &round.to_string());
+        }
+        assert_eq!(logs(&disk).len(), 6);
+        let mut late = db.updates_since(4).expect("a log that is kept for another");
+        expect_keys(&mut late, &["3", "4", "5"]);
+        expect_keys(&mut updates, &["0", "1", "2", "3", "4", "5"]);
+        db.flush_all().expect("a flush");
+        assert_eq!(logs(&disk).len(), 2 + recycle, "the one both are at, and the one behind");
+        put(&db, "6");
+        expect_keys(&mut updates, &["6"]);
+        drop(late);
+        db.flush_all().expect("a flush");
+        put(&db, "7");
+        expect_keys(&mut updates, &["7"]);
+        drop(updates);
+        db.flush_all().expect("a flush");
+        assert_eq!(logs(&disk).len(), 1 + recycle);
+        db.close().expect("closing");
+        assert_eq!(logs(&disk).len(), 1);
+    }
+}
+
+#[test]
+fn closing_removes_logs_that_were_kept() {
+    let disk = SimStorage::new(1);
+    let db = open(&disk, "");
+    put(&db, "a");
+    let updates = db.updates_since(1).expect("a batch");
+    db.flush_all().expect("a flush");
+    assert_eq!(logs(&disk).len(), 2);
+    db.close().expect("closing");
+    assert_eq!(logs(&disk).len(), 1);
+    drop(updates);
+}
+
+#[test]
+fn a_crash_with_logs_that_were_kept_opens_as_without() {
+    let disk = SimStorage::new(1);
+    let db = open(&disk, "track_and_verify_wals=true");
+    put(&db, "a");
+    let _updates = db.updates_since(1).expect("a batch");
+    db.flush_all().expect("a flush");
+    put(&db, "b");
+    let image = disk.process_crash_image(1);
+    assert_eq!(logs(&image).len(), 2);
+    let crashed = open(&image, "track_and_verify_wals=true");
+    assert_eq!(crashed.left_out(), []);
+    assert_eq!(crashed.latest_sequence(), 2);
+    assert_eq!(logs(&image).len(), 1);
+}
+
+#[test]
+fn what_is_held_back_is_not_seen() {
+    let disk = SimStorage::new(1);
+    let db = open(&disk, "manual_wal_flush=true");
+    put(&db, "a");
+    let mut updates = db.updates_since(1).expect("it will be there");
+    expect_keys(&mut updates, &[]);
+    put(&db, "b");
+    db.flush_wal(false).expect("a flush of the log");
+    expect_keys(&mut updates, &["a", "b"]);
+    put(&db, "c");
+    expect_keys(&mut updates, &[]);
+    put_with(&db, "d", &WriteOptions { sync: true, ..WriteOptions::default() });
+    expect_keys(&mut updates, &["c", "d"]);
+    put(&db, "e");
+    db.flush_all().expect("a flush, which switches the log");
+    put(&db, "f");
+    expect_keys(&mut updates, &["e"]);
+}
+
+#[test]
+fn a_sequence_number_inside_a_batch_gives_all_of_it() {
+    let disk = SimStorage::new(1);
+    let db = open(&disk, "");
+    let id = default_family(&db).id();
+    for first in ["a", "d"] {
+        let mut batch = WriteBatch::new();
+        for offset in 0..3 {
+            batch.put(id, &[first.as_bytes()[0] + offset], b"").expect("a put");
+        }
+        db.write(&mut batch, &WriteOptions::default()).expect("a write");
+    }
+    for (sequence, expected) in [(1, "abcdef"), (3, "abcdef"), (4, "def"), (6, "def")] {
+        let mut updates = db.updates_since(sequence).expect("a batch");
+        assert_eq!(keys(&mut updates).expect("batches").concat(), expected);
+    }
+}
+
+#[test]
+fn an_empty_batch_is_seen_once_something_is_behind_it() {
+    let disk = SimStorage::new(1);
+    let db = open(&disk, "");
+    let mut updates = db.updates_since(0).expect("the logs");
+    put(&db, "a");
+    db.write(&mut WriteBatch::new(), &WriteOptions::default()).expect("a write");
+    let mut seen = || -> Vec<(u64, u32)> {
+        let batches = updates.by_ref().map(|batch| batch.expect("a batch"));
+        batches.map(|batch| (batch.sequence(), batch.count())).collect()
+    };
+    assert_eq!(seen(), [(1, 1)]);
+    put(&db, "b");
+    assert_eq!(seen(), [(2, 0), (2, 1)]);
+    assert_eq!(db.updates_since(2).expect("b").count(), 1);
+}

@@ -42,7 +42,11 @@ const BTRFS: Filesystem = Filesystem { kind: "btrfs", sector: 4096 };
 
 /// The options to try. All have small memtables, so that memtables and logs are switched, flushed
 /// and let go of all the time.
-const OPTIONS: [&str; 1] = ["write_buffer_size=65536"];
+const OPTIONS: [&str; 3] = [
+    "write_buffer_size=65536",
+    "write_buffer_size=65536;wal_io_mode=direct;wal_preallocation_block_size=65536",
+    "write_buffer_size=65536;wal_io_mode=direct;wal_preallocation_block_size=0",
+];
 
 /// How often each disk is cut.
 const LIVES: usize = 3;

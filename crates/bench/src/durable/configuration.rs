@@ -21,14 +21,17 @@ pub(super) enum Configuration {
     Buffered,
     /// The log goes past the page cache
     Direct,
+    /// It does while most writes are synced
+    Auto,
 }
 
 impl Configuration {
     /// Its name in reports, and what it has over the options that all engines have.
     fn row(self) -> (&'static str, &'static str) {
         match self {
-            Self::Buffered => ("buffered", ""),
+            Self::Buffered => ("buffered", "wal_io_mode=buffered"),
             Self::Direct => ("direct", "wal_io_mode=direct"),
+            Self::Auto => ("auto", "wal_io_mode=auto"),
         }
     }
 }

@@ -23,8 +23,8 @@ const ORACLE_STEP: usize = 5;
 /// How many packages a database is made of.
 const PACKAGES: usize = 700;
 
-/// Options with which it is loaded: memtables are full, and flushed, meanwhile, or not, and logs are
-/// written through the page cache or past it.
+/// Options with which it is loaded: memtables are full, and flushed, meanwhile, or not, and logs
+/// are written through the page cache or past it.
 const OPTIONS: [&str; 4] = [
     "",
     "write_buffer_size=131072",

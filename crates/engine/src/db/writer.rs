@@ -227,8 +227,8 @@ impl Writer {
         }
     }
 
-    /// Switches a log that has grown to its bound, or is to be written in another way. Where all logs together have grown to theirs,
-    /// has what the oldest holds flushed.
+    /// Switches a log that has grown to its bound, or is to be written in another way. Where all
+    /// logs together have grown to theirs, has what the oldest holds flushed.
     fn bound_logs(&self, leadership: &Leadership<'_>) -> Result<()> {
         let (is_due, are_padded, total, oldest, current) = {
             let logs = self.logs();
@@ -237,8 +237,8 @@ impl Writer {
         };
         let families = self.shared.family_set();
         let bound = self.log_bound.load(Ordering::Relaxed);
-        // A single family's log goes with its memtable; nothing else holds it back. A padded one may
-        // be many times as long as what it holds.
+        // A single family's log goes with its memtable; nothing else holds it back. A padded one
+        // may be many times as long as what it holds.
         if (are_padded || families.iter().nth(1).is_some()) && total > bound {
             let requested = self.flushing_logs_through.swap(current, Ordering::Relaxed);
             if requested < oldest {

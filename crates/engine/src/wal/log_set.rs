@@ -359,10 +359,6 @@ impl LogSet {
         Place { storage: &*self.storage, options: &self.options, space: self.space.as_ref() }
     }
 
-    fn place(&self) -> Place<'_> {
-        Place { storage: &*self.storage, options: &self.options, space: self.space.as_ref() }
-    }
-
     fn path(&self, number: u64) -> PathBuf {
         self.options.directory.join(FileKind::Wal(number).to_string())
     }

@@ -235,8 +235,8 @@ impl Replay<'_> {
         }
     }
 
-    /// Whether damage is what a write leaves that a crash of the machine cut off. Only point in time
-    /// asks: to the stricter modes it is damage, as it is to RocksDB.
+    /// Whether damage is what a write leaves that a crash of the machine cut off. Only point in
+    /// time asks: to the stricter modes it is damage, as it is to RocksDB.
     fn is_unfinished(&self, log: &Log, damage: &Damage) -> Result<bool> {
         let asks = self.rules.mode == RecoveryMode::PointInTime;
         Ok(asks && (self.unwritten_from.is_some() || unwritten::explains(&*log.file, damage)?))
@@ -394,8 +394,8 @@ impl Replay<'_> {
         self.unwritten_from.is_some() && self.next_sequence != Some(checked.records.sequence())
     }
 
-    /// Ends replay, goes on, or fails, as the mode has it, where a batch is found at `offset` behind
-    /// zeros.
+    /// Ends replay, goes on, or fails, as the mode has it, where a batch is found at `offset`
+    /// behind zeros.
     fn hole(&mut self, log: &Log, offset: u64) -> Result<Flow> {
         let from = self.unwritten_from.unwrap_or(offset);
         let reason = format!("batches before the one at offset {offset} were never written");

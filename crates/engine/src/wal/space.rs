@@ -17,8 +17,9 @@
 //! zeros at its end, which replay passes over.
 //!
 //! The file of a log that nobody needs any more is removed like any other and not zeroed to be used
-//! again: somebody who opened the database to read it may be reading it. Only `recycle_log_file_num`
-//! has files written over, as it has in RocksDB, and for those this module has no use.
+//! again: somebody who opened the database to read it may be reading it. Only
+//! `recycle_log_file_num` has files written over, as it has in RocksDB, and for those this module
+//! has no use.
 //!
 //! Where there is no room for zeros, logs go on without, and with the spare's: they are appended
 //! to, and each sync includes metadata.

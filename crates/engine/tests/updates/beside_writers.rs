@@ -93,6 +93,11 @@ fn everything_comes_in_order_from_compressed_and_recycled_logs() {
 }
 
 #[test]
+fn everything_comes_in_order_from_direct_logs() {
+    run("wal_io_mode=direct;wal_preallocation_block_size=65536");
+}
+
+#[test]
 fn everything_comes_in_order_from_compressed_logs_of_two_flushing_threads() {
     run("wal_compression=kZSTD;max_background_jobs=4");
 }

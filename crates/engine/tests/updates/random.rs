@@ -156,16 +156,20 @@ impl Scene {
     }
 }
 
+/// Logs with padding in them and zeros behind them.
+const DIRECT: &str = "wal_io_mode=direct;wal_preallocation_block_size=16384;";
+
 #[test]
 fn everything_that_was_written_is_seen_in_order_and_once() {
     let mut seed = seed::rng();
     for _ in 0..seed::rounds() {
-        for case in 0..16 {
+        for case in 0..32 {
             let text = [
                 if case & 1 == 0 { "" } else { "recycle_log_file_num=2;" },
                 if case & 2 == 0 { "" } else { "wal_compression=kZSTD;" },
                 if case & 4 == 0 { "" } else { "manual_wal_flush=true;" },
                 if case & 8 == 0 { "" } else { "wal_dir=/logs;" },
+                if case & 16 == 0 { "" } else { DIRECT },
             ];
             let mut scene = Scene::new(seed.rng.u64(..), &text.concat());
             let mut rng = Rng::with_seed(seed.rng.u64(..));

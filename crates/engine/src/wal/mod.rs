@@ -9,6 +9,8 @@ pub(crate) mod replay;
 mod space;
 mod suited_mode;
 mod tail;
+#[cfg(test)]
+mod tests;
 pub(crate) mod unwritten;
 mod updates;
 

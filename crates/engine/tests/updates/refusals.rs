@@ -104,7 +104,8 @@ fn what_was_flushed_before_anybody_followed_is_gone() {
 
 #[test]
 fn damage_is_told_with_file_and_offset() {
-    for (length, is_told) in [(3, "checksum"), (0, "the log ends")] {
+    // The last record, of a batch of 17 bytes, is flipped, cut short, and cut off.
+    for (cut, is_told) in [(0, "checksum"), (5, "inside a fragment"), (24, "the log ends, and")] {
         let disk = SimStorage::new(1);
         let db = open(&disk, "");
         put(&db, "a");
@@ -117,9 +118,9 @@ fn damage_is_told_with_file_and_offset() {
         let log = logs(&disk).swap_remove(0);
         meddle(&disk, &log, |file| {
             let end = file.length().expect("a length");
-            match length {
-                0 => file.truncate(end - 5).expect("a shorter log"),
-                _ => file.write_all_at(&[0xff; 3], end - 3, Purpose::Wal).expect("damage"),
+            match cut {
+                0 => file.write_all_at(&[0xff; 3], end - 3, Purpose::Wal).expect("damage"),
+                _ => file.truncate(end - cut).expect("a shorter log"),
             }
         });
         assert_eq!(updates.next().expect("b").expect("b").sequence(), 2);

@@ -1,0 +1,91 @@
+//! Following a log whose file has more than the log: padding in between, and behind its end zeros,
+//! records that count only later, or what an older log left.
+
+use std::path::Path;
+
+use tailwater_format::batch::WriteBatch;
+use tailwater_format::log::Writer;
+use tailwater_io::sim::SimStorage;
+use tailwater_io::{Create, IoMode, Purpose, Storage, WriteFile};
+
+use super::tail::LogTail;
+
+/// How many batches a log gets.
+const BATCHES: u64 = 300;
+/// How many bytes the file has from the start.
+const LENGTH: usize = 3 << 20;
+
+fn batch(sequence: u64, length: usize) -> WriteBatch {
+    let mut batch = WriteBatch::new();
+    batch.put(0, &sequence.to_be_bytes(), &vec![sequence as u8; length]).expect("a put");
+    batch.set_sequence(sequence);
+    batch
+}
+
+/// The numbers of the batches up to the end.
+fn sequences(tail: &mut LogTail) -> Vec<u64> {
+    let next = || tail.next_batch().expect("a batch").map(|found| found.batch.sequence());
+    std::iter::from_fn(next).collect()
+}
+
+/// Writes a log over what the file holds, and follows it. After each group the log is as long as a
+/// multiple of 4096 bytes.
+fn follow(mut file: Box<dyn WriteFile>, disk: &SimStorage, writer: &mut Writer, out: Vec<u8>) {
+    let mut rng = fastrand::Rng::with_seed(7);
+    let mut tail = LogTail::open(disk, Path::new("/"), 9).expect("a log");
+    let (mut written, mut out) = (0, out);
+    let mut group = Vec::new();
+    for sequence in 1..=BATCHES {
+        let length = if rng.u8(..30) == 0 { rng.usize(..50_000) } else { rng.usize(..500) };
+        writer.add_record(batch(sequence, length).as_bytes(), &mut out).expect("a record");
+        group.push(sequence);
+        if rng.bool() {
+            writer.pad(&mut out);
+            file.write_all_at(&out, written, Purpose::Wal).expect("a write");
+            written += out.len() as u64;
+            out.clear();
+            assert_eq!(sequences(&mut tail), [], "behind the end that is known");
+            if rng.bool() {
+                assert!(tail.read_up_to(written));
+                assert_eq!(sequences(&mut tail), group);
+                group.clear();
+            }
+        }
+    }
+    tail.read_up_to(written);
+    let seen = sequences(&mut tail);
+    assert!(group.starts_with(&seen) && !tail.read_up_to(written));
+    assert!(written > 300_000 && written < LENGTH as u64, "{written}");
+}
+
+/// A log of which the file holds this from the start.
+fn log_over(bytes: &[u8]) -> (Box<dyn WriteFile>, SimStorage) {
+    let disk = SimStorage::new(1);
+    let path = Path::new("/000009.log");
+    let file = disk.create(path, Create::New, IoMode::Buffered, Purpose::Wal);
+    let mut file = file.expect("a file");
+    file.write_all_at(bytes, 0, Purpose::Wal).expect("a write");
+    (file, disk)
+}
+
+#[test]
+fn zeros_behind_the_end_and_padding_are_not_seen() {
+    for recyclable in [false, true] {
+        let (file, disk) = log_over(&vec![0; LENGTH]);
+        follow(file, &disk, &mut Writer::new(9, recyclable), Vec::new());
+        let (file, disk) = log_over(&vec![0; LENGTH]);
+        let mut out = Vec::new();
+        let mut writer = Writer::new_compressed(9, recyclable, &mut out).expect("a log");
+        follow(file, &disk, &mut writer, out);
+    }
+}
+
+#[test]
+fn what_an_older_log_left_is_not_seen() {
+    let (mut older, mut before) = (Writer::new(5, true), Vec::new());
+    while before.len() < LENGTH {
+        older.add_record(batch(1, 333).as_bytes(), &mut before).expect("a record");
+    }
+    let (file, disk) = log_over(&before);
+    follow(file, &disk, &mut Writer::new(9, true), Vec::new());
+}

@@ -73,10 +73,15 @@ impl BlockCache {
         Some(self.tuner.as_ref()?.shared.sizing.lock().sizes())
     }
 
-    /// Looks how much memory is left in which blocks may be kept aside.
+    /// Looks how much memory is left in which blocks may be kept aside, once the cache has what it
+    /// may hold.
     pub(crate) fn look_for_room_aside(&self) {
-        let left = self.memory.left().map_or(0, |left| left.available / ASIDE_PART_OF_LEFT);
-        self.aside_max.store(usize::try_from(left).unwrap_or(0), Relaxed);
+        let to_come = self.capacity().saturating_sub(self.usage()) as i64;
+        let available = self.memory.left().map_or(0, |left| left.available);
+        // What is kept aside is taken already, and counts to what may be.
+        let room = available - to_come + self.aside.load(Relaxed) as i64;
+        let bound = usize::try_from(room / ASIDE_PART_OF_LEFT).unwrap_or(0);
+        self.aside_max.store(bound, Relaxed);
     }
 
     /// Lets so many bytes be kept aside for it, if with them no more are than there is memory for,

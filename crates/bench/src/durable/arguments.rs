@@ -40,7 +40,7 @@ pub struct DurableArguments {
     #[arg(long, default_value_t = 3, value_parser = at_least_one)]
     pub(super) runs: usize,
     /// The configurations of Tailwater, with commas between
-    #[arg(long, value_delimiter = ',', default_value = "buffered")]
+    #[arg(long, value_delimiter = ',', default_value = "buffered,direct")]
     pub(super) configurations: Vec<Configuration>,
     /// One more configuration, as an option string; may be given several times
     #[arg(long, value_name = "NAME=VALUE;...")]

@@ -1,0 +1,43 @@
+//! A disk that is slow to flush, on the command line: for measurements of synced writes.
+//!
+//! `slow_disk FILESYSTEM MILLISECONDS` mounts a disk of 1 GiB with an `ext4`, `xfs` or `btrfs` on it
+//! whose flushes take so long, prints where, and unmounts it at the end of its standard input. It
+//! needs what [`tailwater_testkit::volatile_disk`] needs.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let milliseconds = arguments.get(1).and_then(|text| text.parse().ok());
+    let ended = match (arguments.as_slice(), milliseconds) {
+        ([filesystem, _], Some(milliseconds)) => serve(filesystem, milliseconds),
+        _ => Err("usage: slow_disk FILESYSTEM MILLISECONDS".to_owned()),
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn serve(filesystem: &str, milliseconds: u64) -> Result<(), String> {
+    use std::time::Duration;
+
+    use tailwater_testkit::volatile_disk::{Shape, VolatileDisk};
+
+    let flush_delay = Duration::from_millis(milliseconds);
+    let shape = Shape { size: 1 << 30, flush_delay, ..Shape::default() };
+    let mut disk = VolatileDisk::new(shape, 0)?;
+    println!("{}", disk.mount_as(filesystem)?.display());
+    std::io::copy(&mut std::io::stdin(), &mut std::io::sink())
+        .map_err(|error| error.to_string())?;
+    disk.unmount()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn serve(_filesystem: &str, _milliseconds: u64) -> Result<(), String> {
+    Err("there are such disks on Linux only".to_owned())
+}

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tailwater::{Db, OpenOptions, WriteBatch, WriteOptions};
+use tailwater::{Db, OpenOptions, Updates, WriteBatch, WriteOptions};
 use tailwater_testkit::seed;
 
 /// How many threads write.
@@ -28,8 +28,7 @@ fn write_all(db: &Db, writer: u32, mut rng: fastrand::Rng) {
 }
 
 /// Reads everything, and asserts that it comes in order and only when it is published.
-fn follow(db: &Db) {
-    let mut updates = db.updates_since(0).expect("the logs");
+fn follow(db: &Db, mut updates: Updates) {
     let mut next = [0; WRITERS as usize];
     let mut due = 1;
     let mut last_came = Instant::now();
@@ -65,13 +64,16 @@ fn run(text: &str) {
     options.set_options("create_if_missing=true;write_buffer_size=100000").expect("options");
     options.set_options(text).expect("options");
     let db = Db::open(directory.path(), &options).expect("a database");
+    // They begin before anything is written, or its log may be gone.
+    let followers = [(); 2].map(|()| db.updates_since(0).expect("the logs"));
     thread::scope(|scope| {
         for writer in 0..WRITERS {
             let (db, rng) = (&db, seed.rng.fork());
             scope.spawn(move || write_all(db, writer, rng));
         }
-        for _ in 0..2 {
-            scope.spawn(|| follow(&db));
+        for updates in followers {
+            let db = &db;
+            scope.spawn(move || follow(db, updates));
         }
     });
     db.close().expect("closing");

@@ -10,7 +10,8 @@
 //! 1. A spare is made under a temporary name, zeroed and synced. It is as long as the log before
 //!    became.
 //! 2. A log begins by giving a spare its name and syncing the directory ([`super::log_file`]).
-//! 3. Zeros are appended in pieces, each durable before the log counts on it.
+//! 3. The log's file gets space allocated and becomes longer, and then zeros are written in pieces,
+//!    each durable before the log counts on it.
 //! 4. When the log ends, that stops, and what zeros are left are cut off.
 //!
 //! A crash at any of these leaves a temporary file, which the next opening removes, or a log with
@@ -269,14 +270,21 @@ impl Shared {
         }
     }
 
-    /// Appends one piece of zeros to a log, at most up to `to`.
+    /// Puts one piece of zeros behind those of a log, at most up to `to`.
     fn grow(&self, zeros: &Zeros, to: u64) {
         let begin = zeros.end.load(Ordering::Acquire);
         let end = to.min(begin + PIECE_MAX);
-        let grown = self
-            .storage
-            .create(&zeros.path, Create::Existing, IoMode::Direct, Purpose::Wal)
-            .and_then(|mut file| put_zeros(&mut *file, begin, end));
+        let storage = &*self.storage;
+        let opened = storage.create(&zeros.path, Create::Existing, IoMode::Direct, Purpose::Wal);
+        let grown = opened.and_then(|mut file| {
+            if file.length()? < to {
+                // Filesystems let nobody else write a file while one write makes it longer. What
+                // is allocated and within its length is written beside others.
+                file.allocate(begin, to - begin)?;
+                file.truncate(to)?;
+            }
+            put_zeros(&mut *file, begin, end)
+        });
         match grown {
             Ok(()) => zeros.end.store(end, Ordering::Release),
             Err(_) => {

@@ -97,6 +97,13 @@ struct Zeros {
     is_exhausted: AtomicBool,
 }
 
+impl Zeros {
+    /// Whether there are zeros up to `to`, or no more to come.
+    fn is_done(&self, to: u64) -> bool {
+        self.end.load(Ordering::Acquire) >= to || self.is_exhausted.load(Ordering::Relaxed)
+    }
+}
+
 impl LogSpace {
     /// Space for logs in `directory`, in multiples of `block` bytes.
     pub(super) fn new(
@@ -188,10 +195,7 @@ impl Room {
         let to = (there.max(end) + growth).next_multiple_of(shared.block);
         work.growth = Some((Arc::clone(&self.zeros), to));
         shared.changed.notify_all();
-        while zeros.end.load(Ordering::Acquire) < end
-            && !zeros.is_exhausted.load(Ordering::Relaxed)
-            && !work.is_closed
-        {
+        while !zeros.is_done(end) && !work.is_closed {
             if work.has_thread {
                 work = shared.changed.wait(work);
             } else {
@@ -242,11 +246,8 @@ impl Shared {
                 self.grow(&zeros, to);
                 work = self.work.lock();
                 work.is_busy = false;
-                if zeros.end.load(Ordering::Acquire) >= to
-                    || zeros.is_exhausted.load(Ordering::Relaxed)
-                {
-                    work.growth.take_if(|growth| Arc::ptr_eq(&growth.0, &zeros));
-                }
+                // More may have been asked for meanwhile.
+                work.growth.take_if(|growth| growth.0.is_done(growth.1));
                 self.changed.notify_all();
             } else if let Some(making) = work.making.take() {
                 drop(work);
@@ -417,6 +418,22 @@ mod tests {
             let grown = length(&disk, &spare);
             assert!(!room.reaches(grown + 1), "it is closed");
             assert_eq!(length(&disk, &spare), grown);
+        }
+    }
+
+    /// A log that asked for more zeros while the thread made those that it had asked for before was
+    /// forgotten, and waited for ever.
+    #[test]
+    fn what_is_asked_for_meanwhile_is_made() {
+        let disk = SimStorage::new(1);
+        let mut space = space(&disk);
+        space.start().unwrap();
+        for _ in 0..20 {
+            let spare = space.take(0).unwrap();
+            let room = space.room(&spare, BLOCK);
+            for end in (BLOCK..40 * BLOCK).step_by(4096) {
+                assert!(room.reaches(end));
+            }
         }
     }
 

@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn each_configuration_is_a_row_beside_the_other_engine() {
         let (labels, reference) = rows_of(&[]).unwrap();
-        assert_eq!(labels, ["raw dsync", "tailwater buffered", "rocksdb"]);
+        assert_eq!(labels, ["raw dsync", "tailwater buffered", "tailwater direct", "rocksdb"]);
         assert_eq!(reference.as_deref(), Some("rocksdb"));
         let line = "--raw fdatasync,dsync --configurations direct --tailwater-options a=1;b=2 \
                     --tailwater-options c=3 --engines tailwater";

@@ -32,20 +32,6 @@ pub(crate) const OF_TABLES: [Purpose; 9] = [
     Purpose::Checkpoint,
 ];
 
-/// Those and the logs, in the order in which they are shown.
-const SHOWN: [Purpose; 10] = [
-    Purpose::UserRead,
-    Purpose::UserBlobRead,
-    Purpose::CompactionRead,
-    Purpose::CompactionBlobRead,
-    Purpose::CompactionWrite,
-    Purpose::FlushWrite,
-    Purpose::Verification,
-    Purpose::Ingestion,
-    Purpose::Checkpoint,
-    Purpose::Wal,
-];
-
 /// What a mode is tried for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Use {
@@ -208,7 +194,7 @@ impl IoModes {
 
     /// A line for each purpose: what was asked, by which option, and what it came to.
     pub(crate) fn text(&self) -> String {
-        SHOWN.iter().fold(String::new(), |mut text, &purpose| {
+        OF_TABLES.iter().chain(&[Purpose::Wal]).fold(String::new(), |mut text, &purpose| {
             let AskedIoMode { choice, option } = self.asked(purpose);
             let by = option.map_or_else(|| "by default".to_owned(), |name| format!("by {name}"));
             // Writing to a string cannot fail.

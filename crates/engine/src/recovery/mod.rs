@@ -12,6 +12,7 @@
 //! changes a file.
 
 mod directory;
+mod log_files;
 mod logs;
 mod manifest;
 mod open;
@@ -33,7 +34,8 @@ use crate::{Error, ErrorKind, Result};
 
 use directory::new_identity;
 pub(crate) use directory::{create_directory, sync_parent};
-pub(crate) use open::{Opened, host_id, log_options, manifest_limits, open};
+pub(crate) use log_files::log_options;
+pub(crate) use open::{Opened, host_id, manifest_limits, open};
 pub use options::OpenOptions;
 
 /// How often a database that is written elsewhere is read anew before it is given up.

@@ -24,11 +24,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use tailwater_format::file_name::FileKind;
 use tailwater_format::table::unique_id::encode_session_id;
 use tailwater_format::version_edit::{NewFile, VersionEdit};
-use tailwater_io::buffer::ALIGNMENT;
 use tailwater_io::stream::Workers;
-use tailwater_io::{Create, FileLock, IoMode, Purpose, Storage};
+use tailwater_io::{FileLock, Purpose, Storage};
 
 use super::directory::{self, Needed};
+use super::log_files::{log_options, set_aside, sync_logs};
 use super::{LogsReplayed, OpenOptions, Unrecovered};
 use tailwater_io::sync::Mutex;
 
@@ -40,11 +40,10 @@ use crate::db::{
     Writing,
 };
 use crate::epoch::EpochCell;
-use crate::file_copy::{CopyModes, link_or_copy};
 use crate::io_modes::{IoModes, OF_TABLES};
 use crate::options::{
-    ColumnFamilyOptions, CompressionType, DbOptions, IoModeChoice, OptionTable,
-    check_column_family, check_database, sanitize_column_family,
+    ColumnFamilyOptions, DbOptions, IoModeChoice, OptionTable, check_column_family, check_database,
+    sanitize_column_family,
 };
 use crate::stats::{Activity, InfoLog, Work};
 use crate::table::table_buffers;
@@ -52,15 +51,10 @@ use crate::version::{
     FamilyVersion, FileNumbers, ManifestLimits, VersionSet, VersionSetBeginning, manifest,
 };
 use crate::wal::replay::LeftOut;
-use crate::wal::{LiveLog, LogMode, LogOptions, LogSet};
+use crate::wal::{LiveLog, LogSet};
 use crate::write::StallController;
 use crate::write::queue::Queue;
 use crate::{Error, ErrorKind, Result};
-
-/// Where damaged logs go.
-const LOST: &str = "lost";
-/// The smallest bound at which a log is switched, in bytes.
-const SMALLEST_FULL_LOG: u64 = 1 << 20;
 
 /// A database that is open for writing.
 pub(crate) struct Opened {
@@ -534,83 +528,4 @@ pub(crate) fn manifest_limits(options: &DbOptions) -> ManifestLimits {
         max_bytes: options.max_manifest_file_size,
         max_growth_percent: u64::try_from(options.max_manifest_space_amp_pct).unwrap_or(0),
     }
-}
-
-/// How the options have the logs written of a database with these column families.
-pub(crate) fn log_options<'a>(
-    directory: &Path,
-    options: &OpenOptions,
-    io_modes: &IoModes,
-    families: impl Iterator<Item = &'a ColumnFamily>,
-) -> LogOptions {
-    let database: &DbOptions = options.database();
-    let largest = families.map(|family| family.options().write_buffer_size).max();
-    let max_bytes = largest.unwrap_or(0).max(SMALLEST_FULL_LOG);
-    let directory = options.wal_directory(directory);
-    let works = io_modes.mode(Purpose::Wal, &directory);
-    let mode = match (works, database.io_mode(Purpose::Wal).choice) {
-        (IoMode::Direct, IoModeChoice::Auto) => LogMode::Auto,
-        (IoMode::Direct, _) => LogMode::Direct,
-        _ => LogMode::Buffered,
-    };
-    LogOptions {
-        directory,
-        mode,
-        space_block: database
-            .tailwater
-            .wal_preallocation_block_size
-            .next_multiple_of(ALIGNMENT as u64),
-        recycle: database.recycle_log_file_num as usize,
-        compressed: database.wal_compression == CompressionType::Zstd,
-        // A log is about as long as its memtable, and somewhat longer than the keys and values.
-        preallocate: if database.allow_fallocate { max_bytes / 10 * 11 } else { 0 },
-        bytes_per_sync: database.wal_bytes_per_sync,
-        max_bytes,
-        max_buffered: database.writable_file_max_buffer_size as usize,
-        // Who looks for the log that must be there refuses a database without one.
-        sync_names: database.track_and_verify_wals,
-        full_sync: database.use_fsync,
-    }
-}
-
-/// Gives damaged logs a second name in the folder for what is lost: the first goes when what could
-/// be read of them is in tables.
-fn set_aside(
-    storage: &Arc<dyn Storage>,
-    directory: &Path,
-    log_directory: &Path,
-    damaged: &[u64],
-    info_log: &InfoLog,
-) -> Result<()> {
-    if damaged.is_empty() {
-        return Ok(());
-    }
-    let lost = directory.join(LOST);
-    directory::create_directory(&**storage, &lost)?;
-    for number in damaged {
-        let name = FileKind::Wal(*number).to_string();
-        let kept = lost.join(&name);
-        if storage.metadata(&kept).is_ok() {
-            // An earlier opening may have ended before it had copied all of it.
-            storage.remove(&kept)?;
-        }
-        let modes = CopyModes::default();
-        link_or_copy(&**storage, &log_directory.join(&name), &kept, modes)?;
-        info_log.warn(format_args!("log {number} is damaged and is kept in {}", kept.display()));
-    }
-    storage.sync_directory(&lost)?;
-    Ok(())
-}
-
-/// Puts logs of an earlier opening on the device: their process may have ended before it did.
-fn sync_logs(storage: &dyn Storage, directory: &Path, logs: &[LiveLog]) -> Result<()> {
-    for log in logs {
-        let path = directory.join(FileKind::Wal(log.number).to_string());
-        let mut file = storage.create(&path, Create::Existing, IoMode::Buffered, Purpose::Wal)?;
-        file.sync_data(Purpose::Wal)?;
-    }
-    if !logs.is_empty() {
-        storage.sync_directory(directory)?;
-    }
-    Ok(())
 }

@@ -1,0 +1,101 @@
+//! The files of logs: how new ones are written, and what becomes of those of an earlier opening.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tailwater_format::file_name::FileKind;
+use tailwater_io::buffer::ALIGNMENT;
+use tailwater_io::{Create, IoMode, Purpose, Storage};
+
+use super::{OpenOptions, directory};
+use crate::Result;
+use crate::db::ColumnFamily;
+use crate::file_copy::{CopyModes, link_or_copy};
+use crate::io_modes::IoModes;
+use crate::options::{CompressionType, DbOptions, IoModeChoice};
+use crate::stats::InfoLog;
+use crate::wal::{LiveLog, LogMode, LogOptions};
+
+/// Where damaged logs go.
+const LOST: &str = "lost";
+/// The smallest bound at which a log is switched, in bytes.
+const SMALLEST_FULL_LOG: u64 = 1 << 20;
+
+/// How the options have the logs written of a database with these column families.
+pub(crate) fn log_options<'a>(
+    directory: &Path,
+    options: &OpenOptions,
+    io_modes: &IoModes,
+    families: impl Iterator<Item = &'a ColumnFamily>,
+) -> LogOptions {
+    let database: &DbOptions = options.database();
+    let largest = families.map(|family| family.options().write_buffer_size).max();
+    let max_bytes = largest.unwrap_or(0).max(SMALLEST_FULL_LOG);
+    let directory = options.wal_directory(directory);
+    let works = io_modes.mode(Purpose::Wal, &directory);
+    let mode = match (works, database.io_mode(Purpose::Wal).choice) {
+        (IoMode::Direct, IoModeChoice::Auto) => LogMode::Auto,
+        (IoMode::Direct, _) => LogMode::Direct,
+        _ => LogMode::Buffered,
+    };
+    LogOptions {
+        directory,
+        mode,
+        space_block: database
+            .tailwater
+            .wal_preallocation_block_size
+            .next_multiple_of(ALIGNMENT as u64),
+        recycle: database.recycle_log_file_num as usize,
+        compressed: database.wal_compression == CompressionType::Zstd,
+        // A log is about as long as its memtable, and somewhat longer than the keys and values.
+        preallocate: if database.allow_fallocate { max_bytes / 10 * 11 } else { 0 },
+        bytes_per_sync: database.wal_bytes_per_sync,
+        max_bytes,
+        max_buffered: database.writable_file_max_buffer_size as usize,
+        // Who looks for the log that must be there refuses a database without one.
+        sync_names: database.track_and_verify_wals,
+        full_sync: database.use_fsync,
+    }
+}
+
+/// Gives damaged logs a second name in the folder for what is lost: the first goes when what could
+/// be read of them is in tables.
+pub(super) fn set_aside(
+    storage: &Arc<dyn Storage>,
+    directory: &Path,
+    log_directory: &Path,
+    damaged: &[u64],
+    info_log: &InfoLog,
+) -> Result<()> {
+    if damaged.is_empty() {
+        return Ok(());
+    }
+    let lost = directory.join(LOST);
+    directory::create_directory(&**storage, &lost)?;
+    for number in damaged {
+        let name = FileKind::Wal(*number).to_string();
+        let kept = lost.join(&name);
+        if storage.metadata(&kept).is_ok() {
+            // An earlier opening may have ended before it had copied all of it.
+            storage.remove(&kept)?;
+        }
+        let modes = CopyModes::default();
+        link_or_copy(&**storage, &log_directory.join(&name), &kept, modes)?;
+        info_log.warn(format_args!("log {number} is damaged and is kept in {}", kept.display()));
+    }
+    storage.sync_directory(&lost)?;
+    Ok(())
+}
+
+/// Puts logs of an earlier opening on the device: their process may have ended before it did.
+pub(super) fn sync_logs(storage: &dyn Storage, directory: &Path, logs: &[LiveLog]) -> Result<()> {
+    for log in logs {
+        let path = directory.join(FileKind::Wal(log.number).to_string());
+        let mut file = storage.create(&path, Create::Existing, IoMode::Buffered, Purpose::Wal)?;
+        file.sync_data(Purpose::Wal)?;
+    }
+    if !logs.is_empty() {
+        storage.sync_directory(directory)?;
+    }
+    Ok(())
+}

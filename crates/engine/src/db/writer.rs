@@ -122,6 +122,9 @@ pub(crate) struct Writer {
     pub(crate) has_full_logs: AtomicBool,
     /// How long all logs together may become, in bytes.
     pub(crate) log_bound: AtomicU64,
+    /// The last sequence number that was given out. Only leaders touch it, and it counts while
+    /// groups are in flight.
+    pub(crate) numbered: AtomicU64,
     /// Whether there are writes that no log holds and no table either.
     pub(crate) has_unlogged: AtomicBool,
     /// Logs up to this number are being let go of, by flushing what they hold.
@@ -250,7 +253,7 @@ impl Writer {
             }
             self.flushing_logs_through.store(requested, Ordering::Relaxed);
         }
-        if is_due { self.switch_log().map(drop) } else { Ok(()) }
+        if is_due { self.switch_log(leadership).map(drop) } else { Ok(()) }
     }
 
     /// Decides anew how long all logs together may become, after a change of column families.
@@ -288,10 +291,11 @@ impl Writer {
     /// Nobody writes meanwhile.
     pub(crate) fn seal(
         &self,
-        _leadership: &Leadership<'_>,
+        leadership: &Leadership<'_>,
         families: &[&ColumnFamily],
         flush: Flush,
     ) -> Result<()> {
+        leadership.stand_still();
         let all = self.shared.family_set();
         let holds_something = |family: &&ColumnFamily| !family.active().is_empty();
         let due: Vec<&ColumnFamily> = if self.database.fixed().atomic_flush && !families.is_empty()
@@ -303,7 +307,7 @@ impl Writer {
         if due.is_empty() {
             return Ok(());
         }
-        let next_log = self.switch_log()?;
+        let next_log = self.switch_log(leadership)?;
         let sealing = self.sealing();
         for family in &due {
             family.seal(next_log);
@@ -326,7 +330,8 @@ impl Writer {
 
     /// Begins a new log, unless the present one is empty. Answers the number of the log that is
     /// written then.
-    fn switch_log(&self) -> Result<u64> {
+    fn switch_log(&self, leadership: &Leadership<'_>) -> Result<u64> {
+        leadership.stand_still();
         let mut logs = self.logs();
         if !logs.current_is_empty() {
             let switched = logs.switch(self.numbers.take());

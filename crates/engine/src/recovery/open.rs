@@ -308,6 +308,7 @@ impl LogsReplayed {
             has_full_memtable: AtomicBool::new(keeps_logs),
             has_full_logs: AtomicBool::new(false),
             log_bound: AtomicU64::new(0),
+            numbered: AtomicU64::new(0),
             has_unlogged: AtomicBool::new(false),
             flushing_logs_through: AtomicU64::new(0),
             logs: Mutex::new(logs),

@@ -4,6 +4,7 @@
 //! together is padded to a boundary with a record that readers ignore (`format::log::Writer::pad`),
 //! and what comes after begins a block of its own. So no block that holds an acknowledged byte is
 //! ever written again, and no failure in the middle of a write can take an earlier one along.
+//! Several such parts may be on their way at a time ([`super::flight`]).
 
 use std::path::{Path, PathBuf};
 
@@ -13,6 +14,7 @@ use tailwater_format::log::{PredecessorWal, Writer};
 use tailwater_io::buffer::{ALIGNMENT, AlignedBuffer};
 use tailwater_io::{Create, IoMode, Purpose, Storage, WriteFile};
 
+use super::flight::{Lane, LogFlight};
 use super::log_set::LiveLog;
 use super::space::{LogSpace, Room};
 use crate::{Error, Result};
@@ -27,8 +29,10 @@ pub(super) struct LogFile {
     encoder: Writer,
     /// Encoded and not yet written.
     buffer: Vec<u8>,
-    /// How many bytes were written, which is where the next go.
+    /// Up to where it is written, in bytes.
     written: u64,
+    /// Where the next bytes go. Between `written` and there are those that are in flight.
+    next: u64,
     /// How many of those are known to be on the device.
     synced: u64,
     /// Up to where write-back was started.
@@ -55,6 +59,8 @@ struct Direct {
     room: Option<Room>,
     /// What is being written, where the device can have it.
     aligned: AlignedBuffer,
+    /// For parts that are written beside each other, those that are free.
+    lanes: Vec<Lane>,
 }
 
 /// When bytes are to be on the device.
@@ -131,6 +137,7 @@ impl LogFile {
             encoder,
             buffer,
             written: 0,
+            next: 0,
             synced: 0,
             write_back: 0,
             reserved,
@@ -169,6 +176,7 @@ impl LogFile {
         }
         self.file.write_all_at(&self.buffer, self.written, Purpose::Wal)?;
         self.written += self.buffer.len() as u64;
+        self.next = self.written;
         self.buffer.clear();
         if bytes_per_sync > 0 && self.written - self.write_back >= bytes_per_sync {
             self.file.start_writeback(self.write_back, self.written - self.write_back)?;
@@ -198,7 +206,7 @@ impl LogFile {
     /// Writes what was appended, padded, in blocks that nothing was written to before. Durable are
     /// only they, so nothing before them may be in doubt.
     fn write_blocks(&mut self, urgency: Urgency) -> Result<()> {
-        let Some(Direct { room, aligned }) = &mut self.direct else { return Ok(()) };
+        let Some(Direct { room, aligned, .. }) = &mut self.direct else { return Ok(()) };
         self.encoder.pad(&mut self.buffer);
         let length = self.buffer.len();
         let end = self.written + length as u64;
@@ -217,9 +225,42 @@ impl LogFile {
                 self.file.write_all_at(aligned, self.written, Purpose::Wal)?;
             }
         }
-        self.written = end;
+        (self.written, self.next) = (end, end);
         self.buffer.clear();
         Ok(())
+    }
+
+    /// Lets what was appended be written beside others, where it goes over zeros and nothing before
+    /// it is in doubt but those.
+    pub(super) fn take_off(&mut self, storage: &dyn Storage) -> Option<LogFlight> {
+        let is_certain = self.synced == self.written && !self.is_cut && self.name_synced;
+        let Direct { room: Some(room), lanes, .. } = self.direct.as_mut()? else { return None };
+        if !is_certain || room.is_flush_quicker() {
+            return None;
+        }
+        self.encoder.pad(&mut self.buffer);
+        if !room.reaches(self.next + self.buffer.len() as u64) {
+            return None;
+        }
+        let lane = lanes.pop().or_else(|| Lane::new(storage, &self.path).ok())?;
+        let flight = lane.take_off(&self.buffer, self.next);
+        self.next = flight.end();
+        self.buffer.clear();
+        Some(flight)
+    }
+
+    /// Whether a part is in flight.
+    pub(super) fn is_in_flight(&self) -> bool {
+        self.written < self.next
+    }
+
+    /// Takes a part that was written; those before it were taken.
+    pub(super) fn land(&mut self, flight: LogFlight) {
+        self.written = flight.end();
+        self.synced = self.written;
+        if let Some(direct) = &mut self.direct {
+            direct.lanes.push(flight.lane);
+        }
     }
 
     /// Puts the file's name on the device.
@@ -254,7 +295,7 @@ impl LogFile {
 
     /// How long the log is, in bytes, with what is still in memory.
     pub(super) fn length(&self) -> u64 {
-        self.written + self.buffer.len() as u64
+        self.next + self.buffer.len() as u64
     }
 
     /// Up to where the file has it, in bytes: whole records, which do not change any more.
@@ -352,5 +393,6 @@ fn begin_direct(
     let file = storage.create(path, create, IoMode::Direct, Purpose::Wal)?;
     let end = file.length()?;
     let room = space.map(|space| space.room(path, end - end % ALIGNMENT as u64));
-    Ok((file, Direct { room, aligned: AlignedBuffer::with_capacity(ALIGNMENT) }))
+    let aligned = AlignedBuffer::with_capacity(ALIGNMENT);
+    Ok((file, Direct { room, aligned, lanes: Vec::new() }))
 }

@@ -29,6 +29,7 @@ use tailwater_format::key::{MAX_SEQUENCE, Sequence};
 use tailwater_format::log::PredecessorWal;
 use tailwater_io::Storage;
 
+use super::flight::LogFlight;
 use super::followed::{Followed, Follower};
 use super::log_file::{Beginning, LogFile, Way};
 use super::space::LogSpace;
@@ -209,8 +210,35 @@ impl LogSet {
 
     fn hand_over(&mut self) -> Result<()> {
         self.check()?;
+        if self.current.is_in_flight() {
+            // What is in memory belongs to a group whose leader is about to let it take off.
+            return Ok(());
+        }
         let written = self.current.write_out(self.options.bytes_per_sync);
         if written.is_ok() {
+            self.followed.grow(self.current.written());
+        }
+        self.latch(written)
+    }
+
+    /// Lets a group that was appended be written beside others, durably; `None` where it has to be
+    /// alone. They are to be brought back in their order.
+    ///
+    /// Nothing else may have been in memory before the group.
+    pub(crate) fn take_off(&mut self) -> Option<LogFlight> {
+        if self.options.full_sync || !self.closed.is_empty() || self.failure.is_some() {
+            return None;
+        }
+        let flight = self.current.take_off(&*self.storage)?;
+        self.suited.count(true);
+        Some(flight)
+    }
+
+    /// Takes back a group, when it was written or could not be.
+    pub(crate) fn land(&mut self, flight: LogFlight, written: Result<()>) -> Result<()> {
+        self.check()?;
+        if written.is_ok() {
+            self.current.land(flight);
             self.followed.grow(self.current.written());
         }
         self.latch(written)
@@ -219,6 +247,10 @@ impl LogSet {
     /// Puts every log on the device, the oldest first, and a group that was appended with them.
     pub(crate) fn sync(&mut self) -> Result<()> {
         self.sync_closed()?;
+        if self.current.is_in_flight() {
+            // All that was published is on the device: groups take off only when it is.
+            return Ok(());
+        }
         self.suited.count(true);
         let synced = self.current.sync(&*self.storage, self.options.full_sync);
         if synced.is_ok() {

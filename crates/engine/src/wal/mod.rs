@@ -1,6 +1,7 @@
 //! The write-ahead log.
 
 pub(crate) mod batch;
+mod flight;
 mod followed;
 mod log_file;
 mod log_set;
@@ -14,6 +15,7 @@ mod tests;
 pub(crate) mod unwritten;
 mod updates;
 
+pub(crate) use flight::LogFlight;
 pub(crate) use log_set::{LiveLog, LogMode, LogOptions, LogSet};
 pub(crate) use updates::LogsOf;
 pub use updates::Updates;

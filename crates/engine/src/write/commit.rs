@@ -1,5 +1,6 @@
 //! What a leader does with its group, and its members with it.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -12,8 +13,9 @@ use crate::db::{ColumnFamily, FamilySet, SuperVersion, Writer};
 use crate::epoch;
 use crate::memtable::MemTable;
 use crate::stats::Histogram;
+use crate::wal::LogFlight;
 use crate::write::WriteOptions;
-use crate::write::queue::{Durability, Group, Inserting, Leadership, Request, Turn};
+use crate::write::queue::{Durability, Flight, Group, Inserting, Leadership, Request, Turn};
 use crate::{Error, ErrorKind, Result};
 
 /// A leader whose batch is smaller than this part of `max_write_batch_group_size_bytes` takes along
@@ -92,22 +94,99 @@ impl Writer {
         } else {
             max_group.saturating_sub(own)
         };
+        // What is not written beside others waits for them before it takes its group: who comes
+        // meanwhile goes along.
+        let beside_others = durability == Durability::Synced && leadership.has_few_writers();
+        if !beside_others {
+            leadership.stand_still();
+        }
         let group = leadership.take_group(durability, bytes);
         self.stall.owe(|| group.iter().map(|member| member.batch().data_size() as u64).sum());
         let panic_latch = PanicLatch { writer: self };
-        let written = self.commit(batch, &group, durability);
+        let written = match self.log(&leadership, batch, &group, durability, beside_others) {
+            Ok(Logged::Done(numbers)) => {
+                let written = self.commit(batch, &group, numbers, durability);
+                leadership.finish(group, &written);
+                written
+            }
+            Ok(Logged::Taken(numbers, log_flight)) => {
+                let flight = leadership.take_off(&group);
+                let written = self
+                    .fly(&flight, log_flight)
+                    .and_then(|()| self.commit(batch, &group, numbers, durability));
+                flight.finish(group, &written);
+                written
+            }
+            Err(error) => {
+                leadership.finish(group, &Err(error.clone()));
+                Err(error)
+            }
+        };
         std::mem::forget(panic_latch);
-        leadership.finish(group, &written);
         written
     }
 
-    /// Steps 3 to 5 for a group.
-    fn commit(&self, batch: &mut WriteBatch, group: &Group, durability: Durability) -> Result<()> {
-        let first = self.published() + 1;
-        let last = self.number(batch, group)?;
-        if durability != Durability::Unlogged {
-            self.log(batch, group, durability)?;
+    /// Step 3 for a group: numbers its operations and appends it to the log, in one write and at
+    /// most one sync. With `beside_others` the write may be left to be done beside others.
+    fn log(
+        &self,
+        leadership: &Leadership<'_>,
+        batch: &mut WriteBatch,
+        group: &Group,
+        durability: Durability,
+        beside_others: bool,
+    ) -> Result<Logged> {
+        let numbers = self.number(leadership, batch, group)?;
+        if durability == Durability::Unlogged {
+            return Ok(Logged::Done(numbers));
         }
+        let mut logs = self.logs();
+        let may_take_off = beside_others && !logs.holds_back();
+        let others = group.iter().map(|member| member.batch());
+        let appended = logs
+            .append(batch)
+            .and_then(|()| others.into_iter().try_for_each(|other| logs.append(&other)));
+        let flight = if may_take_off && appended.is_ok() { logs.take_off() } else { None };
+        if flight.is_none() && !leadership.stands_still() {
+            drop(logs);
+            leadership.stand_still();
+            logs = self.logs();
+        }
+        let written = appended.and_then(|()| match durability {
+            _ if flight.is_some() => Ok(()),
+            Durability::Synced => self.sync_logs(&mut logs),
+            _ if self.database.fixed().manual_wal_flush => Ok(()),
+            _ => logs.write_out(),
+        });
+        if logs.is_due() || logs.total_bytes() > self.log_bound.load(Ordering::Relaxed) {
+            self.has_full_logs.store(true, Ordering::Relaxed);
+        }
+        drop(logs);
+        written.inspect_err(|error| self.latch_log(error))?;
+        Ok(match flight {
+            Some(flight) => Logged::Taken(numbers, flight),
+            None => Logged::Done(numbers),
+        })
+    }
+
+    /// Writes a group's part of the log, and waits for those ahead.
+    fn fly(&self, flight: &Flight<'_>, mut log_flight: LogFlight) -> Result<()> {
+        let written = self.count_sync(|| log_flight.write());
+        flight.wait_for_turn();
+        let landed = self.logs().land(log_flight, written);
+        landed.inspect_err(|error| self.latch_log(error))?;
+        // One ahead may have failed in a memtable.
+        self.errors.check()
+    }
+
+    /// Steps 4 and 5 for a group that is in the log.
+    fn commit(
+        &self,
+        batch: &WriteBatch,
+        group: &Group,
+        numbers: Range<Sequence>,
+        durability: Durability,
+    ) -> Result<()> {
         if let Err(error) = self.insert_group(batch, group) {
             // The log has what the memtables lack: readers would see less than a restart.
             self.latch(FailedPart::MemTable, &error);
@@ -116,48 +195,34 @@ impl Writer {
         if durability == Durability::Unlogged {
             self.has_unlogged.store(true, Ordering::Relaxed);
         }
-        self.shared.published.store(last, Ordering::Release);
-        self.count_group(batch, group, last + 1 - first, durability);
+        self.shared.published.store(numbers.end - 1, Ordering::Release);
+        self.count_group(batch, group, numbers.end - numbers.start, durability);
         Ok(())
     }
 
-    /// Numbers the operations of a group, in the order of its members. Answers the last number.
-    fn number(&self, batch: &mut WriteBatch, group: &Group) -> Result<Sequence> {
-        let mut next = self.shared.published.load(Ordering::Relaxed) + 1;
+    /// Numbers the operations of a group, in the order of its members. Answers the numbers.
+    fn number(
+        &self,
+        leadership: &Leadership<'_>,
+        batch: &mut WriteBatch,
+        group: &Group,
+    ) -> Result<Range<Sequence>> {
+        // What was numbered and failed was not published, and its numbers are given out again.
+        let last = if leadership.stands_still() { &self.shared.published } else { &self.numbered };
+        let first = last.load(Ordering::Relaxed) + 1;
         let operations = group.iter().map(|member| u64::from(member.operations)).sum::<u64>()
             + u64::from(batch.count());
-        if next + operations > MAX_SEQUENCE {
+        if first + operations > MAX_SEQUENCE {
             return Err(Error::new(ErrorKind::Io, "the sequence numbers are used up"));
         }
-        batch.set_sequence(next);
-        next += u64::from(batch.count());
+        batch.set_sequence(first);
+        let mut next = first + u64::from(batch.count());
         for member in group.iter() {
             member.batch().set_sequence(next);
             next += u64::from(member.operations);
         }
-        Ok(next - 1)
-    }
-
-    /// Appends a group to the log, in one write and at most one sync.
-    fn log(&self, batch: &WriteBatch, group: &Group, durability: Durability) -> Result<()> {
-        let mut logs = self.logs();
-        let mut append = || {
-            logs.append(batch)?;
-            for member in group.iter() {
-                logs.append(&member.batch())?;
-            }
-            match durability {
-                Durability::Synced => self.sync_logs(&mut logs),
-                _ if self.database.fixed().manual_wal_flush => Ok(()),
-                _ => logs.write_out(),
-            }
-        };
-        let appended = append();
-        if logs.is_due() || logs.total_bytes() > self.log_bound.load(Ordering::Relaxed) {
-            self.has_full_logs.store(true, Ordering::Relaxed);
-        }
-        drop(logs);
-        appended.inspect_err(|error| self.latch_log(error))
+        self.numbered.store(next - 1, Ordering::Relaxed);
+        Ok(first..next)
     }
 
     /// Puts a group's batches into the memtables.
@@ -245,6 +310,14 @@ impl Writer {
         }
         Ok(())
     }
+}
+
+/// How far a group's way into the log is done, and its sequence numbers.
+enum Logged {
+    /// It is there, as far as was asked.
+    Done(Range<Sequence>),
+    /// It is yet to be written.
+    Taken(Range<Sequence>, LogFlight),
 }
 
 /// Refuses writes from now on when it is dropped: the leader panicked, in a comparator of the

@@ -48,9 +48,14 @@ impl Writer {
 
     /// Puts the logs on the device, for somebody who asked for it.
     pub(crate) fn sync_logs(&self, logs: &mut LogSet) -> Result<()> {
+        self.count_sync(|| logs.sync())
+    }
+
+    /// Does what puts something of the logs on the device, and counts it.
+    pub(super) fn count_sync(&self, sync: impl FnOnce() -> Result<()>) -> Result<()> {
         let statistics = self.shared.statistics.as_deref();
         let started = statistics.map(|statistics| (statistics, statistics.start()));
-        logs.sync()?;
+        sync()?;
         self.shared.activity.wal_syncs.add(1);
         if let Some((statistics, started)) = started {
             statistics.record_since(Histogram::WalFileSync, started);

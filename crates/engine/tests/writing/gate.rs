@@ -1,9 +1,10 @@
-//! Files of the system with a gate: one call waits there until the test lets it go on.
+//! Files with a gate: one call waits there until the test lets it go on.
 
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use tailwater::OpenOptions;
+use tailwater_io::buffer::ALIGNMENT;
 use tailwater_io::posix::PosixStorage;
 use tailwater_io::{
     Capabilities, Create, DirectoryEntry, FileLock, FileMetadata, IoMode, Purpose, ReadFile,
@@ -15,6 +16,8 @@ use tailwater_io::{
 pub(crate) enum Call {
     Open(Purpose),
     Link,
+    /// A durable write of a block.
+    WriteDurably,
 }
 
 #[derive(Debug, Default)]
@@ -28,15 +31,24 @@ struct State {
 /// Files with a gate.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    files: PosixStorage,
+    files: Arc<dyn Storage>,
+    barrier: Arc<Barrier>,
+}
+
+#[derive(Debug, Default)]
+struct Barrier {
     state: Mutex<State>,
     changed: Condvar,
 }
 
 impl Gate {
+    /// Those of the system.
     pub(crate) fn new() -> Arc<Self> {
-        let files = PosixStorage::new();
-        Arc::new(Self { files, state: Mutex::default(), changed: Condvar::new() })
+        Self::over(Arc::new(PosixStorage::new()))
+    }
+
+    pub(crate) fn over(files: Arc<dyn Storage>) -> Arc<Self> {
+        Arc::new(Self { files, barrier: Arc::default() })
     }
 
     /// Options of a database with these files, which is made where there is none.
@@ -49,22 +61,24 @@ impl Gate {
 
     /// Stops such a call, after others of the same have passed.
     pub(crate) fn stop(&self, call: Call, passes: usize) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.barrier.state.lock().unwrap_or_else(PoisonError::into_inner);
         *state = State { awaited: Some((call, passes)), ..State::default() };
     }
 
     /// Waits until the call is stopped.
     pub(crate) fn wait(&self) {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        drop(self.changed.wait_while(state, |state| !state.is_reached));
+        let state = self.barrier.state.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.barrier.changed.wait_while(state, |state| !state.is_reached));
     }
 
     /// Lets the call go on.
     pub(crate) fn open(&self) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).is_open = true;
-        self.changed.notify_all();
+        self.barrier.state.lock().unwrap_or_else(PoisonError::into_inner).is_open = true;
+        self.barrier.changed.notify_all();
     }
+}
 
+impl Barrier {
     fn pass(&self, call: Call) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut state.awaited {
@@ -83,7 +97,7 @@ impl Gate {
 
 impl Storage for Gate {
     fn open(&self, path: &Path, mode: IoMode, purpose: Purpose) -> Result<Arc<dyn ReadFile>> {
-        self.pass(Call::Open(purpose));
+        self.barrier.pass(Call::Open(purpose));
         self.files.open(path, mode, purpose)
     }
 
@@ -94,7 +108,8 @@ impl Storage for Gate {
         mode: IoMode,
         purpose: Purpose,
     ) -> Result<Box<dyn WriteFile>> {
-        self.files.create(path, create, mode, purpose)
+        let file = self.files.create(path, create, mode, purpose)?;
+        Ok(Box::new(GatedFile { file, barrier: Arc::clone(&self.barrier) }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
@@ -110,7 +125,7 @@ impl Storage for Gate {
     }
 
     fn link(&self, existing: &Path, new: &Path) -> Result<()> {
-        self.pass(Call::Link);
+        self.barrier.pass(Call::Link);
         self.files.link(existing, new)
     }
 
@@ -144,5 +159,60 @@ impl Storage for Gate {
 
     fn statistics(&self) -> &Statistics {
         self.files.statistics()
+    }
+}
+
+#[derive(Debug)]
+struct GatedFile {
+    file: Box<dyn WriteFile>,
+    barrier: Arc<Barrier>,
+}
+
+impl WriteFile for GatedFile {
+    fn write_at(&mut self, bytes: &[u8], offset: u64, purpose: Purpose) -> Result<usize> {
+        self.file.write_at(bytes, offset, purpose)
+    }
+
+    fn write_durably_at(&mut self, bytes: &[u8], offset: u64, purpose: Purpose) -> Result<()> {
+        if bytes.len() == ALIGNMENT {
+            self.barrier.pass(Call::WriteDurably);
+        }
+        self.file.write_durably_at(bytes, offset, purpose)
+    }
+
+    fn sync_data(&mut self, purpose: Purpose) -> Result<()> {
+        self.file.sync_data(purpose)
+    }
+
+    fn sync_all(&mut self, purpose: Purpose) -> Result<()> {
+        self.file.sync_all(purpose)
+    }
+
+    fn truncate(&mut self, length: u64) -> Result<()> {
+        self.file.truncate(length)
+    }
+
+    fn allocate(&mut self, offset: u64, length: u64) -> Result<()> {
+        self.file.allocate(offset, length)
+    }
+
+    fn start_writeback(&mut self, offset: u64, length: u64) -> Result<()> {
+        self.file.start_writeback(offset, length)
+    }
+
+    fn length(&self) -> Result<u64> {
+        self.file.length()
+    }
+
+    fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    fn mode(&self) -> IoMode {
+        self.file.mode()
+    }
+
+    fn alignment(&self) -> usize {
+        self.file.alignment()
     }
 }

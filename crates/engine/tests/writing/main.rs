@@ -12,6 +12,7 @@ mod families;
 mod flushes;
 mod full_disk;
 mod gate;
+mod groups_in_flight;
 mod ingestion;
 mod ingestion_beside;
 mod logs;

@@ -41,6 +41,8 @@ unsafe impl Send for Database {}
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum By {
     Leader,
+    /// In flight, beside others.
+    LeaderInFlight,
     Themselves,
     /// And they give up before they have.
     NobodyInTheEnd,
@@ -49,7 +51,10 @@ enum By {
 impl By {
     /// Groups are told in another order when they are synced.
     fn durability(self) -> Durability {
-        if self == Self::Leader { Durability::Synced } else { Durability::Logged }
+        match self {
+            Self::Leader | Self::LeaderInFlight => Durability::Synced,
+            Self::Themselves | Self::NobodyInTheEnd => Durability::Logged,
+        }
     }
 }
 
@@ -90,8 +95,19 @@ impl Database {
     }
 
     fn lead(&self, leadership: Leadership<'_>, writer: usize, by: By) -> Result<()> {
+        if by != By::LeaderInFlight {
+            leadership.stand_still();
+        }
         let group = leadership.take_group(by.durability(), usize::MAX);
         let first = self.number(&leadership, group.len() + 1);
+        if by == By::LeaderInFlight {
+            let flight = leadership.take_off(&group);
+            flight.wait_for_turn();
+            let written = self.insert_group(&group, first, writer, by);
+            self.published.store((first + group.len()) as u64, Ordering::Release);
+            flight.finish(group, &written);
+            return written;
+        }
         let written = self.insert_group(&group, first, writer, by);
         if written.is_ok() {
             self.published.store((first + group.len()) as u64, Ordering::Release);
@@ -115,7 +131,7 @@ impl Database {
         let inserting = Inserting::new(&self.queue);
         for (sequence, member) in (first + 1..).zip(group.iter()) {
             member.batch().set_sequence(sequence as u64);
-            if by == By::Leader {
+            if by.durability() == Durability::Synced {
                 let key = member.batch().as_bytes().last().copied();
                 self.insert(sequence, usize::from(key.expect("a key")));
             } else {
@@ -217,6 +233,30 @@ fn a_writer_writes_on_while_another_is_told() {
             written.into_iter().filter(|writer| writers.contains(writer)).collect::<Vec<_>>()
         };
         assert_eq!((of([1, 2]), of([3, 4])), (vec![1, 2], vec![3, 4]));
+    });
+}
+
+#[test]
+fn groups_in_flight_are_published_in_their_order() {
+    model(3, |database| {
+        let reader = start(database, Database::look);
+        let writer = start(database, |database| database.write(1, By::LeaderInFlight));
+        database.write(2, By::LeaderInFlight).unwrap();
+        writer.join().unwrap().unwrap();
+        reader.join().unwrap();
+    });
+    model(2, |database| write_all(database, 3, By::LeaderInFlight));
+}
+
+#[test]
+fn nobody_leads_alone_beside_a_group_in_flight() {
+    model(3, |database| {
+        let writer = start(database, |database| database.write(1, By::LeaderInFlight));
+        let alone = start(database, Database::stand_still);
+        database.write(2, By::Leader).unwrap();
+        writer.join().unwrap().unwrap();
+        alone.join().unwrap();
+        assert_eq!(database.read().len(), 2);
     });
 }
 

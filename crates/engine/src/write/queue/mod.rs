@@ -4,7 +4,9 @@
 //! one of three things: that its write is done, that it is to insert its own batch, or that it
 //! leads. The leader takes whoever waits, in the order in which they came, into its group; when it
 //! is done, the first of those that came meanwhile leads. So there is at most one leader at any
-//! time, and whoever needs writes to stand still, to switch a memtable or a log, becomes it.
+//! time, and whoever needs writes to stand still, to switch a memtable or a log, becomes it and
+//! waits for groups that are in flight: those whose leader let the next one lead before they were
+//! written ([`Flight`]).
 //!
 //! # Invariants
 //!
@@ -23,6 +25,7 @@
 //! the leader's, look for some microseconds first, for waking a thread takes longer than many a
 //! group does.
 
+mod in_flight;
 mod inserting;
 #[cfg(all(loom, test))]
 mod loom;
@@ -39,6 +42,8 @@ use tailwater_format::batch::WriteBatch;
 
 use crate::{Error, ErrorKind, Result};
 
+pub(crate) use in_flight::Flight;
+use in_flight::InFlight;
 pub(crate) use inserting::{Inserting, Insertion};
 pub(crate) use request::{Durability, Group, Request};
 use sync::{AtomicU32, Mutex, MutexGuard, Ordering, lock};
@@ -55,6 +60,7 @@ const AWAITED: u32 = 2;
 pub(crate) struct Queue {
     state: AtomicU32,
     waiting: Mutex<Waiting>,
+    in_flight: InFlight,
     /// How many of those that wait first spin before they sleep.
     spinning_places: usize,
 }
@@ -83,6 +89,7 @@ impl Default for Queue {
         Self {
             state: AtomicU32::new(IDLE),
             waiting: Mutex::new(Waiting { requests: VecDeque::new(), refusal: None }),
+            in_flight: InFlight::default(),
             spinning_places: processors - 1,
         }
     }
@@ -114,12 +121,16 @@ impl Queue {
         request.wait_spinning(self, self.may_spin_at(place))
     }
 
-    /// Leads as soon as those that came before are done, so that nobody writes meanwhile.
+    /// Leads as soon as those that came before are done and nothing is in flight, so that nobody
+    /// writes meanwhile.
     pub(crate) fn lead(&self) -> Result<Leadership<'_>> {
         // A leader takes no request into its group that has no operations.
         let request = Arc::new(Request::new(WriteBatch::new(), Durability::Unlogged, false));
         match self.join(&request) {
-            Turn::Lead(leadership) => Ok(leadership),
+            Turn::Lead(leadership) => {
+                leadership.stand_still();
+                Ok(leadership)
+            }
             Turn::Insert(_) | Turn::Done(_) => {
                 Err(Error::new(ErrorKind::Io, "a request to lead was taken for a write"))
             }

@@ -11,12 +11,12 @@ pub(super) use std::{
 };
 
 #[cfg(not(all(loom, test)))]
-pub(super) use tailwater_io::sync::Mutex;
+pub(super) use tailwater_io::sync::{Condvar, Mutex};
 
 #[cfg(all(loom, test))]
 pub(super) use loom::{
     sync::{
-        Mutex, MutexGuard,
+        Condvar, Mutex, MutexGuard,
         atomic::{AtomicU32, AtomicUsize, Ordering},
     },
     thread::{self, Thread},
@@ -36,6 +36,18 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(all(loom, test))]
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Waits until somebody says that something has changed, or for no reason.
+#[cfg(not(all(loom, test)))]
+pub(super) fn wait<'m, T>(changed: &Condvar, guard: MutexGuard<'m, T>) -> MutexGuard<'m, T> {
+    changed.wait(guard)
+}
+
+/// The wait of a model.
+#[cfg(all(loom, test))]
+pub(super) fn wait<'m, T>(changed: &Condvar, guard: MutexGuard<'m, T>) -> MutexGuard<'m, T> {
+    changed.wait(guard).unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// Wakes a thread that waits in [`wait_until`], or will.

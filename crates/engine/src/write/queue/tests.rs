@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tailwater_format::batch::WriteBatch;
 
+use super::in_flight::FEW_WRITERS;
 use super::sync::lock;
 use super::{Durability, Inserting, Leadership, Queue, Request, Turn};
 use crate::{Error, ErrorKind, Result};
@@ -303,8 +304,21 @@ impl Written {
     }
 
     fn lead(&self, queue: &Queue, leadership: Leadership<'_>, durability: Durability) {
+        let flies = durability == SYNCED && leadership.has_few_writers();
+        if !flies {
+            leadership.stand_still();
+        }
         let group = leadership.take_group(durability, 100);
         self.alone(&leadership, group.len() + 1);
+        if flies {
+            let operations = group.len() as u64 + 1;
+            let flight = leadership.take_off(&group);
+            flight.wait_for_turn();
+            // A race would show in the sum.
+            let inserted = self.inserted.load(Ordering::Relaxed);
+            self.inserted.store(inserted + operations, Ordering::Relaxed);
+            return flight.finish(group, &Ok(()));
+        }
         let inserting = Inserting::new(queue);
         self.leaders.fetch_add(1, Ordering::Relaxed);
         for (index, member) in group.iter().enumerate() {
@@ -329,6 +343,66 @@ impl Written {
         self.sequence.store(sequence + operations as u64, Ordering::Relaxed);
         assert_eq!(self.leaders.fetch_sub(1, Ordering::Relaxed), 1);
     }
+}
+
+#[test]
+fn groups_in_flight_end_in_their_order() {
+    let queue = &Queue::default();
+    let ended = &tailwater_io::sync::Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        let flights: Vec<_> = (0..3)
+            .map(|_| {
+                let leadership = queue.try_lead().unwrap();
+                let group = leadership.take_group(SYNCED, usize::MAX);
+                (leadership.take_off(&group), group)
+            })
+            .collect();
+        assert!(!queue.try_lead().unwrap().stands_still());
+        for (index, (flight, group)) in flights.into_iter().enumerate().rev() {
+            scope.spawn(move || {
+                flight.wait_for_turn();
+                ended.lock().push(index);
+                flight.finish(group, &Ok(()));
+            });
+        }
+    });
+    assert_eq!(*ended.lock(), [0, 1, 2]);
+    assert!(queue.try_lead().unwrap().stands_still());
+}
+
+#[test]
+fn who_leads_alone_waits_for_what_is_in_flight_also_where_it_is_given_up() {
+    let queue = &Queue::default();
+    thread::scope(|scope| {
+        let leadership = queue.try_lead().unwrap();
+        let group = leadership.take_group(SYNCED, usize::MAX);
+        let flight = leadership.take_off(&group);
+        let alone = scope.spawn(|| queue.lead().map(|leadership| leadership.stands_still()));
+        thread::sleep(Duration::from_millis(20));
+        assert!(!alone.is_finished());
+        drop((group, flight));
+        assert!(alone.join().unwrap().unwrap());
+    });
+}
+
+#[test]
+fn many_writers_are_remembered_for_a_while() {
+    let queue = &Queue::default();
+    let has_few = || queue.try_lead().unwrap().has_few_writers();
+    assert!(has_few());
+    thread::scope(|scope| {
+        let leadership = queue.try_lead().unwrap();
+        let synced: MakeRequest = || request(1, SYNCED);
+        let threads = enqueue(scope, queue, [synced; FEW_WRITERS - 1]);
+        assert!(leadership.has_few_writers());
+        let group = leadership.take_group(SYNCED, usize::MAX);
+        let flight = leadership.take_off(&group);
+        assert!(!has_few(), "with those in flight there is one too many");
+        flight.finish(group, &Ok(()));
+        assert_eq!(outcomes(threads), [Outcome::Written; FEW_WRITERS - 1]);
+    });
+    assert!(!has_few());
+    assert!((0..1000).any(|_| has_few()));
 }
 
 #[test]

@@ -1,0 +1,163 @@
+//! Synced groups of a direct log that are written beside each other.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+
+use tailwater::verify::Severity;
+use tailwater::{Db, ErrorKind};
+use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
+use tailwater_io::{Operation, Purpose, Storage};
+
+use crate::gate::{Call, Gate};
+use crate::support::{default_family, findings, get, names, simulated, synced};
+
+const PATH: &str = "/db";
+const DIRECT: &str = "wal_io_mode=direct";
+
+/// A database with a direct log, on a simulated disk with a gate.
+fn open(disk: &SimStorage) -> (Arc<Gate>, Db) {
+    let gate = Gate::over(Arc::new(disk.clone()));
+    let mut options = gate.options(DIRECT);
+    options.set_clock(disk.clock());
+    options.set_inline_background(true);
+    let db = Db::open(Path::new(PATH), &options).expect("a database");
+    // So that what is to come finds zeros, and a log that has begun.
+    put(&db, "before").expect("a put");
+    (gate, db)
+}
+
+fn put(db: &Db, key: &str) -> tailwater::Result<()> {
+    db.put(&default_family(db), key.as_bytes(), b"1", &synced())
+}
+
+fn log_writes(disk: &SimStorage) -> u64 {
+    disk.statistics().snapshot(Purpose::Wal).writes.count
+}
+
+/// Opens a gate in any case, also where an assertion failed: threads wait at it.
+struct Opening<'g>(&'g Gate);
+
+impl Drop for Opening<'_> {
+    fn drop(&mut self) {
+        self.0.open();
+    }
+}
+
+/// Waits until something more of the logs is on the disk.
+fn wait_for_write(disk: &SimStorage, before: u64) {
+    while log_writes(disk) == before {
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn a_group_is_written_beside_the_one_ahead_and_not_acknowledged_before_it() {
+    // Also at the end of a block of the log's format, so that the next holds what is behind.
+    for first in 0..9 {
+        let disk = SimStorage::new(first);
+        let (gate, db) = open(&disk);
+        (0..first).for_each(|number| put(&db, &format!("{number}")).expect("a put"));
+        let before = log_writes(&disk);
+        gate.stop(Call::WriteDurably, 0);
+        thread::scope(|scope| {
+            let opening = Opening(&gate);
+            let ahead = scope.spawn(|| put(&db, "ahead"));
+            gate.wait();
+            let behind = scope.spawn(|| put(&db, "behind"));
+            wait_for_write(&disk, before);
+            recover_without_them(&disk.crash_image(first));
+            assert!(!behind.is_finished() && get(&db, "behind").is_none());
+            drop(opening);
+            ahead.join().expect("a writer").expect("a put");
+            behind.join().expect("a writer").expect("a put");
+        });
+        let image = disk.crash_image(first);
+        let recovered = Db::open(Path::new(PATH), &simulated(&image, "")).expect("a database");
+        assert!(["before", "ahead", "behind"].iter().all(|key| get(&recovered, key).is_some()));
+        assert_eq!(recovered.left_out(), []);
+    }
+}
+
+/// Recovers a log with a hole where the one ahead is to go.
+fn recover_without_them(image: &SimStorage) {
+    let found = findings(Path::new(PATH), &simulated(image, ""));
+    assert!(found.iter().all(|it| it.severity == Severity::TornTail), "{found:?}");
+    let db = Db::open(Path::new(PATH), &simulated(image, DIRECT)).expect("a database");
+    assert!(db.left_out().iter().all(|it| it.torn_tail), "{:?}", db.left_out());
+    let keys = ["before", "ahead", "behind"];
+    assert_eq!(keys.map(|key| get(&db, key).is_some()), [true, false, false]);
+    put(&db, "after").expect("a put");
+    drop(db);
+    assert_eq!(findings(Path::new(PATH), &simulated(image, "")), []);
+    let db = Db::open(Path::new(PATH), &simulated(image, "")).expect("a database");
+    assert!(["before", "after"].iter().all(|key| get(&db, key).is_some()));
+}
+
+#[test]
+fn when_one_fails_those_behind_it_do_too() {
+    let disk = SimStorage::new(1);
+    let (gate, db) = open(&disk);
+    let before = log_writes(&disk);
+    gate.stop(Call::WriteDurably, 0);
+    thread::scope(|scope| {
+        let opening = Opening(&gate);
+        let ahead = scope.spawn(|| put(&db, "ahead"));
+        gate.wait();
+        let behind = scope.spawn(|| put(&db, "behind"));
+        wait_for_write(&disk, before);
+        let broken = FaultRule::new(Fault::NoSpace).operation(Operation::Write).at(0);
+        disk.set_faults(FaultPlan::none().with(broken));
+        drop(opening);
+        for writer in [ahead, behind] {
+            let error = writer.join().expect("a writer").expect_err("there is no room");
+            assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
+        }
+    });
+    assert!(put(&db, "refused").is_err());
+    db.resume().expect("there is room again");
+    put(&db, "after").expect("a put");
+    for db in [db, Db::open(Path::new(PATH), &simulated(&disk.crash_image(1), "")).expect("one")] {
+        let keys = ["before", "ahead", "behind", "refused", "after"];
+        assert_eq!(keys.map(|key| get(&db, key).is_some()), [true, false, false, false, true]);
+    }
+}
+
+#[test]
+fn who_needs_writes_to_stand_still_waits_for_them() {
+    let disk = SimStorage::new(1);
+    let (gate, db) = open(&disk);
+    let logs = || names(&disk, Path::new(PATH)).iter().filter(|it| it.ends_with(".log")).count();
+    gate.stop(Call::WriteDurably, 0);
+    thread::scope(|scope| {
+        let opening = Opening(&gate);
+        let ahead = scope.spawn(|| put(&db, "ahead"));
+        gate.wait();
+        let flush = scope.spawn(|| db.flush_all());
+        // Who would not wait has switched the log by then.
+        for _ in 0..1000 {
+            assert!(!flush.is_finished() && logs() == 1);
+            thread::yield_now();
+        }
+        drop(opening);
+        ahead.join().expect("a writer").expect("a put");
+        flush.join().expect("a thread").expect("a flush");
+    });
+    assert!(get(&db, "ahead").is_some());
+}
+
+/// A sync of the log that somebody asks for has nothing to do with what is in flight.
+#[test]
+fn syncing_the_log_does_not_wait_for_them() {
+    let disk = SimStorage::new(1);
+    let (gate, db) = open(&disk);
+    gate.stop(Call::WriteDurably, 0);
+    thread::scope(|scope| {
+        let opening = Opening(&gate);
+        let ahead = scope.spawn(|| put(&db, "ahead"));
+        gate.wait();
+        db.flush_wal(true).expect("a sync");
+        drop(opening);
+        ahead.join().expect("a writer").expect("a put");
+    });
+}

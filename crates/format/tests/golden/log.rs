@@ -55,6 +55,35 @@ pub(crate) fn fragment(kind: u8, payload: &[u8], log_number: u32) -> Vec<u8> {
     bytes
 }
 
+/// What logs of ours differ in.
+#[derive(Debug, Clone, Copy)]
+struct Kind {
+    compressed: bool,
+    recyclable: bool,
+}
+
+impl Kind {
+    const ALL: [Self; 4] = [
+        Self { compressed: false, recyclable: false },
+        Self { compressed: true, recyclable: false },
+        Self { compressed: false, recyclable: true },
+        Self { compressed: true, recyclable: true },
+    ];
+
+    /// Begins a log of this kind.
+    fn begin(self, log_number: u64, out: &mut Vec<u8>) -> Writer {
+        match self.compressed {
+            true => Writer::new_compressed(log_number, self.recyclable, out).unwrap(),
+            false => Writer::new(log_number, self.recyclable),
+        }
+    }
+}
+
+/// How long the next random record is, in bytes: a few go over several blocks.
+fn random_length(random: &mut fastrand::Rng) -> usize {
+    if random.u8(..) < 20 { random.usize(..100_000) } else { random.usize(..900) }
+}
+
 /// Everything that a log holds before its end.
 #[derive(Debug, Default, PartialEq)]
 struct Log {
@@ -280,17 +309,13 @@ fn records_of_other_types_are_ignored_refused_or_surfaced() {
 fn padding_fills_every_gap_and_is_never_seen() {
     // An incompressible record of every length over a page leaves every gap, in a page inside a
     // block and in its last.
-    for (compressed, recyclable) in [(false, false), (false, true), (true, false), (true, true)] {
+    for kind in Kind::ALL {
         let noise = value(7, 8192);
         for lead in [0, 24_000] {
             let mut gaps = BTreeSet::new();
             for length in 4000..8096 {
                 let mut out = Vec::new();
-                let mut writer = if compressed {
-                    Writer::new_compressed(9, recyclable, &mut out).unwrap()
-                } else {
-                    Writer::new(9, recyclable)
-                };
+                let mut writer = kind.begin(9, &mut out);
                 let lead = value(8, lead);
                 writer.add_record(&lead, &mut out).unwrap();
                 writer.add_record(&noise[..length], &mut out).unwrap();
@@ -307,7 +332,7 @@ fn padding_fills_every_gap_and_is_never_seen() {
                 assert_eq!(payloads, [&lead[..], &noise[..length], b"after"], "{length}");
                 assert_eq!(log.skipped.len(), log.others.len());
             }
-            assert_eq!(gaps.len(), 4096, "{compressed} {recyclable} {lead}");
+            assert_eq!(gaps.len(), 4096, "{kind:?} {lead}");
         }
     }
 }
@@ -315,18 +340,12 @@ fn padding_fills_every_gap_and_is_never_seen() {
 #[test]
 fn random_records_round_trip_in_every_kind_of_log() {
     let mut random = support::random();
-    for round in 0..40 {
-        let (compressed, recyclable) = (round & 1 != 0, round & 2 != 0);
+    for (round, kind) in (0..40).zip(Kind::ALL.into_iter().cycle()) {
         let mut out = Vec::new();
-        let mut writer = if compressed {
-            Writer::new_compressed(round, recyclable, &mut out).unwrap()
-        } else {
-            Writer::new(round, recyclable)
-        };
+        let mut writer = kind.begin(round, &mut out);
         let mut expected = Vec::new();
         for number in 0..60 {
-            let length =
-                if random.u8(..) < 20 { random.usize(..100_000) } else { random.usize(..900) };
+            let length = random_length(&mut random);
             let payload =
                 if random.bool() { value(number, length) } else { vec![number as u8; length] };
             writer.add_record(&payload, &mut out).unwrap();
@@ -346,22 +365,16 @@ fn random_records_round_trip_in_every_kind_of_log() {
 #[test]
 fn a_log_that_grows_is_taken_up_again_where_it_ended() {
     let mut random = support::random();
-    for round in 0..80 {
-        let (compressed, recyclable) = (round & 1 != 0, round & 2 != 0);
+    for (round, kind) in (0..80).zip(Kind::ALL.into_iter().cycle()) {
         let mut out = Vec::new();
-        let mut writer = if compressed {
-            Writer::new_compressed(round, recyclable, &mut out).unwrap()
-        } else {
-            Writer::new(round, recyclable)
-        };
+        let mut writer = kind.begin(round, &mut out);
         let before = PredecessorWal { log_number: 1, size: 2, last_sequence: 3 };
         writer.add_predecessor(before, &mut out);
         let (mut expected, mut found) = (Vec::new(), Vec::new());
         let mut reader = RecordReader::new(Portion(out.clone()), round);
         let mut taken = out.len();
         for number in 0..60 {
-            let length =
-                if random.u8(..) < 20 { random.usize(..100_000) } else { random.usize(..900) };
+            let length = random_length(&mut random);
             let payload = value(number, length);
             writer.add_record(&payload, &mut out).unwrap();
             expected.push(payload);
@@ -378,7 +391,7 @@ fn a_log_that_grows_is_taken_up_again_where_it_ended() {
         take_all(&mut reader, &mut found);
         reader.resume(Portion(out[taken..].to_vec()));
         take_all(&mut reader, &mut found);
-        assert!(found == expected, "{compressed} {recyclable}");
+        assert!(found == expected, "{kind:?}");
     }
 }
 

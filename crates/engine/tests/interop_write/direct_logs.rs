@@ -7,12 +7,12 @@ use crate::laboratory::{self, CREATE, in_laboratory};
 use crate::logs::{MODES_OF_RECYCLED, logs, look};
 use crate::model::Model;
 use crate::place::Place;
-use crate::shape::Shape;
+use crate::shape::{Shape, join};
 use crate::shapes::RECOVERY_MODES;
 use crate::step::{Durability, Record, Step, Write};
-use tailwater::Db;
 use tailwater::inspect::wal::{LogItem, LogReader};
-use tailwater_format::log::{BLOCK_LENGTH, HEADER_LENGTH, RECYCLABLE_HEADER_LENGTH};
+use tailwater::{Db, WriteBatch, WriteOptions};
+use tailwater_format::log::{BLOCK_LENGTH, HEADER_LENGTH, RECYCLABLE_HEADER_LENGTH, Writer};
 use tailwater_io::posix::PosixStorage;
 
 /// What groups are padded to, in bytes.
@@ -21,79 +21,106 @@ const ALIGNMENT: usize = 4096;
 const PLACES: usize = BLOCK_LENGTH / ALIGNMENT;
 /// Gaps so short that a record of padding may not fit, and some longer ones.
 const SHORT: usize = 40;
+/// The length of a value in bytes whose group takes no more than one place. It is long enough that
+/// all longer ones take as much of a log besides: lengths have two bytes, also those in zstd's
+/// frames.
+const ONE_PLACE: usize = 1000;
 
-/// From so many bytes on, a value's length takes two bytes.
-const LENGTH_MIN: usize = 128;
-
-/// Where a group's batch ended: how far from the next boundary, and at which boundary of its block.
+/// Where a group's batch ended: at which boundary of its block, and how far from it, in bytes.
 type End = (usize, usize);
 
-/// Writes groups of one batch each.
+/// What no group has ended with yet.
+struct Missing {
+    /// Short gaps, at every place.
+    short: BTreeSet<End>,
+    /// The others, at any place.
+    long: BTreeSet<usize>,
+}
+
+/// Writes groups of one batch each, and beside them the same log in memory, which tells where a
+/// group ends, whatever compression makes of it.
 struct Groups<'a> {
     db: &'a Db,
     model: &'a mut Model,
     random: &'a mut fastrand::Rng,
-    count: usize,
+    beside: Writer,
+    bytes: Vec<u8>,
+    ends: Vec<End>,
+    missing: Missing,
+}
+
+impl Missing {
+    fn everything() -> Self {
+        let short = (0..PLACES).flat_map(|place| (0..SHORT).map(move |gap| (place, gap)));
+        Self { short: short.collect(), long: (SHORT..ALIGNMENT).collect() }
+    }
+
+    /// A gap that is missing where a group ends at that place.
+    fn at(&self, place: usize) -> Option<usize> {
+        let short = self.short.range((place, 0)..(place + 1, 0)).next();
+        short.map(|&(_, gap)| gap).or_else(|| self.long.first().copied())
+    }
+
+    fn remove(&mut self, end: End) {
+        self.short.remove(&end);
+        self.long.remove(&end.1);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.short.is_empty() && self.long.is_empty()
+    }
 }
 
 impl Groups<'_> {
-    /// Groups that end with every gap, the short ones at every place.
-    fn write_all(&mut self, place: &Place) {
-        self.write(LENGTH_MIN);
-        // What a batch takes besides.
-        let rest = ALIGNMENT - ends(place)[0].0 - LENGTH_MIN;
-        for _ in 0..100 * PLACES {
-            let missing = missing(place);
-            if missing.is_empty() {
-                return;
-            }
-            for (gap, _) in missing {
-                // A group may begin at any place.
-                if self.random.bool() {
-                    self.write(1000);
+    /// Groups that end with every gap, the short ones at every place. `header` is the length of a
+    /// fragment's header.
+    fn write_all(&mut self, header: usize) {
+        // What a group takes besides its value.
+        let rest = self.write(ONE_PLACE) - ONE_PLACE;
+        for _ in 0..2 * ALIGNMENT {
+            let begin = self.beside.offset() as usize / ALIGNMENT % PLACES;
+            let Some(gap) = self.missing.at((begin + 2) % PLACES) else {
+                if self.missing.is_empty() {
+                    return;
                 }
-                // One that meets the end of a block takes a header more.
-                let headers = [0, HEADER_LENGTH, RECYCLABLE_HEADER_LENGTH];
-                let header = headers[self.random.usize(..headers.len())];
-                self.write(2 * ALIGNMENT - rest - gap - header);
-            }
+                self.write(ONE_PLACE);
+                continue;
+            };
+            // One that meets the end of a block takes a header more.
+            let more = if begin == PLACES - 1 { header } else { 0 };
+            self.write(2 * ALIGNMENT - gap - rest - more);
         }
-        panic!("gaps, and where, that were not seen: {:?}", missing(place));
+        let Missing { short, long } = &self.missing;
+        panic!("gaps that were not seen: {long:?}; places and gaps: {short:?}");
     }
 
-    /// Groups of any length: how long one is when it is compressed cannot be said before.
-    fn write_any(&mut self, place: &Place) {
-        for _ in 0..3 * ALIGNMENT {
-            let length = self.random.usize(..2 * ALIGNMENT);
-            self.write(length);
-        }
-        let gaps: BTreeSet<usize> = ends(place).iter().map(|(gap, _)| *gap).collect();
-        let short = (0..SHORT).filter(|gap| gaps.contains(gap)).count();
-        let (all, most) = (gaps.len(), ALIGNMENT * 8 / 10);
-        assert!(all > most && short > SHORT / 2, "only {all} gaps were seen, {short} short ones");
-    }
-
-    /// A group with so many bytes that do not compress, and a key of its own.
-    fn write(&mut self, length: usize) {
-        let filler: Vec<u8> = (0..length).map(|_| self.random.u8(..)).collect();
-        self.count += 1;
-        let key = format!("group{:06}", self.count).into_bytes();
-        let records = [Record::Put(b"filler".to_vec(), filler), Record::Put(key, Vec::new())];
-        let write = |record| Write { family: "default".to_owned(), record };
-        let step = Step::Write(records.into_iter().map(write).collect(), Durability::Logged);
-        step.perform(self.db).expect("a group");
-        self.model.apply(&step);
+    /// A group that puts a key of its own, with a value of so many bytes that do not compress.
+    /// Answers how much of the log it takes, in bytes.
+    fn write(&mut self, length: usize) -> usize {
+        let key = format!("group{:06}", self.ends.len()).into_bytes();
+        let mut value = vec![0; length];
+        self.random.fill(&mut value);
+        let family = self.db.column_family("default").expect("a column family");
+        let mut batch = WriteBatch::new();
+        batch.put(family.id(), &key, &value).expect("a put");
+        self.db.write(&mut batch, &WriteOptions::default()).expect("a group");
+        let write = Write { family: "default".to_owned(), record: Record::Put(key, value) };
+        self.model.apply(&Step::Write(vec![write], Durability::Logged));
+        let begin = self.beside.offset() as usize;
+        self.beside.add_record(batch.as_bytes(), &mut self.bytes).expect("a record");
+        let end = self.beside.offset() as usize;
+        self.beside.pad(&mut self.bytes);
+        self.bytes.clear();
+        self.ends.push(place_of(end));
+        self.missing.remove(place_of(end));
+        end - begin
     }
 }
 
-/// What [`Groups`] has not yet ended with: the short gaps at every place, the others anywhere.
-fn missing(place: &Place) -> Vec<End> {
-    let seen: BTreeSet<End> = ends(place).into_iter().collect();
-    let gaps: BTreeSet<usize> = seen.iter().map(|(gap, _)| *gap).collect();
-    let short = (0..SHORT).flat_map(|gap| (0..PLACES).map(move |place| (gap, place)));
-    let short = short.filter(|end| !seen.contains(end));
-    let long = (SHORT..ALIGNMENT).filter(|gap| !gaps.contains(gap));
-    short.chain(long.map(|gap| (gap, 0))).collect()
+/// What a batch leaves that ends at that offset of its log.
+fn place_of(end: usize) -> End {
+    let boundary = end.next_multiple_of(ALIGNMENT);
+    (boundary / ALIGNMENT % PLACES, boundary - end)
 }
 
 /// Where the batches of the newest log end.
@@ -103,9 +130,7 @@ fn ends(place: &Place) -> Vec<End> {
     let mut ends = Vec::new();
     while let Some(item) = reader.next_item().expect("a log that can be read") {
         if let LogItem::Batch(batch) = item {
-            let end = (batch.placement.offset + batch.placement.length) as usize;
-            let boundary = end.next_multiple_of(ALIGNMENT);
-            ends.push((boundary - end, boundary / ALIGNMENT % PLACES));
+            ends.push(place_of((batch.placement.offset + batch.placement.length) as usize));
         }
     }
     ends
@@ -114,8 +139,13 @@ fn ends(place: &Place) -> Vec<End> {
 #[test]
 fn every_gap_is_padded_so_that_rocksdb_reads_on() {
     in_laboratory("direct logs with every gap", |laboratory| {
-        for more in ["", "recycle_log_file_num=1", "wal_compression=kZSTD"] {
-            let mut shape = Shape::new(more, "write_buffer_size=1000000000");
+        for (is_recyclable, is_compressed) in
+            [(false, false), (true, false), (false, true), (true, true)]
+        {
+            let recycle = if is_recyclable { "recycle_log_file_num=1" } else { "" };
+            let compress = if is_compressed { "wal_compression=kZSTD" } else { "" };
+            let more = join(&[recycle, compress]);
+            let mut shape = Shape::new(&more, "write_buffer_size=1000000000");
             shape.ours = "wal_io_mode=direct;wal_preallocation_block_size=262144".to_owned();
             let context = format!("{}, '{more}'", laboratory.context);
             let place = laboratory.next_place();
@@ -128,15 +158,25 @@ fn every_gap_is_padded_so_that_rocksdb_reads_on() {
             }
             let place = laboratory.next_place();
             let db = laboratory::open_ours(&shape, &place, &model, CREATE, &context);
-            let random = &mut laboratory.rng;
-            let mut groups = Groups { db: &db, model: &mut model, random, count: 0 };
-            if more.contains("compression") {
-                groups.write_any(&place);
-            } else {
-                groups.write_all(&place);
-            }
-            let modes: &[&str] =
-                if more.contains("recycle") { &MODES_OF_RECYCLED } else { &RECOVERY_MODES };
+            let mut bytes = Vec::new();
+            let beside = match is_compressed {
+                true => Writer::new_compressed(0, is_recyclable, &mut bytes).expect("a log"),
+                false => Writer::new(0, is_recyclable),
+            };
+            let mut groups = Groups {
+                db: &db,
+                model: &mut model,
+                random: &mut laboratory.rng,
+                beside,
+                bytes,
+                ends: Vec::new(),
+                missing: Missing::everything(),
+            };
+            let header = if is_recyclable { RECYCLABLE_HEADER_LENGTH } else { HEADER_LENGTH };
+            groups.write_all(header);
+            let expected = groups.ends;
+            assert!(ends(&place) == expected, "{context}: a group ends where it was not to end");
+            let modes: &[&str] = if is_recyclable { &MODES_OF_RECYCLED } else { &RECOVERY_MODES };
             for mode in modes {
                 look(laboratory, &shape, &place, &model, mode, &context);
             }

@@ -3,8 +3,10 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tailwater::{Db, OpenOptions, Updates, WriteBatch, WriteOptions};
+use tailwater::{Db, Updates, WriteBatch, WriteOptions};
 use tailwater_testkit::seed;
+
+use crate::support::{default_family, options};
 
 /// How many threads write.
 const WRITERS: u32 = 3;
@@ -14,7 +16,7 @@ const BATCHES: u32 = 1500;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn write_all(db: &Db, writer: u32, mut rng: fastrand::Rng) {
-    let family = db.column_family("default").expect("a column family");
+    let family = default_family(db);
     for number in 0..BATCHES * seed::rounds() as u32 {
         let mut batch = WriteBatch::new();
         for part in 0..rng.u32(1..4) {
@@ -60,9 +62,7 @@ fn run(text: &str) {
     let mut seed = seed::rng();
     println!("seed {}, {text}", seed.value());
     let directory = tempfile::tempdir().expect("a directory");
-    let mut options = OpenOptions::default();
-    options.set_options("create_if_missing=true;write_buffer_size=100000").expect("options");
-    options.set_options(text).expect("options");
+    let options = options(&format!("write_buffer_size=100000;{text}"));
     let db = Db::open(directory.path(), &options).expect("a database");
     // They begin before anything is written, or its log may be gone.
     let followers = [(); 2].map(|()| db.updates_since(0).expect("the logs"));

@@ -2,6 +2,8 @@
 #![cfg(not(loom))]
 
 mod beside_writers;
+#[path = "../common/database.rs"]
+mod database;
 mod history;
 mod random;
 mod refusals;

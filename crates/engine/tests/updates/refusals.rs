@@ -1,16 +1,13 @@
 //! What is refused, and what ends following.
 
-use tailwater::{Db, ErrorKind, OpenOptions, SstFileWriter, WriteOptions};
+use tailwater::{Db, ErrorKind, SstFileWriter};
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
 use tailwater_io::{Operation, Purpose};
 
 use crate::support::{
-    PATH, default_family, expect_keys, keys, logs, meddle, open, put, put_with, told,
+    PATH, default_family, expect_keys, keys, logs, meddle, open, put, put_with, simulated, synced,
+    told, unlogged,
 };
-
-fn unlogged() -> WriteOptions {
-    WriteOptions { disable_wal: true, ..WriteOptions::default() }
-}
 
 #[test]
 fn what_is_not_yet_written_is_not_found() {
@@ -68,9 +65,7 @@ fn an_ingestion_that_takes_a_number_is_a_gap() {
     let db = open(&disk, "");
     put(&db, "a");
     let mut updates = db.updates_since(1).expect("a batch");
-    let mut options = OpenOptions::new(std::sync::Arc::new(disk.clone()));
-    options.set_clock(disk.clock());
-    let mut file = SstFileWriter::new(&options, "default").expect("a writer");
+    let mut file = SstFileWriter::new(&simulated(&disk, ""), "default").expect("a writer");
     file.open("/table.sst".as_ref()).expect("a file");
     file.put(b"a", b"ingested").expect("a put");
     file.finish().expect("a table");
@@ -141,19 +136,18 @@ fn what_failed_is_not_seen_and_its_number_is_given_again() {
     {
         let disk = SimStorage::new(3);
         let db = open(&disk, &format!("max_bgerror_resume_count=0;manual_wal_flush={manual}"));
-        let synced = WriteOptions { sync: true, ..WriteOptions::default() };
-        put_with(&db, "before", &synced);
+        put_with(&db, "before", &synced());
         let mut updates = db.updates_since(1).expect("a batch");
         let mut later = db.updates_since(1).expect("a batch");
         expect_keys(&mut updates, &["before"]);
         let rule = FaultRule::new(Fault::NoSpace).operation(operation).purpose(Purpose::Wal).at(0);
         disk.set_faults(FaultPlan::none().with(rule));
-        let failed = db.put(&default_family(&db), b"during", b"", &synced);
+        let failed = db.put(&default_family(&db), b"during", b"", &synced());
         assert_eq!(told(failed).0, ErrorKind::NoSpace);
         expect_keys(&mut updates, &[]);
         db.resume().expect("there is space");
         expect_keys(&mut updates, &[]);
-        put_with(&db, "after", &synced);
+        put_with(&db, "after", &synced());
         assert_eq!(db.latest_sequence(), 2);
         expect_keys(&mut updates, &["after"]);
         expect_keys(&mut later, &["before", "after"]);
@@ -188,8 +182,7 @@ fn a_handle_for_reading_refuses_it_by_name() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "");
     put(&db, "a");
-    let options = OpenOptions::new(std::sync::Arc::new(disk.clone()));
-    let reader = Db::open_read_only(PATH.as_ref(), &options).expect("a reader");
+    let reader = Db::open_read_only(PATH.as_ref(), &simulated(&disk, "")).expect("a reader");
     let (kind, text) = told(reader.updates_since(1));
     assert_eq!(kind, ErrorKind::NotSupported);
     assert!(text.contains("updates_since"), "{text}");

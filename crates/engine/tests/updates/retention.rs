@@ -3,7 +3,7 @@
 use tailwater::{WriteBatch, WriteOptions};
 use tailwater_io::sim::SimStorage;
 
-use crate::support::{default_family, expect_keys, keys, logs, open, put, put_with};
+use crate::support::{default_family, expect_keys, keys, logs, open, put, put_with, synced};
 
 fn assert_send<T: Send>(value: T) -> T {
     value
@@ -81,7 +81,7 @@ fn what_is_held_back_is_not_seen() {
     expect_keys(&mut updates, &["a", "b"]);
     put(&db, "c");
     expect_keys(&mut updates, &[]);
-    put_with(&db, "d", &WriteOptions { sync: true, ..WriteOptions::default() });
+    put_with(&db, "d", &synced());
     expect_keys(&mut updates, &["c", "d"]);
     put(&db, "e");
     db.flush_all().expect("a flush, which switches the log");

@@ -1,26 +1,20 @@
 //! What these tests share.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use tailwater::{ColumnFamily, Db, Error, ErrorKind, OpenOptions, Updates, WriteOptions};
+use tailwater::{Db, Error, Updates, WriteOptions};
 use tailwater_io::sim::SimStorage;
 use tailwater_io::{Create, IoMode, Purpose, Storage};
+
+use crate::database;
+pub(crate) use crate::database::{default_family, options, simulated, synced, told, unlogged};
 
 pub(crate) const PATH: &str = "/db";
 
 /// Opens a database on a simulated disk, with no thread in the background.
 pub(crate) fn open(disk: &SimStorage, text: &str) -> Db {
-    let mut options = OpenOptions::new(Arc::new(disk.clone()));
-    options.set_clock(disk.clock());
-    options.set_inline_background(true);
-    options.set_options("create_if_missing=true").expect("options");
-    options.set_options(text).expect("options");
-    Db::open(PATH.as_ref(), &options).unwrap_or_else(|error| panic!("{text}: {error}"))
-}
-
-pub(crate) fn default_family(db: &Db) -> ColumnFamily {
-    db.column_family("default").expect("the default column family")
+    let db = Db::open(PATH.as_ref(), &simulated(disk, text));
+    db.unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
 /// Puts a key, whose value is the same.
@@ -50,18 +44,9 @@ pub(crate) fn expect_keys(updates: &mut Updates, expected: &[&str]) {
     assert_eq!(keys(updates).expect("batches"), expected);
 }
 
-/// The kind and text of an error.
-pub(crate) fn told<T>(result: Result<T, Error>) -> (ErrorKind, String) {
-    match result {
-        Ok(_) => panic!("an error was expected"),
-        Err(error) => (error.kind(), error.to_string()),
-    }
-}
-
 /// The names of the logs, oldest first.
 pub(crate) fn logs(disk: &SimStorage) -> Vec<String> {
-    let entries = disk.list(PATH.as_ref()).expect("a directory").into_iter();
-    entries.map(|entry| entry.name).filter(|name| name.ends_with(".log")).collect()
+    database::logs(disk, PATH.as_ref())
 }
 
 /// Does something to a log from outside.

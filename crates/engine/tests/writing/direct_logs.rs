@@ -8,7 +8,8 @@ use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
 use tailwater_io::{IoMode, Operation, Purpose, Storage};
 
 use crate::support::{
-    default_family, findings, get, names, options, property, put, simulated, synced, told, unlogged,
+    self, default_family, findings, get, names, options, property, put, simulated, synced, told,
+    unlogged,
 };
 
 const PATH: &str = "/db";
@@ -21,8 +22,8 @@ fn open(disk: &SimStorage, text: &str) -> Db {
 }
 
 fn logs(disk: &SimStorage) -> Vec<PathBuf> {
-    let names = names(disk, Path::new(PATH)).into_iter();
-    names.filter(|name| name.ends_with(".log")).map(|name| Path::new(PATH).join(name)).collect()
+    let names = support::logs(disk, PATH.as_ref()).into_iter();
+    names.map(|name| Path::new(PATH).join(name)).collect()
 }
 
 fn newest_log(disk: &SimStorage) -> PathBuf {
@@ -276,7 +277,7 @@ fn padding_counts_as_log_so_that_a_small_memtable_does_not_keep_many() {
     }
     let total: u64 = logs(&disk).iter().map(|log| length(&disk, log)).sum();
     assert!(total < 5_000_000, "{total} bytes of logs");
-    assert!(crate::support::level_0(&db) >= 4);
+    assert!(support::level_0(&db) >= 4);
 }
 
 #[test]

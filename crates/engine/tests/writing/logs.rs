@@ -6,7 +6,7 @@ use tailwater::{Db, OpenOptions};
 use tailwater_io::Storage;
 use tailwater_io::sim::SimStorage;
 
-use crate::support::{default_family, get, names, put, simulated, synced};
+use crate::support::{self, default_family, get, names, put, simulated, synced};
 
 const PATH: &str = "/db";
 
@@ -15,8 +15,7 @@ fn open(disk: &SimStorage, text: &str) -> Db {
 }
 
 fn logs(disk: &SimStorage) -> Vec<String> {
-    let names = names(disk, Path::new(PATH)).into_iter();
-    names.filter(|name| name.ends_with(".log")).collect()
+    support::logs(disk, PATH.as_ref())
 }
 
 fn again(disk: &SimStorage) -> Db {
@@ -85,7 +84,7 @@ fn logs_stay_where_recovery_is_not_to_flush() {
     drop(db);
     let kept = open(&image, "avoid_flush_during_recovery=true");
     assert_eq!(get(&kept, "a").as_deref(), Some("1"));
-    assert_eq!(crate::support::level_0(&kept), 0);
+    assert_eq!(support::level_0(&kept), 0);
     assert_eq!(logs(&image).len(), 2);
     kept.put(&default_family(&kept), b"b", b"2", &synced()).expect("a put");
     let crashed = again(&image.crash_image(7));

@@ -6,6 +6,8 @@ mod basics;
 mod changed_options;
 mod checkpoints;
 mod compactions;
+#[path = "../common/database.rs"]
+mod database;
 mod direct_logs;
 mod errors;
 mod families;

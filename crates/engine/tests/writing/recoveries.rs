@@ -7,7 +7,7 @@ use tailwater_io::Storage;
 use tailwater_io::sim::SimStorage;
 use tailwater_io::{Create, IoMode, Purpose};
 
-use crate::support::{default_family, get, get_from, names, options, put, simulated};
+use crate::support::{default_family, get, get_from, logs, names, options, put, simulated};
 
 const PATH: &str = "/db";
 
@@ -80,8 +80,7 @@ fn a_log_that_is_kept_ends_with_a_whole_record() {
     put(&db, "b", "2").expect("a put");
     put(&db, "c", "3").expect("a put");
     let cut = disk.process_crash_image(1);
-    let logs = names(&cut, Path::new(PATH)).into_iter().filter(|name| name.ends_with(".log"));
-    let log = Path::new(PATH).join(logs.max().expect("a log"));
+    let log = Path::new(PATH).join(logs(&cut, PATH.as_ref()).pop().expect("a log"));
     let mut file =
         cut.create(&log, Create::Existing, IoMode::Buffered, Purpose::Wal).expect("the log");
     let length = file.length().expect("its length");
@@ -109,10 +108,7 @@ fn replay_does_not_go_on_behind_a_gap_between_logs() {
     // A flush switches the log, of which the default family still needs what it holds.
     db.flush(&other).expect("a flush");
     put(&db, "two", "2").expect("a put");
-    let logs = |disk: &SimStorage| {
-        let names = names(disk, Path::new(PATH)).into_iter();
-        names.filter(|name| name.ends_with(".log")).collect::<Vec<_>>()
-    };
+    let logs = |disk: &SimStorage| logs(disk, PATH.as_ref());
     let [first, second] = &logs(&disk)[..] else { panic!("{:?}", logs(&disk)) };
     let length_of_one = |disk: &SimStorage| {
         let path = Path::new(PATH).join(first);
@@ -148,8 +144,7 @@ fn what_was_not_synced_and_follows_a_gap_is_kept_aside() {
     for key in 0..150 {
         put(&db, &format!("{key:03}"), &value).expect("a put");
     }
-    let logs: Vec<String> =
-        names(&disk, Path::new(PATH)).into_iter().filter(|name| name.ends_with(".log")).collect();
+    let logs = logs(&disk, PATH.as_ref());
     assert!(logs.len() >= 3, "{logs:?}");
     let image = disk.process_crash_image(1);
     image.remove(&Path::new(PATH).join(&logs[1])).expect("removing a log");

@@ -1,0 +1,64 @@
+//! Databases as their users see them: how one is opened, written to and asked.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tailwater::{ColumnFamily, Db, ErrorKind, OpenOptions, Result, WriteOptions};
+use tailwater_io::Storage;
+use tailwater_io::sim::SimStorage;
+
+/// Options that make a database where there is none.
+pub(crate) fn options(text: &str) -> OpenOptions {
+    with_storage(OpenOptions::default(), text)
+}
+
+/// The same on a simulated disk, with no thread in the background.
+pub(crate) fn simulated(disk: &SimStorage, text: &str) -> OpenOptions {
+    let mut options = OpenOptions::new(Arc::new(disk.clone()));
+    options.set_clock(disk.clock());
+    options.set_inline_background(true);
+    with_storage(options, text)
+}
+
+fn with_storage(mut options: OpenOptions, text: &str) -> OpenOptions {
+    options.set_options("create_if_missing=true").expect("options");
+    options.set_options(text).expect("options");
+    options
+}
+
+/// How a write behaves that waits for the device.
+pub(crate) fn synced() -> WriteOptions {
+    WriteOptions { sync: true, ..WriteOptions::default() }
+}
+
+/// How a write behaves that no log holds.
+pub(crate) fn unlogged() -> WriteOptions {
+    WriteOptions { disable_wal: true, ..WriteOptions::default() }
+}
+
+/// The default column family.
+pub(crate) fn default_family(db: &Db) -> ColumnFamily {
+    db.column_family("default").expect("the default column family")
+}
+
+/// The names in a directory.
+pub(crate) fn names(storage: &dyn Storage, directory: &Path) -> Vec<String> {
+    let entries = storage.list(directory).expect("a directory");
+    entries.into_iter().map(|entry| entry.name).collect()
+}
+
+/// The names of the logs in a directory, oldest first.
+pub(crate) fn logs(storage: &dyn Storage, directory: &Path) -> Vec<String> {
+    let mut logs = names(storage, directory);
+    logs.retain(|name| name.ends_with(".log"));
+    logs.sort();
+    logs
+}
+
+/// The kind and text of an error.
+pub(crate) fn told<T>(result: Result<T>) -> (ErrorKind, String) {
+    match result {
+        Ok(_) => panic!("an error was expected"),
+        Err(error) => (error.kind(), error.to_string()),
+    }
+}

@@ -43,6 +43,28 @@ fn no_more_files_are_open_than_needed() {
     assert!(open_files_in(directory.path()) > 0, "no table is open: the test counts wrongly");
     drop(db);
     assert_eq!(open_files_in(directory.path()), 0, "a closed database has files open");
+    close_one_that_writes(directory.path(), &options);
+}
+
+/// Tables of a database that was open for writing, and those of an iterator that outlived its
+/// database, stayed open until another one was closed.
+fn close_one_that_writes(directory: &Path, options: &OpenOptions) {
+    for with_iterator in [false, true] {
+        let db = Db::open(directory, options).expect("the database");
+        let family = db.column_family("default").expect("a column family");
+        let mut iterator = db.iterator(&family, &ReadOptions::default()).expect("an iterator");
+        iterator.seek_to_first().expect("a key");
+        if with_iterator {
+            drop((family, db));
+            assert!(open_files_in(directory) > 0, "the iterator has no table open");
+            iterator.seek_to_first().expect("a key");
+            drop(iterator);
+        } else {
+            drop(iterator);
+            drop((family, db));
+        }
+        assert_eq!(open_files_in(directory), 0, "an iterator was last: {with_iterator}");
+    }
 }
 
 /// How many files in `directory` this process has open.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::db::{FamilyReaders, merge_operator_name};
+use crate::db::{Closing, FamilyReaders, merge_operator_name};
 use crate::options::ColumnFamilyOptions;
 use crate::table::builder::Format;
 
@@ -15,6 +15,11 @@ pub(crate) struct FamilySettings {
     pub(crate) table_format: Arc<Format>,
     /// What reads go through. Tables that are open keep what they were opened with.
     pub(crate) readers: Arc<FamilyReaders>,
+    #[expect(
+        dead_code,
+        reason = "dropped last by an iterator that outlives its database, of which it has tables"
+    )]
+    closing: Closing,
 }
 
 impl FamilySettings {
@@ -27,6 +32,6 @@ impl FamilySettings {
             context.prefix_extractor.clone(),
             merge_operator_name(&readers.merge_operator),
         ));
-        Self { options: Arc::new(options), table_format, readers }
+        Self { options: Arc::new(options), table_format, readers, closing: Closing }
     }
 }

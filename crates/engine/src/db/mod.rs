@@ -75,7 +75,7 @@ struct Inner {
 /// Closes the files that nobody reads any more, when the last handle to what it is part of goes. It
 /// stands as the last field, so that it is dropped when the others have been.
 #[derive(Debug)]
-struct Closing;
+pub(crate) struct Closing;
 
 impl Drop for Closing {
     /// What was retired by then is collected, and what that retires in turn.

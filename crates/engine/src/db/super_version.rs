@@ -19,6 +19,7 @@ pub(crate) struct SuperVersion {
     /// Newest first.
     memtables: Vec<Arc<MemTable>>,
     version: Arc<Version>,
+    /// Behind the version, whose tables close when both are let go of.
     settings: Arc<FamilySettings>,
 }
 

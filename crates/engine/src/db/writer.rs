@@ -146,6 +146,8 @@ pub(crate) struct Writer {
     pub(crate) changing_options: Mutex<()>,
     /// Held until the database is closed.
     pub(crate) lock: Mutex<Option<Box<dyn FileLock>>>,
+    #[expect(dead_code, reason = "dropped after the others, among which the versions have tables")]
+    pub(crate) closing: Closing,
 }
 
 impl Writer {

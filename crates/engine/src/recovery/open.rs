@@ -36,8 +36,8 @@ use crate::background::Background;
 use crate::compaction::{CompactCursors, CompactionState};
 use crate::db::errors::ErrorState;
 use crate::db::{
-    ColumnFamily, DatabaseIdentity, DatabaseOptions, FamilySet, SealedMemTable, Shared, Writer,
-    Writing,
+    Closing, ColumnFamily, DatabaseIdentity, DatabaseOptions, FamilySet, SealedMemTable, Shared,
+    Writer, Writing,
 };
 use crate::epoch::EpochCell;
 use crate::io_modes::{IoModes, OF_TABLES};
@@ -322,6 +322,7 @@ impl LogsReplayed {
             changing_options: Mutex::default(),
             database: DatabaseOptions::new(database),
             options: Mutex::new(options),
+            closing: Closing,
         };
         if keeps_logs {
             let oldest = self.logs.first().map(|log| log.as_predecessor.log_number);

@@ -1,0 +1,207 @@
+//! The thread of a block cache that sizes itself: it is there while a database uses the cache, and
+//! ends with the last that does, however that one's opening or its work went.
+#![cfg(all(target_os = "linux", not(loom)))]
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tailwater::options::{ColumnFamilyOptions, DbOptions, set_options};
+use tailwater::{BlockCache, Db, ErrorKind, OpenOptions, ReadOptions, WriteOptions};
+use tailwater_io::sim::{Fault, FaultPlan, SimStorage};
+
+/// The name of the thread that sizes a cache.
+const SIZES: &str = "block cache";
+/// What the names of a database's other threads begin with.
+const WORKS: &str = "tailwater-";
+/// How long a thread may take to begin or to end.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const PATH: &str = "/db";
+const CREATE: &str = "create_if_missing=true";
+const AUTO: &str = "block_based_table_factory={block_cache=auto}";
+
+/// Held by each test, since the threads of all of them are one process's.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The names of this process's threads that belong to databases and caches.
+#[expect(clippy::disallowed_methods, reason = "what the kernel tells is no database's file")]
+fn threads() -> Vec<String> {
+    let tasks = std::fs::read_dir("/proc/self/task").expect("the threads of this process");
+    let names = tasks.filter_map(|task| {
+        // It may end at any time.
+        std::fs::read_to_string(task.ok()?.path().join("comm")).ok()
+    });
+    let names = names.map(|name| name.trim_end().to_owned());
+    names.filter(|name| name == SIZES || name.starts_with(WORKS)).collect()
+}
+
+/// Waits until there are so many threads that size a cache. One begins without its name, and the
+/// kernel shows one for a moment after it was joined.
+#[track_caller]
+fn expect_sizing(count: usize) {
+    let context = format!("{count} caches are to have a thread");
+    until(&context, |threads| threads.iter().filter(|name| *name == SIZES).count() == count);
+}
+
+/// Waits until no thread is left.
+#[track_caller]
+fn expect_none(context: &str) {
+    until(context, |threads| threads.is_empty());
+}
+
+#[track_caller]
+fn until(context: &str, is_so: impl Fn(&[String]) -> bool) {
+    let begun = Instant::now();
+    loop {
+        let threads = threads();
+        if is_so(&threads) {
+            return;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{context}: these threads are there: {threads:?}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Options for a database on a simulated disk, with threads in the background.
+fn options(disk: &SimStorage, text: &str) -> OpenOptions {
+    let mut options = OpenOptions::new(Arc::new(disk.clone()));
+    options.set_clock(disk.clock());
+    options.set_options(text).expect("options");
+    options
+}
+
+fn open(disk: &SimStorage, text: &str) -> Db {
+    Db::open(PATH.as_ref(), &options(disk, text)).expect("a database")
+}
+
+/// Puts a key; `flushed` into a table.
+fn put(db: &Db, key: &str, flushed: bool) {
+    let family = db.column_family("default").expect("the default column family");
+    db.put(&family, key.as_bytes(), b"value", &WriteOptions::default()).expect("a put");
+    if flushed {
+        db.flush(&family).expect("a flush");
+    }
+}
+
+/// A disk with a database on it that nobody closed: one key is in a table, another in the log.
+fn left_by_a_crash() -> SimStorage {
+    let disk = SimStorage::new(1);
+    let db = open(&disk, CREATE);
+    put(&db, "a", true);
+    put(&db, "b", false);
+    disk.process_crash_image(1)
+}
+
+/// The thread, and with it the cache, stayed after a database with tables that wrote.
+#[test]
+fn the_thread_is_there_while_the_database_is() {
+    let _alone = alone();
+    let disk = SimStorage::new(1);
+    let mut options = options(&disk, &format!("{CREATE};create_missing_column_families=true"));
+    let db = Db::open(PATH.as_ref(), &options).expect("a database");
+    until("with a database", |threads| !threads.is_empty());
+    assert!(!threads().contains(&SIZES.to_owned()), "a cache of a fixed size has a thread");
+    drop(db);
+    expect_none("after a cache of a fixed size");
+    options.set_options(AUTO).expect("options");
+    let mut second = ColumnFamilyOptions::default();
+    set_options(&mut DbOptions::default(), &mut second, AUTO).expect("options");
+    options.set_column_family("second", second);
+    for round in 0..5 {
+        let db = Db::open(PATH.as_ref(), &options).expect("a database");
+        expect_sizing(1);
+        put(&db, "a", round % 2 == 0);
+        // One closes, another only drops.
+        if round < 3 {
+            db.close().expect("closing");
+        }
+        drop(db);
+        expect_none(&format!("round {round}"));
+    }
+}
+
+/// Both stayed after an iterator that outlived its database.
+#[test]
+fn whoever_still_reads_keeps_the_thread() {
+    let _alone = alone();
+    let disk = left_by_a_crash();
+    for read_only in [true, false] {
+        let options = options(&disk, AUTO);
+        let db = match read_only {
+            true => Db::open_read_only(PATH.as_ref(), &options).expect("a reader"),
+            false => Db::open(PATH.as_ref(), &options).expect("a database"),
+        };
+        expect_sizing(1);
+        let family = db.column_family("default").expect("the default column family");
+        let mut iterator = db.iterator(&family, &ReadOptions::default()).expect("an iterator");
+        drop((family, db));
+        expect_sizing(1);
+        iterator.seek_to_first().expect("a key");
+        assert_eq!(iterator.entry(), Some((&b"a"[..], &b"value"[..])));
+        drop(iterator);
+        expect_none(&format!("read only: {read_only}"));
+    }
+}
+
+#[test]
+fn the_last_database_that_uses_the_cache_ends_its_thread() {
+    let _alone = alone();
+    let cache = BlockCache::auto();
+    let databases = [(); 3].map(|()| {
+        let disk = SimStorage::new(1);
+        let mut options = options(&disk, CREATE);
+        options.set_block_cache(Arc::clone(&cache));
+        Db::open(PATH.as_ref(), &options).expect("a database")
+    });
+    drop(cache);
+    for db in databases {
+        expect_sizing(1);
+        put(&db, "a", true);
+        db.close().expect("closing");
+    }
+    expect_none("after the last database");
+}
+
+#[test]
+fn no_thread_is_left_by_an_opening_that_fails_at_any_call() {
+    let _alone = alone();
+    let left = left_by_a_crash();
+    type Open = fn(&Path, &OpenOptions) -> tailwater::Result<Db>;
+    for (open, how) in [(Db::open as Open, "for writing"), (Db::open_read_only, "for reading")] {
+        let whole = left.process_crash_image(1);
+        let before = whole.call_count();
+        drop(open(PATH.as_ref(), &options(&whole, AUTO)).expect("a database"));
+        let calls = whole.call_count() - before;
+        let mut failed = 0;
+        for call in 0..calls {
+            let disk = left.process_crash_image(1);
+            disk.set_faults(FaultPlan::from(call, Fault::InputOutput));
+            failed += u64::from(open(PATH.as_ref(), &options(&disk, AUTO)).is_err());
+            expect_none(&format!("{how}, from call {call} on everything fails"));
+        }
+        println!("{how}: {calls} calls, {failed} openings failed");
+        assert!(failed > calls / 2, "{how}: only {failed} of {calls} openings failed");
+    }
+}
+
+#[test]
+fn no_thread_is_left_by_an_opening_that_is_refused() {
+    let _alone = alone();
+    let disk = SimStorage::new(1);
+    let refused = |text: &str| {
+        let refused = Db::open(PATH.as_ref(), &options(&disk, &format!("{AUTO};{text}")));
+        refused.expect_err("opening must fail").kind()
+    };
+    assert_eq!(refused(""), ErrorKind::NotFound);
+    expect_none("there is no database");
+    let db = open(&disk, &format!("{CREATE};{AUTO}"));
+    assert_eq!(refused(""), ErrorKind::Busy);
+    expect_sizing(1);
+    drop(db);
+    assert_eq!(refused("comparator=rocksdb.ReverseBytewiseComparator"), ErrorKind::InvalidArgument);
+    expect_none("the order is another");
+}

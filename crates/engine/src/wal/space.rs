@@ -40,7 +40,7 @@ use crate::version::FileNumbers;
 use crate::{Error, ErrorKind, Result};
 
 /// The most zeros that are written in one request, in bytes.
-const PIECE_MAX: u64 = 1 << 20;
+const PIECE_MAX: u64 = 2 << 20;
 /// A log grows by half of what it has, and at most by so many blocks at a time.
 const GROWTH_BLOCKS_MAX: u64 = 8;
 

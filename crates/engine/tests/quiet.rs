@@ -127,6 +127,10 @@ fn threads_of_low_weight_take_no_lock_that_users_take() {
     for text in ["", "use_direct_io_for_compaction_reads=true;compaction_write_io_mode=direct"] {
         let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
         let scene = Scene::new(directory.path(), &format!("{never_urgent};{text}"));
+        let is_any_low = || {
+            let is_low = |policy: &String| policy == IDLE || policy == "unknown";
+            scene.policies().iter().any(is_low)
+        };
         let ended = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -140,9 +144,17 @@ fn threads_of_low_weight_take_no_lock_that_users_take() {
                 (0..1000).for_each(|key| in_foreground(|| scene.put(key, round)));
             }
             scene.settle();
+            // On a machine that others keep busy, compactions may have been behind all the time.
+            for round in 20..100 {
+                if is_any_low() {
+                    break;
+                }
+                (0..1000).for_each(|key| in_foreground(|| scene.put(key, round)));
+                scene.settle();
+            }
             ended.store(true, Ordering::Relaxed);
         });
-        assert!(scene.policies().iter().any(|policy| policy == IDLE || policy == "unknown"));
+        assert!(is_any_low());
         let shared = locks_shared_with_quiet_threads();
         assert!(shared.is_empty(), "{text}: {shared:#?}");
     }

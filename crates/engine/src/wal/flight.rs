@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use tailwater_io::buffer::{ALIGNMENT, AlignedBuffer};
 use tailwater_io::{Create, IoMode, Purpose, Storage, WriteFile};
 
+use super::blocks::Blocks;
 use crate::Result;
 
 /// What one part of a log is written with. A log has as many as it has had parts on their way at a
@@ -12,21 +12,19 @@ use crate::Result;
 #[derive(Debug)]
 pub(super) struct Lane {
     file: Box<dyn WriteFile>,
-    aligned: AlignedBuffer,
+    blocks: Blocks,
 }
 
 impl Lane {
     /// One for the log at `path`.
     pub(super) fn new(storage: &dyn Storage, path: &Path) -> Result<Self> {
         let file = storage.create(path, Create::Existing, IoMode::Direct, Purpose::Wal)?;
-        Ok(Self { file, aligned: AlignedBuffer::with_capacity(ALIGNMENT) })
+        Ok(Self { file, blocks: Blocks::new() })
     }
 
-    /// Has `bytes`, which are whole blocks, written at `offset`.
-    pub(super) fn take_off(mut self, bytes: &[u8], offset: u64) -> LogFlight {
-        self.aligned.reserve(bytes.len(), ALIGNMENT);
-        self.aligned.clear();
-        self.aligned.append(bytes);
+    /// Has `bytes` and so many zeros behind them, which are whole blocks, written at `offset`.
+    pub(super) fn take_off(mut self, bytes: &[u8], zeros: usize, offset: u64) -> LogFlight {
+        self.blocks.set(bytes, zeros);
         LogFlight { lane: self, offset }
     }
 }
@@ -41,12 +39,12 @@ pub(crate) struct LogFlight {
 impl LogFlight {
     /// Writes them, durably.
     pub(crate) fn write(&mut self) -> Result<()> {
-        let Self { lane: Lane { file, aligned }, offset } = self;
-        Ok(file.write_durably_at(aligned, *offset, Purpose::Wal)?)
+        let Self { lane: Lane { file, blocks }, offset } = self;
+        Ok(file.write_durably_at(blocks.as_slice(), *offset, Purpose::Wal)?)
     }
 
     /// Where they end in the log, in bytes.
     pub(super) fn end(&self) -> u64 {
-        self.offset + self.lane.aligned.len() as u64
+        self.offset + self.lane.blocks.as_slice().len() as u64
     }
 }

@@ -11,12 +11,13 @@ use std::path::{Path, PathBuf};
 use tailwater_format::batch::WriteBatch;
 use tailwater_format::key::Sequence;
 use tailwater_format::log::{PredecessorWal, Writer};
-use tailwater_io::buffer::{ALIGNMENT, AlignedBuffer};
+use tailwater_io::buffer::ALIGNMENT;
 use tailwater_io::{Create, IoMode, Purpose, Storage, WriteFile};
 
+use super::blocks::Blocks;
 use super::flight::{Lane, LogFlight};
 use super::log_set::LiveLog;
-use super::space::{LogSpace, Room};
+use super::space::{Ended, LogSpace, Room};
 use crate::{Error, Result};
 
 /// A log that is being written, or that is closed but not yet on the device.
@@ -57,8 +58,8 @@ pub(super) struct LogFile {
 struct Direct {
     /// The zeros that it is written over; `None` where it is appended to.
     room: Option<Room>,
-    /// What is being written, where the device can have it.
-    aligned: AlignedBuffer,
+    /// What is being written.
+    blocks: Blocks,
     /// For parts that are written beside each other, those that are free.
     lanes: Vec<Lane>,
 }
@@ -84,8 +85,10 @@ pub(super) enum Way<'a> {
     Direct {
         /// Where its zeros come from; `None` if it is to be appended to.
         space: Option<&'a LogSpace>,
-        /// How long the log before became, in bytes.
-        expected: u64,
+        /// How the log before ended.
+        before: Ended,
+        /// How long a log becomes at most, in bytes, before another one follows.
+        max: u64,
     },
 }
 
@@ -115,8 +118,13 @@ impl LogFile {
                 let (file, reserved) = begin_buffered(storage, &path, recycled, preallocate)?;
                 (file, reserved, None)
             }
-            Way::Direct { space, expected } => {
-                let (file, direct) = begin_direct(storage, &path, recycled, space, expected)?;
+            Way::Direct { space, before, max } => {
+                let spare = match (recycled, space) {
+                    (None, Some(space)) => space.take(before, max),
+                    _ => None,
+                };
+                let there = recycled.or(spare.as_deref());
+                let (file, direct) = begin_direct(storage, &path, there, space)?;
                 (file, 0, Some(direct))
             }
         };
@@ -206,23 +214,20 @@ impl LogFile {
     /// Writes what was appended, padded, in blocks that nothing was written to before. Durable are
     /// only they, so nothing before them may be in doubt.
     fn write_blocks(&mut self, urgency: Urgency) -> Result<()> {
-        let Some(Direct { room, aligned, .. }) = &mut self.direct else { return Ok(()) };
-        self.encoder.pad(&mut self.buffer);
-        let length = self.buffer.len();
-        let end = self.written + length as u64;
+        let Some(Direct { room, blocks, .. }) = &mut self.direct else { return Ok(()) };
+        let zeros = self.encoder.pad_but_zeros(&mut self.buffer);
+        let end = self.written + (self.buffer.len() + zeros) as u64;
         let is_over_zeros = room.as_ref().is_some_and(|room| room.reaches(end));
         let is_flushed = room.as_ref().is_some_and(Room::is_flush_quicker);
-        aligned.reserve(length, ALIGNMENT);
-        aligned.clear();
-        aligned.append(&self.buffer);
+        blocks.set(&self.buffer, zeros);
         match urgency {
             Urgency::Durable if is_over_zeros && !is_flushed => {
-                self.file.write_durably_at(aligned, self.written, Purpose::Wal)?;
+                self.file.write_durably_at(blocks.as_slice(), self.written, Purpose::Wal)?;
                 self.synced = end;
             }
             // The sync that follows takes along what it takes to read the new blocks.
             Urgency::Durable | Urgency::Whenever => {
-                self.file.write_all_at(aligned, self.written, Purpose::Wal)?;
+                self.file.write_all_at(blocks.as_slice(), self.written, Purpose::Wal)?;
             }
         }
         (self.written, self.next) = (end, end);
@@ -238,12 +243,14 @@ impl LogFile {
         if !is_certain || room.is_flush_quicker() {
             return None;
         }
-        self.encoder.pad(&mut self.buffer);
-        if !room.reaches(self.next + self.buffer.len() as u64) {
+        // A block more than it is, if padding takes one.
+        let end = self.next + (self.buffer.len() + 2 * ALIGNMENT) as u64;
+        if !room.reaches(end) {
             return None;
         }
         let lane = lanes.pop().or_else(|| Lane::new(storage, &self.path).ok())?;
-        let flight = lane.take_off(&self.buffer, self.next);
+        let zeros = self.encoder.pad_but_zeros(&mut self.buffer);
+        let flight = lane.take_off(&self.buffer, zeros, self.next);
         self.next = flight.end();
         self.buffer.clear();
         Some(flight)
@@ -277,8 +284,8 @@ impl LogFile {
     /// Cuts off what the file has behind the log's end: reserved space, zeros, or what an earlier
     /// log left.
     pub(super) fn cut_off(&mut self) -> Result<()> {
-        if let Some(room) = self.direct.as_mut().and_then(|direct| direct.room.take()) {
-            room.close();
+        if let Some(direct) = &mut self.direct {
+            direct.room = None;
         }
         if self.reserved > self.written || self.file.length()? > self.written {
             self.file.truncate(self.written)?;
@@ -311,6 +318,13 @@ impl LogFile {
     /// Whether it is written past the page cache.
     pub(super) fn is_direct(&self) -> bool {
         self.direct.is_some()
+    }
+
+    /// How it ends, if it does here.
+    pub(super) fn as_ended(&self) -> Ended {
+        let length = self.length();
+        let room = self.direct.as_ref().and_then(|direct| direct.room.as_ref());
+        Ended { length, is_used_up: room.is_some_and(|room| room.is_used_up(length)) }
     }
 
     /// What is known of it while it is written.
@@ -374,15 +388,10 @@ fn begin_buffered(
 fn begin_direct(
     storage: &dyn Storage,
     path: &Path,
-    recycled: Option<&Path>,
+    there: Option<&Path>,
     space: Option<&LogSpace>,
-    expected: u64,
 ) -> Result<(Box<dyn WriteFile>, Direct)> {
-    let spare = match (recycled, space) {
-        (None, Some(space)) => space.take(expected),
-        _ => None,
-    };
-    let create = match recycled.or(spare.as_deref()) {
+    let create = match there {
         Some(there) => {
             // A crash here is safe: the file holds zeros, or records of the old log's number.
             storage.rename(there, path)?;
@@ -392,7 +401,6 @@ fn begin_direct(
     };
     let file = storage.create(path, create, IoMode::Direct, Purpose::Wal)?;
     let end = file.length()?;
-    let room = space.map(|space| space.room(path, end - end % ALIGNMENT as u64));
-    let aligned = AlignedBuffer::with_capacity(ALIGNMENT);
-    Ok((file, Direct { room, aligned, lanes: Vec::new() }))
+    let room = space.map(|space| space.room(end - end % ALIGNMENT as u64));
+    Ok((file, Direct { room, blocks: Blocks::new(), lanes: Vec::new() }))
 }

@@ -4,7 +4,8 @@
 //! that a crash of the machine left between two that were not synced.
 //!
 //! A log is switched when a memtable is sealed, so that a memtable's log holds nothing of an older
-//! one, and when it has grown to its bound. What is synced is synced oldest first: a synced write
+//! one, when it has grown to its bound, and when the space is used up that was made for it
+//! ([`super::space`]). What is synced is synced oldest first: a synced write
 //! is acknowledged only when every log before it is on the device, too, or a crash could keep it
 //! and lose an earlier one.
 //!
@@ -32,7 +33,7 @@ use tailwater_io::Storage;
 use super::flight::LogFlight;
 use super::followed::{Followed, Follower};
 use super::log_file::{Beginning, LogFile, Way};
-use super::space::LogSpace;
+use super::space::{Ended, LogSpace};
 use super::suited_mode::SuitedMode;
 use crate::version::FileNumbers;
 use crate::{Error, Result};
@@ -126,7 +127,8 @@ impl LogSet {
         });
         let suited = SuitedMode::new(options.mode);
         let place = Place { storage: &*storage, options: &options, space: space.as_ref() };
-        let current = place.begin(number, None, predecessor, suited.is_direct(), 0)?;
+        let current =
+            place.begin(number, None, predecessor, suited.is_direct(), Ended::default())?;
         let mut live: VecDeque<LiveLog> = older.into_iter().collect();
         let closed_bytes = live.iter().map(|log| log.bytes).sum();
         let followed = Followed::new(live.iter().map(|log| (log.number, log.bytes)), number);
@@ -177,11 +179,18 @@ impl LogSet {
         self.current.is_empty()
     }
 
-    /// Whether the log that is written has grown to its bound, or another would be written in
-    /// another way.
+    /// Whether the log that is written has grown to its bound or used its space up, or another
+    /// would be written in another way.
     pub(crate) fn is_due(&self) -> bool {
         self.current.length() >= self.options.max_bytes
             || self.current.is_direct() != self.suited.is_direct()
+            || self.is_another_quicker()
+    }
+
+    /// Whether there is space for another log, and none left of this one's.
+    fn is_another_quicker(&self) -> bool {
+        let has_spare = || self.space.as_ref().is_some_and(LogSpace::has_spare);
+        self.current.as_ended().is_used_up && has_spare()
     }
 
     /// Whether any log that may be needed is longer than what it holds.
@@ -273,11 +282,12 @@ impl LogSet {
     /// Closes the log that is written and begins another.
     pub(crate) fn switch(&mut self, number: u64) -> Result<()> {
         self.hand_over()?;
-        let recycled = self.recyclable.pop_front();
+        // A recycled file may be short, too.
+        let recycled = if self.is_another_quicker() { None } else { self.recyclable.pop_front() };
         let predecessor = Some(self.current.as_predecessor());
-        let (is_direct, length) = (self.suited.is_direct(), self.current.length());
+        let (is_direct, ended) = (self.suited.is_direct(), self.current.as_ended());
         // If this fails, the log that is written is as it was.
-        let next = self.place().begin(number, recycled, predecessor, is_direct, length)?;
+        let next = self.place().begin(number, recycled, predecessor, is_direct, ended)?;
         let mut closed = std::mem::replace(&mut self.current, next);
         if let Some(last) = self.live.back_mut() {
             last.bytes = closed.length();
@@ -287,11 +297,16 @@ impl LogSet {
         self.followed.begin(number, MAX_SEQUENCE);
         // Also what an older log left there: replay must not take it for the place where the logs
         // end, behind which tables may hold more.
-        let given_back = if closed.may_be_longer() { closed.cut_off() } else { Ok(()) };
+        let mut ended = if closed.may_be_longer() { closed.cut_off() } else { Ok(()) };
+        // What is written to the next direct log may be on the device at once, and before it all
+        // that this one holds.
+        if ended.is_ok() && closed.is_direct() {
+            ended = closed.sync(&*self.storage, self.options.full_sync);
+        }
         if closed.is_dirty() {
             self.closed.push_back(closed);
         }
-        self.latch(given_back)
+        self.latch(ended)
     }
 
     /// Gives up all logs and begins another, after a failure: everything in them is in memtables
@@ -299,7 +314,7 @@ impl LogSet {
     /// `last_sequence`, the last that was published, does not count.
     pub(crate) fn start_over(&mut self, number: u64, last_sequence: Sequence) -> Result<()> {
         let is_direct = self.suited.is_direct();
-        self.current = self.place().begin(number, None, None, is_direct, 0)?;
+        self.current = self.place().begin(number, None, None, is_direct, Ended::default())?;
         self.followed.begin(number, last_sequence);
         self.closed.clear();
         self.live.push_back(self.current.as_live());
@@ -418,20 +433,20 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Begins a log. `length` is how long the one before became, in bytes.
+    /// Begins a log. `before` is how the one before ended.
     fn begin(
         &self,
         number: u64,
         recycled: Option<u64>,
         predecessor: Option<PredecessorWal>,
         is_direct: bool,
-        length: u64,
+        before: Ended,
     ) -> Result<LogFile> {
         let options = self.options;
         let path = |number| options.directory.join(FileKind::Wal(number).to_string());
         let recycled = recycled.map(path);
         let way = match is_direct {
-            true => Way::Direct { space: self.space, expected: length },
+            true => Way::Direct { space: self.space, before, max: options.max_bytes },
             false => Way::Buffered { preallocate: options.preallocate },
         };
         LogFile::begin(

@@ -1,6 +1,7 @@
 //! The write-ahead log.
 
 pub(crate) mod batch;
+mod blocks;
 mod flight;
 mod followed;
 mod log_file;

@@ -1,18 +1,19 @@
-//! Space for direct logs: zeros that are on the device before a log needs them.
+//! Space for direct logs: files of zeros that are on the device before a log needs them.
 //!
 //! A synced write into space that was written before is one write of the device. Into space that is
 //! only allocated, or behind the end of the file, it waits for the filesystem's metadata, too. So a
-//! direct log begins in a file of zeros, a *spare*, and has more zeros put behind them before it
-//! comes to their end. A thread does both; where there is none, whoever comes to the end does.
+//! direct log begins in a file of zeros, a *spare*, and where that is used up, the next log begins
+//! in another one. A thread makes it meanwhile; where there is none, whoever begins a log does.
+//!
+//! Zeros are never put into a file that is written as a log: who writes there would wait for the
+//! metadata of theirs. Measured (docs/benchmarks.md).
 //!
 //! # Order
 //!
-//! 1. A spare is made under a temporary name, zeroed and synced. It is as long as the log before
-//!    became.
+//! 1. A spare is made under a temporary name, zeroed and synced. It is as long as logs became of
+//!    late.
 //! 2. A log begins by giving a spare its name and syncing the directory ([`super::log_file`]).
-//! 3. The log's file gets space allocated and becomes longer, and then zeros are written in pieces,
-//!    each durable before the log counts on it.
-//! 4. When the log ends, that stops, and what zeros are left are cut off.
+//! 3. When the log ends, what zeros are left are cut off.
 //!
 //! A crash at any of these leaves a temporary file, which the next opening removes, or a log with
 //! zeros at its end, which replay passes over.
@@ -22,12 +23,12 @@
 //! `recycle_log_file_num` has files written over, as it has in RocksDB, and for those this module
 //! has no use.
 //!
-//! Where there is no room for zeros, logs go on without, and with the spare's: they are appended
-//! to, and each sync includes metadata.
+//! Where there is no room for zeros, or they are used up before there is another spare, logs are
+//! appended to, and each sync includes metadata.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tailwater_format::file_name::FileKind;
 use tailwater_io::buffer::AlignedBuffer;
@@ -40,9 +41,13 @@ use crate::version::FileNumbers;
 use crate::{Error, ErrorKind, Result};
 
 /// The most zeros that are written in one request, in bytes.
-const PIECE_MAX: u64 = 2 << 20;
-/// A log grows by half of what it has, and at most by so many blocks at a time.
-const GROWTH_BLOCKS_MAX: u64 = 8;
+const PIECE_MAX: u64 = 64 << 10;
+/// A log has used its space up when so small a part of it is left, or so many bytes: a group that
+/// would go beyond waits for metadata.
+const LEFT_OVER_PARTS: u64 = 16;
+const LEFT_OVER_MAX: u64 = 64 << 10;
+/// So many times as long as a log that used its space up is the one behind the next.
+const GROWTH: u64 = 4;
 
 /// Makes space for the logs of one database.
 pub(super) struct LogSpace {
@@ -59,8 +64,8 @@ struct Shared {
     /// Whether the device is quicker to write and flush than to write durably.
     is_flush_quicker: AtomicBool,
     work: Mutex<Work>,
-    /// Something is to be done, or was.
-    changed: Condvar,
+    /// Something is to be done.
+    wanted: Condvar,
 }
 
 #[derive(Default)]
@@ -69,39 +74,40 @@ struct Work {
     spare: Option<PathBuf>,
     /// One that is being zeroed.
     making: Option<Making>,
-    /// How long the next spare is to be, in bytes; 0 if none is wanted.
-    wanted: u64,
-    /// The log that wants more zeros, and up to where.
-    growth: Option<(Arc<Zeros>, u64)>,
-    /// Whether a piece is being written right now.
-    is_busy: bool,
+    /// How long spares are to be at present, in bytes.
+    length: u64,
+    /// Whether another is to be begun.
+    is_wanted: bool,
     /// Whether there is a thread that does all this.
     has_thread: bool,
     is_closed: bool,
+}
+
+impl Work {
+    /// There was no room for the spare that was wanted. Where there is none for the smallest, the
+    /// next log that begins asks again.
+    fn want_less(&mut self, block: u64) {
+        self.is_wanted = self.length > block;
+        self.length = block;
+    }
 }
 
 /// A spare on its way.
 struct Making {
     path: PathBuf,
     file: Box<dyn WriteFile>,
+    zeros: AlignedBuffer,
     zeroed: u64,
     length: u64,
 }
 
-/// The zeros of one log.
-struct Zeros {
-    path: PathBuf,
-    /// Up to where the file is zeros, or was before the log came, in bytes.
-    end: AtomicU64,
-    /// Whether there will be no more.
-    is_exhausted: AtomicBool,
-}
-
-impl Zeros {
-    /// Whether there are zeros up to `to`, or no more to come.
-    fn is_done(&self, to: u64) -> bool {
-        self.end.load(Ordering::Acquire) >= to || self.is_exhausted.load(Ordering::Relaxed)
-    }
+/// How a log ended before which the next one begins.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Ended {
+    /// How long it became, in bytes.
+    pub(super) length: u64,
+    /// Whether it would have become longer with more zeros.
+    pub(super) is_used_up: bool,
 }
 
 impl LogSpace {
@@ -119,7 +125,7 @@ impl LogSpace {
             block,
             is_flush_quicker: AtomicBool::new(false),
             work: Mutex::default(),
-            changed: Condvar::new(),
+            wanted: Condvar::new(),
         };
         Self { shared: Arc::new(shared), thread: None }
     }
@@ -138,32 +144,39 @@ impl LogSpace {
         Ok(())
     }
 
-    /// A file of zeros to begin a log in; `None` where there is no room for one. `length` is how
-    /// long the log before became, in bytes: the next spare will be as long.
-    pub(super) fn take(&self, length: u64) -> Option<PathBuf> {
+    /// A file of zeros to begin a log in; `None` where there is no room for one. The log `before`
+    /// says how long the next spare is to be: a block at least, and else at most `max` bytes.
+    pub(super) fn take(&self, before: Ended, max: u64) -> Option<PathBuf> {
         let shared = &self.shared;
         let mut work = shared.work.lock();
         let spare = work.spare.take();
-        work.wanted = length.next_multiple_of(shared.block).max(shared.block);
+        // Much longer until one is long enough, and less by little and little: logs differ.
+        let length = match before.is_used_up {
+            true => before.length * GROWTH,
+            false => before.length.max(work.length / 8 * 7),
+        };
+        work.length = length.min(max).next_multiple_of(shared.block).max(shared.block);
+        work.is_wanted = true;
         drop(work);
-        shared.changed.notify_all();
+        shared.wanted.notify_all();
         spare.or_else(|| shared.make(shared.block).ok())
     }
 
-    /// The space of the log at `path`, of which `end` bytes were written before.
-    pub(super) fn room(&self, path: &Path, end: u64) -> Room {
-        let zeros = Zeros {
-            path: path.to_owned(),
-            end: AtomicU64::new(end),
-            is_exhausted: AtomicBool::new(false),
-        };
-        Room { shared: Arc::clone(&self.shared), zeros: Arc::new(zeros) }
+    /// Whether there is a file of zeros to take without waiting for long.
+    pub(super) fn has_spare(&self) -> bool {
+        let work = self.shared.work.lock();
+        work.spare.is_some() || !work.has_thread
+    }
+
+    /// The space of a log whose file was written before up to `end`, in bytes.
+    pub(super) fn room(&self, end: u64) -> Room {
+        Room { shared: Arc::clone(&self.shared), end }
     }
 
     /// Ends the thread and removes what it has made.
     pub(super) fn close(&mut self) {
         self.shared.work.lock().is_closed = true;
-        self.shared.changed.notify_all();
+        self.shared.wanted.notify_all();
         drop(self.thread.take());
         self.shared.remove_spares();
     }
@@ -175,36 +188,22 @@ impl Drop for LogSpace {
     }
 }
 
-/// The space of one log. Dropping it ends that no more is made.
+/// The space of one log.
 pub(super) struct Room {
     shared: Arc<Shared>,
-    zeros: Arc<Zeros>,
+    /// Up to where the log's file was written before it began, in bytes.
+    end: u64,
 }
 
 impl Room {
-    /// Whether the log's space reaches to `end`, in bytes. Asks for more where it will not for
-    /// long, and waits where it does not.
+    /// Whether it reaches to `end`, in bytes.
     pub(super) fn reaches(&self, end: u64) -> bool {
-        let (shared, zeros) = (&*self.shared, &*self.zeros);
-        let there = zeros.end.load(Ordering::Acquire);
-        if end + shared.block <= there || zeros.is_exhausted.load(Ordering::Relaxed) {
-            return end <= there;
-        }
-        let mut work = shared.work.lock();
-        let growth = (there / 2).clamp(shared.block, GROWTH_BLOCKS_MAX * shared.block);
-        let to = (there.max(end) + growth).next_multiple_of(shared.block);
-        work.growth = Some((Arc::clone(&self.zeros), to));
-        shared.changed.notify_all();
-        while !zeros.is_done(end) && !work.is_closed {
-            if work.has_thread {
-                work = shared.changed.wait(work);
-            } else {
-                drop(work);
-                shared.grow(zeros, to);
-                work = shared.work.lock();
-            }
-        }
-        end <= zeros.end.load(Ordering::Acquire)
+        end <= self.end
+    }
+
+    /// Whether a log that is `length` bytes long has used it up, or nearly so. None is not used up.
+    pub(super) fn is_used_up(&self, length: u64) -> bool {
+        length + (self.end / LEFT_OVER_PARTS).min(LEFT_OVER_MAX) > self.end && self.end > 0
     }
 
     /// Whether the device is quicker to write and flush than to write durably. That is found out
@@ -212,27 +211,10 @@ impl Room {
     pub(super) fn is_flush_quicker(&self) -> bool {
         self.shared.is_flush_quicker.load(Ordering::Relaxed)
     }
-
-    /// Has nothing more appended to the log's file, and waits until nothing is.
-    pub(super) fn close(&self) {
-        let mut work = self.shared.work.lock();
-        self.zeros.is_exhausted.store(true, Ordering::Relaxed);
-        let is_own = |growth: &mut (Arc<Zeros>, u64)| Arc::ptr_eq(&growth.0, &self.zeros);
-        work.growth.take_if(is_own);
-        while work.is_busy {
-            work = self.shared.changed.wait(work);
-        }
-    }
-}
-
-impl Drop for Room {
-    fn drop(&mut self) {
-        self.close();
-    }
 }
 
 impl Shared {
-    /// What the thread does: a piece at a time, and first what a log waits for.
+    /// What the thread does, a piece at a time.
     fn serve(&self) {
         let path = self.temporary();
         // Where it cannot be found out there is nothing to choose.
@@ -240,62 +222,32 @@ impl Shared {
         self.is_flush_quicker.store(is_flush, Ordering::Relaxed);
         let mut work = self.work.lock();
         while !work.is_closed {
-            if let Some((zeros, to)) = work.growth.clone() {
-                work.is_busy = true;
-                drop(work);
-                self.grow(&zeros, to);
-                work = self.work.lock();
-                work.is_busy = false;
-                // More may have been asked for meanwhile.
-                work.growth.take_if(|growth| growth.0.is_done(growth.1));
-                self.changed.notify_all();
-            } else if let Some(making) = work.making.take() {
+            if let Some(making) = work.making.take() {
                 drop(work);
                 let made = self.make_more(making);
                 work = self.work.lock();
                 match made {
                     Ok(making) if making.zeroed < making.length => work.making = Some(making),
                     Ok(making) => work.spare = Some(making.path),
-                    // There is no room for it; the next log that begins asks again.
-                    Err(_) => {}
+                    Err(_) => work.want_less(self.block),
                 }
-            } else if work.spare.is_none() && work.wanted > 0 {
-                let length = std::mem::take(&mut work.wanted);
+            } else if work.spare.is_none() && work.is_wanted {
+                work.is_wanted = false;
+                let length = work.length;
                 drop(work);
                 let begun = self.begin_making(length);
                 work = self.work.lock();
-                work.making = begun.ok();
+                match begun {
+                    Ok(making) => work.making = Some(making),
+                    Err(_) => work.want_less(self.block),
+                }
             } else {
-                work = self.changed.wait(work);
+                work = self.wanted.wait(work);
             }
         }
     }
 
-    /// Puts one piece of zeros behind those of a log, at most up to `to`.
-    fn grow(&self, zeros: &Zeros, to: u64) {
-        let begin = zeros.end.load(Ordering::Acquire);
-        let end = to.min(begin + PIECE_MAX);
-        let storage = &*self.storage;
-        let opened = storage.create(&zeros.path, Create::Existing, IoMode::Direct, Purpose::Wal);
-        let grown = opened.and_then(|mut file| {
-            if file.length()? < to {
-                // Filesystems let nobody else write a file while one write makes it longer. What
-                // is allocated and within its length is written beside others.
-                file.allocate(begin, to - begin)?;
-                file.truncate(to)?;
-            }
-            put_zeros(&mut *file, begin, end)
-        });
-        match grown {
-            Ok(()) => zeros.end.store(end, Ordering::Release),
-            Err(_) => {
-                zeros.is_exhausted.store(true, Ordering::Relaxed);
-                self.remove_spares();
-            }
-        }
-    }
-
-    /// Leaves the space of spares to what is written.
+    /// Removes the spares that nobody took.
     fn remove_spares(&self) {
         let mut work = self.work.lock();
         let paths = [work.spare.take(), work.making.take().map(|making| making.path)];
@@ -323,17 +275,27 @@ impl Shared {
     fn begin_making(&self, length: u64) -> Result<Making> {
         let path = self.temporary();
         let mut file = self.storage.create(&path, Create::New, IoMode::Direct, Purpose::Wal)?;
+        let piece = length.min(PIECE_MAX) as usize;
+        let mut zeros = AlignedBuffer::with_capacity(piece);
+        zeros.set_length(piece);
         match file.allocate(0, length) {
-            Ok(()) => Ok(Making { path, file, zeroed: 0, length }),
+            Ok(()) => Ok(Making { path, file, zeros, zeroed: 0, length }),
             Err(error) => self.give_up(&path, error),
         }
     }
 
-    fn make_more(&self, mut making: Making) -> Result<Making> {
-        let end = making.length.min(making.zeroed + PIECE_MAX);
-        match put_zeros(&mut *making.file, making.zeroed, end) {
-            Ok(()) => Ok(Making { zeroed: end, ..making }),
-            Err(error) => self.give_up(&making.path, error),
+    /// Writes one piece of a spare; with the last one, all of it is on the device.
+    fn make_more(&self, making: Making) -> Result<Making> {
+        let Making { path, mut file, mut zeros, zeroed, length } = making;
+        let end = length.min(zeroed + PIECE_MAX);
+        zeros.set_length((end - zeroed) as usize);
+        let mut written = file.write_all_at(&zeros, zeroed, Purpose::Wal);
+        if end == length {
+            written = written.and_then(|()| file.sync_data(Purpose::Wal));
+        }
+        match written {
+            Ok(()) => Ok(Making { path, file, zeros, zeroed: end, length }),
+            Err(error) => self.give_up(&path, error),
         }
     }
 
@@ -344,14 +306,6 @@ impl Shared {
     }
 }
 
-/// Writes zeros, durably. Both ends are multiples of the alignment, and not far apart.
-fn put_zeros(file: &mut dyn WriteFile, begin: u64, end: u64) -> tailwater_io::Result<()> {
-    let length = (end - begin) as usize;
-    let mut zeros = AlignedBuffer::with_capacity(length);
-    zeros.set_length(length);
-    file.write_durably_at(&zeros, begin, Purpose::Wal)
-}
-
 #[cfg(test)]
 mod tests {
     use tailwater_io::Operation;
@@ -360,6 +314,7 @@ mod tests {
     use super::*;
 
     const BLOCK: u64 = 64 << 10;
+    const MAX: u64 = 16 * BLOCK;
 
     fn space(disk: &SimStorage) -> LogSpace {
         let storage: Arc<dyn Storage> = Arc::new(disk.clone());
@@ -378,7 +333,7 @@ mod tests {
     #[test]
     fn a_spare_is_zeros_on_the_device() {
         let disk = SimStorage::new(1);
-        let spare = space(&disk).take(0).unwrap();
+        let spare = space(&disk).take(Ended::default(), MAX).unwrap();
         assert_eq!(names(&disk), ["000007.dbtmp"]);
         disk.sync_directory("/".as_ref()).unwrap();
         for seed in 0..20 {
@@ -386,84 +341,83 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_thread_makes_the_next_spare_as_long_as_the_log_before() {
-        let disk = SimStorage::new(1);
-        let mut space = space(&disk);
-        space.start().unwrap();
-        let first = space.take(3 * BLOCK - 1).unwrap();
-        assert_eq!(length(&disk, &first), BLOCK);
+    /// Takes a spare when the thread has made it.
+    fn take_made(space: &LogSpace, before: Ended) -> PathBuf {
         while space.shared.work.lock().spare.is_none() {
             std::thread::yield_now();
         }
-        assert_eq!(length(&disk, &space.take(0).unwrap()), 3 * BLOCK);
-        space.close();
-        assert_eq!(names(&disk).len(), 2, "only those that were taken are left");
+        assert!(space.has_spare());
+        space.take(before, MAX).unwrap()
+    }
+
+    fn ended(length: u64, is_used_up: bool) -> Ended {
+        Ended { length, is_used_up }
     }
 
     #[test]
-    fn a_log_grows_with_a_thread_and_without() {
+    fn spares_become_as_long_as_logs() {
+        let disk = SimStorage::new(1);
+        let mut space = space(&disk);
+        space.start().unwrap();
+        let first = space.take(ended(3 * BLOCK - 1, false), MAX).unwrap();
+        assert_eq!(length(&disk, &first), BLOCK);
+        let mut lengths = Vec::new();
+        for before in [
+            ended(3 * BLOCK - 5, true),
+            ended(6 * BLOCK - 5, true),
+            ended(2 * BLOCK, false),
+            ended(2 * BLOCK, false),
+            ended(9 * BLOCK, true),
+            ended(0, false),
+        ] {
+            lengths.push(length(&disk, &take_made(&space, before)) / BLOCK);
+        }
+        assert_eq!(lengths, [3, 12, 16, 14, 13, 16], "a spare is of the log before");
+        space.close();
+        assert_eq!(names(&disk).len(), 7, "only those that were taken are left");
+    }
+
+    #[test]
+    fn space_is_used_up_before_its_end() {
+        let disk = SimStorage::new(1);
+        let space = space(&disk);
+        for (end, from) in [(BLOCK, BLOCK - 4096), (16 << 20, (16 << 20) - LEFT_OVER_MAX)] {
+            let room = space.room(end);
+            assert!(room.reaches(end) && !room.reaches(end + 1));
+            assert!(!room.is_used_up(from) && room.is_used_up(from + 1));
+        }
+        assert!(!space.room(0).is_used_up(0), "else each log would be followed by another at once");
+    }
+
+    #[test]
+    fn where_no_long_spare_fits_a_short_one_is_made() {
+        let disk = SimStorage::new(1);
+        let mut space = space(&disk);
+        space.take(ended(MAX, false), MAX).unwrap();
+        let full = FaultRule::new(Fault::NoSpace).operation(Operation::Allocate).at(0);
+        disk.set_faults(FaultPlan::none().with(full));
+        space.start().unwrap();
+        let short = take_made(&space, Ended::default());
+        assert_eq!(length(&disk, &short), BLOCK);
+    }
+
+    #[test]
+    fn without_room_there_is_no_spare() {
         for has_thread in [false, true] {
             let disk = SimStorage::new(1);
             let mut space = space(&disk);
+            let full = FaultRule::new(Fault::NoSpace).operation(Operation::Write).from(0);
+            disk.set_faults(FaultPlan::none().with(full));
             if has_thread {
                 space.start().unwrap();
             }
-            let spare = space.take(0).unwrap();
-            let room = space.room(&spare, BLOCK);
-            assert!(room.reaches(BLOCK / 2));
-            assert!(room.reaches(5 * BLOCK + 4096));
-            assert!(length(&disk, &spare) >= 5 * BLOCK + 4096);
-            room.close();
-            let grown = length(&disk, &spare);
-            assert!(!room.reaches(grown + 1), "it is closed");
-            assert_eq!(length(&disk, &spare), grown);
-        }
-    }
-
-    /// A log that asked for more zeros while the thread made those that it had asked for before was
-    /// forgotten, and waited for ever.
-    #[test]
-    fn what_is_asked_for_meanwhile_is_made() {
-        let disk = SimStorage::new(1);
-        let mut space = space(&disk);
-        space.start().unwrap();
-        for _ in 0..20 {
-            let spare = space.take(0).unwrap();
-            let room = space.room(&spare, BLOCK);
-            for end in (BLOCK..40 * BLOCK).step_by(4096) {
-                assert!(room.reaches(end));
+            assert!(space.take(ended(4 * BLOCK, false), MAX).is_none());
+            while has_thread && space.shared.work.lock().is_wanted {
+                std::thread::yield_now();
             }
+            assert!(space.take(ended(4 * BLOCK, false), MAX).is_none());
+            space.close();
+            assert_eq!(names(&disk), [""; 0], "nothing half made is left");
         }
-    }
-
-    #[test]
-    fn what_is_written_gets_the_room_of_a_spare() {
-        let disk = SimStorage::new(1);
-        let mut space = space(&disk);
-        space.start().unwrap();
-        let log = space.take(0).unwrap();
-        while space.shared.work.lock().spare.is_none() {
-            std::thread::yield_now();
-        }
-        assert_eq!(names(&disk).len(), 2);
-        let full = FaultRule::new(Fault::NoSpace).operation(Operation::Write).from(0);
-        disk.set_faults(FaultPlan::none().with(full));
-        assert!(!space.room(&log, BLOCK).reaches(BLOCK + 4096));
-        assert_eq!(names(&disk).len(), 1);
-    }
-
-    #[test]
-    fn without_room_there_is_no_spare_and_no_growth() {
-        let disk = SimStorage::new(1);
-        let space = space(&disk);
-        let spare = space.take(0).unwrap();
-        let room = space.room(&spare, BLOCK);
-        let full = FaultRule::new(Fault::NoSpace).operation(Operation::Write).from(0);
-        disk.set_faults(FaultPlan::none().with(full));
-        assert!(room.reaches(BLOCK));
-        assert!(!room.reaches(BLOCK + 4096));
-        assert!(space.take(0).is_none());
-        assert_eq!(names(&disk), ["000007.dbtmp"], "nothing half made is left");
     }
 }

@@ -146,7 +146,8 @@ fn every_gap_is_padded_so_that_rocksdb_reads_on() {
             let compress = if is_compressed { "wal_compression=kZSTD" } else { "" };
             let more = join(&[recycle, compress]);
             let mut shape = Shape::new(&more, "write_buffer_size=1000000000");
-            shape.ours = "wal_io_mode=direct;wal_preallocation_block_size=262144".to_owned();
+            // One log has all of it.
+            shape.ours = "wal_io_mode=direct;wal_preallocation_block_size=100000000".to_owned();
             let context = format!("{}, '{more}'", laboratory.context);
             let place = laboratory.next_place();
             let mut model = shape.model();

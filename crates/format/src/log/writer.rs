@@ -105,13 +105,20 @@ impl Writer {
     /// Appends padding, so that the log's length becomes a multiple of 4096; nothing where it is
     /// one. See the module's text.
     pub fn pad(&mut self, out: &mut Vec<u8>) {
+        let zeros = self.pad_but_zeros(out);
+        out.resize(out.len() + zeros, 0);
+    }
+
+    /// As [`Writer::pad`], but for the zeros at the end of the padding; answers how many these are.
+    pub fn pad_but_zeros(&mut self, out: &mut Vec<u8>) -> usize {
         let mut gap = self.room() % PADDING_ALIGNMENT;
         if gap == 0 {
-            return;
+            return 0;
         }
         if !self.padding_fits(gap) {
             if gap == self.room() {
-                return self.put_zeros(gap, out);
+                self.offset += gap as u64;
+                return gap;
             }
             gap += PADDING_ALIGNMENT;
         }
@@ -123,8 +130,9 @@ impl Writer {
             put_fixed32(out, SKIPPABLE_MAGIC);
             put_fixed32(out, length as u32);
         }
-        out.resize(start + gap, 0);
-        self.end_fragment(start, out);
+        let zeros = start + gap - out.len();
+        self.end_fragment_with_zeros(start, out, zeros);
+        zeros
     }
 
     /// Whether one padding record can fill `gap` bytes.
@@ -196,6 +204,11 @@ impl Writer {
 
     /// Completes the fragment that stands in `out` from `start` to the end.
     fn end_fragment(&mut self, start: usize, out: &mut [u8]) {
+        self.end_fragment_with_zeros(start, out, 0);
+    }
+
+    /// As [`Writer::end_fragment`], of one that has so many zeros behind that end.
+    fn end_fragment_with_zeros(&mut self, start: usize, out: &mut [u8], zeros: usize) {
         let Some((header, covered)) =
             out.get_mut(start..).and_then(|fragment| fragment.split_at_mut_checked(6))
         else {
@@ -205,12 +218,25 @@ impl Writer {
             Some(&kind) if fragment_type::is_recyclable(kind) => RECYCLABLE_HEADER_LENGTH,
             _ => HEADER_LENGTH,
         };
-        let payload_length = (6 + covered.len()).saturating_sub(header_length);
-        let crc = mask_crc(crc32c::crc32c(covered)).to_le_bytes();
+        let payload_length = (6 + covered.len() + zeros).saturating_sub(header_length);
+        let crc = mask_crc(append_zeros(crc32c::crc32c(covered), zeros)).to_le_bytes();
         let length = (payload_length as u16).to_le_bytes();
         for (target, byte) in header.iter_mut().zip(crc.into_iter().chain(length)) {
             *target = byte;
         }
-        self.offset += (6 + covered.len()) as u64;
+        self.offset += (6 + covered.len() + zeros) as u64;
     }
+}
+
+/// The checksum of what has `crc` and of so many zeros behind it.
+fn append_zeros(mut crc: u32, mut zeros: usize) -> u32 {
+    // A few lines of the processor's cache, and not as many as there are zeros.
+    static ZEROS: [u8; 512] = [0; 512];
+    while let Some(some) = ZEROS.get(..zeros.min(ZEROS.len()))
+        && !some.is_empty()
+    {
+        crc = crc32c::crc32c_append(crc, some);
+        zeros -= some.len();
+    }
+    crc
 }

@@ -44,6 +44,8 @@ struct State {
     ended: u64,
     /// How many writers those have that are in flight.
     writers: usize,
+    /// How many wait for one to end: a call of the system is spared where nobody does.
+    waiting: usize,
 }
 
 /// A group that is in flight. Dropping it ends it, when those ahead of it have ended.
@@ -122,8 +124,11 @@ impl Drop for Flight<'_> {
         state.ended = self.place;
         state.writers -= self.writers;
         in_flight.count.fetch_sub(1, Ordering::Release);
+        let is_awaited = state.waiting > 0;
         drop(state);
-        in_flight.ended.notify_all();
+        if is_awaited {
+            in_flight.ended.notify_all();
+        }
     }
 }
 
@@ -131,8 +136,10 @@ impl InFlight {
     /// Waits until so many have ended.
     fn wait_until_ended(&self, count: u64) {
         let mut state = lock(&self.state);
+        state.waiting += 1;
         while state.ended < count {
             state = wait(&self.ended, state);
         }
+        state.waiting -= 1;
     }
 }

@@ -1,0 +1,56 @@
+//! Whole blocks of a direct log, where the device can have them.
+
+use tailwater_io::buffer::{ALIGNMENT, AlignedBuffer};
+
+/// What is written together: records, and the zeros that their padding ends with. These are there
+/// from the write before, so that a small group touches few lines of the processor's cache.
+#[derive(Debug)]
+pub(super) struct Blocks {
+    aligned: AlignedBuffer,
+    /// Behind so many bytes there are zeros.
+    filled: usize,
+}
+
+impl Blocks {
+    /// None yet.
+    pub(super) fn new() -> Self {
+        Self { aligned: AlignedBuffer::with_capacity(ALIGNMENT), filled: 0 }
+    }
+
+    /// Has `bytes` and so many zeros behind them instead of what there was.
+    pub(super) fn set(&mut self, bytes: &[u8], zeros: usize) {
+        let length = bytes.len() + zeros;
+        if self.aligned.capacity() < length {
+            // Such memory is zeros.
+            *self = Self { aligned: AlignedBuffer::with_capacity(length), filled: 0 };
+        }
+        self.aligned.set_length(length.max(self.filled));
+        let (head, tail) = self.aligned.split_at_mut(bytes.len());
+        head.copy_from_slice(bytes);
+        tail[..self.filled.saturating_sub(bytes.len())].fill(0);
+        self.filled = bytes.len();
+        self.aligned.set_length(length);
+    }
+
+    /// The bytes, zeros included.
+    pub(super) fn as_slice(&self) -> &[u8] {
+        &self.aligned
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_left_of_what_was_there_before() {
+        let mut blocks = Blocks::new();
+        for (length, zeros) in [(100, 3996), (40, 4056), (9000, 3288), (4096, 0), (0, 4096)] {
+            let bytes: Vec<u8> = (0..length).map(|index| index as u8 | 1).collect();
+            blocks.set(&bytes, zeros);
+            let expected: Vec<u8> = bytes.into_iter().chain(vec![0; zeros]).collect();
+            assert!(blocks.as_slice() == expected, "{length} bytes and {zeros} zeros");
+            assert!(blocks.as_slice().as_ptr().addr().is_multiple_of(ALIGNMENT));
+        }
+    }
+}

@@ -5,9 +5,8 @@
 //!
 //! A log is switched when a memtable is sealed, so that a memtable's log holds nothing of an older
 //! one, when it has grown to its bound, and when the space is used up that was made for it
-//! ([`super::space`]). What is synced is synced oldest first: a synced write
-//! is acknowledged only when every log before it is on the device, too, or a crash could keep it
-//! and lose an earlier one.
+//! ([`super::space`]). What is synced is synced oldest first: a synced write is acknowledged only
+//! when every log before it is on the device, too, or a crash could keep it and lose an earlier one.
 //!
 //! Logs are written through the page cache or past it ([`LogMode`]); each keeps to the way in which
 //! it began. Where the options leave the choice, groups are counted, and when most of the last ones

@@ -6,7 +6,9 @@
 //! A log is switched when a memtable is sealed, so that a memtable's log holds nothing of an older
 //! one, when it has grown to its bound, and when the space is used up that was made for it
 //! ([`super::space`]). What is synced is synced oldest first: a synced write is acknowledged only
-//! when every log before it is on the device, too, or a crash could keep it and lose an earlier one.
+//! when every log before it is on the device, too, or a crash could keep it and lose an earlier
+//! one. Before anything is in a log that is written past the page cache, or that follows such a
+//! one, all before it is on the device, also what nobody synced.
 //!
 //! Logs are written through the page cache or past it ([`LogMode`]); each keeps to the way in which
 //! it began. Where the options leave the choice, groups are counted, and when most of the last ones
@@ -296,16 +298,15 @@ impl LogSet {
         self.followed.begin(number, MAX_SEQUENCE);
         // Also what an older log left there: replay must not take it for the place where the logs
         // end, behind which tables may hold more.
-        let mut ended = if closed.may_be_longer() { closed.cut_off() } else { Ok(()) };
-        // What is written to the next direct log may be on the device at once, and before it all
-        // that this one holds.
-        if ended.is_ok() && closed.is_direct() {
-            ended = closed.sync(&*self.storage, self.options.full_sync);
-        }
+        let given_back = if closed.may_be_longer() { closed.cut_off() } else { Ok(()) };
+        let is_any_direct = closed.is_direct() || self.current.is_direct();
         if closed.is_dirty() {
             self.closed.push_back(closed);
         }
-        self.latch(ended)
+        self.latch(given_back)?;
+        // What is written past the page cache may be on the device at once, and before it must be
+        // all that older logs hold.
+        if is_any_direct { self.sync_closed() } else { Ok(()) }
     }
 
     /// Gives up all logs and begins another, after a failure: everything in them is in memtables

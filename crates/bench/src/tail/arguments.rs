@@ -70,6 +70,10 @@ pub struct TailArguments {
     /// again as the hot set]
     #[arg(long, value_name = "BYTES")]
     pub block_cache: Option<Bytes>,
+    /// Read all that will be read once before anything is measured, so that what is measured is not
+    /// how the hot set first comes into memory
+    #[arg(long)]
+    pub warm: bool,
     /// What happens besides in each run
     #[arg(long)]
     pub incident: Option<Incident>,

@@ -22,6 +22,8 @@ use crate::store::Failure;
 
 /// How far apart memory is touched so that all of it is, in bytes.
 const PAGE_BYTES: usize = 4096;
+/// How many read what is read before anything is measured.
+const WARMING_READERS: usize = 8;
 /// How long reads go on alone before one compaction and after it.
 const AROUND_COMPACTION: Duration = Duration::from_secs(10);
 
@@ -107,7 +109,7 @@ pub(super) fn run(task: &str, engines: &[&dyn TailEngine]) -> Result<(), Failure
     let engine = engine.ok_or_else(|| format!("no engine '{}'", assignment.engine.name()))?;
     let database = engine.open(&assignment.directory, &assignment.options)?;
     if assignment.warms {
-        warm(&*database, &assignment)?;
+        warm(&*database, assignment.hot_keys)?;
     }
     for phase in assignment.phases() {
         say(&Message::Began)?;
@@ -134,13 +136,21 @@ fn have_memory(bytes: u64) -> ! {
     }
 }
 
-/// Reads all that will be read, once.
-fn warm(database: &dyn TailDatabase, assignment: &Assignment) -> Result<(), Failure> {
-    let mut value = Vec::new();
-    for number in 0..assignment.hot_keys {
-        database.get(&key(number), &mut value)?;
-    }
-    Ok(())
+/// Reads all that will be read, the first `hot_keys`, once.
+fn warm(database: &dyn TailDatabase, hot_keys: u64) -> Result<(), Failure> {
+    let read = |first: usize| -> Result<(), Failure> {
+        let mut value = Vec::new();
+        for number in (first as u64..hot_keys).step_by(WARMING_READERS) {
+            database.get(&key(number), &mut value)?;
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let readers: Vec<_> =
+            (0..WARMING_READERS).map(|first| scope.spawn(move || read(first))).collect();
+        let panicked = |_| Failure::from("a thread of the run panicked");
+        readers.into_iter().try_for_each(|reader| reader.join().map_err(panicked)?)
+    })
 }
 
 fn say(message: &Message) -> Result<(), Failure> {
@@ -276,4 +286,51 @@ fn work(
         scan.map_or(Ok(()), |scan| scan.join().map_err(panicked)?)?;
         Ok(Work { reads: reads?, read_until_ns, written_bytes })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::tail::engine::Activity;
+
+    /// Notes what is read.
+    #[derive(Default)]
+    struct Noted(Mutex<Vec<Vec<u8>>>);
+
+    impl TailDatabase for Noted {
+        fn get(&self, key: &[u8], _value: &mut Vec<u8>) -> Result<bool, Failure> {
+            self.0.lock().unwrap().push(key.to_vec());
+            Ok(true)
+        }
+
+        fn put(&self, _key: &[u8], _value: &[u8]) -> Result<(), Failure> {
+            unreachable!()
+        }
+
+        fn compact(&self) -> Result<(), Failure> {
+            unreachable!()
+        }
+
+        fn scan(&self, _is_over: &dyn Fn() -> bool) -> Result<(), Failure> {
+            unreachable!()
+        }
+
+        fn activity(&self) -> Result<Activity, Failure> {
+            unreachable!()
+        }
+    }
+
+    #[test]
+    fn each_hot_key_is_read_once_before() {
+        for hot_keys in [1, WARMING_READERS as u64, 1000] {
+            let database = Noted::default();
+            warm(&database, hot_keys).unwrap();
+            let mut read = database.0.into_inner().unwrap();
+            read.sort();
+            let expected: Vec<_> = (0..hot_keys).map(|number| key(number).to_vec()).collect();
+            assert!(read == expected, "{hot_keys}");
+        }
+    }
 }

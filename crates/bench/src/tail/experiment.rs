@@ -168,7 +168,7 @@ impl<'a> Experiment<'a> {
             beside,
             duration,
             seed,
-            warms: parameters.kind == Kind::Merging,
+            warms: parameters.is_warm,
             // A rate that is looked for is one that nothing disturbs.
             incident: parameters.incident.filter(|_| beside != Beside::Writing),
         };

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Incident {
-    /// Halfway the memory limit becomes half of what it was
+    /// Halfway the memory limit becomes half of what it was, in sixteen steps
     LowerLimit,
     /// From halfway on another process has half of the limit's memory
     Neighbour,

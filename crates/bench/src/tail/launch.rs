@@ -27,6 +27,9 @@ const PROBED: Duration = Duration::from_millis(500);
 const PROBE_BYTES: u64 = 128 << 20;
 /// How often the kernel is asked.
 const SAMPLED: Duration = Duration::from_millis(200);
+/// In how many steps a limit is lowered, and how long each lasts at least.
+const LOWERING_STEPS: u64 = 16;
+const LOWERING_PAUSE: Duration = Duration::from_millis(100);
 /// As many pages as stay in memory are not worth a word: 1 MiB.
 const RESIDENT_PAGES_MAX: u64 = 256;
 /// The signal that ends a process for which there is no memory left.
@@ -123,7 +126,14 @@ impl Processes {
         let bytes = limit.lock().bytes().unwrap_or(0);
         match incident {
             Incident::LowerLimit => {
-                limit.lock().set(bytes / 2)?;
+                // Cgroup v1 refuses a limit below what is charged. Step by step the process sees
+                // it come and can make room.
+                for step in 1..=LOWERING_STEPS {
+                    limit.lock().set(bytes - bytes / 2 * step / LOWERING_STEPS)?;
+                    if run.recv_timeout(LOWERING_PAUSE) != Err(RecvTimeoutError::Timeout) {
+                        break;
+                    }
+                }
                 let _ = run.recv();
                 limit.lock().set(bytes)?;
             }

@@ -71,6 +71,9 @@ pub(super) struct Parameters {
     /// Options that Tailwater's rows have besides.
     #[serde(default)]
     pub(super) tailwater_options: String,
+    /// Whether all that is read is read once before anything is measured.
+    #[serde(default)]
+    pub(super) is_warm: bool,
     /// What happens besides in each run.
     #[serde(default)]
     pub(super) incident: Option<Incident>,
@@ -335,6 +338,7 @@ fn parameters(arguments: &TailArguments, defaults: &Defaults) -> Result<Paramete
         duration_seconds: arguments.duration.unwrap_or(defaults.duration),
         more_options: arguments.options.clone().unwrap_or_default(),
         tailwater_options: arguments.tailwater_options.clone().unwrap_or_default(),
+        is_warm: arguments.warm || defaults.kind == Kind::Merging,
         incident: arguments.incident,
         block_cache_bytes: arguments.block_cache.map_or(block_cache, |Bytes(bytes)| bytes),
         shape: match keys * (KEY_BYTES + VALUE_BYTES) as u64 {
@@ -417,7 +421,8 @@ mod tests {
 
     #[test]
     fn the_small_seed_reads_two_thousand_keys() {
-        let parameters = plan("--preset seed-small").unwrap().parameters;
+        let parameters = plan("--preset seed-small --warm").unwrap().parameters;
+        assert!(parameters.is_warm);
         assert_eq!((parameters.hot_keys, parameters.duration_seconds), (2000, 180.0));
         assert_eq!(parameters.write_bytes_per_second, Some(100 << 20));
     }
@@ -427,6 +432,7 @@ mod tests {
         let plan = plan("--preset cassandra").unwrap();
         let parameters = &plan.parameters;
         assert_eq!((parameters.kind, parameters.reads_per_second), (Kind::Merging, Some(10_000.0)));
+        assert!(parameters.is_warm);
         assert_eq!(parameters.hot_keys, (1 << 30) / 12 / 4096);
         let labels: Vec<_> = plan.rows.iter().map(|row| row.label()).collect();
         assert_eq!(labels.len(), 10);

@@ -69,6 +69,9 @@ impl Table<'_> {
             Some(rate) => write!(f, "open loop: {rate} reads/s, counted from when they were due")?,
             None => write!(f, "closed loop: each read begins when the one before has ended")?,
         }
+        if parameters.is_warm {
+            write!(f, ", and all that is read was read once before")?;
+        }
         match (parameters.kind, parameters.write_bytes_per_second) {
             (Kind::Merging, _) => writeln!(f, "\none compaction merges all of it meanwhile\n"),
             (_, Some(rate)) => writeln!(f, "; {:.1} MB/s to be written\n", rate as f64 / 1e6),

@@ -7,9 +7,8 @@
 //! - The cache is never larger than what is left besides everything else, less a reserve for what
 //!   others may take before the next look.
 //! - Where tasks wait for memory it gives some back, whatever the figures say.
-//! - It grows while keys that it let go of shortly before come back.
-//!
-//! It takes nothing only because it could: what it does not need is left to the page cache.
+//! - Where it is full it takes half of what nobody has, as the page cache would.
+//! - Where the page cache has that, it grows while keys that it let go of shortly before come back.
 
 use std::time::Duration;
 
@@ -19,6 +18,8 @@ use super::ghosts::{GhostHits, SAMPLED};
 
 /// How often it is looked.
 pub(crate) const LOOK: Duration = Duration::from_millis(100);
+/// How often where little is left: others may take that within a moment.
+const CLOSE_LOOK: Duration = Duration::from_millis(30);
 /// The cache is at least so large, in bytes.
 const SMALLEST: usize = 4 << 20;
 /// One part in so many of the limit is left to others.
@@ -60,9 +61,13 @@ pub(crate) struct Sizing {
     /// The ghosts that were judged.
     judged: GhostHits,
     stalled_us: Option<u64>,
+    /// For how long stalls have not been judged.
+    unjudged: Duration,
     /// For how long it neither grows nor gives back for the sake of tasks that wait: what it did
     /// last for them has to show first.
     rest: Duration,
+    /// Whether there was less left than twice the reserve.
+    is_short: bool,
 }
 
 impl Sizing {
@@ -82,6 +87,7 @@ impl Sizing {
         elapsed: Duration,
     ) -> usize {
         let reserve = (left.limit / RESERVE_PART).max(RESERVE_MIN);
+        self.is_short = left.available < 2 * reserve as i64;
         let room = usage as i64 + left.available - reserve as i64;
         let ceiling = usize::try_from(room).unwrap_or(0).max(SMALLEST);
         (self.sizes.ceiling, self.sizes.ghosts) = (ceiling, ghosts);
@@ -89,15 +95,15 @@ impl Sizing {
         let is_stalled = self.is_stalled(left.stalled_us, elapsed);
         let would_gain = self.would_gain(ghosts);
         let used = capacity.min(usage);
+        let is_full = used >= capacity - capacity / STEP_PART;
+        let free = usize::try_from((left.free - reserve as i64) / 2).unwrap_or(0);
         let wanted = match is_stalled {
+            _ if !self.rest.is_zero() => capacity,
             // Others may be why they wait; so not down to nothing.
-            true if self.rest.is_zero() => (used - used / STEP_PART).max(ceiling / 2).min(capacity),
-            false
-                if would_gain && self.rest.is_zero() && used >= capacity - capacity / STEP_PART =>
-            {
-                capacity + (capacity / STEP_PART).max(STEP_MIN)
-            }
-            _ => capacity,
+            true => (used - used / STEP_PART).max(ceiling / 2).min(capacity),
+            false if is_full && free >= STEP_MIN => capacity + free,
+            false if is_full && would_gain => capacity + (capacity / STEP_PART).max(STEP_MIN),
+            false => capacity,
         };
         if is_stalled && self.rest.is_zero() {
             self.rest = REST;
@@ -112,8 +118,18 @@ impl Sizing {
         next
     }
 
+    /// For how long it need not be looked again.
+    pub(crate) fn pause(&self) -> Duration {
+        if self.is_short { CLOSE_LOOK } else { LOOK }
+    }
+
     /// Whether tasks waited for memory for too much of the time.
     fn is_stalled(&mut self, stalled_us: Option<u64>, elapsed: Duration) -> bool {
+        self.unjudged += elapsed;
+        if self.unjudged < LOOK {
+            return false;
+        }
+        let elapsed = std::mem::take(&mut self.unjudged);
         let before = std::mem::replace(&mut self.stalled_us, stalled_us);
         let waited_us =
             stalled_us.zip(before).map_or(0, |(now, before)| now.saturating_sub(before));
@@ -142,7 +158,7 @@ mod tests {
 
     fn left(mib: i64) -> MemoryLeft {
         let available = mib * MIB as i64;
-        MemoryLeft { limit: 1024 * MIB, available, stalled_us: Some(0) }
+        MemoryLeft { limit: 1024 * MIB, available, free: 0, stalled_us: Some(0) }
     }
 
     fn next(sizing: &mut Sizing, left: MemoryLeft, near: u64) -> usize {
@@ -167,6 +183,20 @@ mod tests {
     }
 
     #[test]
+    fn it_takes_half_of_what_nobody_has_where_it_is_full() {
+        let mut sizing = Sizing::default();
+        let free = MemoryLeft { free: 464 << 20, ..left(512) };
+        assert_eq!(next(&mut sizing, free, 0), CAPACITY + (200 << 20), "a reserve is left");
+        let half_full = sizing.next(CAPACITY, CAPACITY / 2, free, GhostHits::default(), LOOK);
+        assert_eq!(half_full, CAPACITY);
+        let little = MemoryLeft { free: 70 << 20, ..left(512) };
+        assert_eq!(next(&mut sizing, little, 0), CAPACITY, "is not worth a change");
+        // While tasks wait nothing is free.
+        let stalled = MemoryLeft { stalled_us: Some(90_000), ..free };
+        assert!(next(&mut sizing, stalled, 0) <= CAPACITY);
+    }
+
+    #[test]
     fn it_gives_back_what_others_take_at_once() {
         let mut sizing = Sizing::default();
         assert_eq!(next(&mut sizing, left(4), 0), CAPACITY - (60 << 20));
@@ -175,6 +205,15 @@ mod tests {
         assert_eq!(next(&mut sizing, lowered, 10), 92 << 20);
         assert_eq!(sizing.next(SMALLEST, 0, left(0), GhostHits::default(), LOOK), SMALLEST);
         assert_eq!(sizing.sizes().shrunk, 2);
+    }
+
+    #[test]
+    fn it_is_looked_more_often_where_little_is_left() {
+        let mut sizing = Sizing::default();
+        next(&mut sizing, left(128), 0);
+        assert_eq!(sizing.pause(), LOOK);
+        next(&mut sizing, left(127), 0);
+        assert_eq!(sizing.pause(), CLOSE_LOOK);
     }
 
     #[test]

@@ -61,6 +61,12 @@ impl Budget {
         staying.saturating_add(bytes).saturating_sub(self.capacity())
     }
 
+    /// How much has to be evicted before a cache of `capacity` bytes has its headroom.
+    pub(super) fn excess_of(&self, capacity: usize) -> usize {
+        let staying = self.used().saturating_sub(self.unlinked());
+        (staying + capacity / HEADROOM_DIVISOR).saturating_sub(capacity)
+    }
+
     /// Takes `bytes` if the capacity has room for them at this moment.
     pub(super) fn reserve(self: &Arc<Self>, bytes: usize) -> Option<Reservation> {
         let capacity = self.capacity();

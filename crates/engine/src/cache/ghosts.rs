@@ -10,6 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub(super) const SAMPLED: u64 = 32;
 /// How many evictions are remembered: sampled ones, about.
 const PLACES: usize = 1 << 14;
+/// A key that was let go of so few KiB ago is near, however small the cache is: where it has little
+/// of what is read, a quarter more spares little, and much more may spare all.
+const NEAR_MIN_KIB: u64 = 64 << 10;
 /// How many bits of a place are of the hash; the others count evictions.
 const HASH_BITS: u32 = 32;
 
@@ -19,7 +22,8 @@ pub(super) struct Ghosts {
     places: Box<[AtomicU64]>,
     /// How many bytes were evicted so far, in KiB.
     evicted_kib: AtomicU64,
-    /// Sampled keys that came back, and that a cache a quarter larger would have kept.
+    /// Sampled keys that came back, and that a cache a quarter larger, or by [`NEAR_MIN_KIB`],
+    /// would have kept.
     near: AtomicU64,
     /// All sampled keys that were inserted.
     inserted: AtomicU64,
@@ -28,7 +32,7 @@ pub(super) struct Ghosts {
 /// How many sampled keys came in, so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct GhostHits {
-    /// Those that a cache a quarter larger would have had.
+    /// Those that a cache a quarter larger would have had, or by 64 MiB.
     pub near: u64,
     /// All.
     pub inserted: u64,
@@ -66,7 +70,7 @@ impl Ghosts {
         place.store(0, Relaxed);
         let mask = u64::MAX >> HASH_BITS;
         let since = self.evicted_kib.load(Relaxed).wrapping_sub(found & mask) & mask;
-        if since <= capacity as u64 >> 12 {
+        if since <= (capacity as u64 >> 12).max(NEAR_MIN_KIB) {
             self.near.fetch_add(1, Relaxed);
         }
     }
@@ -108,11 +112,14 @@ mod tests {
 
     #[test]
     fn a_set_a_little_larger_than_the_cache_is_near_and_one_far_larger_is_not() {
-        let capacity = 64 << 20;
+        let capacity = 256 << 20;
         let held = capacity as u64 / 4096;
         assert!(share_near(held * 9 / 8, capacity) > 0.8);
         assert!(share_near(held * 2, capacity) < 0.01);
         assert!(share_near(held * 20, capacity) < 0.01);
+        // A small one would have to be several times as large, and may be.
+        assert!(share_near(1 << 14, 8 << 20) > 0.8);
+        assert!(share_near(1 << 15, 8 << 20) < 0.01);
     }
 
     #[test]

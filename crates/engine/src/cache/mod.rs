@@ -30,6 +30,9 @@
 //! (a 64th of the capacity), because an evicted value's bytes come back only when its readers
 //! have left.
 //!
+//! A cache that gives memory back to the system evicts by where values are in memory instead, since
+//! the system takes whole pages ([`Cache::give_back`]).
+//!
 //! # Threads
 //!
 //! Everything here is safe to call from any thread. [`Cache::lookup`] and [`Cache::peek`] take no
@@ -50,6 +53,7 @@ mod table;
 #[cfg(all(not(loom), test))]
 mod tests;
 
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::iter;
 use std::sync::Arc;
@@ -75,6 +79,20 @@ const SHARDS_MAX: usize = 64;
 const NEIGHBOURS: usize = 3;
 /// How often a reservation evicts and tries again, while others take what it evicted.
 const RESERVE_ATTEMPTS: usize = 3;
+
+/// How large a region of memory is that is evicted as a whole, in bytes: many pages, so that those
+/// at its ends, which it shares with others, are few.
+const REGION: usize = 256 << 10;
+
+/// The entries whose values are in one region of memory.
+#[derive(Debug, Default)]
+struct Region {
+    bytes: usize,
+    /// The rounds that they have left.
+    rounds: usize,
+    entries: usize,
+    has_high: bool,
+}
 
 /// The cache. See the module.
 ///
@@ -303,6 +321,55 @@ impl<V: Send + Sync + 'static> Cache<V> {
     pub fn set_capacity(&self, capacity: usize) {
         self.budget.set_capacity(capacity);
         self.shrink_for(self.budget.headroom());
+    }
+
+    /// Lowers the capacity, as [`Cache::set_capacity`] does, so that the allocator can give memory
+    /// back to the system: that takes whole pages, and entries that are evicted here and there
+    /// leave a part of each. So whole regions of memory are evicted: those first whose entries
+    /// were hit least of late, and last those that have one of high priority. `address` says where
+    /// a value's memory is.
+    ///
+    /// Looks at every entry, some under a lock at a time.
+    pub fn give_back(&self, capacity: usize, address: impl Fn(&V) -> usize) {
+        let cold = self.coldest_regions(self.budget.excess_of(capacity), &address);
+        self.budget.set_capacity(capacity);
+        // Whoever inserts evicts, too, from now on.
+        let is_too_much = || self.budget.excess(self.budget.headroom()) > 0;
+        for shard in self.shards.iter().take_while(|_| is_too_much()) {
+            let is_cold = |value: &V| cold.contains(&(address(value) / REGION)) && is_too_much();
+            add(&self.counters.evicted, shard.evict_those(is_cold));
+        }
+        // What came in meanwhile, and what somebody held before.
+        self.shrink_for(self.budget.headroom());
+    }
+
+    /// The regions of memory whose entries were hit least of late, so many that they have `bytes`.
+    fn coldest_regions(&self, bytes: usize, address: impl Fn(&V) -> usize) -> HashSet<usize> {
+        let mut regions = HashMap::<usize, Region>::new();
+        for shard in &self.shards {
+            shard.visit_all(|node| {
+                if !node.is_pinned() {
+                    let region = regions.entry(address(&node.value) / REGION).or_default();
+                    region.bytes += node.value.charge();
+                    region.rounds += usize::from(node.rounds());
+                    region.has_high |= node.priority == Priority::High;
+                    region.entries += 1;
+                }
+            });
+        }
+        let mut regions = Vec::from_iter(regions);
+        let warmth = |region: &Region| (region.has_high, (region.rounds << 8) / region.entries);
+        regions.sort_unstable_by_key(|(_, region)| warmth(region));
+        let mut evicted = 0;
+        regions
+            .into_iter()
+            .take_while(|(_, region)| {
+                let is_wanted = evicted < bytes;
+                evicted += region.bytes;
+                is_wanted
+            })
+            .map(|(place, _)| place)
+            .collect()
     }
 
     /// Evicts from all shards until `bytes` have room or nothing unpinned is left.

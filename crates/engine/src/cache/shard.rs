@@ -36,6 +36,8 @@ const HAND_STEPS: usize = 256;
 const SHRINK_BATCH: usize = 64;
 /// The places of the ring that are searched for a file's entries under one holding of the lock.
 const SEARCH_BATCH: usize = 4096;
+/// The same where each entry is looked at, which is not in the ring.
+const LOOK_BATCH: usize = 512;
 /// The entries that such a search may find under one holding of the lock.
 const FOUND_BATCH: usize = 128;
 
@@ -303,34 +305,65 @@ impl<V: Send + Sync + 'static> Shard<V> {
 
     /// Takes the entries of a file out, a batch at a time; answers how many.
     pub(super) fn erase_file(&self, file: u64) -> usize {
-        let mut erased = 0;
-        self.search(file, |state, position| {
+        self.take_out(SEARCH_BATCH, |place| place.file == file)
+    }
+
+    /// Evicts the entries that nobody holds and whose value is one of those, a batch at a time;
+    /// answers how many.
+    pub(super) fn evict_those(&self, is_one: impl Fn(&V) -> bool) -> usize {
+        self.take_out(LOOK_BATCH, |place| {
+            place.node.as_ref().is_some_and(|node| !node.is_pinned() && is_one(&node.value))
+        })
+    }
+
+    fn take_out(&self, batch: usize, is_wanted: impl Fn(&Place<V>) -> bool) -> usize {
+        let mut taken = 0;
+        self.search(batch, is_wanted, |state, position| {
             self.budget.unlink(state.unlink(position));
-            erased += 1;
+            taken += 1;
         });
-        erased
+        taken
     }
 
     /// Shows every entry of a file, in no order.
-    pub(super) fn visit_file(&self, file: u64, mut visit: impl FnMut(&Node<V>)) {
-        self.search(file, |state, position| {
+    pub(super) fn visit_file(&self, file: u64, visit: impl FnMut(&Node<V>)) {
+        self.visit(SEARCH_BATCH, |place| place.file == file, visit);
+    }
+
+    /// Shows every entry, in no order.
+    pub(super) fn visit_all(&self, visit: impl FnMut(&Node<V>)) {
+        self.visit(LOOK_BATCH, |_| true, visit);
+    }
+
+    fn visit(
+        &self,
+        batch: usize,
+        is_wanted: impl Fn(&Place<V>) -> bool,
+        mut visit: impl FnMut(&Node<V>),
+    ) {
+        self.search(batch, is_wanted, |state, position| {
             if let Some(node) = &state.ring[position].node {
                 visit(node);
             }
         });
     }
 
-    /// Calls `found` with each place that holds an entry of `file`. Entries keep their places, so
-    /// each that stays during the search is found.
-    fn search(&self, file: u64, mut found: impl FnMut(&mut State<V>, usize)) {
+    /// Calls `found` with each place that holds an entry and is wanted, a batch of places at a
+    /// time. Entries keep their places, so each that stays during the search is found.
+    fn search(
+        &self,
+        batch: usize,
+        is_wanted: impl Fn(&Place<V>) -> bool,
+        mut found: impl FnMut(&mut State<V>, usize),
+    ) {
         let (mut position, mut finished) = (0, false);
         while !finished {
             let mut state = self.lock();
-            let end = state.ring.len().min(position + SEARCH_BATCH);
+            let end = state.ring.len().min(position + batch);
             let mut count = 0;
             while position < end && count < FOUND_BATCH {
                 let place = &state.ring[position];
-                if place.file == file && place.node.is_some() {
+                if place.node.is_some() && is_wanted(place) {
                     found(&mut state, position);
                     count += 1;
                 }

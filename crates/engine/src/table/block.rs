@@ -73,6 +73,11 @@ impl Block {
         }
     }
 
+    /// Where its bytes are in memory.
+    pub(crate) fn address(&self) -> usize {
+        self.bytes.as_ptr().addr()
+    }
+
     /// The uncompressed bytes.
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {

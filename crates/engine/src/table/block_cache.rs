@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tailwater_io::kernel::{Memory, System};
 use tailwater_io::sync::{Condvar, Mutex};
@@ -51,8 +51,9 @@ impl BlockCache {
     }
 
     /// An empty cache that sizes itself: from the memory limit of this process, or the machine's
-    /// memory, less everything else that is taken. It grows while that spares reads, and gives back
-    /// what others need. Its thread ends with it.
+    /// memory, less everything else that is taken. Where it is full it takes what nobody has, and
+    /// what the page cache has while that spares reads; it gives back what others need. Its thread
+    /// ends with it.
     ///
     /// Where the system does not tell what memory there is it keeps the size that it begins with,
     /// 32 MiB.
@@ -129,11 +130,6 @@ impl BlockCache {
     }
 }
 
-/// Where one part in so many of its capacity was let go of, that goes back to the system.
-const TRIMMED_PART: usize = 16;
-/// Giving memory back takes the allocator's locks, so it is not done more often than this.
-const BETWEEN_TRIMS: Duration = Duration::from_secs(1);
-
 /// How large a cache begins that sizes itself, in bytes.
 const FIRST_CAPACITY: usize = 32 << 20;
 
@@ -171,11 +167,10 @@ impl Drop for Tuner {
 impl Shared {
     /// Looks again and again until the cache is dropped.
     fn run(&self, cache: &Weak<BlockCache>, memory: &Memory) {
-        let (mut looked, mut trimmed) = (Instant::now(), Instant::now());
-        let mut freed = 0;
+        let (mut looked, mut wait) = (Instant::now(), cache::LOOK);
         loop {
             let ended = self.ended.lock();
-            if *ended || *self.wake.wait_timeout(ended, cache::LOOK) {
+            if *ended || *self.wake.wait_timeout(ended, wait) {
                 return;
             }
             let Some(cache) = cache.upgrade() else { continue };
@@ -183,17 +178,16 @@ impl Shared {
             looked = Instant::now();
             let Some(left) = memory.left() else { continue };
             let (capacity, usage) = (cache.capacity(), cache.usage());
-            let next =
-                self.sizing.lock().next(capacity, usage, left, cache.blocks.ghosts(), elapsed);
-            if next != capacity {
-                cache.set_capacity(next);
-                freed += usage.saturating_sub(next);
-            }
-            if freed > cache.capacity() / TRIMMED_PART && trimmed.elapsed() >= BETWEEN_TRIMS {
+            let mut sizing = self.sizing.lock();
+            let next = sizing.next(capacity, usage, left, cache.blocks.ghosts(), elapsed);
+            wait = sizing.pause();
+            drop(sizing);
+            if next < capacity && next < usage {
+                cache.blocks.give_back(next, Block::address);
                 // What was let go of is the allocator's, and not yet the system's.
-                cache.blocks.collect();
                 tailwater_io::release_free_memory();
-                (freed, trimmed) = (0, Instant::now());
+            } else if next != capacity {
+                cache.set_capacity(next);
             }
         }
     }

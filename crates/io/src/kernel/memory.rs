@@ -24,6 +24,8 @@ pub struct MemoryLeft {
     /// How much of that it could have besides what is taken, if the page cache gave way, in bytes:
     /// below zero where it has more than it may, as when the limit was lowered.
     pub available: i64,
+    /// How much it could have besides what is taken and besides the page cache, in bytes.
+    pub free: i64,
     /// For how long tasks waited for memory so far, in microseconds; `None` where nobody tells.
     pub stalled_us: Option<u64>,
 }
@@ -39,63 +41,88 @@ impl Memory {
     /// How much the process may have, in bytes: the lowest limit of its memory cgroup and of those
     /// above it, or else all of the machine's. `None` where the kernel tells neither.
     pub fn limit(&self) -> Option<u64> {
-        let machine = self.machine("MemTotal:");
-        machine.into_iter().chain(self.group_limit()).min()
+        self.limit_with(&self.machine().unwrap_or_default())
     }
 
     /// What is left; `None` where the kernel does not tell.
     pub fn left(&self) -> Option<MemoryLeft> {
-        let machine = i64::try_from(self.machine("MemAvailable:")?).ok()?;
-        let of_group = self.group_left();
+        let text = self.machine()?;
+        let of_machine = |name| i64::try_from(figure(&text, name)? << 10).ok();
+        let machine =
+            Room { available: of_machine("MemAvailable:")?, free: of_machine("MemFree:")? };
+        let room = self.group_left().map_or(machine, |of_group| machine.min(of_group));
         let pressure = self.group.as_ref().and_then(|group| {
             let text = self.system.read(group.path().join("memory.pressure"))?;
             Pressure::parse(&text)
         });
         Some(MemoryLeft {
-            limit: self.limit()?,
-            available: machine.min(of_group.unwrap_or(machine)),
+            limit: self.limit_with(&text)?,
+            available: room.available,
+            free: room.free,
             stalled_us: pressure.and_then(|pressure| pressure.some_us),
         })
     }
 
-    fn machine(&self, name: &str) -> Option<u64> {
-        figure(&self.system.read("/proc/meminfo")?, name).map(|kib| kib << 10)
+    /// What the kernel tells of the machine's memory.
+    fn machine(&self) -> Option<String> {
+        self.system.read("/proc/meminfo")
+    }
+
+    fn limit_with(&self, machine: &str) -> Option<u64> {
+        let machine = figure(machine, "MemTotal:").map(|kib| kib << 10);
+        machine.into_iter().chain(self.group_limit()).min()
     }
 
     fn group_limit(&self) -> Option<u64> {
         self.group.as_ref()?.limit(&self.system, self.top.as_deref())
     }
 
-    /// What the limits of the group and of those above it leave, if the page cache gives way.
-    fn group_left(&self) -> Option<i64> {
+    /// What the limits of the group and of those above it leave.
+    fn group_left(&self) -> Option<Room> {
         match self.group.as_ref()? {
             MemoryGroup::V1(path) => {
                 let files = ["total_active_file", "total_inactive_file"];
-                let used = self.used(path, "memory.usage_in_bytes", files)?;
-                Some(self.group_limit()? as i64 - used as i64)
+                let limit = self.group_limit()?;
+                self.room(path, limit, "memory.usage_in_bytes", files)
             }
             MemoryGroup::V2(path) => {
                 let top = self.top.as_deref();
                 let is_below = |path: &&Path| top.is_none_or(|top| path.starts_with(top));
-                let left = |group: &Path| {
+                let room = |group: &Path| {
                     let limits = ["memory.max", "memory.high"];
                     let limits =
                         limits.iter().filter_map(|name| self.system.number(group.join(name)));
-                    let limit = limits.min()?;
-                    let used =
-                        self.used(group, "memory.current", ["active_file", "inactive_file"])?;
-                    Some(limit as i64 - used as i64)
+                    let files = ["active_file", "inactive_file"];
+                    self.room(group, limits.min()?, "memory.current", files)
                 };
-                path.ancestors().take_while(is_below).filter_map(left).min()
+                path.ancestors().take_while(is_below).filter_map(room).reduce(Room::min)
             }
         }
     }
 
-    /// What is charged to a group without pages of files, which could go.
-    fn used(&self, group: &Path, usage: &str, files: [&str; 2]) -> Option<u64> {
+    /// What is left of a group's limit. `usage` is where it says what is charged to it, and `files`
+    /// what it calls pages of files, which could go.
+    fn room(&self, group: &Path, limit: u64, usage: &str, files: [&str; 2]) -> Option<Room> {
         let text = self.system.read(group.join("memory.stat"))?;
         let files: u64 = files.iter().filter_map(|name| figure(&text, name)).sum();
-        Some(self.system.number(group.join(usage))?.saturating_sub(files))
+        let free = limit as i64 - self.system.number(group.join(usage))? as i64;
+        Some(Room { available: free + files as i64, free })
+    }
+}
+
+/// What is left where there is a limit, in bytes.
+#[derive(Debug, Clone, Copy)]
+struct Room {
+    /// If the page cache gives way.
+    available: i64,
+    /// If it does not.
+    free: i64,
+}
+
+impl Room {
+    /// What two limits leave.
+    fn min(self, other: Self) -> Self {
+        Self { available: self.available.min(other.available), free: self.free.min(other.free) }
     }
 }
 

@@ -9,7 +9,11 @@ use crate::put;
 const MIB: u64 = 1 << 20;
 
 fn machine(root: &Path) {
-    put(root, "/proc/meminfo", "MemTotal:  4194304 kB\nMemFree: 1 kB\nMemAvailable:  2097152 kB\n");
+    put(
+        root,
+        "/proc/meminfo",
+        "MemTotal:  4194304 kB\nMemFree: 1048576 kB\nMemAvailable:  2097152 kB\n",
+    );
 }
 
 fn memory(root: &Path) -> Memory {
@@ -31,7 +35,8 @@ fn without_a_group_it_is_the_machines() {
     machine(root.path());
     let memory = memory(root.path());
     assert_eq!(memory.limit(), Some(4096 * MIB));
-    let left = MemoryLeft { limit: 4096 * MIB, available: 2048 << 20, stalled_us: None };
+    let left =
+        MemoryLeft { limit: 4096 * MIB, available: 2048 << 20, free: 1024 << 20, stalled_us: None };
     assert_eq!(memory.left(), Some(left));
     let nothing = tempfile::tempdir().expect("a directory");
     assert_eq!(Memory::of_this_process(System::at(nothing.path())).left(), None);
@@ -61,7 +66,12 @@ fn in_cgroup_v2_it_is_the_lowest_limit_on_the_way_up() {
     let memory = memory(root);
     assert_eq!(memory.limit(), Some(1024 * MIB));
     // 1000 MiB are charged, of which 300 are pages of files.
-    let left = MemoryLeft { limit: 1024 * MIB, available: 324 << 20, stalled_us: Some(77) };
+    let left = MemoryLeft {
+        limit: 1024 * MIB,
+        available: 324 << 20,
+        free: 24 << 20,
+        stalled_us: Some(77),
+    };
     assert_eq!(memory.left(), Some(left));
     // The limit was lowered below what there is.
     put(root, "/sys/fs/cgroup/outer/memory.max", "536870912\n");
@@ -82,9 +92,11 @@ fn in_cgroup_v1_the_group_tells_the_limit_of_all_above_it() {
     put(root, &format!("{group}/memory.stat"), &stat(256 * MIB));
     put(root, &format!("{group}/memory.usage_in_bytes"), "105906176\n");
     let memory = memory(root);
-    let left = MemoryLeft { limit: 256 * MIB, available: 156 << 20, stalled_us: None };
+    let left =
+        MemoryLeft { limit: 256 * MIB, available: 156 << 20, free: 155 << 20, stalled_us: None };
     assert_eq!(memory.left(), Some(left));
     put(root, &format!("{group}/memory.stat"), &stat(9_223_372_036_854_771_712));
-    let left = MemoryLeft { limit: 4096 * MIB, available: 2048 << 20, stalled_us: None };
+    let left =
+        MemoryLeft { limit: 4096 * MIB, available: 2048 << 20, free: 1024 << 20, stalled_us: None };
     assert_eq!(memory.left(), Some(left));
 }

@@ -332,3 +332,31 @@ fn an_insert_looks_at_a_bounded_number_of_entries() {
     assert_eq!(resident.len(), 1999);
     assert!((200..=256).contains(&cooled), "the hand cooled {cooled}");
 }
+
+#[test]
+fn what_is_given_back_are_whole_regions_of_memory_the_coldest_first() {
+    let entry = Cache::<usize>::ENTRY_OVERHEAD + 100;
+    let (regions, each) = (8, 32);
+    // With the part that is kept free.
+    let cache = Cache::<usize>::with_shards(regions * each * entry * 64 / 63 + entry, 4);
+    let region = |number: usize| number % regions;
+    let at = |number: usize| key(1, number as u64);
+    let all = 0..regions * each;
+    let held = cache.insert(at(3), REGION * 3, 100, Priority::Low).into_cached();
+    for number in all.clone() {
+        cache.insert(at(number), REGION * region(number) + number, 100, Priority::Low);
+    }
+    let is_cold = |number: usize| region(number) == 3 || region(number) == 6;
+    for number in all.clone().filter(|&number| !is_cold(number)) {
+        assert!(cache.lookup(at(number), &pin()).is_some());
+    }
+    let (capacity, two_regions) = (cache.capacity(), 2 * each * entry);
+    // All of two regions but what is held.
+    cache.give_back(capacity - two_regions - entry / 2, |&address| address);
+    assert!(cache.usage() <= cache.capacity() && cache.capacity() < capacity);
+    for number in all {
+        let stays = !is_cold(number) || number == 3;
+        assert_eq!(cache.peek(at(number), &pin()).is_some(), stays, "{number}");
+    }
+    drop(held);
+}

@@ -24,6 +24,9 @@ pub struct TailArguments {
     /// The engines to measure, by turns [default: tailwater]
     #[arg(long)]
     pub engine: Option<Engines>,
+    /// Of the preset cassandra only the rows without a rate limiter
+    #[arg(long)]
+    pub unlimited_only: bool,
     /// What to compare, with commas between [default: the first five]
     #[arg(long, value_delimiter = ',')]
     pub configurations: Vec<Configuration>,

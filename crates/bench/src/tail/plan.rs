@@ -291,6 +291,9 @@ fn parameters(arguments: &TailArguments, defaults: &Defaults) -> Result<Paramete
     if limit_bytes.is_none() && arguments.incident.is_some_and(Incident::needs_limit) {
         return Err("--incident: without a --limit there is none to come near to".into());
     }
+    if arguments.unlimited_only && defaults.kind == Kind::Overwriting {
+        return Err("--unlimited-only: compactions have no rate limiter here".into());
+    }
     if arguments.incident.is_some() && defaults.kind == Kind::Merging {
         return Err("--incident: there is none in this preset".into());
     }
@@ -364,7 +367,9 @@ fn rows(arguments: &TailArguments, defaults: &Defaults) -> Result<Vec<Row>, Stri
         for &configuration in &configurations {
             let can = engine == EngineName::Tailwater || !configuration.is_of_tailwater_only();
             let rates: &[_] = match defaults.kind {
-                Kind::Merging if configuration.disturbs() => &MERGING_RATES,
+                Kind::Merging if configuration.disturbs() && !arguments.unlimited_only => {
+                    &MERGING_RATES
+                }
                 Kind::Merging | Kind::Overwriting => &[None],
             };
             for &compaction_bytes_per_second in rates {
@@ -439,6 +444,9 @@ mod tests {
         assert_eq!(labels[..3], ["buffered", "buffered 128M", "buffered 64M"]);
         assert_eq!(labels[9], "no_compaction");
         assert_eq!(plan.rows[1].options(), "rate_limiter_bytes_per_sec=134217728");
+        let plan = self::plan("--preset cassandra --unlimited-only").unwrap();
+        let labels: Vec<_> = plan.rows.iter().map(|row| row.label()).collect();
+        assert_eq!(labels[..2], ["buffered", "direct_compaction_writes_only"]);
     }
 
     #[test]
@@ -473,6 +481,7 @@ mod tests {
             ("--configurations buffered,fast", "--configurations"),
             ("--limit none --size 1G --hot 1M --incident neighbour", "--incident"),
             ("--preset cassandra --incident scan", "--incident"),
+            ("--quick --unlimited-only", "--unlimited-only"),
             ("--configurations uncached --engine rocksdb", "--configurations"),
             ("--engine leveldb", "--engine"),
             ("--quick --preset seed-small", "--preset"),

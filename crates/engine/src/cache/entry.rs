@@ -158,6 +158,11 @@ impl<V> Node<V> {
         true
     }
 
+    /// Takes all rounds away: the hand's next passing evicts it.
+    pub(super) fn chill(&self) {
+        self.mark.store(self.mark.load(Ordering::Relaxed) & HIT, Ordering::Relaxed);
+    }
+
     /// The rounds left.
     pub(super) fn rounds(&self) -> u8 {
         self.mark.load(Ordering::Relaxed) & !HIT

@@ -388,6 +388,14 @@ impl<V: Send + Sync + 'static> Cache<V> {
         }
     }
 
+    /// Lets the entry with that key go before all others that were not let go, if there is one.
+    /// Until then it is found as before, and a hit keeps it. Takes no lock.
+    pub fn chill(&self, key: Key) {
+        if let Some(node) = self.find(key, &pin()) {
+            node.chill();
+        }
+    }
+
     /// Erases the entry with that key; answers whether there was one. Whoever holds its value
     /// keeps it, and its charge stays until then.
     pub fn erase(&self, key: Key) -> bool {

@@ -342,10 +342,12 @@ impl Writer {
             return Err(Error::new(ErrorKind::Io, "a column family lost its version"));
         };
         self.open_new_tables(family, &known.version, &outputs);
-        let has_filled_cache = handover::install(&known.version, takeovers);
+        let fills_cache = handover::fill_cache(&takeovers);
+        handover::make_room(compaction.files(), &takeovers);
+        handover::install(&known.version, takeovers);
         family.install(Arc::clone(&known.version), &[]);
         drop(versions);
-        if has_filled_cache {
+        if fills_cache {
             compaction.files().for_each(|file| handover::forget(file));
         }
         if !compaction.is_move {

@@ -27,6 +27,7 @@ use tailwater_io::Purpose;
 
 use crate::cache::{Key, Priority};
 use crate::compaction::Urgency;
+use crate::epoch;
 use crate::stats::{Statistics, Ticker};
 use crate::table::{Block, BlockCache, BlockKind, ReadProfile};
 use crate::version::{FileMetadata, Version};
@@ -155,6 +156,18 @@ pub(crate) struct WarmBlock {
     pub(crate) is_paged_only: bool,
 }
 
+/// A block that is kept aside for the block cache.
+#[derive(Debug)]
+struct Aside {
+    /// Where it begins.
+    offset: u64,
+    /// What it takes in the file.
+    bytes: usize,
+    block: Block,
+    /// Whether users read it where it comes from.
+    is_warm: bool,
+}
+
 /// What a table that is being written takes over.
 #[derive(Debug)]
 pub(crate) struct Takeover {
@@ -172,9 +185,8 @@ pub(crate) struct Takeover {
     warm: Vec<WarmBlock>,
     /// Whether any block is to be in the page cache.
     is_paged: bool,
-    /// What is kept aside for the block cache: where a block begins, what it takes in the file, and
-    /// itself.
-    aside: Vec<(u64, usize, Block)>,
+    /// What is kept aside for the block cache.
+    aside: Vec<Aside>,
 }
 
 impl Takeover {
@@ -211,7 +223,10 @@ impl Takeover {
         (self.bytes, self.cached_bytes, self.paged_bytes) = (0, 0, 0);
         if (cached || self.takes_all) && self.handover.take_aside(block.len(), self.takes_all) {
             match Block::parse(block.to_vec(), BlockKind::Data) {
-                Ok(parsed) => self.aside.push((offset, block.len(), parsed)),
+                Ok(parsed) => {
+                    let bytes = block.len();
+                    self.aside.push(Aside { offset, bytes, block: parsed, is_warm: cached });
+                }
                 // What the builder just made is a block.
                 Err(_) => self.handover.give_back(block.len()),
             }
@@ -241,21 +256,46 @@ impl Takeover {
         file.heat(&self.handover.generations).inherit(&self.warm);
         self.handover.count(Ticker::HandoverBlocks, self.warm.len() as u64);
         let aside = std::mem::take(&mut self.aside);
-        let bytes = aside.iter().map(|(_, bytes, _)| bytes).sum();
+        let bytes = aside.iter().map(|aside| aside.bytes).sum();
         self.handover.give_back(bytes);
         self.handover.count(Ticker::HandoverCachedBytes, bytes as u64);
         let Some(cache) = &self.handover.cache else { return };
         let cache_id = file.identity().cache_id;
-        for (offset, _, block) in aside {
-            let charge = block.memory();
-            cache.blocks.insert(Key { file: cache_id, offset }, block, charge, Priority::Low);
+        for Aside { offset, block, is_warm, .. } in aside {
+            let (key, charge) = (Key { file: cache_id, offset }, block.memory());
+            cache.blocks.insert(key, block, charge, Priority::Low);
+            if is_warm {
+                // As what it replaces was hit.
+                cache.blocks.lookup(key, &epoch::pin());
+            }
         }
     }
 }
 
-/// Lets the blocks of a table go from the block cache that was replaced, so that those that took
-/// their place drive out no others.
+/// Has the blocks of tables that are about to be replaced make room in the block cache for what
+/// takes their place, where there is none: else that would drive itself out.
+pub(crate) fn make_room<'f>(
+    replaced: impl Iterator<Item = &'f Arc<FileMetadata>>,
+    takeovers: &[(u64, Takeover)],
+) {
+    let aside = takeovers.iter().flat_map(|(_, takeover)| &takeover.aside);
+    let bytes: usize = aside.map(|aside| aside.bytes).sum();
+    let handover = takeovers.first().map(|(_, takeover)| &takeover.handover);
+    let Some(cache) = handover.and_then(|handover| handover.cache.as_ref()) else { return };
+    if bytes > 0 && cache.usage() + bytes > cache.capacity() {
+        replaced.for_each(|file| for_each_block(file, |cache, key| cache.blocks.chill(key)));
+    }
+}
+
+/// Lets the blocks of a table go from the block cache that was replaced.
 pub(crate) fn forget(file: &FileMetadata) {
+    for_each_block(file, |cache, key| {
+        cache.blocks.erase(key);
+    });
+}
+
+/// Goes over the places of a table's data blocks in the block cache.
+fn for_each_block(file: &FileMetadata, visit: impl Fn(&BlockCache, Key)) {
     // What would have to be read for it goes when the table does.
     let table = file.table.load_arc().filter(|table| !table.is_index_partitioned());
     let Some(table) = table else { return };
@@ -264,29 +304,27 @@ pub(crate) fn forget(file: &FileMetadata) {
     let profile =
         ReadProfile { purpose: Purpose::CompactionRead, verify_checksums: true, fill_cache: false };
     let _ = table.for_each_data_block(&profile, |_, handle| {
-        cache.blocks.erase(Key { file: cache_id, offset: handle.offset });
+        visit(cache, Key { file: cache_id, offset: handle.offset });
     });
 }
 
+/// Whether any of what tables take over goes to the block cache.
+pub(crate) fn fill_cache(takeovers: &[(u64, Takeover)]) -> bool {
+    takeovers.iter().any(|(_, takeover)| !takeover.aside.is_empty())
+}
+
 /// Installs what tables of a version take over, by their numbers, before the version is seen.
-/// Answers whether any of it went to the block cache.
-pub(crate) fn install(
-    version: &Version,
-    takeovers: impl IntoIterator<Item = (u64, Takeover)>,
-) -> bool {
-    let mut has_filled_cache = false;
+pub(crate) fn install(version: &Version, takeovers: impl IntoIterator<Item = (u64, Takeover)>) {
     for (number, takeover) in takeovers {
-        has_filled_cache |= !takeover.aside.is_empty();
         let mut files = version.files().map(|(_, file)| file);
         if let Some(file) = files.find(|file| file.number() == number) {
             takeover.install(file);
         }
     }
-    has_filled_cache
 }
 
 impl Drop for Takeover {
     fn drop(&mut self) {
-        self.handover.give_back(self.aside.iter().map(|(_, bytes, _)| bytes).sum());
+        self.handover.give_back(self.aside.iter().map(|aside| aside.bytes).sum());
     }
 }

@@ -18,8 +18,8 @@ const SHARDS_MAX: u64 = 64;
 
 /// One part in so many of the capacity may be kept aside in any case.
 const ASIDE_PART: usize = 8;
-/// The same where there is memory for it.
-const ASIDE_PART_MAX: usize = 2;
+/// The same of all that is written, where that is to come into the cache.
+const ASIDE_PART_OF_ALL: usize = 2;
 /// So much as one part in so many of the memory that is left is kept aside at most.
 const ASIDE_PART_OF_LEFT: i64 = 2;
 
@@ -86,15 +86,13 @@ impl BlockCache {
     }
 
     /// Lets so many bytes be kept aside for it, if with them no more are than there is memory for,
-    /// or than half of its capacity. An eighth of that may be in any case, and half where `is_all`
-    /// that is written is to come into it.
+    /// or than its capacity. An eighth of that may be in any case, and half where `is_all` that is
+    /// written is to come into it.
     pub(crate) fn take_aside(&self, bytes: usize, is_all: bool) -> bool {
         let capacity = self.capacity();
         let bound = match is_all {
-            true => capacity / ASIDE_PART_MAX,
-            false => {
-                self.aside_max.load(Relaxed).clamp(capacity / ASIDE_PART, capacity / ASIDE_PART_MAX)
-            }
+            true => capacity / ASIDE_PART_OF_ALL,
+            false => self.aside_max.load(Relaxed).clamp(capacity / ASIDE_PART, capacity),
         };
         let fits = self.aside.fetch_add(bytes, Relaxed) + bytes <= bound;
         if !fits {

@@ -360,3 +360,22 @@ fn what_is_given_back_are_whole_regions_of_memory_the_coldest_first() {
     }
     drop(held);
 }
+
+#[test]
+fn what_is_let_go_makes_room_before_all_others() {
+    let cache = cache_of(64);
+    let all = 0..60;
+    for block in all.clone() {
+        put(&cache, key(1, block), Priority::Low);
+    }
+    assert!(all.clone().all(|block| hit(&cache, key(1, block))));
+    all.clone().filter(|block| block % 2 == 0).for_each(|block| cache.chill(key(1, block)));
+    assert!(all.clone().all(|block| is_resident(&cache, key(1, block))), "it is found as before");
+    for block in 0..30 {
+        put(&cache, key(2, block), Priority::Low);
+        assert!(hit(&cache, key(2, block)));
+    }
+    let stayed: Vec<_> = all.filter(|&block| is_resident(&cache, key(1, block))).collect();
+    assert!(stayed.iter().filter(|block| *block % 2 == 1).count() == 30, "{stayed:?}");
+    assert!((0..30).all(|block| is_resident(&cache, key(2, block))));
+}

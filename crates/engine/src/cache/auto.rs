@@ -19,7 +19,7 @@ use super::ghosts::{GhostHits, SAMPLED};
 /// How often it is looked.
 pub(crate) const LOOK: Duration = Duration::from_millis(100);
 /// How often where little is left: others may take that within a moment.
-const CLOSE_LOOK: Duration = Duration::from_millis(30);
+const CLOSE_LOOK: Duration = Duration::from_millis(20);
 /// The cache is at least so large, in bytes.
 const SMALLEST: usize = 4 << 20;
 /// One part in so many of the limit is left to others.
@@ -111,6 +111,10 @@ impl Sizing {
         let next = match wanted.clamp(SMALLEST, ceiling) {
             // What is left goes up and down all the time.
             little if little < capacity && capacity - little <= ceiling / DEAD_PART => capacity,
+            // Who takes goes on taking, while this is given back.
+            next if next < capacity && next == ceiling => {
+                ceiling.saturating_sub(reserve as usize / 2).max(SMALLEST)
+            }
             next => next,
         };
         self.sizes.grown += u64::from(next > capacity);
@@ -199,10 +203,11 @@ mod tests {
     #[test]
     fn it_gives_back_what_others_take_at_once() {
         let mut sizing = Sizing::default();
-        assert_eq!(next(&mut sizing, left(4), 0), CAPACITY - (60 << 20));
+        // 60 MiB, and half of the reserve besides.
+        assert_eq!(next(&mut sizing, left(4), 0), CAPACITY - (92 << 20));
         // The limit was lowered to 128 MiB, of which 20 MiB are others'.
         let lowered = MemoryLeft { limit: 128 * MIB, ..left(-148) };
-        assert_eq!(next(&mut sizing, lowered, 10), 92 << 20);
+        assert_eq!(next(&mut sizing, lowered, 10), 84 << 20);
         assert_eq!(sizing.next(SMALLEST, 0, left(0), GhostHits::default(), LOOK), SMALLEST);
         assert_eq!(sizing.sizes().shrunk, 2);
     }

@@ -163,6 +163,13 @@ impl<V> Node<V> {
         self.mark.store(self.mark.load(Ordering::Relaxed) & HIT, Ordering::Relaxed);
     }
 
+    /// Gives it the rounds of a hit, without its counting as one.
+    pub(super) fn warm(&self) {
+        if !self.was_hit() {
+            self.mark.store(self.hottest & !HIT, Ordering::Relaxed);
+        }
+    }
+
     /// The rounds left.
     pub(super) fn rounds(&self) -> u8 {
         self.mark.load(Ordering::Relaxed) & !HIT

@@ -396,6 +396,14 @@ impl<V: Send + Sync + 'static> Cache<V> {
         }
     }
 
+    /// Lets the entry with that key stay as long as if it were hit now, if there is one. It does
+    /// not count as hit. Takes no lock.
+    pub fn warm(&self, key: Key) {
+        if let Some(node) = self.find(key, &pin()) {
+            node.warm();
+        }
+    }
+
     /// Erases the entry with that key; answers whether there was one. Whoever holds its value
     /// keeps it, and its charge stays until then.
     pub fn erase(&self, key: Key) -> bool {

@@ -27,7 +27,6 @@ use tailwater_io::Purpose;
 
 use crate::cache::{Key, Priority};
 use crate::compaction::Urgency;
-use crate::epoch;
 use crate::stats::{Statistics, Ticker};
 use crate::table::{Block, BlockCache, BlockKind, ReadProfile};
 use crate::version::{FileMetadata, Version};
@@ -265,8 +264,8 @@ impl Takeover {
             let (key, charge) = (Key { file: cache_id, offset }, block.memory());
             cache.blocks.insert(key, block, charge, Priority::Low);
             if is_warm {
-                // As what it replaces was hit.
-                cache.blocks.lookup(key, &epoch::pin());
+                // It stays as what it replaces would. It is handed over again only if it is read.
+                cache.blocks.warm(key);
             }
         }
     }

@@ -26,6 +26,7 @@ struct Opaque {
     _not_send_or_unpin: PhantomData<(*mut u8, PhantomPinned)>,
 }
 
+// SAFETY: the signatures are those that the header of the linked library declares (lz4.h).
 unsafe extern "C" {
     fn LZ4_decompress_safe_usingDict(
         source: *const c_char,

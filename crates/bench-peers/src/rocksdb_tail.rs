@@ -81,6 +81,7 @@ impl TailDatabase for Opened {
             stalled: Duration::from_micros(ticker(Ticker::StallMicros)),
             pending_compaction_bytes: pending.unwrap_or(0),
             held_back: None,
+            user_reads: None,
         })
     }
 }

@@ -7,6 +7,8 @@
 
 #[path = "concurrency/ledger.rs"]
 mod ledger;
+#[path = "concurrency/opening.rs"]
+mod opening;
 #[path = "concurrency/process.rs"]
 mod process;
 #[path = "concurrency/scene.rs"]

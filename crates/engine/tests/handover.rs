@@ -122,6 +122,22 @@ fn what_users_read_is_in_the_page_cache_after_a_compaction() {
 }
 
 #[test]
+fn tables_that_users_read_are_open_when_others_take_their_place() {
+    let here = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    let scene = Scene::new(here.path(), "max_open_files=20;target_file_size_base=64k");
+    let few = KEYS - 200..KEYS;
+    scene.put(0..KEYS);
+    scene.read(few.clone());
+    // Each table is written anew: far more than may be open.
+    scene.put((0..KEYS).filter(|key| key % 7 == 0));
+    let tables = scene.db.live_files().len();
+    assert!(tables > 60, "{tables} tables");
+    let opened = scene.ticker("rocksdb.no.file.opens");
+    scene.read(few);
+    assert_eq!(scene.ticker("rocksdb.no.file.opens"), opened, "a read had to open a table");
+}
+
+#[test]
 fn near_a_stall_nothing_is_handed_over() {
     for (slowdown, is_near) in [(9, true), (100, false)] {
         let here = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");

@@ -13,7 +13,7 @@ use tailwater_io::Clock;
 use tailwater_io::clock::SystemClock;
 
 use super::engine::{EngineName, TailDatabase, TailEngine};
-use super::figures::{Figures, Kernel};
+use super::figures::{Calls, Figures, Kernel};
 use super::incident::Incident;
 use super::latency::{Latencies, histogram};
 use super::workload::{End, Reading, Reads, Writing, read, write};
@@ -203,6 +203,7 @@ pub(super) fn measure(
             compaction_mb_per_second: Some(activity.compacted_bytes() as f64 / seconds / 1e6),
             compaction_backlog_bytes: Some(activity.pending_compaction_bytes as f64),
             held_back: activity.held_back.map(|times| times as f64),
+            user_read_calls: activity.user_reads.map(|reads| Calls::of(&reads, seconds)),
             bytes_per_purpose: activity
                 .purposes
                 .into_iter()

@@ -94,6 +94,8 @@ pub struct Activity {
     pub pending_compaction_bytes: u64,
     /// How often it held back requests of its own for those of users; `None` if it never does.
     pub held_back: Option<u64>,
+    /// The calls with which it read from files for users; `None` if it does not tell.
+    pub user_reads: Option<tailwater_io::Latencies>,
 }
 
 /// Bytes that moved.
@@ -121,6 +123,10 @@ impl Activity {
             stalled: self.stalled.saturating_sub(earlier.stalled),
             pending_compaction_bytes: self.pending_compaction_bytes,
             held_back: self.held_back.map(|now| now - earlier.held_back.unwrap_or(0)),
+            user_reads: self.user_reads.as_ref().map(|now| match &earlier.user_reads {
+                Some(before) => now.since(before),
+                None => now.clone(),
+            }),
         }
     }
 

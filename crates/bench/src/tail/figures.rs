@@ -72,6 +72,9 @@ pub(super) struct Kernel {
     /// users' reads were slow.
     #[serde(default)]
     pub(super) held_back: Option<f64>,
+    /// The calls to the kernel with which the engine read for users.
+    #[serde(default)]
+    pub(super) user_read_calls: Option<Calls>,
     /// What the engine read and wrote, in bytes, by why.
     pub(super) bytes_per_purpose: BTreeMap<String, Transferred>,
     /// Whose the figures of page cache, stalls and missed pages are: the `process`, its memory
@@ -98,6 +101,28 @@ impl Kernel {
     /// A figure of the kernel's, if it was told.
     pub(super) fn told(&self, name: &str) -> Option<f64> {
         self.told.get(name).copied().flatten()
+    }
+}
+
+/// Calls to the kernel, and how long they took.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+pub(super) struct Calls {
+    pub(super) calls_per_second: f64,
+    pub(super) p50_us: f64,
+    pub(super) p99_us: f64,
+    pub(super) max_us: f64,
+}
+
+impl Calls {
+    /// Those that were made within so many seconds.
+    pub(super) fn of(latencies: &tailwater_io::Latencies, seconds: f64) -> Self {
+        let us = |ns: u64| ns as f64 / 1e3;
+        Self {
+            calls_per_second: latencies.count as f64 / seconds,
+            p50_us: us(latencies.percentile_ns(50.0)),
+            p99_us: us(latencies.percentile_ns(99.0)),
+            max_us: us(latencies.max_ns),
+        }
     }
 }
 

@@ -84,6 +84,7 @@ impl TailDatabase for Opened {
             stalled: Duration::from_micros(stalled_us),
             pending_compaction_bytes: pending.and_then(|text| text.parse().ok()).unwrap_or(0),
             held_back: Some(io.foreground().held_back()),
+            user_reads: Some(io.snapshot(Purpose::UserRead).reads),
         })
     }
 

@@ -341,7 +341,8 @@ impl Writer {
         let Some(known) = versions.families().get(&family.id()) else {
             return Err(Error::new(ErrorKind::Io, "a column family lost its version"));
         };
-        self.open_new_tables(family, &known.version, &outputs);
+        let opened_first = handover::by_warmth(&outputs, &takeovers);
+        self.open_new_tables(family, &known.version, &opened_first);
         let fills_cache = handover::fill_cache(&takeovers);
         handover::make_room(compaction.files(), &takeovers);
         handover::install(&known.version, takeovers);

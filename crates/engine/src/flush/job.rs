@@ -204,9 +204,8 @@ impl Writer {
         for Flushed { family, memtables, table } in flushed {
             match versions.families().get(&family.id()) {
                 Some(known) => {
-                    if let Some(FlushedTable { file, takeover }) = table {
-                        let number = file.number;
-                        self.open_new_tables(family, &known.version, &[file]);
+                    if let Some(FlushedTable { file: NewFile { number, .. }, takeover }) = table {
+                        self.open_new_tables(family, &known.version, &[number]);
                         handover::install(&known.version, takeover.map(|it| (number, it)));
                     }
                     family.install(Arc::clone(&known.version), memtables);

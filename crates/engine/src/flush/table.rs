@@ -1,5 +1,6 @@
 //! From memtables to a table on the device.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -214,20 +215,21 @@ impl Writer {
         }
     }
 
-    /// Opens the tables of a version that are new in it, so that no read has to. What cannot be
-    /// opened is told by the read that needs it.
-    pub(crate) fn open_new_tables(
-        &self,
-        family: &ColumnFamily,
-        version: &Version,
-        added: &[NewFile],
-    ) {
+    /// Opens tables of a version that are new in it, by their numbers, so that no read has to: the
+    /// first of them, where there are more than can be kept open. What cannot be opened is told by
+    /// the read that needs it.
+    pub(crate) fn open_new_tables(&self, family: &ColumnFamily, version: &Version, new: &[u64]) {
         let readers = family.readers();
         let tables = &readers.tables;
-        for (_, file) in version.files() {
-            if added.iter().any(|added| added.number == file.number())
-                && let Err(error) = tables.open(file, Purpose::FlushWrite)
-            {
+        let new = &new[..new.len().min(tables.new_tables_max())];
+        let places: HashMap<u64, usize> = new.iter().copied().zip(0..).collect();
+        let mut files: Vec<_> = version
+            .files()
+            .filter_map(|(_, file)| Some((*places.get(&file.number())?, file)))
+            .collect();
+        files.sort_unstable_by_key(|(place, _)| *place);
+        for (_, file) in files {
+            if let Err(error) = tables.open(file, Purpose::FlushWrite) {
                 self.info_log.error(format_args!("a new table cannot be opened: {error}"));
             }
         }

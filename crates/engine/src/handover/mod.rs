@@ -21,8 +21,10 @@
 
 mod heat;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
+use tailwater_format::version_edit::NewFile;
 use tailwater_io::Purpose;
 
 use crate::cache::{Key, Priority};
@@ -269,6 +271,15 @@ impl Takeover {
             }
         }
     }
+}
+
+/// The numbers of new tables: those that take over what users read come first.
+pub(crate) fn by_warmth(added: &[NewFile], takeovers: &[(u64, Takeover)]) -> Vec<u64> {
+    let warm = takeovers.iter().filter(|(_, takeover)| !takeover.warm.is_empty());
+    let warm: HashSet<u64> = warm.map(|(number, _)| *number).collect();
+    let mut numbers: Vec<u64> = added.iter().map(|file| file.number).collect();
+    numbers.sort_by_key(|number| !warm.contains(number));
+    numbers
 }
 
 /// Has the blocks of tables that are about to be replaced make room in the block cache for what

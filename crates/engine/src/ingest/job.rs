@@ -234,7 +234,8 @@ impl Writer {
             return Err(Error::new(ErrorKind::Io, "the sequence numbers are used up"));
         }
         let edits: Vec<VersionEdit> = jobs.iter().map(|job| self.edit(job, &versions)).collect();
-        let added: Vec<Vec<NewFile>> = edits.iter().map(|edit| edit.new_files.clone()).collect();
+        let numbers = |edit: &VersionEdit| edit.new_files.iter().map(|file| file.number).collect();
+        let added: Vec<Vec<u64>> = edits.iter().map(numbers).collect();
         // A crash here is safe: the files are left over, and nothing else was changed.
         self.apply_at(&mut versions, edits, last)?;
         let installed =

@@ -166,11 +166,14 @@ impl TableCache {
         self.open_shared(file, purpose)
     }
 
-    /// Opens a table for everybody.
+    /// Opens a table for everybody. Of those who want it at the same time one reads what it needs,
+    /// and the others wait for that.
     fn open_shared(&self, file: &Arc<FileMetadata>, purpose: Purpose) -> Result<Arc<TableReader>> {
+        let _opening = file.opening.lock();
+        if let Some(table) = file.table.load_arc() {
+            return Ok(table);
+        }
         let table = Arc::new(self.open_uncached(file, purpose)?);
-        // Another thread may have opened it meanwhile; then both readers serve until theirs is let
-        // go.
         file.table.store(Some(Arc::clone(&table)));
         self.open.keep(file);
         Ok(table)
@@ -194,6 +197,15 @@ impl TableCache {
             inputs.kept.lock().insert(file.number(), Arc::clone(&table));
         }
         Ok(table)
+    }
+
+    /// How many tables may be opened because they are new, before anybody asks for them: so many
+    /// that they do not close each other, nor what is read meanwhile.
+    pub(crate) fn new_tables_max(&self) -> usize {
+        match self.open.capacity() {
+            UNBOUNDED => UNBOUNDED,
+            capacity => capacity / 2,
+        }
     }
 
     /// A reader of its own, which the cache does not know of.

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use tailwater_format::key::{self, Sequence};
 use tailwater_format::table::Properties;
 use tailwater_format::version_edit::NewFile;
+use tailwater_io::sync::Mutex;
 
 use crate::epoch::EpochCell;
 use crate::handover::{Generations, Heat};
@@ -22,6 +23,8 @@ pub(crate) struct FileMetadata {
     cache_id: u64,
     /// Its reader, if it is open: filled and emptied by the table cache.
     pub(crate) table: EpochCell<TableReader>,
+    /// Held by whoever opens it for everybody, so that nobody else reads the same meanwhile.
+    pub(crate) opening: Mutex<()>,
     /// Whether it was read since the table cache last looked.
     pub(crate) touched: AtomicBool,
     /// Whether a compaction takes it in. Set and read by whoever holds the lock under which
@@ -81,6 +84,7 @@ impl FileMetadata {
             added,
             cache_id: NEXT_CACHE_ID.fetch_add(1, Ordering::Relaxed),
             table: EpochCell::new(None),
+            opening: Mutex::new(()),
             touched: AtomicBool::new(false),
             being_compacted: AtomicBool::new(false),
             statistics: OnceLock::new(),

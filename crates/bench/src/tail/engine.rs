@@ -123,10 +123,10 @@ impl Activity {
             stalled: self.stalled.saturating_sub(earlier.stalled),
             pending_compaction_bytes: self.pending_compaction_bytes,
             held_back: self.held_back.map(|now| now - earlier.held_back.unwrap_or(0)),
-            user_reads: self.user_reads.as_ref().map(|now| match &earlier.user_reads {
-                Some(before) => now.since(before),
-                None => now.clone(),
-            }),
+            user_reads: self
+                .user_reads
+                .as_ref()
+                .map(|now| now.since(&earlier.user_reads.clone().unwrap_or_default())),
         }
     }
 

@@ -31,7 +31,8 @@
 //! have left.
 //!
 //! A cache that gives memory back to the system evicts by where values are in memory instead, since
-//! the system takes whole pages ([`Cache::give_back`]).
+//! the system takes whole pages ([`Cache::give_back`]): where their bytes are in [`Slabs`], a
+//! region of those at a time.
 //!
 //! # Threads
 //!
@@ -49,6 +50,7 @@ mod ghosts;
 #[cfg(all(loom, test))]
 mod loom;
 mod shard;
+mod slab;
 mod table;
 #[cfg(all(not(loom), test))]
 mod tests;
@@ -68,6 +70,8 @@ pub use entry::{Cached, Key, Priority};
 pub use ghosts::GhostHits;
 use ghosts::Ghosts;
 use shard::Shard;
+use slab::REGION;
+pub(crate) use slab::{SlabBytes, Slabs};
 
 use crate::epoch::{Guard, pin};
 
@@ -80,19 +84,18 @@ const NEIGHBOURS: usize = 3;
 /// How often a reservation evicts and tries again, while others take what it evicted.
 const RESERVE_ATTEMPTS: usize = 3;
 
-/// How large a region of memory is that is evicted as a whole, in bytes: many pages, so that those
-/// at its ends, which it shares with others, are few.
-const REGION: usize = 256 << 10;
-
 /// The entries whose values are in one region of memory.
 #[derive(Debug, Default)]
 struct Region {
     bytes: usize,
-    /// The rounds that they have left.
-    rounds: usize,
-    entries: usize,
-    has_high: bool,
+    /// Whether somebody holds any of them, so that the region stays whatever is evicted.
+    is_pinned: bool,
+    /// What is lost if they are evicted: their bytes, each times the rounds that it has left.
+    warmth: usize,
 }
+
+/// By so much an entry of high priority is warmer than another.
+const WARMTH_OF_HIGH: usize = 8;
 
 /// The cache. See the module.
 ///
@@ -323,20 +326,18 @@ impl<V: Send + Sync + 'static> Cache<V> {
         self.shrink_for(self.budget.headroom());
     }
 
-    /// Lowers the capacity, as [`Cache::set_capacity`] does, so that the allocator can give memory
-    /// back to the system: that takes whole pages, and entries that are evicted here and there
-    /// leave a part of each. So whole regions of memory are evicted: those first whose entries
-    /// were hit least of late, and last those that have one of high priority. `address` says where
-    /// a value's memory is.
+    /// Lowers the capacity, as [`Cache::set_capacity`] does, so that memory can be given back to
+    /// the system: that takes whole pages, and entries that are evicted here and there leave a part
+    /// of each. So whole regions of memory are evicted, as [`Slabs`] has them: those first of which
+    /// least was hit of late, with entries of high priority counting for more, and last those of
+    /// which somebody holds a part. `address` says where a value's memory is.
     ///
     /// Looks at every entry, some under a lock at a time.
     pub fn give_back(&self, capacity: usize, address: impl Fn(&V) -> usize) {
         let cold = self.coldest_regions(self.budget.excess_of(capacity), &address);
         self.budget.set_capacity(capacity);
-        // Whoever inserts evicts, too, from now on.
-        let is_too_much = || self.budget.excess(self.budget.headroom()) > 0;
-        for shard in self.shards.iter().take_while(|_| is_too_much()) {
-            let is_cold = |value: &V| cold.contains(&(address(value) / REGION)) && is_too_much();
+        for shard in &self.shards {
+            let is_cold = |value: &V| cold.contains(&(address(value) / REGION));
             add(&self.counters.evicted, shard.evict_those(is_cold));
         }
         // What came in meanwhile, and what somebody held before.
@@ -348,18 +349,20 @@ impl<V: Send + Sync + 'static> Cache<V> {
         let mut regions = HashMap::<usize, Region>::new();
         for shard in &self.shards {
             shard.visit_all(|node| {
-                if !node.is_pinned() {
-                    let region = regions.entry(address(&node.value) / REGION).or_default();
-                    region.bytes += node.value.charge();
-                    region.rounds += usize::from(node.rounds());
-                    region.has_high |= node.priority == Priority::High;
-                    region.entries += 1;
+                let region = regions.entry(address(&node.value) / REGION).or_default();
+                let charge = node.value.charge();
+                let is_high = node.priority == Priority::High;
+                let rounds = 1 + usize::from(node.rounds()) + WARMTH_OF_HIGH * usize::from(is_high);
+                region.warmth += charge * rounds;
+                if node.is_pinned() {
+                    region.is_pinned = true;
+                } else {
+                    region.bytes += charge;
                 }
             });
         }
         let mut regions = Vec::from_iter(regions);
-        let warmth = |region: &Region| (region.has_high, (region.rounds << 8) / region.entries);
-        regions.sort_unstable_by_key(|(_, region)| warmth(region));
+        regions.sort_unstable_by_key(|(_, region)| (region.is_pinned, region.warmth));
         let mut evicted = 0;
         regions
             .into_iter()

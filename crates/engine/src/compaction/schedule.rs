@@ -323,10 +323,11 @@ impl Writer {
         &self,
         claim: &Claim<'_>,
         edit: VersionEdit,
-        takeovers: Vec<(u64, Takeover)>,
+        mut takeovers: Vec<(u64, Takeover)>,
     ) -> Result<()> {
         let Claim { family, compaction, .. } = claim;
         let outputs = edit.new_files.clone();
+        takeovers.iter_mut().for_each(|(_, takeover)| takeover.take_in());
         let mut versions = self.versions();
         if family.is_dropped() || self.background.is_closing() {
             drop(versions);

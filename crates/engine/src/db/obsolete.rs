@@ -81,7 +81,7 @@ impl Writer {
 
     fn remove_obsolete(&self, table: &Obsolete) {
         if let Some(block_cache) = &table.block_cache {
-            block_cache.blocks.erase_file(table.file.identity().cache_id);
+            block_cache.erase_file(table.file.identity().cache_id);
         }
         if let Err(error) = self.storage.remove(&table.path) {
             self.info_log.warn(format_args!("a table that is not needed stays: {error}"));

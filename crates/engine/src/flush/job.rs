@@ -11,7 +11,7 @@ use super::table::FlushedTable;
 use crate::background::Task;
 use crate::db::errors::FailedPart;
 use crate::db::{ColumnFamily, FamilySet, SealedMemTable, Writer};
-use crate::handover;
+use crate::handover::{self, Takeover};
 use crate::memtable::MemTable;
 use crate::stats::Work;
 use crate::version::VersionSet;
@@ -196,6 +196,8 @@ impl Writer {
     fn install(&self, mut flushed: Vec<Flushed<'_>>) -> Result<()> {
         self.sync_closed_logs()?;
         let min_log_number = self.oldest_needed_log(&flushed, None);
+        let tables = flushed.iter_mut().filter_map(|flushed| flushed.table.as_mut());
+        tables.filter_map(|table| table.takeover.as_mut()).for_each(Takeover::take_in);
         let mut versions = self.versions();
         // A column family that was dropped meanwhile needs its table no more.
         flushed.retain(|flushed| !flushed.family.is_dropped());

@@ -19,6 +19,7 @@
 //! Outputs are warm when they are first seen. What a job that failed has kept aside goes with it;
 //! failing to warm is no error.
 
+mod aside;
 mod heat;
 
 use std::collections::HashSet;
@@ -33,6 +34,7 @@ use crate::stats::{Statistics, Ticker};
 use crate::table::{Block, BlockCache, BlockKind, ReadProfile};
 use crate::version::{FileMetadata, Version};
 
+use aside::{Aside, Kept};
 pub(crate) use heat::{Generations, Heat};
 
 /// One part in so many of a block's bytes must come from warm blocks for it to be warm.
@@ -157,18 +159,6 @@ pub(crate) struct WarmBlock {
     pub(crate) is_paged_only: bool,
 }
 
-/// A block that is kept aside for the block cache.
-#[derive(Debug)]
-struct Aside {
-    /// Where it begins.
-    offset: u64,
-    /// What it takes in the file.
-    bytes: usize,
-    block: Block,
-    /// Whether users read it where it comes from.
-    is_warm: bool,
-}
-
 /// What a table that is being written takes over.
 #[derive(Debug)]
 pub(crate) struct Takeover {
@@ -187,7 +177,21 @@ pub(crate) struct Takeover {
     /// Whether any block is to be in the page cache.
     is_paged: bool,
     /// What is kept aside for the block cache.
-    aside: Vec<Aside>,
+    aside: Aside,
+    /// The same, once it is in the cache's memory.
+    taken_in: Vec<TakenIn>,
+    /// How many bytes either is.
+    aside_bytes: usize,
+}
+
+/// A block in the memory of the block cache.
+#[derive(Debug)]
+struct TakenIn {
+    /// Where it begins in its table.
+    offset: u64,
+    block: Block,
+    /// Whether users read it where it comes from.
+    is_warm: bool,
 }
 
 impl Takeover {
@@ -202,7 +206,9 @@ impl Takeover {
             little_read: 0,
             warm: Vec::new(),
             is_paged: false,
-            aside: Vec::new(),
+            aside: Aside::default(),
+            taken_in: Vec::new(),
+            aside_bytes: 0,
         }
     }
 
@@ -223,14 +229,8 @@ impl Takeover {
             && (cached || self.handover.generations.is_worth_it() || self.is_sample());
         (self.bytes, self.cached_bytes, self.paged_bytes) = (0, 0, 0);
         if (cached || self.takes_all) && self.handover.take_aside(block.len(), self.takes_all) {
-            match Block::parse(block.to_vec(), BlockKind::Data) {
-                Ok(parsed) => {
-                    let bytes = block.len();
-                    self.aside.push(Aside { offset, bytes, block: parsed, is_warm: cached });
-                }
-                // What the builder just made is a block.
-                Err(_) => self.handover.give_back(block.len()),
-            }
+            self.aside.keep(offset, block, cached);
+            self.aside_bytes += block.len();
         }
         if cached || paged {
             self.warm.push(WarmBlock { offset, is_paged_only: !cached });
@@ -252,17 +252,29 @@ impl Takeover {
         self.is_paged
     }
 
-    /// The table is about to be seen: what was kept aside goes to the block cache.
+    /// Takes what was kept aside into the memory of the block cache: a copy, which is not for those
+    /// who hold locks, nor, since it takes one that users' reads take, for a thread of low weight.
+    pub(crate) fn take_in(&mut self) {
+        let Some(cache) = &self.handover.cache else { return };
+        let taken_in = &mut self.taken_in;
+        std::mem::take(&mut self.aside).for_each(|Kept { offset, is_warm, .. }, bytes| {
+            let bytes = cache.take_in(bytes).unwrap_or_else(|| bytes.into());
+            // What the builder made is a block.
+            if let Ok(block) = Block::parse(bytes, BlockKind::Data) {
+                taken_in.push(TakenIn { offset, block, is_warm });
+            }
+        });
+    }
+
+    /// The table is about to be seen: what was taken in goes to the block cache.
     fn install(mut self, file: &FileMetadata) {
         file.heat(&self.handover.generations).inherit(&self.warm);
         self.handover.count(Ticker::HandoverBlocks, self.warm.len() as u64);
-        let aside = std::mem::take(&mut self.aside);
-        let bytes = aside.iter().map(|aside| aside.bytes).sum();
-        self.handover.give_back(bytes);
-        self.handover.count(Ticker::HandoverCachedBytes, bytes as u64);
+        self.handover.count(Ticker::HandoverCachedBytes, self.aside_bytes as u64);
+        self.handover.give_back(std::mem::take(&mut self.aside_bytes));
         let Some(cache) = &self.handover.cache else { return };
         let cache_id = file.identity().cache_id;
-        for Aside { offset, block, is_warm, .. } in aside {
+        for TakenIn { offset, block, is_warm } in std::mem::take(&mut self.taken_in) {
             let (key, charge) = (Key { file: cache_id, offset }, block.memory());
             cache.blocks.insert(key, block, charge, Priority::Low);
             if is_warm {
@@ -288,8 +300,7 @@ pub(crate) fn make_room<'f>(
     replaced: impl Iterator<Item = &'f Arc<FileMetadata>>,
     takeovers: &[(u64, Takeover)],
 ) {
-    let aside = takeovers.iter().flat_map(|(_, takeover)| &takeover.aside);
-    let bytes: usize = aside.map(|aside| aside.bytes).sum();
+    let bytes: usize = takeovers.iter().map(|(_, takeover)| takeover.aside_bytes).sum();
     let handover = takeovers.first().map(|(_, takeover)| &takeover.handover);
     let Some(cache) = handover.and_then(|handover| handover.cache.as_ref()) else { return };
     if bytes > 0 && cache.usage() + bytes > cache.capacity() {
@@ -320,7 +331,7 @@ fn for_each_block(file: &FileMetadata, visit: impl Fn(&BlockCache, Key)) {
 
 /// Whether any of what tables take over goes to the block cache.
 pub(crate) fn fill_cache(takeovers: &[(u64, Takeover)]) -> bool {
-    takeovers.iter().any(|(_, takeover)| !takeover.aside.is_empty())
+    takeovers.iter().any(|(_, takeover)| takeover.aside_bytes > 0)
 }
 
 /// Installs what tables of a version take over, by their numbers, before the version is seen.
@@ -335,6 +346,6 @@ pub(crate) fn install(version: &Version, takeovers: impl IntoIterator<Item = (u6
 
 impl Drop for Takeover {
     fn drop(&mut self) {
-        self.handover.give_back(self.aside.iter().map(|aside| aside.bytes).sum());
+        self.handover.give_back(self.aside_bytes);
     }
 }

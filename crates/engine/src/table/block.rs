@@ -6,17 +6,53 @@ use std::sync::Arc;
 use tailwater_format::block::{Layout, RestartPrefixes, Restarts};
 use tailwater_format::filter::{FilterKey, FilterLayout, FilterReader};
 
-use crate::cache::Cached;
+use crate::cache::{Cached, SlabBytes};
 
 /// A block of a table in memory. On cache lines of its own, so that neither its count of references
 /// nor what the allocator puts beside it disturbs who reads it.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct Block {
-    bytes: Vec<u8>,
+    bytes: BlockBytes,
     contents: Contents,
     /// To find entries of an index faster.
     prefixes: Option<Box<RestartPrefixes>>,
+}
+
+/// With its reference counts it is on two of them, where more memory is charged for each.
+const _: () = assert!(size_of::<Block>() == 64);
+
+/// A block's uncompressed bytes.
+#[derive(Debug)]
+pub(crate) enum BlockBytes {
+    /// On the heap, of those that are not for a block cache.
+    Heap(Box<[u8]>),
+    /// In the memory of a block cache.
+    Slab(SlabBytes),
+}
+
+impl From<Vec<u8>> for BlockBytes {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::Heap(bytes.into())
+    }
+}
+
+impl From<&[u8]> for BlockBytes {
+    fn from(bytes: &[u8]) -> Self {
+        Self::Heap(bytes.into())
+    }
+}
+
+impl Deref for BlockBytes {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Heap(bytes) => bytes,
+            Self::Slab(bytes) => bytes,
+        }
+    }
 }
 
 /// What a block holds, as its footer or trailer says.
@@ -41,7 +77,11 @@ pub(crate) enum BlockKind {
 
 impl Block {
     /// Takes the uncompressed bytes of a block.
-    pub(crate) fn parse(bytes: Vec<u8>, kind: BlockKind) -> tailwater_format::Result<Self> {
+    pub(crate) fn parse(
+        bytes: impl Into<BlockBytes>,
+        kind: BlockKind,
+    ) -> tailwater_format::Result<Self> {
+        let bytes = bytes.into();
         let contents = match kind {
             BlockKind::Data | BlockKind::Index => Contents::Entries(Layout::parse(&bytes)?),
             BlockKind::Filter => Contents::Filter(FilterLayout::parse(&bytes)),
@@ -108,8 +148,12 @@ impl Block {
     /// The memory it takes, in bytes.
     pub(crate) fn memory(&self) -> usize {
         let prefixes = self.prefixes.as_deref();
+        let bytes = match &self.bytes {
+            BlockBytes::Heap(bytes) => bytes.len(),
+            BlockBytes::Slab(bytes) => bytes.capacity(),
+        };
         size_of::<Self>()
-            + self.bytes.capacity()
+            + bytes
             + prefixes.map_or(0, |prefixes| size_of_val(prefixes) + prefixes.memory())
     }
 }

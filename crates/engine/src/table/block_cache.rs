@@ -8,8 +8,8 @@ use tailwater_io::kernel::{Memory, System};
 use tailwater_io::sync::{Condvar, Mutex};
 use tailwater_io::thread::{self, Thread};
 
-use crate::cache::{self, AutoSizes, Cache};
-use crate::table::Block;
+use crate::cache::{self, AutoSizes, Cache, Slabs};
+use crate::table::{Block, BlockBytes};
 
 /// The capacity that gives rise to another shard of a cache that will grow, in bytes.
 const SHARD_BYTES: u64 = 16 << 20;
@@ -30,6 +30,8 @@ const ASIDE_PART_OF_LEFT: i64 = 2;
 #[derive(Debug)]
 pub struct BlockCache {
     pub(crate) blocks: Cache<Block>,
+    /// Where the bytes of blocks are that are in it.
+    slabs: Arc<Slabs>,
     /// How much is kept aside for it by tables that are being written, in bytes.
     aside: AtomicUsize,
     /// How much may be, by the memory that was left at the last look.
@@ -43,6 +45,7 @@ impl BlockCache {
     pub fn new(capacity: usize) -> Self {
         Self {
             blocks: Cache::new(capacity),
+            slabs: Slabs::new(),
             aside: AtomicUsize::new(0),
             aside_max: AtomicUsize::new(0),
             memory: Memory::of_this_process(System::default()),
@@ -62,6 +65,7 @@ impl BlockCache {
         let shards = memory.limit().unwrap_or(0) / SHARD_BYTES;
         Arc::new_cyclic(|this| Self {
             blocks: Cache::with_ghosts(FIRST_CAPACITY, shards.min(SHARDS_MAX) as usize),
+            slabs: Slabs::new(),
             aside: AtomicUsize::new(0),
             aside_max: AtomicUsize::new(0),
             memory: memory.clone(),
@@ -72,6 +76,14 @@ impl BlockCache {
     /// What it has decided of its size, if it sizes itself.
     pub fn auto_sizes(&self) -> Option<AutoSizes> {
         Some(self.tuner.as_ref()?.shared.sizing.lock().sizes())
+    }
+
+    /// A copy of the bytes of a block that is about to come into the cache, in memory of its own;
+    /// `None` where that has no place for them.
+    ///
+    /// Takes a lock that users' reads take.
+    pub(crate) fn take_in(&self, bytes: &[u8]) -> Option<BlockBytes> {
+        self.slabs.copy(bytes).map(BlockBytes::Slab)
     }
 
     /// Looks how much memory is left in which blocks may be kept aside, once the cache has what it
@@ -114,7 +126,17 @@ impl BlockCache {
     /// Changes how many bytes it may hold; what is too much is evicted at once. One that sizes
     /// itself goes on from there.
     pub fn set_capacity(&self, capacity: usize) {
+        let is_less = capacity < self.capacity();
         self.blocks.set_capacity(capacity);
+        if is_less {
+            self.slabs.release();
+        }
+    }
+
+    /// Erases the blocks of a file that is gone.
+    pub(crate) fn erase_file(&self, file: u64) {
+        self.blocks.erase_file(file);
+        self.slabs.release();
     }
 
     /// How many bytes it holds.
@@ -165,7 +187,7 @@ impl Drop for Tuner {
 impl Shared {
     /// Looks again and again until the cache is dropped.
     fn run(&self, cache: &Weak<BlockCache>, memory: &Memory) {
-        let (mut looked, mut wait) = (Instant::now(), cache::LOOK);
+        let (mut looked, mut wait, mut gave_back) = (Instant::now(), cache::LOOK, false);
         loop {
             let ended = self.ended.lock();
             if *ended || *self.wake.wait_timeout(ended, wait) {
@@ -180,13 +202,67 @@ impl Shared {
             let next = sizing.next(capacity, usage, left, cache.blocks.ghosts(), elapsed);
             wait = sizing.pause();
             drop(sizing);
-            if next < capacity && next < usage {
+            let gives_back = next < capacity && next < usage;
+            if gives_back {
                 cache.blocks.give_back(next, Block::address);
-                // What was let go of is the allocator's, and not yet the system's.
+                // The entries themselves are the allocator's, and not yet the system's.
                 tailwater_io::release_free_memory();
             } else if next != capacity {
                 cache.set_capacity(next);
             }
+            if gives_back || gave_back {
+                // Some of it was being read at the last look.
+                cache.blocks.collect();
+                cache.slabs.release();
+            }
+            gave_back = gives_back;
         }
+    }
+}
+
+#[cfg(all(not(loom), test))]
+mod tests {
+    use super::*;
+    use crate::cache::{Key, Priority};
+    use crate::table::BlockKind;
+
+    const MIB: usize = 1 << 20;
+    fn put(cache: &BlockCache, file: u64, number: u64) {
+        // Its last number says that it has one restart.
+        let mut bytes = [0; 4000];
+        bytes[3996] = 1;
+        let bytes = cache.take_in(&bytes).expect("a slot");
+        let block = Block::parse(bytes, BlockKind::Data).expect("a block");
+        let (key, charge) = (Key { file, offset: number * 4096 }, block.memory());
+        cache.blocks.insert(key, block, charge, Priority::Low);
+    }
+
+    #[test]
+    fn its_memory_is_little_more_than_its_capacity_whoever_fills_it() {
+        let cache = BlockCache::new(16 * MIB);
+        for round in 0..4 {
+            std::thread::scope(|scope| {
+                for thread in 0..4 {
+                    let cache = &cache;
+                    let file = round * 4 + thread;
+                    scope.spawn(move || (0..4000).for_each(|number| put(cache, file, number)));
+                }
+            });
+        }
+        assert!(cache.usage() > 15 * MIB);
+        let bytes = cache.slabs.bytes();
+        assert!(bytes <= 17 * MIB, "{bytes} bytes of memory");
+    }
+
+    #[test]
+    fn what_it_gives_back_is_the_systems_again() {
+        let cache = BlockCache::new(16 * MIB);
+        (0..4000).for_each(|number| put(&cache, 1, number));
+        let before = cache.slabs.bytes();
+        cache.blocks.give_back(8 * MIB, Block::address);
+        cache.blocks.collect();
+        cache.slabs.release();
+        let given_back = before - cache.slabs.bytes();
+        assert!(given_back >= 7 * MIB, "{given_back} bytes");
     }
 }

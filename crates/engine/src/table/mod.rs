@@ -12,7 +12,7 @@ mod open_budget;
 mod reader;
 mod table_cache;
 
-pub(crate) use block::{Block, BlockKind, BlockRef};
+pub(crate) use block::{Block, BlockBytes, BlockKind, BlockRef};
 pub use block_cache::BlockCache;
 pub use builder::Builder;
 pub(crate) use iterator::{ReadPlan, Streaming, TableIterator};

@@ -8,10 +8,9 @@
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
-use std::ptr::{self, NonNull};
+use std::ptr::NonNull;
 
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
-use rustix::param::page_size;
+use super::Pages;
 
 /// What direct I/O wants offset, length and memory to be a multiple of, in bytes: enough for every
 /// common device. A file on another says so ([`crate::ReadFile::alignment`]).
@@ -45,6 +44,8 @@ pub struct AlignedBuffer {
     memory: NonNull<u8>,
     capacity: usize,
     length: usize,
+    /// What the memory is a part of, where it is a mapping of its own.
+    pages: Option<Pages>,
 }
 
 // SAFETY: the memory is owned by the buffer alone and is reached only through its references, as a
@@ -62,14 +63,15 @@ impl AlignedBuffer {
     /// as a Vec does.
     pub fn with_capacity(bytes: usize) -> Self {
         let layout = Self::layout(bytes.max(1).next_multiple_of(ALIGNMENT));
-        let memory = if layout.size() < MAPPED_MIN {
+        let (memory, pages) = if layout.size() < MAPPED_MIN {
             // SAFETY: the layout's size is at least ALIGNMENT and so not zero.
-            NonNull::new(unsafe { alloc_zeroed(layout) })
+            (NonNull::new(unsafe { alloc_zeroed(layout) }), None)
         } else {
-            map(layout)
+            let pages = Pages::map(layout.size(), layout.align());
+            (pages.as_ref().map(Pages::start), pages)
         };
         let Some(memory) = memory else { handle_alloc_error(layout) };
-        Self { memory, capacity: layout.size(), length: 0 }
+        Self { memory, capacity: layout.size(), length: 0, pages }
     }
 
     fn layout(capacity: usize) -> Layout {
@@ -155,45 +157,12 @@ impl DerefMut for AlignedBuffer {
 
 impl Drop for AlignedBuffer {
     fn drop(&mut self) {
-        if self.capacity < MAPPED_MIN {
+        if self.pages.is_none() {
             // SAFETY: the memory came from alloc_zeroed with this very layout and is given back
             // once.
             unsafe { dealloc(self.memory.as_ptr(), Self::layout(self.capacity)) }
-        } else {
-            let length = mapped_length(self.capacity);
-            // SAFETY: these bytes are what map left of a mapping, and nobody refers to them.
-            let unmapped = unsafe { munmap(self.memory.as_ptr().cast(), length) };
-            debug_assert!(unmapped.is_ok(), "a mapping of our own");
         }
     }
-}
-
-/// How long a mapping is that holds so many bytes.
-fn mapped_length(capacity: usize) -> usize {
-    capacity.next_multiple_of(page_size())
-}
-
-/// Pages of zeros for a layout, whose alignment may be larger than a page; `None` where there are
-/// none.
-fn map(layout: Layout) -> Option<NonNull<u8>> {
-    let length = mapped_length(layout.size());
-    // What is mapped begins at a page; what it takes to reach the alignment from there goes again.
-    let spare = if layout.align() > page_size() { layout.align() } else { 0 };
-    let flags = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: a new mapping, of which nobody knows yet.
-    let begin =
-        unsafe { mmap_anonymous(ptr::null_mut(), length + spare, flags, MapFlags::PRIVATE) };
-    let begin = begin.ok()?.cast::<u8>();
-    let before = begin.align_offset(layout.align());
-    for (offset, surplus) in [(0, before), (before + length, spare - before)] {
-        if surplus > 0 {
-            // SAFETY: whole pages inside the mapping and outside the bytes that are given out.
-            let unmapped = unsafe { munmap(begin.add(offset).cast(), surplus) };
-            debug_assert!(unmapped.is_ok(), "a mapping of our own");
-        }
-    }
-    // SAFETY: `before` is not above `spare`, so all of `length` behind it is inside the mapping.
-    NonNull::new(unsafe { begin.add(before) })
 }
 
 impl fmt::Debug for AlignedBuffer {

@@ -1,7 +1,9 @@
-//! Memory that direct I/O can use, and a bound on how much of it there is.
+//! Memory from the system: that direct I/O can use, a bound on how much of it there is, and pages.
 
 mod aligned;
+mod pages;
 mod pool;
 
 pub use aligned::{ALIGNMENT, AlignedBuffer, MAX_ALIGNMENT, align_down, align_up};
+pub use pages::{Pages, page_size};
 pub use pool::{BufferPool, PoolError, PooledBuffer};

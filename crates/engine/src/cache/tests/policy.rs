@@ -346,17 +346,17 @@ fn what_is_given_back_are_whole_regions_of_memory_the_coldest_first() {
     for number in all.clone() {
         cache.insert(at(number), REGION * region(number) + number, 100, Priority::Low);
     }
-    let is_cold = |number: usize| region(number) == 3 || region(number) == 6;
-    for number in all.clone().filter(|&number| !is_cold(number)) {
+    // One that is held in part stays, though it was not hit.
+    let is_cold = |number: usize| region(number) == 5 || region(number) == 6;
+    for number in all.clone().filter(|&number| !is_cold(number) && region(number) != 3) {
         assert!(cache.lookup(at(number), &pin()).is_some());
     }
     let (capacity, two_regions) = (cache.capacity(), 2 * each * entry);
-    // All of two regions but what is held.
-    cache.give_back(capacity - two_regions - entry / 2, |&address| address);
+    // A little less, and they go as a whole all the same.
+    cache.give_back(capacity - two_regions + 5 * entry, |&address| address);
     assert!(cache.usage() <= cache.capacity() && cache.capacity() < capacity);
     for number in all {
-        let stays = !is_cold(number) || number == 3;
-        assert_eq!(cache.peek(at(number), &pin()).is_some(), stays, "{number}");
+        assert_eq!(cache.peek(at(number), &pin()).is_some(), !is_cold(number), "{number}");
     }
     drop(held);
 }

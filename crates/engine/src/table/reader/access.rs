@@ -287,7 +287,9 @@ impl TableReader {
         bytes: Vec<u8>,
         profile: &ReadProfile,
     ) -> Result<Arc<Cached<Block>>> {
-        let block = Block::parse(bytes, kind)
+        let cache = self.context.block_cache.as_ref().filter(|_| profile.fill_cache);
+        let taken_in = cache.and_then(|cache| cache.take_in(&bytes));
+        let block = Block::parse(taken_in.unwrap_or_else(|| bytes.into()), kind)
             .and_then(|block| match kind {
                 BlockKind::Index => {
                     let Index { format, user_keys, .. } = self.index;
@@ -296,8 +298,8 @@ impl TableReader {
                 BlockKind::Data | BlockKind::Filter => Ok(block),
             })
             .map_err(|error| self.damaged(handle, error))?;
-        Ok(match &self.context.block_cache {
-            Some(cache) if profile.fill_cache => {
+        Ok(match cache {
+            Some(cache) => {
                 let charge = block.memory();
                 let priority = self.context.priority(kind);
                 let inserted = cache.blocks.insert(self.cache_key(handle), block, charge, priority);
@@ -306,7 +308,7 @@ impl TableReader {
                 }
                 inserted.into_cached()
             }
-            _ => Arc::new(Cached::standalone(block)),
+            None => Arc::new(Cached::standalone(block)),
         })
     }
 }

@@ -1,0 +1,211 @@
+//! The slabs by themselves.
+
+use std::collections::VecDeque;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc;
+use std::thread;
+
+use super::*;
+use crate::cache::tests::seed;
+
+/// Bytes that tell which they are.
+fn pattern(length: usize, seed: usize) -> Vec<u8> {
+    (0..length).map(|at| (at ^ seed) as u8).collect()
+}
+
+#[test]
+fn a_slot_is_large_enough_and_little_larger() {
+    let mut last = 0;
+    for index in 0..SIZES {
+        let slot = slot_bytes(index);
+        assert!(slot > last && slot.is_multiple_of(32), "{slot} after {last}");
+        assert_eq!((size_index(slot), size_index(last + 1)), (Some(index), Some(index)));
+        assert!(index == 0 || (slot - last) * STEPS <= slot, "{slot} after {last}");
+        last = slot;
+    }
+    assert_eq!((last, slot_bytes(0)), (SLOT_MAX, SLOT_MIN));
+    assert_eq!((size_index(0), size_index(SLOT_MAX + 1)), (Some(0), None));
+    assert_eq!(size_index(usize::MAX), None);
+}
+
+#[test]
+fn bytes_stay_as_they_are_whatever_comes_and_goes_beside_them() {
+    let mut random = fastrand::Rng::with_seed(seed());
+    let slabs = Slabs::new();
+    let mut held: Vec<(SlabBytes, Vec<u8>)> = Vec::new();
+    for turn in 0..20_000 {
+        if held.len() < 400 && random.u8(..) < 160 {
+            let exponent = random.u32(0..=18);
+            let length = random.usize(0..=1 << exponent);
+            let bytes = pattern(length, turn);
+            let copy = slabs.copy(&bytes).expect("memory");
+            assert!(copy.capacity() >= length && copy.start.addr().get().is_multiple_of(32));
+            held.push((copy, bytes));
+        } else if !held.is_empty() {
+            let (copy, bytes) = held.swap_remove(random.usize(..held.len()));
+            assert!(*copy == *bytes, "turn {turn}");
+        }
+        if turn % 200 == 0 {
+            slabs.release();
+        }
+    }
+    // No two overlap.
+    let mut spans: Vec<_> =
+        held.iter().map(|(copy, _)| (copy.start.addr().get(), copy.capacity())).collect();
+    spans.sort_unstable();
+    assert!(spans.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0));
+    for (copy, bytes) in held {
+        assert!(*copy == *bytes);
+    }
+    slabs.release();
+    assert_eq!(slabs.bytes(), 0);
+}
+
+#[test]
+fn what_was_dropped_is_taken_again_before_there_is_more_memory() {
+    let mut random = fastrand::Rng::with_seed(seed());
+    let slabs = Slabs::new();
+    let block = pattern(4000, 7);
+    let per_region = REGION / slot_bytes(size_index(block.len()).unwrap());
+    let mut held: Vec<_> = (0..per_region).map(|_| slabs.copy(&block).unwrap()).collect();
+    for _ in 0..3 * per_region {
+        held.swap_remove(random.usize(..held.len()));
+        held.push(slabs.copy(&block).unwrap());
+    }
+    assert_eq!(slabs.bytes(), REGION);
+    held.push(slabs.copy(&block).unwrap());
+    assert_eq!(slabs.bytes(), 2 * REGION);
+    // One that is of another size needs a region; one that was let go of will do.
+    held.truncate(per_region);
+    slabs.release();
+    assert_eq!(slabs.bytes(), REGION);
+    let other = slabs.copy(&pattern(100_000, 1)).unwrap();
+    assert_eq!(slabs.bytes(), 2 * REGION);
+    assert!(held.iter().all(|copy| **copy == *block) && *other == *pattern(100_000, 1));
+}
+
+#[test]
+fn an_empty_region_is_zero_pages_again() {
+    let slabs = Slabs::new();
+    let first = slabs.copy(&pattern(SLOT_MAX, 3)).unwrap();
+    let start = first.start;
+    drop(first);
+    slabs.release();
+    assert_eq!(slabs.bytes(), 0);
+    let space = slabs.space.lock();
+    assert!(space.empty.contains_key(&start.addr().get()));
+    // SAFETY: it is inside a chunk, and nobody writes to it.
+    let bytes = unsafe { std::slice::from_raw_parts(start.as_ptr(), SLOT_MAX) };
+    assert!(bytes.iter().all(|&byte| byte == 0));
+}
+
+#[test]
+fn all_that_was_dropped_is_seen_to() {
+    let slabs = Slabs::new();
+    let block = pattern(4000, 7);
+    let per_region = REGION / slot_bytes(size_index(block.len()).unwrap());
+    let mut held: Vec<_> = (0..per_region).map(|_| slabs.copy(&block).unwrap()).collect();
+    // More than are seen to at a time, so that some of them are left when one is taken again.
+    held.truncate(per_region - PIECE - 8);
+    held.push(slabs.copy(&block).unwrap());
+    drop(held);
+    slabs.release();
+    assert_eq!(slabs.bytes(), 0);
+}
+
+#[test]
+fn free_pages_of_a_sparse_region_are_zero_and_the_rest_stays() {
+    let slabs = Slabs::new();
+    let block = |seed| pattern(5000, seed);
+    let mut held: Vec<_> = (0..150).map(|seed| (seed, slabs.copy(&block(seed)).unwrap())).collect();
+    let starts: Vec<_> = held.iter().map(|(_, copy)| copy.start).collect();
+    held.retain(|(seed, _)| seed % 50 == 0);
+    slabs.release();
+    assert_eq!(slabs.bytes(), REGION);
+    for (seed, start) in starts.iter().enumerate() {
+        // SAFETY: it is inside a chunk, and nobody writes to it.
+        let bytes = unsafe { std::slice::from_raw_parts(start.as_ptr(), 5000) };
+        match seed % 50 {
+            0 => assert!(bytes == block(seed), "block {seed}"),
+            // Those beside one that stays share a page with it.
+            1 | 49 => {}
+            _ => assert!(bytes.iter().all(|&byte| byte == 0), "block {seed}"),
+        }
+    }
+    // Its slots are taken again.
+    held.extend((200..340).map(|seed| (seed, slabs.copy(&block(seed)).unwrap())));
+    assert_eq!(slabs.bytes(), REGION);
+    assert!(held.iter().all(|(seed, copy)| **copy == block(*seed)));
+}
+
+#[test]
+fn regions_follow_when_blocks_change_their_size() {
+    let slabs = Slabs::new();
+    let mut held: VecDeque<_> = (0..2000).map(|_| slabs.copy(&pattern(4000, 1)).unwrap()).collect();
+    let before = slabs.bytes();
+    for _ in 0..500 {
+        held.drain(..4);
+        held.push_back(slabs.copy(&pattern(16_000, 2)).unwrap());
+    }
+    assert!(slabs.bytes() <= before + 2 * REGION, "{} after {before}", slabs.bytes());
+}
+
+#[test]
+fn bytes_outlive_the_slabs() {
+    let slabs = Slabs::new();
+    let copy = slabs.copy(&pattern(5000, 9)).unwrap();
+    drop(slabs);
+    assert!(*copy == *pattern(5000, 9));
+}
+
+#[test]
+#[cfg(debug_assertions)]
+fn dropping_takes_no_lock() {
+    let slabs = Slabs::new();
+    let copy = slabs.copy(&pattern(5000, 9)).unwrap();
+    let locks = tailwater_io::sync::locks_taken(|| drop(copy));
+    assert!(locks.is_empty(), "{locks:?}");
+}
+
+#[test]
+fn threads_that_drop_what_others_took_lose_nothing() {
+    let slabs = Slabs::new();
+    let ended = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ended.load(Ordering::Relaxed) {
+                slabs.release();
+                thread::yield_now();
+            }
+        });
+        let (senders, receivers): (Vec<_>, Vec<_>) =
+            (0..3).map(|_| mpsc::sync_channel::<(SlabBytes, usize)>(64)).unzip();
+        let droppers: Vec<_> = receivers
+            .into_iter()
+            .map(|receiver| {
+                scope.spawn(move || {
+                    for (copy, seed) in receiver {
+                        assert!(*copy == *pattern(copy.len(), seed));
+                    }
+                })
+            })
+            .collect();
+        let takers: Vec<_> = (0..3)
+            .map(|taker| {
+                let (slabs, senders) = (&slabs, senders.clone());
+                scope.spawn(move || {
+                    for turn in 0..4000 {
+                        let length = [4000, 4100, 5000, 60_000][turn % 4];
+                        let copy = slabs.copy(&pattern(length, turn)).unwrap();
+                        senders[(turn + taker) % 3].send((copy, turn)).unwrap();
+                    }
+                })
+            })
+            .collect();
+        drop(senders);
+        takers.into_iter().chain(droppers).for_each(|thread| thread.join().unwrap());
+        ended.store(true, Ordering::Relaxed);
+    });
+    slabs.release();
+    assert_eq!(slabs.bytes(), 0);
+}

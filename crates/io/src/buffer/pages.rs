@@ -1,0 +1,141 @@
+//! Pages of memory from the system, without an allocator between.
+#![expect(unsafe_code, reason = "the interfaces for mappings are unsafe")]
+
+use std::mem::ManuallyDrop;
+use std::ptr::{self, NonNull};
+
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+pub use rustix::param::page_size;
+
+/// A mapping of its own: its pages are there when they are first touched, and the system has them
+/// back when they are [released](Pages::release) and when it is dropped.
+#[derive(Debug)]
+pub struct Pages {
+    start: NonNull<u8>,
+    /// A multiple of the page's size.
+    length: usize,
+}
+
+// SAFETY: it owns its memory alone, as a Vec does, and gives out no reference to it.
+unsafe impl Send for Pages {}
+// SAFETY: as above; what it is asked for by several threads is done by the system.
+unsafe impl Sync for Pages {}
+
+impl Pages {
+    /// At least `length` bytes, all zero, that begin at a multiple of `alignment`, a power of two;
+    /// `None` where there are none. `length` is not 0.
+    pub fn map(length: usize, alignment: usize) -> Option<Self> {
+        let length = length.checked_next_multiple_of(page_size())?;
+        // What is mapped begins at a page; what it takes to reach the alignment from there goes
+        // again.
+        let spare = if alignment > page_size() { alignment } else { 0 };
+        let flags = ProtFlags::READ | ProtFlags::WRITE;
+        let whole = length.checked_add(spare)?;
+        // SAFETY: a new mapping, of which nobody knows yet.
+        let begin = unsafe { mmap_anonymous(ptr::null_mut(), whole, flags, MapFlags::PRIVATE) };
+        let begin = begin.ok()?.cast::<u8>();
+        let before = begin.align_offset(alignment);
+        for (offset, surplus) in [(0, before), (before + length, spare - before)] {
+            if surplus > 0 {
+                // SAFETY: whole pages inside the mapping and outside the bytes that are kept. If
+                // the system refuses they stay, which does no harm: nobody touches them.
+                let _ = unsafe { munmap(begin.add(offset).cast(), surplus) };
+            }
+        }
+        // SAFETY: `before` is not above `spare`, so all of `length` behind it is mapped.
+        let start = NonNull::new(unsafe { begin.add(before) })?;
+        Some(Self { start, length })
+    }
+
+    /// Where they begin.
+    pub fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+
+    /// How many bytes they are.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// Has the system back them with small pages only. In a huge one, what is released in part
+    /// stays, and what nobody uses comes back when the system makes one of small ones.
+    pub fn avoid_huge_pages(&self) {
+        // SAFETY: it is about a mapping of its own, and changes nothing in it. A kernel without
+        // huge pages refuses, which comes to the same.
+        let _ =
+            unsafe { madvise(self.start.as_ptr().cast(), self.length, Advice::LinuxNoHugepage) };
+    }
+
+    /// Gives the memory of `length` bytes from `start` on back to the system, both multiples of the
+    /// page's size: they are zero when they are touched again. Where all memory is locked they stay
+    /// as they are.
+    ///
+    /// # Safety
+    /// They are inside pages that live, and nobody refers to anything in them.
+    pub unsafe fn release(start: NonNull<u8>, length: usize) {
+        // SAFETY: as the caller says.
+        let _ = unsafe { madvise(start.as_ptr().cast(), length, Advice::LinuxDontNeed) };
+    }
+
+    /// Where they begin and how many bytes they are, for [`Pages::from_parts`]: until then they are
+    /// not given back.
+    pub fn into_parts(self) -> (NonNull<u8>, usize) {
+        let pages = ManuallyDrop::new(self);
+        (pages.start, pages.length)
+    }
+
+    /// What was taken apart before.
+    ///
+    /// # Safety
+    /// The parts are from [`Pages::into_parts`] and are put together once.
+    pub unsafe fn from_parts(start: NonNull<u8>, length: usize) -> Self {
+        Self { start, length }
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        // SAFETY: a mapping of its own, to which nobody refers any more. The system may have no
+        // room for the two that are left where it was one with its neighbours; then it stays.
+        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.length) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_aligned_and_zero_until_they_are_written_and_after_they_are_released() {
+        for alignment in [1, 4096, 64 << 10, 1 << 20] {
+            let pages = Pages::map(3 * alignment + 1, alignment).unwrap();
+            assert_eq!(pages.start().addr().get() % alignment, 0);
+            assert!(pages.length() > 3 * alignment);
+            assert!(pages.length().is_multiple_of(page_size()));
+            let last = pages.length() - 1;
+            // SAFETY: both bytes are in the mapping, which this test alone knows.
+            let (first, last) = unsafe { (pages.start(), pages.start().add(last)) };
+            // SAFETY: as above.
+            unsafe {
+                assert_eq!((first.read(), last.read()), (0, 0));
+                first.write(1);
+                last.write(2);
+                Pages::release(pages.start(), page_size());
+                assert_eq!(first.read(), 0);
+                assert_eq!(last.read(), if pages.length() > page_size() { 2 } else { 0 });
+            }
+        }
+        assert!(Pages::map(usize::MAX, 4096).is_none());
+        assert!(Pages::map(1 << 62, 4096).is_none());
+    }
+
+    #[test]
+    fn pages_are_taken_apart_and_put_together() {
+        let (start, length) = Pages::map(10_000, 1).unwrap().into_parts();
+        assert_eq!(length, 10_000_usize.next_multiple_of(page_size()));
+        // SAFETY: from the line above, once.
+        let pages = unsafe { Pages::from_parts(start, length) };
+        pages.avoid_huge_pages();
+        assert_eq!((pages.start(), pages.length()), (start, length));
+    }
+}

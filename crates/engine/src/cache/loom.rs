@@ -1,5 +1,5 @@
 //! Every interleaving of a lookup with a removal, the freeing behind it, and an insert into the
-//! freed slot.
+//! freed slot; and of threads that return memory with one that takes it.
 //!
 //! Values hold loom's own cell: freeing one is a write to it, so loom reports a lookup whose look
 //! at the value is not ordered before its freeing.
@@ -11,8 +11,10 @@ use loom::sync::Arc as Shared;
 use loom::thread;
 
 use super::entry::{Cached, Key, Node, Priority};
+use super::slab::{Returned, ReturnedStack};
 use super::table::Table;
 use crate::epoch::domain::Domain;
+use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 const FREED: u64 = 0xdead;
@@ -100,5 +102,47 @@ fn an_insert_is_seen_whole() {
         let second = node(20);
         shared.1.insert(HASH, Arc::as_ptr(&second));
         reader.join().expect("the reader found what it should");
+    });
+}
+
+/// Memory of a value that is returned.
+#[repr(C)]
+struct Slot {
+    returned: Returned,
+    value: UnsafeCell<u64>,
+}
+
+#[test]
+fn whoever_takes_what_was_returned_writes_after_all_reads() {
+    loom::model(|| {
+        let stack = Shared::new(ReturnedStack::new());
+        let droppers: Vec<_> = (1..=2)
+            .map(|number| {
+                let stack = Shared::clone(&stack);
+                thread::spawn(move || {
+                    let returned = Returned { next: ptr::null_mut() };
+                    let slot = Box::new(Slot { returned, value: UnsafeCell::new(number) });
+                    // SAFETY: loom fails the test if a write is not ordered after this.
+                    assert_eq!(slot.value.with(|value| unsafe { *value }), number);
+                    // SAFETY: a slot begins with what it holds when it is returned.
+                    unsafe { stack.push(NonNull::from(Box::leak(slot)).cast()) };
+                })
+            })
+            .collect();
+        let mut seen = 0;
+        let mut take = || {
+            let mut next = stack.take_all();
+            while let Some(first) = NonNull::new(next) {
+                // SAFETY: it was leaked above, and taking it makes it ours.
+                let slot = unsafe { Box::from_raw(first.cast::<Slot>().as_ptr()) };
+                next = slot.returned.next;
+                // SAFETY: as above.
+                seen += slot.value.with_mut(|value| unsafe { std::mem::take(&mut *value) });
+            }
+        };
+        take();
+        droppers.into_iter().for_each(|dropper| dropper.join().expect("it returns its slot"));
+        take();
+        assert_eq!(seen, 3);
     });
 }

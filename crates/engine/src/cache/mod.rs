@@ -31,8 +31,8 @@
 //! have left.
 //!
 //! A cache that gives memory back to the system evicts by where values are in memory instead, since
-//! the system takes whole pages ([`Cache::give_back`]): where their bytes are in [`Slabs`], a
-//! region of those at a time.
+//! the system takes whole pages ([`Cache::give_back`]): where their bytes are in slabs, a region of
+//! those at a time.
 //!
 //! # Threads
 //!
@@ -86,11 +86,11 @@ const RESERVE_ATTEMPTS: usize = 3;
 
 /// The entries whose values are in one region of memory.
 #[derive(Debug, Default)]
-struct Region {
+struct RegionEntries {
     bytes: usize,
-    /// Whether somebody holds any of them, so that the region stays whatever is evicted.
-    is_pinned: bool,
-    /// What is lost if they are evicted: their bytes, each times the rounds that it has left.
+    /// The bytes of those that nobody holds.
+    unpinned_bytes: usize,
+    /// The rounds that they have left, for each byte.
     warmth: usize,
 }
 
@@ -328,9 +328,9 @@ impl<V: Send + Sync + 'static> Cache<V> {
 
     /// Lowers the capacity, as [`Cache::set_capacity`] does, so that memory can be given back to
     /// the system: that takes whole pages, and entries that are evicted here and there leave a part
-    /// of each. So whole regions of memory are evicted, as [`Slabs`] has them: those first of which
-    /// least was hit of late, with entries of high priority counting for more, and last those of
-    /// which somebody holds a part. `address` says where a value's memory is.
+    /// of each. So whole regions of memory are evicted, as slabs have them: those first whose
+    /// entries were hit least of late, where one of high priority counts for more, and last those
+    /// of which somebody holds a part. `address` says where a value's memory is.
     ///
     /// Looks at every entry, some under a lock at a time.
     pub fn give_back(&self, capacity: usize, address: impl Fn(&V) -> usize) {
@@ -346,7 +346,7 @@ impl<V: Send + Sync + 'static> Cache<V> {
 
     /// The regions of memory whose entries were hit least of late, so many that they have `bytes`.
     fn coldest_regions(&self, bytes: usize, address: impl Fn(&V) -> usize) -> HashSet<usize> {
-        let mut regions = HashMap::<usize, Region>::new();
+        let mut regions = HashMap::<usize, RegionEntries>::new();
         for shard in &self.shards {
             shard.visit_all(|node| {
                 let region = regions.entry(address(&node.value) / REGION).or_default();
@@ -354,21 +354,21 @@ impl<V: Send + Sync + 'static> Cache<V> {
                 let is_high = node.priority == Priority::High;
                 let rounds = 1 + usize::from(node.rounds()) + WARMTH_OF_HIGH * usize::from(is_high);
                 region.warmth += charge * rounds;
-                if node.is_pinned() {
-                    region.is_pinned = true;
-                } else {
-                    region.bytes += charge;
-                }
+                region.bytes += charge;
+                region.unpinned_bytes += if node.is_pinned() { 0 } else { charge };
             });
         }
         let mut regions = Vec::from_iter(regions);
-        regions.sort_unstable_by_key(|(_, region)| (region.is_pinned, region.warmth));
+        regions.sort_unstable_by_key(|(_, region)| {
+            let is_pinned = region.unpinned_bytes < region.bytes;
+            (is_pinned, (region.warmth << 8) / region.bytes.max(1))
+        });
         let mut evicted = 0;
         regions
             .into_iter()
             .take_while(|(_, region)| {
                 let is_wanted = evicted < bytes;
-                evicted += region.bytes;
+                evicted += region.unpinned_bytes;
                 is_wanted
             })
             .map(|(place, _)| place)

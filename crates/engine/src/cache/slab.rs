@@ -10,15 +10,18 @@
 //! so that a slot of more than [`SLOT_MIN`] is at most a 16th larger than what is in it. What is
 //! larger than [`SLOT_MAX`] is a mapping of its own. A region in which nothing is any more goes
 //! back to the system, and may be cut into slots of another size later; of one that is three
-//! quarters full or less, the pages that have nothing do. Address space is kept for as long as
-//! anything lives.
+//! quarters full or less, the pages that have nothing do. Both happen when slots are seen to that
+//! were dropped: when there is to be another region, and in [`Slabs::release`]. So memory is more
+//! than what is in it by what was dropped since, and by less than a third of regions in which
+//! something is. Address space is kept for as long as anything lives.
 //!
 //! # Threads
 //!
 //! Taking a slot takes the lock of its size, which foreground inserts take: a thread of reduced
-//! scheduling weight must not. Dropping one takes no lock: it goes on a stack of its size. Whoever
-//! finds no free slot of that size takes them from there; who needs another region looks after
-//! those of all sizes first, some of each; and [`Slabs::release`] after all of them.
+//! scheduling weight must not. Dropping one takes no lock but, for a mapping of its own, the
+//! system's: it goes on a stack of its size. Whoever finds no free slot of that size takes them
+//! from there; who needs another region sees to those of all sizes first, some of each; and
+//! [`Slabs::release`] to all of them.
 //!
 //! The scheme (slots of like size in aligned slabs) is that of J. Bonwick, "The Slab Allocator",
 //! USENIX Summer 1994.
@@ -31,10 +34,11 @@ use std::iter;
 use std::ops::{Deref, Range};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, Ordering};
 
 use tailwater_io::buffer::{Pages, page_size};
 use tailwater_io::sync::Mutex;
+
+use crate::epoch::atomic::{AtomicPtr, Ordering};
 
 /// How large a region is and of what its address is a multiple, in bytes.
 pub(crate) const REGION: usize = 1 << 20;
@@ -55,6 +59,10 @@ const PIECE: usize = 32;
 const PIECES: usize = 8;
 /// From one free slot in so many on a region's free pages go back to the system.
 const SPARSE_PART: usize = 4;
+/// They do so again when one slot in so many is free that was not then.
+const AGAIN_PART: usize = 16;
+/// Of so many regions before there is another.
+const TRIMS: usize = 2;
 
 /// Which size of slot so many bytes take; `None` if there is none so large.
 fn size_index(bytes: usize) -> Option<usize> {
@@ -85,14 +93,49 @@ pub(crate) struct Slabs {
 struct Size {
     /// In bytes.
     slot: usize,
-    /// Those that were dropped and not seen to yet: a stack, which is only ever taken as a whole.
-    returned: AtomicPtr<Returned>,
+    /// Those that were dropped and not seen to yet.
+    returned: ReturnedStack,
     regions: Mutex<Regions>,
 }
 
 /// What a slot holds that was dropped.
-struct Returned {
-    next: *mut Returned,
+#[derive(Debug)]
+pub(super) struct Returned {
+    pub(super) next: *mut Returned,
+}
+
+/// Slots that were dropped: a stack that is only ever taken as a whole. Takes no lock.
+#[derive(Debug)]
+pub(super) struct ReturnedStack(AtomicPtr<Returned>);
+
+impl ReturnedStack {
+    pub(super) fn new() -> Self {
+        Self(AtomicPtr::new(ptr::null_mut()))
+    }
+
+    /// Puts a slot on it.
+    ///
+    /// # Safety
+    /// It is large enough for a [`Returned`] and aligned for one, and nobody else knows of it.
+    pub(super) unsafe fn push(&self, slot: NonNull<Returned>) {
+        let mut next = self.0.load(Ordering::Relaxed);
+        loop {
+            // SAFETY: it is ours until the exchange succeeds, and as the caller says.
+            unsafe { slot.write(Returned { next }) };
+            // Whoever takes it sees what was written, and writes after all reads.
+            let (success, failure) = (Ordering::Release, Ordering::Relaxed);
+            match self.0.compare_exchange_weak(next, slot.as_ptr(), success, failure) {
+                Ok(_) => return,
+                Err(others) => next = others,
+            }
+        }
+    }
+
+    /// Takes all of it: the first, or null.
+    pub(super) fn take_all(&self) -> *mut Returned {
+        // What was written by those who put them there is seen.
+        self.0.swap(ptr::null_mut(), Ordering::Acquire)
+    }
 }
 
 /// The regions that are cut into slots of one size.
@@ -125,8 +168,8 @@ struct Cut {
     /// A bit for each slot that is free.
     free: Box<[u64]>,
     used: usize,
-    /// How many were used when its free pages went back last; 0 since a slot was taken.
-    used_when_trimmed: usize,
+    /// The most that were used since its free pages went back last.
+    most_used: usize,
     /// Whether they are being given back. Then nobody takes a slot from it, and it stays.
     is_being_trimmed: bool,
 }
@@ -151,7 +194,7 @@ impl Slabs {
     pub(crate) fn new() -> Arc<Self> {
         let size = |index| Size {
             slot: slot_bytes(index),
-            returned: AtomicPtr::new(ptr::null_mut()),
+            returned: ReturnedStack::new(),
             regions: Mutex::default(),
         };
         Arc::new(Self { sizes: (0..SIZES).map(size).collect(), space: Mutex::default() })
@@ -163,7 +206,11 @@ impl Slabs {
         let index = size_index(bytes.len());
         let start = match index {
             Some(index) => self.take(index)?,
-            None => Pages::map(bytes.len(), 1)?.into_parts().0,
+            None => {
+                let pages = Pages::map(bytes.len(), 1)?;
+                pages.avoid_huge_pages();
+                pages.leak()
+            }
         };
         // SAFETY: the memory is at least so long and nobody else knows of it.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), start.as_ptr(), bytes.len()) };
@@ -185,6 +232,11 @@ impl Slabs {
         for size in &self.sizes {
             let _ = (0..PIECES).take_while(|_| self.reclaim(size, |_| ()).1).count();
         }
+        self.trim(TRIMS);
+        let taken = size.regions.lock().take(size.slot);
+        if taken.is_some() {
+            return taken;
+        }
         let region = self.space.lock().take()?;
         let mut regions = size.regions.lock();
         regions.add(region, size.slot);
@@ -199,12 +251,12 @@ impl Slabs {
         let is_more = regions.reclaim(size, &mut empty);
         let done = then(&mut regions);
         drop(regions);
-        self.put_back(empty);
+        self.vacate(empty);
         (done, is_more)
     }
 
     /// Gives the memory of regions back to the system in which nothing is any more.
-    fn put_back(&self, empty: Vec<Region>) {
+    fn vacate(&self, empty: Vec<Region>) {
         for region in empty {
             // SAFETY: the region has no slot that anybody knows of, and is nobody's but ours.
             unsafe { Pages::release(region.0, REGION) };
@@ -212,24 +264,36 @@ impl Slabs {
         }
     }
 
-    /// Gives the memory back to the system that was let go of by now. Locks are held for some slots
-    /// at a time.
+    /// Sees to all slots that were returned by now, and gives memory back to the system in which
+    /// nothing is. Locks are held for some slots at a time.
     pub(crate) fn release(&self) {
         for size in &self.sizes {
             while self.reclaim(size, |_| ()).1 {}
+        }
+        self.trim(usize::MAX);
+    }
+
+    /// Gives back what is free of sparse regions, of so many at most.
+    fn trim(&self, mut regions: usize) {
+        for size in &self.sizes {
             let mut from = 0;
-            while let Some(address) = self.trim_next(size, from) {
+            while regions > 0
+                && let Some((address, is_trimmed)) = self.trim_next(size, from)
+            {
                 from = address + 1;
+                regions -= usize::from(is_trimmed);
             }
         }
     }
 
-    /// Gives back what is free of the first region of a size that is open, from an address on.
-    /// Answers which it was.
-    fn trim_next(&self, size: &Size, from: usize) -> Option<usize> {
+    /// Gives back what is free of the first region of a size that is open, from an address on, if
+    /// it is sparse. Answers which it was, and whether it is.
+    fn trim_next(&self, size: &Size, from: usize) -> Option<(usize, bool)> {
         let mut regions = size.regions.lock();
         let address = *regions.open.range(from..).next()?;
-        if let Some((start, free)) = regions.begin_to_trim(address, size.slot) {
+        let sparse = regions.begin_to_trim(address, size.slot);
+        let is_sparse = sparse.is_some();
+        if let Some((start, free)) = sparse {
             drop(regions);
             for slots in runs(&free) {
                 let page = page_size();
@@ -245,39 +309,15 @@ impl Slabs {
         }
         let empty = regions.take_out_if_empty(address);
         drop(regions);
-        self.put_back(Vec::from_iter(empty));
-        Some(address)
+        self.vacate(Vec::from_iter(empty));
+        Some((address, is_sparse))
     }
 
     /// How much memory its regions are that have anything in them, in bytes. Slots that were
     /// returned and not seen to count.
-    #[cfg(test)]
+    #[cfg(all(not(loom), test))]
     pub(crate) fn bytes(&self) -> usize {
         self.sizes.iter().map(|size| size.regions.lock().all.len()).sum::<usize>() * REGION
-    }
-}
-
-impl Size {
-    /// Puts a slot on the stack, of which nobody knows any more. Takes no lock.
-    fn put_back(&self, start: NonNull<u8>) {
-        let returned = start.cast::<Returned>().as_ptr();
-        let mut next = self.returned.load(Ordering::Relaxed);
-        loop {
-            // SAFETY: the slot is ours until the exchange succeeds, larger than this, and aligned
-            // to 32 bytes.
-            unsafe { returned.write(Returned { next }) };
-            let put = self.returned.compare_exchange_weak(
-                next,
-                returned,
-                // Whoever takes the stack sees what was written, and writes after all reads.
-                Ordering::Release,
-                Ordering::Relaxed,
-            );
-            match put {
-                Ok(_) => return,
-                Err(others) => next = others,
-            }
-        }
     }
 }
 
@@ -290,7 +330,7 @@ impl Regions {
         let index = word * u64::BITS as usize + bits.trailing_zeros() as usize;
         *bits &= *bits - 1;
         cut.used += 1;
-        cut.used_when_trimmed = 0;
+        cut.most_used = cut.most_used.max(cut.used);
         if cut.used == REGION / slot {
             self.open.remove(&address);
         }
@@ -306,7 +346,7 @@ impl Regions {
             *last >>= slots.next_multiple_of(u64::BITS as usize) - slots;
         }
         let address = region.0.addr().get();
-        let cut = Cut { region, free, used: 0, used_when_trimmed: 0, is_being_trimmed: false };
+        let cut = Cut { region, free, used: 0, most_used: 0, is_being_trimmed: false };
         self.all.insert(address, cut);
         self.open.insert(address);
     }
@@ -316,8 +356,7 @@ impl Regions {
     fn reclaim(&mut self, size: &Size, empty: &mut Vec<Region>) -> bool {
         for _ in 0..PIECE {
             if self.returned.0.is_null() {
-                // What was written to them by those who returned them is seen.
-                self.returned.0 = size.returned.swap(ptr::null_mut(), Ordering::Acquire);
+                self.returned.0 = size.returned.take_all();
             }
             let Some(start) = NonNull::new(self.returned.0) else { return false };
             // SAFETY: what is on the stack was put there whole, and is nobody's but ours.
@@ -364,11 +403,12 @@ impl Regions {
         let cut = self.all.get_mut(&address)?;
         let slots = REGION / slot;
         let is_sparse = slots - cut.used >= slots.div_ceil(SPARSE_PART);
-        if !is_sparse || cut.used == 0 || cut.used == cut.used_when_trimmed {
+        let is_worth_it = cut.most_used - cut.used >= slots.div_ceil(AGAIN_PART);
+        if !is_sparse || !is_worth_it || cut.used == 0 {
             return None;
         }
         self.open.remove(&address);
-        (cut.used_when_trimmed, cut.is_being_trimmed) = (cut.used, true);
+        (cut.most_used, cut.is_being_trimmed) = (cut.used, true);
         Some((cut.region.0, cut.free.clone()))
     }
 
@@ -453,9 +493,10 @@ impl Deref for SlabBytes {
 impl Drop for SlabBytes {
     fn drop(&mut self) {
         match self.slabs.sizes.get(self.index as usize) {
-            Some(size) => size.put_back(self.start),
-            // SAFETY: these are the parts of the pages that were mapped for it.
-            None => drop(unsafe { Pages::from_parts(self.start, self.capacity()) }),
+            // SAFETY: the slot is larger than this, aligned to 32 bytes, and nobody's any more.
+            Some(size) => unsafe { size.returned.push(self.start.cast()) },
+            // SAFETY: the pages that were mapped for it, of which nobody knows any more.
+            None => drop(unsafe { Pages::from_leaked(self.start, self.len()) }),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Blocks that are kept aside for the block cache, until the table that they are in is installed.
+//! Blocks that are kept aside for the block cache, until the table that they are in is about to be
+//! installed.
 
 use tailwater_io::buffer::AlignedBuffer;
 
@@ -18,12 +19,12 @@ pub(super) struct Aside {
 }
 
 /// A block that is kept.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Kept {
+#[derive(Debug)]
+struct Kept {
     /// Where it begins in the table.
-    pub(super) offset: u64,
+    offset: u64,
     /// Whether users read it where it comes from.
-    pub(super) is_warm: bool,
+    is_warm: bool,
     /// Which chunk it is in, and where.
     chunk: usize,
     start: usize,
@@ -31,6 +32,11 @@ pub(super) struct Kept {
 }
 
 impl Aside {
+    /// Whether there is none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
     /// Keeps the uncompressed bytes of a block that begins at `offset`.
     pub(super) fn keep(&mut self, offset: u64, block: &[u8], is_warm: bool) {
         if self.chunks.last().is_none_or(|chunk| chunk.remaining() < block.len()) {
@@ -42,13 +48,14 @@ impl Aside {
         self.blocks.push(Kept { offset, is_warm, chunk: self.chunks.len() - 1, start, length });
     }
 
-    /// Does something with each block and its bytes, in their order; memory goes as soon as all
-    /// that is in it is done with.
-    pub(super) fn for_each(self, mut take: impl FnMut(Kept, &[u8])) {
+    /// Does something with each block, in their order: its offset, whether users read it, and its
+    /// bytes. Memory goes as soon as all that is in it is done with.
+    pub(super) fn for_each(self, mut take: impl FnMut(u64, bool, &[u8])) {
         let mut blocks = self.blocks.into_iter().peekable();
         for (index, chunk) in self.chunks.into_iter().enumerate() {
             while let Some(kept) = blocks.next_if(|kept| kept.chunk == index) {
-                take(kept, &chunk[kept.start..kept.start + kept.length]);
+                let bytes = &chunk[kept.start..kept.start + kept.length];
+                take(kept.offset, kept.is_warm, bytes);
             }
         }
     }
@@ -66,9 +73,9 @@ mod tests {
             aside.keep(number as u64, &block(number), number % 3 == 0);
         }
         let mut seen = 0;
-        aside.for_each(|kept, bytes| {
+        aside.for_each(|offset, is_warm, bytes| {
             assert!(bytes == block(seen), "block {seen}");
-            assert_eq!((kept.offset, kept.is_warm), (seen as u64, seen % 3 == 0));
+            assert_eq!((offset, is_warm), (seen as u64, seen % 3 == 0));
             seen += 1;
         });
         assert_eq!(seen, 40);

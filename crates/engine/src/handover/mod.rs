@@ -9,7 +9,7 @@
 //!
 //! - for the page cache it is written through it, and the rest of the table past it
 //!   ([`SequentialWriter::append_warm`](tailwater_io::stream::SequentialWriter::append_warm));
-//! - for the block cache its uncompressed bytes are kept aside, and put there when the output is
+//! - for the block cache its uncompressed bytes are kept [aside], and put there when the output is
 //!   installed, right after the input's blocks have left.
 //!
 //! Where users read little of what was handed over to the page cache, only a sample is; near a
@@ -34,7 +34,7 @@ use crate::stats::{Statistics, Ticker};
 use crate::table::{Block, BlockCache, BlockKind, ReadProfile};
 use crate::version::{FileMetadata, Version};
 
-use aside::{Aside, Kept};
+use aside::Aside;
 pub(crate) use heat::{Generations, Heat};
 
 /// One part in so many of a block's bytes must come from warm blocks for it to be warm.
@@ -252,15 +252,15 @@ impl Takeover {
         self.is_paged
     }
 
-    /// Takes what was kept aside into the memory of the block cache: a copy, which is not for those
-    /// who hold locks, nor, since it takes one that users' reads take, for a thread of low weight.
+    /// Takes what was kept aside into the memory of the block cache, before the table is installed:
+    /// a copy, which is not for those who hold the versions' lock, nor, since it takes one that
+    /// users' reads take, for a thread of low weight.
     pub(crate) fn take_in(&mut self) {
         let Some(cache) = &self.handover.cache else { return };
         let taken_in = &mut self.taken_in;
-        std::mem::take(&mut self.aside).for_each(|Kept { offset, is_warm, .. }, bytes| {
-            let bytes = cache.take_in(bytes).unwrap_or_else(|| bytes.into());
+        std::mem::take(&mut self.aside).for_each(|offset, is_warm, bytes| {
             // What the builder made is a block.
-            if let Ok(block) = Block::parse(bytes, BlockKind::Data) {
+            if let Ok(block) = Block::parse(cache.take_in(bytes), BlockKind::Data) {
                 taken_in.push(TakenIn { offset, block, is_warm });
             }
         });
@@ -268,6 +268,7 @@ impl Takeover {
 
     /// The table is about to be seen: what was taken in goes to the block cache.
     fn install(mut self, file: &FileMetadata) {
+        debug_assert!(self.aside.is_empty(), "it was not taken in");
         file.heat(&self.handover.generations).inherit(&self.warm);
         self.handover.count(Ticker::HandoverBlocks, self.warm.len() as u64);
         self.handover.count(Ticker::HandoverCachedBytes, self.aside_bytes as u64);

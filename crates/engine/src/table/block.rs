@@ -25,7 +25,7 @@ const _: () = assert!(size_of::<Block>() == 64);
 /// A block's uncompressed bytes.
 #[derive(Debug)]
 pub(crate) enum BlockBytes {
-    /// On the heap, of those that are not for a block cache.
+    /// On the heap: of a block that is not for a cache, or where that has no memory.
     Heap(Box<[u8]>),
     /// In the memory of a block cache.
     Slab(SlabBytes),
@@ -33,12 +33,6 @@ pub(crate) enum BlockBytes {
 
 impl From<Vec<u8>> for BlockBytes {
     fn from(bytes: Vec<u8>) -> Self {
-        Self::Heap(bytes.into())
-    }
-}
-
-impl From<&[u8]> for BlockBytes {
-    fn from(bytes: &[u8]) -> Self {
         Self::Heap(bytes.into())
     }
 }

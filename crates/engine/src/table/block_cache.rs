@@ -25,8 +25,9 @@ const ASIDE_PART_OF_LEFT: i64 = 2;
 
 /// A cache of tables' blocks, which column families and databases may share. Any thread may use it.
 ///
-/// What it holds, evicted blocks that somebody still reads included, never takes more than its
-/// capacity; a block for which there is no room is read past it.
+/// What it holds, evicted blocks that somebody still reads included, is never charged more than its
+/// capacity; a block for which there is no room is read past it. Its memory is a little more: what
+/// blocks that were let go of leave free between others.
 #[derive(Debug)]
 pub struct BlockCache {
     pub(crate) blocks: Cache<Block>,
@@ -78,12 +79,12 @@ impl BlockCache {
         Some(self.tuner.as_ref()?.shared.sizing.lock().sizes())
     }
 
-    /// A copy of the bytes of a block that is about to come into the cache, in memory of its own;
-    /// `None` where that has no place for them.
+    /// A copy of the bytes of a block that is about to come into the cache, in its memory; on the
+    /// heap where there is none.
     ///
     /// Takes a lock that users' reads take.
-    pub(crate) fn take_in(&self, bytes: &[u8]) -> Option<BlockBytes> {
-        self.slabs.copy(bytes).map(BlockBytes::Slab)
+    pub(crate) fn take_in(&self, bytes: &[u8]) -> BlockBytes {
+        self.slabs.copy(bytes).map_or_else(|| bytes.to_vec().into(), BlockBytes::Slab)
     }
 
     /// Looks how much memory is left in which blocks may be kept aside, once the cache has what it
@@ -168,6 +169,15 @@ struct Shared {
     wake: Condvar,
 }
 
+impl Drop for BlockCache {
+    fn drop(&mut self) {
+        debug_assert!(
+            std::thread::panicking() || *self.aside.get_mut() == 0,
+            "what was kept aside was not given back"
+        );
+    }
+}
+
 impl Tuner {
     fn start(cache: Weak<BlockCache>, memory: Memory) -> Self {
         let shared = Arc::<Shared>::default();
@@ -205,17 +215,17 @@ impl Shared {
             let gives_back = next < capacity && next < usage;
             if gives_back {
                 cache.blocks.give_back(next, Block::address);
-                // The entries themselves are the allocator's, and not yet the system's.
-                tailwater_io::release_free_memory();
             } else if next != capacity {
                 cache.set_capacity(next);
             }
             if gives_back || gave_back {
-                // Some of it was being read at the last look.
                 cache.blocks.collect();
                 cache.slabs.release();
+                // The entries themselves are the allocator's, and not yet the system's.
+                tailwater_io::release_free_memory();
             }
-            gave_back = gives_back;
+            // What was being read goes later.
+            gave_back = gives_back || (gave_back && cache.blocks.unlinked_usage() > 0);
         }
     }
 }
@@ -231,8 +241,7 @@ mod tests {
         // Its last number says that it has one restart.
         let mut bytes = [0; 4000];
         bytes[3996] = 1;
-        let bytes = cache.take_in(&bytes).expect("a slot");
-        let block = Block::parse(bytes, BlockKind::Data).expect("a block");
+        let block = Block::parse(cache.take_in(&bytes), BlockKind::Data).expect("a block");
         let (key, charge) = (Key { file, offset: number * 4096 }, block.memory());
         cache.blocks.insert(key, block, charge, Priority::Low);
     }
@@ -258,6 +267,10 @@ mod tests {
     fn what_it_gives_back_is_the_systems_again() {
         let cache = BlockCache::new(16 * MIB);
         (0..4000).for_each(|number| put(&cache, 1, number));
+        // What is read and what is not lies side by side, in regions that are read and are not.
+        for number in (0..4000).filter(|number| number / 512 % 2 == 0 && number % 8 != 0) {
+            cache.blocks.lookup(Key { file: 1, offset: number * 4096 }, &crate::epoch::pin());
+        }
         let before = cache.slabs.bytes();
         cache.blocks.give_back(8 * MIB, Block::address);
         cache.blocks.collect();

@@ -77,27 +77,30 @@ impl Pages {
         let _ = unsafe { madvise(start.as_ptr().cast(), length, Advice::LinuxDontNeed) };
     }
 
-    /// Where they begin and how many bytes they are, for [`Pages::from_parts`]: until then they are
-    /// not given back.
-    pub fn into_parts(self) -> (NonNull<u8>, usize) {
-        let pages = ManuallyDrop::new(self);
-        (pages.start, pages.length)
+    /// Where they begin. They are given back when they are [put together](Pages::from_leaked)
+    /// again.
+    pub fn leak(self) -> NonNull<u8> {
+        ManuallyDrop::new(self).start
     }
 
-    /// What was taken apart before.
+    /// Pages that were leaked.
     ///
     /// # Safety
-    /// The parts are from [`Pages::into_parts`] and are put together once.
-    pub unsafe fn from_parts(start: NonNull<u8>, length: usize) -> Self {
-        Self { start, length }
+    /// `start` is from [`Pages::leak`], `length` is what they were mapped with, and this is done
+    /// once.
+    pub unsafe fn from_leaked(start: NonNull<u8>, length: usize) -> Self {
+        Self { start, length: length.next_multiple_of(page_size()) }
     }
 }
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: a mapping of its own, to which nobody refers any more. The system may have no
-        // room for the two that are left where it was one with its neighbours; then it stays.
-        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.length) };
+        // SAFETY: a mapping of its own, to which nobody refers any more.
+        if unsafe { munmap(self.start.as_ptr().cast(), self.length) }.is_err() {
+            // It was one with its neighbours, and there is no room for the two that are left.
+            // SAFETY: as above.
+            unsafe { Self::release(self.start, self.length) };
+        }
     }
 }
 
@@ -130,12 +133,12 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_taken_apart_and_put_together() {
-        let (start, length) = Pages::map(10_000, 1).unwrap().into_parts();
-        assert_eq!(length, 10_000_usize.next_multiple_of(page_size()));
+    fn pages_are_leaked_and_put_together() {
+        let pages = Pages::map(10_000, 1).unwrap();
+        let length = pages.length();
+        let start = pages.leak();
         // SAFETY: from the line above, once.
-        let pages = unsafe { Pages::from_parts(start, length) };
-        pages.avoid_huge_pages();
+        let pages = unsafe { Pages::from_leaked(start, 10_000) };
         assert_eq!((pages.start(), pages.length()), (start, length));
     }
 }

@@ -362,6 +362,21 @@ fn what_is_given_back_are_whole_regions_of_memory_the_coldest_first() {
 }
 
 #[test]
+fn little_that_is_hot_stays_when_memory_is_given_back() {
+    let entry = Cache::<usize>::ENTRY_OVERHEAD + 100;
+    let cache = Cache::<usize>::with_shards(100 * entry * 64 / 63 + entry, 1);
+    // A region of its own for a hot one, and another for all the cold ones.
+    for number in 0..100 {
+        let address = if number == 0 { REGION } else { REGION * 2 };
+        cache.insert(key(1, number), address, 100, Priority::Low);
+    }
+    assert!(cache.lookup(key(1, 0), &pin()).is_some());
+    cache.give_back(cache.capacity() - 10 * entry, |&address| address);
+    assert!(cache.peek(key(1, 0), &pin()).is_some());
+    assert!((1..100).all(|number| cache.peek(key(1, number), &pin()).is_none()));
+}
+
+#[test]
 fn what_is_let_go_makes_room_before_all_others() {
     let cache = cache_of(64);
     let all = 0..60;

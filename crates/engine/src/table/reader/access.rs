@@ -288,8 +288,11 @@ impl TableReader {
         profile: &ReadProfile,
     ) -> Result<Arc<Cached<Block>>> {
         let cache = self.context.block_cache.as_ref().filter(|_| profile.fill_cache);
-        let taken_in = cache.and_then(|cache| cache.take_in(&bytes));
-        let block = Block::parse(taken_in.unwrap_or_else(|| bytes.into()), kind)
+        let bytes = match cache {
+            Some(cache) => cache.take_in(&bytes),
+            None => bytes.into(),
+        };
+        let block = Block::parse(bytes, kind)
             .and_then(|block| match kind {
                 BlockKind::Index => {
                     let Index { format, user_keys, .. } = self.index;

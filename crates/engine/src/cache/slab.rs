@@ -2,7 +2,7 @@
 //!
 //! A cache turns over all the time, and who puts something in is seldom who lets it go. An
 //! allocator with a heap for every thread keeps what was let go of in the heap that it came from,
-//! for that thread: a cache of 64 MiB may take 200. Here all threads share what is free.
+//! for that thread. Here all threads share what is free.
 //!
 //! # Layout
 //!
@@ -12,8 +12,8 @@
 //! back to the system, and may be cut into slots of another size later; of one that is three
 //! quarters full or less, the pages that have nothing do. Both happen when slots are seen to that
 //! were dropped: when there is to be another region, and in [`Slabs::release`]. So memory is more
-//! than what is in it by what was dropped since, and by less than a third of regions in which
-//! something is. Address space is kept for as long as anything lives.
+//! than what is in it by what was dropped since, by up to a quarter of each region, and by what is
+//! free in pages that have something. Address space is kept for as long as anything lives.
 //!
 //! # Threads
 //!
@@ -455,7 +455,7 @@ impl fmt::Debug for Slabs {
     }
 }
 
-/// Bytes in memory of slabs. Dropping them takes no lock.
+/// Bytes in memory of slabs. Dropping them takes no lock of ours.
 pub(crate) struct SlabBytes {
     start: NonNull<u8>,
     slabs: Arc<Slabs>,

@@ -237,6 +237,7 @@ mod tests {
     use crate::table::BlockKind;
 
     const MIB: usize = 1 << 20;
+
     fn put(cache: &BlockCache, file: u64, number: u64) {
         // Its last number says that it has one restart.
         let mut bytes = [0; 4000];

@@ -15,9 +15,10 @@
 //!   never retried.
 
 use std::fmt::Debug;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::ErrorKind;
 use std::os::fd::BorrowedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::buffer::{ALIGNMENT, AlignedBuffer};
@@ -55,6 +56,16 @@ pub struct FileMetadata {
     pub is_directory: bool,
     /// When it was last written, in microseconds since 1970.
     pub modified_us: u64,
+}
+
+/// What a file or directory is, whatever path leads to it. It stays the same while it is renamed;
+/// the system may give the inode of one that was removed to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileIdentity {
+    /// The device that it is on. Some filesystems get another number each time they are mounted.
+    pub device: u64,
+    /// The number of its inode.
+    pub inode: u64,
 }
 
 /// What a filesystem says of direct I/O on a file.
@@ -119,6 +130,24 @@ pub trait Storage: Debug + Send + Sync + 'static {
 
     /// A file's length, kind and time.
     fn metadata(&self, path: &Path) -> Result<FileMetadata>;
+
+    /// What the file or directory is that a path leads to; symbolic links are followed.
+    ///
+    /// The default tells files apart by the text of their paths. A backend in which a directory can
+    /// have several names must tell better.
+    fn identity(&self, path: &Path) -> Result<FileIdentity> {
+        self.metadata(path)?;
+        let mut hasher = DefaultHasher::new();
+        path.components().for_each(|component| component.hash(&mut hasher));
+        Ok(FileIdentity { device: 0, inode: hasher.finish() })
+    }
+
+    /// The absolute path of a file or directory, without symbolic links, `.` and `..`. The default
+    /// returns the path unchanged.
+    fn canonical_path(&self, path: &Path) -> Result<PathBuf> {
+        self.metadata(path)?;
+        Ok(path.to_owned())
+    }
 
     /// What the filesystem of a file can do. Of a directory, direct I/O is unknown.
     fn capabilities(&self, path: &Path) -> Result<Capabilities>;

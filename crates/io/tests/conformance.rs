@@ -463,3 +463,106 @@ fn a_filesystem_says_what_it_can_do() {
         DirectIo::Unknown => println!("{} does not say", said.filesystem),
     }
 }
+
+/// Runs the same test against both backends, with a function that makes a symbolic link.
+fn on_both_with_links(test: impl Fn(&dyn Storage, &Path, &dyn Fn(&str, &Path))) {
+    let directory = tempfile::tempdir().unwrap();
+    let base = directory.path().canonicalize().unwrap();
+    test(&PosixStorage::new(), &base, &|target, path| {
+        std::os::unix::fs::symlink(target, path).unwrap();
+    });
+    let sim = SimStorage::new(1);
+    sim.create_directory(Path::new("/base")).unwrap();
+    test(&sim, Path::new("/base"), &|target, path| {
+        sim.create_symbolic_link(Path::new(target), path).unwrap();
+    });
+}
+
+#[test]
+fn every_path_to_a_file_has_one_identity() {
+    on_both_with_links(|storage, base, link| {
+        storage.create_directory(&base.join("a/b")).unwrap();
+        put(storage, &base.join("a/b/file"), b"x");
+        link("a/b", &base.join("relative"));
+        link("../a", &base.join("a/above"));
+        link(base.join("a").to_str().unwrap(), &base.join("absolute"));
+        link("file", &base.join("a/b/to-file"));
+        let is = |path: &str| storage.identity(&base.join(path)).unwrap();
+        for path in
+            ["relative", "absolute/b", "a/b/", "a/./b", "a/b/../b", "a/above/b", "relative/../b"]
+        {
+            assert_eq!(is(path), is("a/b"), "{path}");
+            let canonical = storage.canonical_path(&base.join(path)).unwrap();
+            assert_eq!(canonical, base.join("a/b"), "{path}");
+        }
+        assert_eq!(is("relative/to-file"), is("a/b/file"));
+        assert_ne!(is("a"), is("a/b"));
+        storage.link(&base.join("relative/to-file"), &base.join("second")).unwrap();
+        assert_eq!(is("second"), is("a/b/file"));
+        let before = is("a/b/file");
+        storage.rename(&base.join("a/b/file"), &base.join("renamed")).unwrap();
+        assert_eq!(is("renamed"), before);
+        assert_eq!(kind(storage.identity(&base.join("nothing"))), Some(ErrorKind::NotFound));
+        assert_eq!(kind(storage.canonical_path(&base.join("nothing"))), Some(ErrorKind::NotFound));
+    });
+}
+
+#[test]
+fn symbolic_links_lead_where_they_point() {
+    on_both_with_links(|storage, base, link| {
+        storage.create_directory(&base.join("there")).unwrap();
+        link("there", &base.join("link"));
+        link("nowhere", &base.join("dangling"));
+        link("loop", &base.join("loop"));
+        put(storage, &base.join("link/file"), b"x");
+        assert_eq!(get(storage, &base.join("there/file")), b"x");
+        assert_eq!(names(storage, &base.join("link")), [("file".to_owned(), false)]);
+        storage.sync_directory(&base.join("link")).unwrap();
+        storage.create_directory(&base.join("link/inner/most")).unwrap();
+        assert!(storage.metadata(&base.join("there/inner/most")).unwrap().is_directory);
+        let listed = names(storage, base);
+        let expected = [("dangling", false), ("link", true), ("loop", false), ("there", true)];
+        assert_eq!(listed, expected.map(|(name, is_directory)| (name.to_owned(), is_directory)));
+        assert_eq!(kind(storage.metadata(&base.join("dangling"))), Some(ErrorKind::NotFound));
+        assert!(storage.metadata(&base.join("loop")).is_err());
+        assert!(storage.list(&base.join("loop/x")).is_err());
+        assert_eq!(
+            kind(storage.create_directory(&base.join("dangling"))),
+            Some(ErrorKind::AlreadyExists)
+        );
+        // A file is created where the link leads, unless it must be new.
+        assert_eq!(
+            kind(storage.create(&base.join("dangling"), Create::New, MODE, PURPOSE)),
+            Some(ErrorKind::AlreadyExists)
+        );
+        put(storage, &base.join("dangling"), b"y");
+        assert_eq!(get(storage, &base.join("nowhere")), b"y");
+        // Removing and renaming are about the link itself.
+        assert!(storage.remove_directory(&base.join("link")).is_err());
+        storage.rename(&base.join("link"), &base.join("renamed")).unwrap();
+        assert_eq!(get(storage, &base.join("renamed/file")), b"x");
+        storage.remove(&base.join("renamed")).unwrap();
+        assert_eq!(get(storage, &base.join("there/file")), b"x");
+        storage.remove(&base.join("dangling")).unwrap();
+        assert_eq!(get(storage, &base.join("nowhere")), b"y");
+        let place = storage.lock(&base.join("there/LOCK")).unwrap();
+        link("there", &base.join("again"));
+        assert_eq!(kind(storage.lock(&base.join("again/LOCK"))), Some(ErrorKind::WouldBlock));
+        drop(place);
+    });
+}
+
+#[test]
+fn relative_paths_begin_in_the_working_directory() {
+    let sim = SimStorage::new(1);
+    sim.create_directory(Path::new("/a/b")).unwrap();
+    put(&sim, Path::new("a/file"), b"root");
+    sim.set_working_directory(Path::new("a")).unwrap();
+    assert_eq!(get(&sim, Path::new("file")), b"root");
+    sim.set_working_directory(Path::new("b")).unwrap();
+    assert_eq!(get(&sim, Path::new("../file")), b"root");
+    assert_eq!(sim.canonical_path(Path::new(".")).unwrap(), Path::new("/a/b"));
+    assert_eq!(kind(sim.set_working_directory(Path::new("c"))), Some(ErrorKind::NotFound));
+    // Another process begins at the root.
+    assert_eq!(get(&sim.process_crash_image(1), Path::new("a/file")), b"root");
+}

@@ -1,14 +1,14 @@
 //! Files with a gate: one call waits there until the test lets it go on.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use tailwater::OpenOptions;
 use tailwater_io::buffer::ALIGNMENT;
 use tailwater_io::posix::PosixStorage;
 use tailwater_io::{
-    Capabilities, Create, DirectoryEntry, FileLock, FileMetadata, IoMode, Purpose, ReadFile,
-    Result, Statistics, Storage, WriteFile,
+    Capabilities, Create, DirectoryEntry, FileIdentity, FileLock, FileMetadata, IoMode, Purpose,
+    ReadFile, Result, Statistics, Storage, WriteFile,
 };
 
 /// A call that may be stopped.
@@ -139,6 +139,14 @@ impl Storage for Gate {
 
     fn metadata(&self, path: &Path) -> Result<FileMetadata> {
         self.files.metadata(path)
+    }
+
+    fn identity(&self, path: &Path) -> Result<FileIdentity> {
+        self.files.identity(path)
+    }
+
+    fn canonical_path(&self, path: &Path) -> Result<PathBuf> {
+        self.files.canonical_path(path)
     }
 
     fn capabilities(&self, path: &Path) -> Result<Capabilities> {

@@ -20,16 +20,15 @@ use rustix::io::{Errno, retry_on_intr};
 
 use super::system;
 use crate::purpose::IoMode;
-use crate::storage::FileLock;
-
-/// Device and inode, in a type that holds every system's.
-type FileId = (i128, i128);
+use crate::storage::{FileIdentity, FileLock};
 
 /// The files this process holds locked.
-static LOCKED: LazyLock<RwLock<HashSet<FileId>>> = LazyLock::new(RwLock::default);
+static LOCKED: LazyLock<RwLock<HashSet<FileIdentity>>> = LazyLock::new(RwLock::default);
 
-fn file_id(status: &Stat) -> FileId {
-    (i128::from(status.st_dev), i128::from(status.st_ino))
+/// The device and inode of a file, whose types differ between systems.
+pub(super) fn file_identity(status: &Stat) -> FileIdentity {
+    let (device, inode) = (i128::from(status.st_dev), i128::from(status.st_ino));
+    FileIdentity { device: device as u64, inode: inode as u64 }
 }
 
 /// A lock that is held.
@@ -37,7 +36,7 @@ fn file_id(status: &Stat) -> FileId {
 pub(super) struct PosixLock {
     /// `None` only inside drop.
     descriptor: Option<OwnedFd>,
-    id: FileId,
+    id: FileIdentity,
 }
 
 impl PosixLock {
@@ -46,7 +45,7 @@ impl PosixLock {
     pub(super) fn take(path: &Path) -> io::Result<Self> {
         let mut locked = write_locked();
         match rustix::fs::stat(path) {
-            Ok(status) if locked.contains(&file_id(&status)) => {
+            Ok(status) if locked.contains(&file_identity(&status)) => {
                 return Err(held("this process holds the lock already"));
             }
             Ok(_) | Err(Errno::NOENT) => {}
@@ -61,7 +60,7 @@ impl PosixLock {
             }
             Err(error) => return Err(error.into()),
         }
-        let id = file_id(&rustix::fs::fstat(&descriptor)?);
+        let id = file_identity(&rustix::fs::fstat(&descriptor)?);
         locked.insert(id);
         Ok(Self { descriptor: Some(descriptor), id })
     }
@@ -83,7 +82,7 @@ impl Drop for PosixLock {
     }
 }
 
-fn write_locked() -> RwLockWriteGuard<'static, HashSet<FileId>> {
+fn write_locked() -> RwLockWriteGuard<'static, HashSet<FileIdentity>> {
     LOCKED.write().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -98,7 +97,7 @@ pub(super) fn refuse_locked(path: &Path) -> io::Result<()> {
         return Ok(());
     }
     match rustix::fs::stat(path) {
-        Ok(status) if locked.contains(&file_id(&status)) => {
+        Ok(status) if locked.contains(&file_identity(&status)) => {
             let text = "this process holds it locked, and opening it would release the lock";
             Err(io::Error::new(io::ErrorKind::ResourceBusy, text))
         }

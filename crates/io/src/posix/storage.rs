@@ -3,14 +3,14 @@
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::file::PosixFile;
-use super::lock::{PosixLock, refuse_locked};
+use super::lock::{PosixLock, file_identity, refuse_locked};
 use super::system;
 use crate::buffer::ALIGNMENT;
 use crate::clock::monotonic_ns;
@@ -18,7 +18,8 @@ use crate::kernel::{Device, System};
 use crate::purpose::{IoMode, Purpose};
 use crate::statistics::Statistics;
 use crate::storage::{
-    Capabilities, Create, DirectoryEntry, FileLock, FileMetadata, ReadFile, Storage, WriteFile,
+    Capabilities, Create, DirectoryEntry, FileIdentity, FileLock, FileMetadata, ReadFile, Storage,
+    WriteFile,
 };
 use crate::{Error, Operation, Result};
 
@@ -184,6 +185,16 @@ impl Storage for PosixStorage {
             is_directory,
             modified_us: modified_us.max(0) as u64,
         })
+    }
+
+    fn identity(&self, path: &Path) -> Result<FileIdentity> {
+        let status =
+            rustix::fs::stat(path).map_err(|error| Error::new(Operation::Metadata, path, error))?;
+        Ok(file_identity(&status))
+    }
+
+    fn canonical_path(&self, path: &Path) -> Result<PathBuf> {
+        path.canonicalize().map_err(|error| Error::new(Operation::Metadata, path, error))
     }
 
     fn capabilities(&self, path: &Path) -> Result<Capabilities> {

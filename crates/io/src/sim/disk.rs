@@ -2,16 +2,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::contents::Contents;
-use super::namespace::{Change, DirectoryId, FileId, Namespace};
+use super::namespace::{Change, DirectoryId, FileId, LinkId, Namespace};
 
 /// What a call does to the disk. Applying the same effects to equal disks gives equal disks.
 #[derive(Debug, Clone)]
 pub(super) enum Effect {
     /// A file is there from now on, under no name yet.
     NewFile(FileId),
+    /// A symbolic link is there from now on, under no name yet.
+    NewLink {
+        link: LinkId,
+        target: PathBuf,
+    },
     /// Names are given and taken away.
     Change(Change),
     Write {
@@ -50,6 +56,7 @@ impl Disk {
             Effect::NewFile(file) => {
                 self.files.insert(*file, Contents::new(now_us));
             }
+            Effect::NewLink { link, target } => self.names.add_link(*link, target),
             Effect::Change(change) => self.names.change(change),
             Effect::Write { file, offset, bytes } => {
                 self.file_mut(*file).write(*offset, bytes, now_us);
@@ -84,7 +91,7 @@ impl Disk {
 
     /// What a power cut may leave. Everything on it is durable.
     pub(super) fn after_crash(&self, random: &mut fastrand::Rng) -> Self {
-        let mut names = Namespace::durable(self.names.after_crash(random));
+        let mut names = self.names.left_by_crash(self.names.after_crash(random));
         let files = names
             .prune()
             .into_iter()
@@ -96,6 +103,7 @@ impl Disk {
     /// What a crash of the process leaves: everything, but files that only handles led to.
     pub(super) fn after_process_crash(&self) -> Self {
         let mut disk = self.clone();
+        disk.names.leave_working_directory();
         disk.forget_unreachable(|_| false);
         disk
     }

@@ -1,7 +1,7 @@
 //! Directories: what the process sees, what is durable, and the changes between the two.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 use rustix::io::Errno;
 
@@ -13,14 +13,45 @@ pub(super) struct FileId(pub(super) u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct DirectoryId(pub(super) u64);
 
+/// A symbolic link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct LinkId(pub(super) u64);
+
 /// The directory that is always there.
 pub(super) const ROOT: DirectoryId = DirectoryId(0);
+
+/// Maximum number of symbolic links that one path may lead through, as on Linux.
+const LINKS_MAX: usize = 40;
 
 /// What a name stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Node {
     File(FileId),
     Directory(DirectoryId),
+    Link(LinkId),
+}
+
+/// What becomes of a symbolic link that is the last name of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LastLink {
+    Followed,
+    Kept,
+}
+
+/// What a path leads to: a place with a name, or a directory that was reached without one (the
+/// root, or by `..`).
+#[derive(Debug)]
+enum Target {
+    Place(Place),
+    Directory(DirectoryId),
+}
+
+/// A path that was resolved.
+#[derive(Debug)]
+struct Resolved {
+    target: Target,
+    /// The same path without links, `.` and `..`.
+    path: PathBuf,
 }
 
 /// Where a name stands, whether or not it is there.
@@ -93,6 +124,7 @@ impl Tree {
                 match node {
                     Node::File(file) => _ = reached.files.insert(*file),
                     Node::Directory(inner) => from.push(*inner),
+                    Node::Link(_) => {}
                 }
             }
         }
@@ -120,12 +152,34 @@ pub(super) struct Namespace {
     durable: Tree,
     /// What leads from `durable` to `current`, oldest first.
     pending: Vec<Change>,
+    /// Where symbolic links lead. A link keeps its entry when its name is removed.
+    links: BTreeMap<LinkId, PathBuf>,
+    /// Where relative paths begin.
+    working_directory: PathBuf,
 }
 
 impl Namespace {
-    /// A disk on which exactly these names are, all durable.
-    pub(super) fn durable(tree: Tree) -> Self {
-        Self { current: tree.clone(), durable: tree, pending: Vec::new() }
+    /// What a crash leaves of this disk: exactly these names, all durable. Relative paths begin at
+    /// the root again.
+    pub(super) fn left_by_crash(&self, tree: Tree) -> Self {
+        Self { current: tree.clone(), durable: tree, links: self.links.clone(), ..Self::default() }
+    }
+
+    /// Makes relative paths begin in another directory.
+    pub(super) fn set_working_directory(&mut self, path: &Path) -> Result<(), Errno> {
+        self.directory(path)?;
+        self.working_directory = self.canonical_path(path)?;
+        Ok(())
+    }
+
+    /// Makes relative paths begin at the root again, as for a new process.
+    pub(super) fn leave_working_directory(&mut self) {
+        self.working_directory = PathBuf::new();
+    }
+
+    /// Notes where a new symbolic link leads.
+    pub(super) fn add_link(&mut self, link: LinkId, target: &Path) {
+        self.links.insert(link, target.to_owned());
     }
 
     /// What stands at a place.
@@ -138,44 +192,95 @@ impl Namespace {
         self.current.names(directory)
     }
 
-    /// What a path stands for.
+    /// What a path stands for; symbolic links are followed.
     pub(super) fn node(&self, path: &Path) -> Result<Node, Errno> {
-        match self.place(path)? {
-            Some(place) => self.get(&place).ok_or(Errno::NOENT),
-            None => Ok(Node::Directory(ROOT)),
+        match self.resolve(path, LastLink::Followed)?.target {
+            Target::Place(place) => self.get(&place).ok_or(Errno::NOENT),
+            Target::Directory(directory) => Ok(Node::Directory(directory)),
         }
     }
 
-    /// The file that a path stands for.
+    /// The file that a path stands for; symbolic links are followed.
     pub(super) fn file(&self, path: &Path) -> Result<FileId, Errno> {
         match self.node(path)? {
             Node::File(file) => Ok(file),
             Node::Directory(_) => Err(Errno::ISDIR),
+            Node::Link(_) => Err(Errno::LOOP),
         }
     }
 
-    /// The directory that a path stands for.
+    /// The directory that a path stands for; symbolic links are followed.
     pub(super) fn directory(&self, path: &Path) -> Result<DirectoryId, Errno> {
         match self.node(path)? {
             Node::Directory(directory) => Ok(directory),
             Node::File(_) => Err(Errno::NOTDIR),
+            Node::Link(_) => Err(Errno::LOOP),
         }
     }
 
-    /// The place that a path names, in a directory that must be there; `None` for the root, which
-    /// has no name.
+    /// The place that a path names, in a directory that must be there; `None` for the root and for
+    /// paths that end with `..`, which have no name. A link with that name is not followed.
     pub(super) fn place(&self, path: &Path) -> Result<Option<Place>, Errno> {
-        let mut names = names_of(path);
-        let Some(last) = names.pop() else { return Ok(None) };
+        self.named_place(path, LastLink::Kept)
+    }
+
+    /// As [`Self::place`]; a link with that name is followed to the place that it names.
+    pub(super) fn place_behind_links(&self, path: &Path) -> Result<Option<Place>, Errno> {
+        self.named_place(path, LastLink::Followed)
+    }
+
+    fn named_place(&self, path: &Path, last: LastLink) -> Result<Option<Place>, Errno> {
+        match self.resolve(path, last)?.target {
+            Target::Place(place) => Ok(Some(place)),
+            Target::Directory(_) => Ok(None),
+        }
+    }
+
+    /// A path from the root to what `path` stands for, without links, `.` and `..`.
+    pub(super) fn canonical_path(&self, path: &Path) -> Result<PathBuf, Errno> {
+        self.node(path)?;
+        Ok(self.resolve(path, LastLink::Followed)?.path)
+    }
+
+    /// Follows a path name by name, as Linux does: `..` leads to the directory above the one that
+    /// was reached, whatever link led there.
+    fn resolve(&self, path: &Path, last: LastLink) -> Result<Resolved, Errno> {
+        let mut left = steps_backwards(&Path::new("/").join(&self.working_directory).join(path));
+        let mut passed: Vec<Place> = Vec::new();
         let mut directory = ROOT;
-        for name in names {
-            match self.get(&Place { directory, name }) {
-                Some(Node::Directory(inner)) => directory = inner,
-                Some(Node::File(_)) => return Err(Errno::NOTDIR),
+        let mut links = 0;
+        while let Some(step) = left.pop() {
+            let Some(name) = step else {
+                directory = passed.pop().map_or(ROOT, |above| above.directory);
+                continue;
+            };
+            let place = Place { directory, name };
+            match self.get(&place) {
+                Some(Node::Link(link)) if !left.is_empty() || last == LastLink::Followed => {
+                    links += 1;
+                    if links > LINKS_MAX {
+                        return Err(Errno::LOOP);
+                    }
+                    let target = self.links.get(&link).ok_or(Errno::NOENT)?;
+                    if target.is_absolute() {
+                        passed.clear();
+                        directory = ROOT;
+                    }
+                    left.extend(steps_backwards(target));
+                }
+                _ if left.is_empty() => {
+                    let path = path_of(&passed).join(&place.name);
+                    return Ok(Resolved { target: Target::Place(place), path });
+                }
+                Some(Node::Directory(inner)) => {
+                    passed.push(place);
+                    directory = inner;
+                }
+                Some(Node::File(_) | Node::Link(_)) => return Err(Errno::NOTDIR),
                 None => return Err(Errno::NOENT),
             }
         }
-        Ok(Some(Place { directory, name: last }))
+        Ok(Resolved { target: Target::Directory(directory), path: path_of(&passed) })
     }
 
     /// Whether `inner` is `outer` or lies in it.
@@ -238,7 +343,7 @@ impl Namespace {
             match node {
                 Some(Node::File(file)) => _ = files.insert(*file),
                 Some(Node::Directory(directory)) => roots.push(*directory),
-                None => {}
+                Some(Node::Link(_)) | None => {}
             }
         }
         files.extend(self.durable.prune(roots));
@@ -246,15 +351,19 @@ impl Namespace {
     }
 }
 
-/// The names that lead from the root to what a path stands for. A relative path begins at the root.
-pub(super) fn names_of(path: &Path) -> Vec<String> {
-    let mut names = Vec::new();
-    for component in path.components() {
-        match component {
-            Component::Normal(name) => names.push(name.to_string_lossy().into_owned()),
-            Component::ParentDir => _ = names.pop(),
-            Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
-        }
-    }
-    names
+/// The steps of a path, the last first: a name, or `None` for the directory above.
+fn steps_backwards(path: &Path) -> Vec<Option<String>> {
+    let steps = path.components().filter_map(|component| match component {
+        Component::Normal(name) => Some(Some(name.to_string_lossy().into_owned())),
+        Component::ParentDir => Some(None),
+        Component::CurDir | Component::RootDir | Component::Prefix(_) => None,
+    });
+    let mut steps: Vec<_> = steps.collect();
+    steps.reverse();
+    steps
+}
+
+/// The path that leads through these places.
+fn path_of(passed: &[Place]) -> PathBuf {
+    Path::new("/").join(passed.iter().map(|place| place.name.as_str()).collect::<PathBuf>())
 }

@@ -152,10 +152,14 @@ impl State {
 
     /// The file of a path, which is made if it is not there. `must_be_new` refuses one that is.
     pub(super) fn find_or_make(&mut self, path: &Path, must_be_new: bool) -> io::Result<FileId> {
-        let Some(place) = self.disk.names.place(path)? else { return Err(Errno::ISDIR.into()) };
+        let names = &self.disk.names;
+        let place =
+            if must_be_new { names.place(path)? } else { names.place_behind_links(path)? };
+        let Some(place) = place else { return Err(Errno::ISDIR.into()) };
         match self.disk.names.get(&place) {
             Some(_) if must_be_new => Err(Errno::EXIST.into()),
             Some(Node::Directory(_)) => Err(Errno::ISDIR.into()),
+            Some(Node::Link(_)) => Err(Errno::LOOP.into()),
             Some(Node::File(file)) => Ok(file),
             None => {
                 let file = FileId(self.new_id());

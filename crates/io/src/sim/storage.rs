@@ -13,14 +13,14 @@ use super::crash::{Recording, Replay, Surroundings};
 use super::disk::{Disk, Effect};
 use super::faults::FaultPlan;
 use super::file::{SimFile, SimLock};
-use super::namespace::{Change, DirectoryId, FileId, Node, Place, ROOT, names_of};
+use super::namespace::{Change, DirectoryId, FileId, LinkId, Node, Place, ROOT};
 use super::state::State;
 use crate::clock::ManualClock;
 use crate::purpose::{IoMode, Purpose};
 use crate::statistics::Statistics;
 use crate::storage::{
-    Capabilities, Create, DirectIo, DirectoryEntry, FileLock, FileMetadata, ReadFile, Storage,
-    WriteFile,
+    Capabilities, Create, DirectIo, DirectoryEntry, FileIdentity, FileLock, FileMetadata, ReadFile,
+    Storage, WriteFile,
 };
 use crate::sync::Mutex;
 use crate::{Error, Operation, Result};
@@ -28,10 +28,14 @@ use crate::{Error, Operation, Result};
 /// What a new disk's clock shows, in microseconds since 1970.
 const FIRST_WALL_US: u64 = 1_700_000_000_000_000;
 
+/// The device that everything on a simulated disk is on.
+const DEVICE: u64 = 1;
+
 /// A simulated disk, see [the module](crate::sim).
 ///
 /// Cloning gives another handle on the same disk and the same process: locks taken through one hold
-/// against the other. Paths begin at the root, relative ones too; the root is there and durable.
+/// against the other. Relative paths begin at the root, until
+/// [`SimStorage::set_working_directory`]; the root is there and durable.
 /// Safe to use from any thread; with several threads the order of their calls, and so their
 /// numbers, are the system's choice.
 #[derive(Debug, Clone)]
@@ -74,6 +78,34 @@ impl SimStorage {
     /// filesystem that cannot do it.
     pub fn refuse_direct(&self, directory: &Path) {
         self.state().direct_refused.push(directory.to_owned());
+    }
+
+    /// Makes relative paths begin in another directory, for every handle on this disk.
+    ///
+    /// # Errors
+    /// If there is no such directory.
+    pub fn set_working_directory(&self, path: &Path) -> Result<()> {
+        let changed = self.state().disk.names.set_working_directory(path);
+        changed.map_err(|error| Error::new(Operation::Metadata, path, error))
+    }
+
+    /// Creates a symbolic link at `path` that leads to `target`, which need not be there. Its name
+    /// is durable after a sync of its directory.
+    ///
+    /// # Errors
+    /// If there is something at `path`, or its directory is missing.
+    pub fn create_symbolic_link(&self, target: &Path, path: &Path) -> Result<()> {
+        let mut state = self.state();
+        let created = place_of(&state, path, Errno::EXIST).and_then(|place| {
+            if state.disk.names.get(&place).is_some() {
+                return Err(Errno::EXIST.into());
+            }
+            let link = LinkId(state.new_id());
+            state.apply(Effect::NewLink { link, target: target.to_owned() });
+            state.change_names(Change::set(place, Node::Link(link)));
+            Ok(())
+        });
+        created.map_err(|error| Error::new(Operation::Link, path, error))
     }
 
     /// Direct transfers of files that are opened from now on must be aligned to so many bytes: a
@@ -228,8 +260,15 @@ fn place_of(state: &State, path: &Path, root_error: Errno) -> io::Result<Place> 
 
 /// Whether the test asked for direct I/O to be refused there.
 fn refuses_direct(state: &State, path: &Path) -> bool {
-    let refused = |directory: &PathBuf| names_of(path).starts_with(&names_of(directory));
-    state.direct_refused.iter().any(refused)
+    let canonical = |path: &Path| {
+        state.disk.names.canonical_path(path).unwrap_or_else(|_| Path::new("/").join(path))
+    };
+    // A file that is about to be created is refused by its directory.
+    let path = match (path.parent(), path.file_name()) {
+        (Some(parent), Some(name)) => canonical(parent).join(name),
+        _ => canonical(path),
+    };
+    state.direct_refused.iter().any(|directory| path.starts_with(canonical(directory)))
 }
 
 /// Refuses direct I/O where the test asked for it, and a file that this process holds locked.
@@ -266,9 +305,13 @@ fn rename(state: &mut State, from: &Path, to: &Path) -> io::Result<()> {
     match (node, names.get(&to)) {
         // Two names of one file, or a name and itself: POSIX leaves both.
         (node, Some(there)) if node == there => return Ok(()),
-        (_, None) | (Node::File(_), Some(Node::File(_))) => {}
-        (Node::File(_), Some(Node::Directory(_))) => return Err(Errno::ISDIR.into()),
-        (Node::Directory(_), Some(Node::File(_))) => return Err(Errno::NOTDIR.into()),
+        (_, None) | (Node::File(_) | Node::Link(_), Some(Node::File(_) | Node::Link(_))) => {}
+        (Node::File(_) | Node::Link(_), Some(Node::Directory(_))) => {
+            return Err(Errno::ISDIR.into());
+        }
+        (Node::Directory(_), Some(Node::File(_) | Node::Link(_))) => {
+            return Err(Errno::NOTDIR.into());
+        }
         (Node::Directory(_), Some(Node::Directory(there))) => {
             if names.names(there).next().is_some() {
                 return Err(Errno::NOTEMPTY.into());
@@ -280,22 +323,22 @@ fn rename(state: &mut State, from: &Path, to: &Path) -> io::Result<()> {
 }
 
 fn create_directories(state: &mut State, path: &Path) -> io::Result<()> {
-    let names = names_of(path);
-    let mut directory = ROOT;
-    let last = names.len().saturating_sub(1);
-    for (index, name) in names.into_iter().enumerate() {
-        let place = Place { directory, name };
-        directory = match state.disk.names.get(&place) {
-            Some(Node::Directory(there)) => there,
-            Some(Node::File(_)) if index == last => return Err(Errno::EXIST.into()),
-            Some(Node::File(_)) => return Err(Errno::NOTDIR.into()),
-            None => {
-                let new = DirectoryId(state.new_id());
-                state.change_names(Change::set(place, Node::Directory(new)));
-                new
-            }
-        };
+    match state.disk.names.node(path) {
+        Ok(Node::Directory(_)) => return Ok(()),
+        Ok(Node::File(_) | Node::Link(_)) => return Err(Errno::EXIST.into()),
+        Err(Errno::NOENT) => {}
+        Err(error) => return Err(error.into()),
     }
+    if let Some(parent) = path.parent() {
+        create_directories(state, parent)?;
+    }
+    let place = place_of(state, path, Errno::NOENT)?;
+    if state.disk.names.get(&place).is_some() {
+        // A link that leads nowhere.
+        return Err(Errno::EXIST.into());
+    }
+    let new = DirectoryId(state.new_id());
+    state.change_names(Change::set(place, Node::Directory(new)));
     Ok(())
 }
 
@@ -339,8 +382,11 @@ impl Storage for SimStorage {
 
     fn remove(&self, path: &Path) -> Result<()> {
         self.on_names(Operation::Remove, path, None, |state| {
-            state.disk.names.file(path)?;
             let place = place_of(state, path, Errno::ISDIR)?;
+            match state.disk.names.get(&place).ok_or(Errno::NOENT)? {
+                Node::File(_) | Node::Link(_) => {}
+                Node::Directory(_) => return Err(Errno::ISDIR.into()),
+            }
             state.change_names(Change::unset(place));
             Ok(())
         })
@@ -349,7 +395,10 @@ impl Storage for SimStorage {
     fn remove_directory(&self, path: &Path) -> Result<()> {
         self.on_names(Operation::Remove, path, None, |state| {
             let place = place_of(state, path, Errno::BUSY)?;
-            let directory = state.disk.names.directory(path)?;
+            let directory = match state.disk.names.get(&place).ok_or(Errno::NOENT)? {
+                Node::Directory(directory) => directory,
+                Node::File(_) | Node::Link(_) => return Err(Errno::NOTDIR.into()),
+            };
             if state.disk.names.names(directory).next().is_some() {
                 return Err(Errno::NOTEMPTY.into());
             }
@@ -373,12 +422,17 @@ impl Storage for SimStorage {
 
     fn list(&self, directory: &Path) -> Result<Vec<DirectoryEntry>> {
         self.on_names(Operation::List, directory, None, |state| {
-            let directory = state.disk.names.directory(directory)?;
+            let names = &state.disk.names;
+            let there = names.directory(directory)?;
             let entry = |(name, node): (&String, &Node)| DirectoryEntry {
                 name: name.clone(),
-                is_directory: matches!(node, Node::Directory(_)),
+                is_directory: match node {
+                    Node::File(_) => false,
+                    Node::Directory(_) => true,
+                    Node::Link(_) => names.directory(&directory.join(name)).is_ok(),
+                },
             };
-            Ok(state.disk.names.names(directory).map(entry).collect())
+            Ok(names.names(there).map(entry).collect())
         })
     }
 
@@ -399,7 +453,24 @@ impl Storage for SimStorage {
                     let (length, modified_us) = (file.length(), file.modified_us);
                     FileMetadata { length, is_directory: false, modified_us }
                 }
+                Node::Link(_) => return Err(Errno::LOOP.into()),
             })
+        })
+    }
+
+    fn identity(&self, path: &Path) -> Result<FileIdentity> {
+        self.on_names(Operation::Metadata, path, None, |state| {
+            let inode = match state.disk.names.node(path)? {
+                Node::File(FileId(id)) | Node::Directory(DirectoryId(id)) => id,
+                Node::Link(_) => return Err(Errno::LOOP.into()),
+            };
+            Ok(FileIdentity { device: DEVICE, inode })
+        })
+    }
+
+    fn canonical_path(&self, path: &Path) -> Result<PathBuf> {
+        self.on_names(Operation::Metadata, path, None, |state| {
+            Ok(state.disk.names.canonical_path(path)?)
         })
     }
 
@@ -409,6 +480,7 @@ impl Storage for SimStorage {
                 Node::Directory(_) => DirectIo::Unknown,
                 Node::File(_) if refuses_direct(state, path) => DirectIo::Refused,
                 Node::File(_) => DirectIo::Aligned(state.alignment as u32),
+                Node::Link(_) => return Err(Errno::LOOP.into()),
             };
             let filesystem = "simulated".to_owned();
             Ok(Capabilities {

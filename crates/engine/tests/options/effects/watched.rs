@@ -1,13 +1,13 @@
 //! A storage that counts how files are synced.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tailwater_io::sim::SimStorage;
 use tailwater_io::{
-    Capabilities, Create, DirectoryEntry, FileLock, FileMetadata, IoMode, Purpose, ReadFile,
-    Result, Statistics, Storage, WriteFile,
+    Capabilities, Create, DirectoryEntry, FileIdentity, FileLock, FileMetadata, IoMode, Purpose,
+    ReadFile, Result, Statistics, Storage, WriteFile,
 };
 
 /// A disk on which each sync of a file and all its metadata is counted.
@@ -71,6 +71,14 @@ impl Storage for Watched {
 
     fn metadata(&self, path: &Path) -> Result<FileMetadata> {
         self.disk.metadata(path)
+    }
+
+    fn identity(&self, path: &Path) -> Result<FileIdentity> {
+        self.disk.identity(path)
+    }
+
+    fn canonical_path(&self, path: &Path) -> Result<PathBuf> {
+        self.disk.canonical_path(path)
     }
 
     fn capabilities(&self, path: &Path) -> Result<Capabilities> {

@@ -9,6 +9,7 @@ use tailwater_format::file_name::FileKind;
 use tailwater_io::Storage;
 use tailwater_io::posix::PosixStorage;
 
+use crate::arguments::Given;
 use crate::outcome::{Failure, Outcome, Result};
 use crate::output::say;
 use crate::settings::Settings;
@@ -27,13 +28,13 @@ pub(crate) struct Database {
 
 impl Database {
     /// Opens a database, and says on standard error what of it was left out.
-    pub(crate) fn open(directory: &Path, options: Option<&str>) -> Result<Self> {
+    pub(crate) fn open(directory: &Path, options: Given<'_>) -> Result<Self> {
         let storage = storage();
         let number = manifest::current(&*storage, directory)?;
         let manifest = manifest::state(&*storage, directory, number)?;
         let settings = Settings::load(&storage, directory, options)?;
         let db = Db::open_read_only(directory, &settings.effective)?;
-        let outcome = report_left_out(&db);
+        let outcome = report_opening(&db);
         Ok(Self { db, manifest, outcome })
     }
 
@@ -58,9 +59,9 @@ pub(crate) fn column_family(db: &Db, name: &str) -> Result<ColumnFamily> {
 pub(crate) fn check_options(
     storage: &Arc<dyn Storage>,
     path: &Path,
-    given: Option<&str>,
+    given: Given<'_>,
 ) -> Result<()> {
-    if given.is_none() {
+    if given.options.is_none() {
         return Ok(());
     }
     let is_directory = storage.metadata(path)?.is_directory;
@@ -131,8 +132,11 @@ pub(crate) fn files_at(
     Err(Failure::NotFound(format!("there is no {what}{which} in {}", path.display())))
 }
 
-/// Says on standard error what recovery left out.
-pub(crate) fn report_left_out(db: &Db) -> Outcome {
+/// Says on standard error what was odd about a database, and what recovery left out.
+pub(crate) fn report_opening(db: &Db) -> Outcome {
+    for warning in db.warnings() {
+        say(format_args!("tailwater: warning: {warning}"));
+    }
     let mut outcome = Outcome::Well;
     for left_out in db.left_out() {
         let (what, verdict) = match left_out.torn_tail {

@@ -7,6 +7,7 @@ use tailwater::OpenOptions;
 use tailwater_format::file_name::FileKind;
 use tailwater_io::Storage;
 
+use crate::arguments::Given;
 use crate::outcome::{Failure, Result};
 
 /// The options in effect, and where they come from.
@@ -29,7 +30,7 @@ impl Settings {
     pub(crate) fn load(
         storage: &Arc<dyn Storage>,
         directory: &Path,
-        given: Option<&str>,
+        given: Given<'_>,
     ) -> Result<Self> {
         let path = newest_options_file(&**storage, directory)?;
         let filed = OpenOptions::load_from(Arc::clone(storage), directory)?;
@@ -37,13 +38,14 @@ impl Settings {
     }
 
     /// The same without the OPTIONS file.
-    pub(crate) fn defaults(storage: &Arc<dyn Storage>, given: Option<&str>) -> Result<Self> {
+    pub(crate) fn defaults(storage: &Arc<dyn Storage>, given: Given<'_>) -> Result<Self> {
         let filed = OpenOptions::new(Arc::clone(storage));
         Self { path: None, effective: filed.clone(), filed }.with(given)
     }
 
-    fn with(mut self, given: Option<&str>) -> Result<Self> {
-        if let Some(text) = given {
+    fn with(mut self, given: Given<'_>) -> Result<Self> {
+        self.effective.set_adopt_directories(given.adopt_directories);
+        if let Some(text) = given.options {
             self.effective
                 .set_options(text)
                 .map_err(|error| Failure::Usage(format!("--options: {}", error.message())))?;

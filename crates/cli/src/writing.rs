@@ -8,8 +8,8 @@ use tailwater::{ColumnFamily, Db, Error, ErrorKind, OpenOptions, WriteOptions};
 use tailwater_format::file_name::FileKind;
 use tailwater_io::Storage;
 
-use crate::arguments::Change;
-use crate::database::{column_family, report_left_out, storage};
+use crate::arguments::{Change, Given};
+use crate::database::{column_family, report_opening, storage};
 use crate::outcome::{Failure, Outcome, Result};
 use crate::output::say;
 use crate::settings::Settings;
@@ -41,7 +41,7 @@ impl WritableDatabase {
     /// # Errors
     /// Not found, where there is none and none is to be made; refused, where another process holds
     /// the lock; those of the options and of the engine.
-    pub(crate) fn open(directory: &Path, given: Option<&str>, absent: Absent) -> Result<Self> {
+    pub(crate) fn open(directory: &Path, given: Given<'_>, absent: Absent) -> Result<Self> {
         let storage = storage();
         let is_new = !is_there(&*storage, directory)?;
         let options = match (is_new, absent) {
@@ -57,7 +57,7 @@ impl WritableDatabase {
             ));
         }
         // A torn tail is mended by opening: what it was is gone.
-        let outcome = match report_left_out(&db) {
+        let outcome = match report_opening(&db) {
             Outcome::TornTail => Outcome::Well,
             outcome => outcome,
         };
@@ -96,7 +96,7 @@ pub(crate) fn change_and_close(
     absent: Absent,
     make: impl FnOnce(&Db, &ColumnFamily, &WriteOptions) -> tailwater::Result<()>,
 ) -> Result<Outcome> {
-    let database = WritableDatabase::open(directory, change.common.options.as_deref(), absent)?;
+    let database = WritableDatabase::open(directory, change.common.given(), absent)?;
     let family = database.column_family(&change.column_family)?;
     let options = WriteOptions { sync: change.sync, ..WriteOptions::default() };
     make(&database.db, &family, &options)?;
@@ -107,11 +107,11 @@ pub(crate) fn change_and_close(
 pub(crate) fn existing_options(
     storage: &Arc<dyn Storage>,
     directory: &Path,
-    given: Option<&str>,
+    given: Given<'_>,
 ) -> Result<OpenOptions> {
-    let filed = Settings::load(storage, directory, None)?.filed;
+    let filed = Settings::load(storage, directory, Given::default())?.filed;
     let names = Db::list_column_families(directory, &filed)?;
-    let mut options = OpenOptions::new(Arc::clone(storage));
+    let mut options = filed.clone();
     // What the file says of making databases was said when this one was made.
     options.set_database(DbOptions {
         create_if_missing: false,
@@ -120,9 +120,7 @@ pub(crate) fn existing_options(
         ..filed.database().clone()
     });
     // The file may name column families that were dropped since, or never came to be.
-    for name in filed.column_families().filter(|&name| names.iter().any(|there| there == name)) {
-        options.set_column_family(name, filed.column_family(name).clone());
-    }
+    options.retain_column_families(&names);
     set_given(&mut options, given)?;
     Ok(options)
 }
@@ -134,7 +132,7 @@ pub(crate) fn existing_options(
 fn new_options(
     storage: &Arc<dyn Storage>,
     directory: &Path,
-    given: Option<&str>,
+    given: Given<'_>,
 ) -> Result<OpenOptions> {
     if let Some(name) = orphan(&**storage, directory)? {
         return Err(Failure::Refused(format!(
@@ -148,8 +146,9 @@ fn new_options(
     Ok(options)
 }
 
-fn set_given(options: &mut OpenOptions, given: Option<&str>) -> Result<()> {
-    let Some(text) = given else { return Ok(()) };
+fn set_given(options: &mut OpenOptions, given: Given<'_>) -> Result<()> {
+    options.set_adopt_directories(given.adopt_directories);
+    let Some(text) = given.options else { return Ok(()) };
     let refused = |error: Error| Failure::Usage(format!("--options: {}", error.message()));
     options.set_options(text).map_err(refused)
 }

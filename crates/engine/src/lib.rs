@@ -8,6 +8,7 @@ mod blob;
 pub mod cache;
 mod compaction;
 mod db;
+mod directory;
 pub mod epoch;
 mod error;
 mod file_copy;

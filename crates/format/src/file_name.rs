@@ -62,6 +62,17 @@ pub enum FileKind {
     MetaDatabase(u64),
     /// `TAILWATER-OPTIONS`: options that RocksDB does not have.
     TailwaterOptions,
+    /// `TAILWATER-CLAIM`: whose files are in a directory outside the database's own, see
+    /// [`crate::claim`].
+    Claim,
+    /// `TAILWATER-LOCK`: held in a directory outside the database's own while the database is open
+    /// for writing.
+    OutsideLock,
+    /// `TAILWATER-DIRECTORIES`: the directories outside the database's own that it has claimed, one
+    /// absolute path a line.
+    ClaimedDirectories,
+    /// `TAILWATER-STAGING`: marks a directory in which a checkpoint is being assembled.
+    Staging,
 }
 
 impl FileKind {
@@ -75,6 +86,10 @@ impl FileKind {
             "IDENTITY" => Some(Self::Identity),
             "LOCK" => Some(Self::Lock),
             "TAILWATER-OPTIONS" => Some(Self::TailwaterOptions),
+            "TAILWATER-CLAIM" => Some(Self::Claim),
+            "TAILWATER-LOCK" => Some(Self::OutsideLock),
+            "TAILWATER-DIRECTORIES" => Some(Self::ClaimedDirectories),
+            "TAILWATER-STAGING" => Some(Self::Staging),
             _ => None,
         };
         unnumbered
@@ -113,7 +128,11 @@ impl FileKind {
             | Self::Identity
             | Self::Lock
             | Self::InfoLog
-            | Self::TailwaterOptions => None,
+            | Self::TailwaterOptions
+            | Self::Claim
+            | Self::OutsideLock
+            | Self::ClaimedDirectories
+            | Self::Staging => None,
         }
     }
 
@@ -179,6 +198,10 @@ impl fmt::Display for FileKind {
             }
             Self::MetaDatabase(number) => write!(f, "METADB-{number}"),
             Self::TailwaterOptions => f.write_str("TAILWATER-OPTIONS"),
+            Self::Claim => f.write_str("TAILWATER-CLAIM"),
+            Self::OutsideLock => f.write_str("TAILWATER-LOCK"),
+            Self::ClaimedDirectories => f.write_str("TAILWATER-DIRECTORIES"),
+            Self::Staging => f.write_str("TAILWATER-STAGING"),
         }
     }
 }
@@ -235,7 +258,7 @@ mod tests {
     use super::*;
 
     /// Names as RocksDB writes them, and what they are.
-    const NAMES: [(&str, FileKind); 21] = [
+    const NAMES: [(&str, FileKind); 25] = [
         ("000001.log", FileKind::Wal(1)),
         ("archive/000123.log", FileKind::ArchivedWal(123)),
         ("000081.sst", FileKind::Table(81)),
@@ -257,6 +280,10 @@ mod tests {
         ("COMPACTION_PROGRESS-17.dbtmp", FileKind::TemporaryCompactionProgress(17)),
         ("METADB-2", FileKind::MetaDatabase(2)),
         ("TAILWATER-OPTIONS", FileKind::TailwaterOptions),
+        ("TAILWATER-CLAIM", FileKind::Claim),
+        ("TAILWATER-LOCK", FileKind::OutsideLock),
+        ("TAILWATER-DIRECTORIES", FileKind::ClaimedDirectories),
+        ("TAILWATER-STAGING", FileKind::Staging),
     ];
 
     #[test]

@@ -9,6 +9,7 @@ pub mod batch;
 pub mod blob;
 pub mod block;
 pub mod checksum;
+pub mod claim;
 pub mod comparator;
 pub mod compress;
 mod error;

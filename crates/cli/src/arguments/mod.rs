@@ -88,6 +88,26 @@ pub(crate) struct Common {
     /// Options over those of the OPTIONS file, in RocksDB's form: 'name=value;name=value'
     #[arg(long, value_name = "TEXT")]
     pub(crate) options: Option<String>,
+    /// Take over directories of wal_dir, db_paths and cf_paths that another database has claimed:
+    /// only if that database is gone, or is this one before it was moved or restored
+    #[arg(long)]
+    pub(crate) adopt_directories: bool,
+}
+
+/// What the command line gives over what the database's files say.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Given<'a> {
+    /// An option string.
+    pub(crate) options: Option<&'a str>,
+    /// Whether directories that another database has claimed are taken over.
+    pub(crate) adopt_directories: bool,
+}
+
+impl Common {
+    /// What is given over what the database's files say.
+    pub(crate) fn given(&self) -> Given<'_> {
+        Given { options: self.options.as_deref(), adopt_directories: self.adopt_directories }
+    }
 }
 
 /// How keys are given.

@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &BlobArguments, output: &mut Output) -> Result<Outc
         _ => None,
     };
     let paths = files_at(&*storage, &arguments.path, arguments.number, "blob file", number_of)?;
-    check_options(&storage, &arguments.path, arguments.common.options.as_deref())?;
+    check_options(&storage, &arguments.path, arguments.common.given())?;
     let mut outcome = Outcome::Well;
     for (index, path) in paths.iter().enumerate() {
         if index > 0 && !output.is_json() {

@@ -11,7 +11,7 @@ use crate::text::escape;
 
 pub(crate) fn run(arguments: &ColumnFamiliesArguments, output: &mut Output) -> Result<Outcome> {
     let (storage, directory) = (storage(), &arguments.directory);
-    check_options(&storage, directory, arguments.common.options.as_deref())?;
+    check_options(&storage, directory, arguments.common.given())?;
     let number = manifest::current(&*storage, directory)?;
     let state = manifest::state(&*storage, directory, number)?;
     for family in &state.column_families {

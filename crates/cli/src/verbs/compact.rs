@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &CompactArguments, output: &mut Output) -> Result<O
         from: arguments.from.as_ref().map(key).transpose()?,
         to: arguments.to.as_ref().map(key).transpose()?,
     };
-    let (directory, given) = (&arguments.directory, arguments.common.options.as_deref());
+    let (directory, given) = (&arguments.directory, arguments.common.given());
     let database = WritableDatabase::open(directory, given, Absent::Refuse)?;
     let families = match &arguments.column_family {
         Some(name) => vec![database.column_family(name)?],

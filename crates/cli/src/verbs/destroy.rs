@@ -15,7 +15,7 @@ pub(crate) fn run(arguments: &DestroyArguments, output: &mut Output) -> Result<O
     if !is_there(&*storage, directory)? {
         return Err(not_there(directory));
     }
-    let options = existing_options(&storage, directory, common.options.as_deref())?;
+    let options = existing_options(&storage, directory, common.given())?;
     if !yes {
         return Err(Failure::Usage(format!(
             "this removes the database in {} for good: --yes says that it is meant",

@@ -36,10 +36,10 @@ impl Origin {
 }
 
 pub(crate) fn run(arguments: &OptionsArguments, output: &mut Output) -> Result<Outcome> {
-    let given = arguments.common.options.as_deref();
+    let given = arguments.common.given();
     let storage = storage();
     let settings = Settings::load(&storage, &arguments.directory, given)?;
-    if settings.path.is_none() && given.is_none() {
+    if settings.path.is_none() && given.options.is_none() {
         let directory = arguments.directory.display();
         return Err(Failure::NotFound(format!("there is no OPTIONS file in {directory}")));
     }

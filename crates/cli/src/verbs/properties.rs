@@ -11,7 +11,7 @@ use crate::outcome::{Failure, Outcome, Result};
 use crate::output::Output;
 
 pub(crate) fn run(arguments: &PropertiesArguments, output: &mut Output) -> Result<Outcome> {
-    let database = Database::open(&arguments.directory, arguments.common.options.as_deref())?;
+    let database = Database::open(&arguments.directory, arguments.common.given())?;
     match &arguments.name {
         Some(name) => property(&database, arguments, name, output)?,
         None if output.is_json() => {

@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: &TableArguments, output: &mut Output) -> Result<Out
         _ => None,
     };
     let paths = files_at(&*storage, &arguments.path, arguments.number, "table", number_of)?;
-    check_options(&storage, &arguments.path, arguments.common.options.as_deref())?;
+    check_options(&storage, &arguments.path, arguments.common.given())?;
     let mut outcome = Outcome::Well;
     for (index, path) in paths.iter().enumerate() {
         if index > 0 && !output.is_json() {

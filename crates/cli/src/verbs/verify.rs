@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &VerifyArguments, output: &mut Output) -> Result<Ou
 /// What the database is opened with. An OPTIONS file that cannot be read is one thing that is
 /// wrong, and no reason not to look for others.
 fn options(arguments: &VerifyArguments) -> Result<(OpenOptions, Outcome)> {
-    let (storage, given) = (storage(), arguments.common.options.as_deref());
+    let (storage, given) = (storage(), arguments.common.given());
     match Settings::load(&storage, &arguments.directory, given) {
         Ok(settings) => Ok((settings.effective, Outcome::Well)),
         Err(Failure::Engine(error)) => {

@@ -63,7 +63,7 @@ fn settings(
     directory: &Path,
     arguments: &WalArguments,
 ) -> Result<Settings> {
-    let given = arguments.common.options.as_deref();
+    let given = arguments.common.given();
     match Settings::load(storage, directory, given) {
         Err(Failure::Engine(error)) => {
             complain(&error);

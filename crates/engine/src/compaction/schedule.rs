@@ -272,9 +272,8 @@ impl Writer {
         let Claim { family, settings, .. } = claim;
         let options = &*settings.options;
         let output_level = claim.compaction.output_level;
-        let directories = self.options().table_directories(&self.directory, family.name());
         let path_id = picker::output_path(options, output_level);
-        let directory = directories.get(usize::from(path_id)).unwrap_or(&self.directory).clone();
+        let directory = settings.readers.tables.directory(path_id).to_owned();
         let is_bottommost = claim.compaction.is_bottommost;
         let quiet = self.may_be_quiet(claim).then(|| Arc::new(Quiet::new(self.stall.urgency())));
         let needs = Needs {

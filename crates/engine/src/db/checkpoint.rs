@@ -4,12 +4,15 @@
 //!
 //! 1. Nobody writes while everything in memory is flushed; so tables alone hold all there is, and
 //!    the checkpoint needs no log.
-//! 2. In a directory aside, tables and blob files are linked, or copied where links cannot be.
-//! 3. MANIFEST, both files of options, IDENTITY and CURRENT are written there and synced.
-//! 4. The directory gets its name.
+//! 2. In a staging directory, which is marked as one, tables and blob files are linked, or copied
+//!    where links cannot be.
+//! 3. MANIFEST, both files of options, IDENTITY and CURRENT are written there and synced. The
+//!    options name no directory: everything is in the checkpoint's own.
+//! 4. The directory gets its name, and then the mark goes.
 //!
-//! A crash before step 4 leaves a directory whose name ends in `.tmp`, which the next checkpoint of
-//! that name replaces.
+//! A crash before step 4 leaves a marked directory whose name ends in `.tmp`, which the next
+//! checkpoint of that name replaces. One without the mark is somebody's and stays. A crash in step 4
+//! leaves a checkpoint with the mark, which its first opening for writing removes.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,8 +22,9 @@ use tailwater_format::version_edit::VersionEdit;
 use tailwater_io::Purpose;
 
 use crate::db::{SuperVersion, Writer};
+use crate::directory::{create_directory, sync_parent};
 use crate::file_copy::{CopyModes, link_or_copy};
-use crate::recovery::{create_directory, sync_parent};
+use crate::options::Options;
 use crate::version::{set_current, write_manifest, write_whole};
 use crate::{Error, Result};
 
@@ -39,24 +43,39 @@ impl Writer {
     pub(crate) fn checkpoint(&self, directory: &Path) -> Result<()> {
         let _working = self.background.begin_work()?;
         let storage = &*self.storage;
+        // Without a slash at the end, which would make the staging directory one inside it.
+        let directory: &Path = &directory.components().collect::<PathBuf>();
+        let Some(name) = directory.file_name() else {
+            let message = "a checkpoint needs a path that ends with a name";
+            return Err(Error::invalid_argument(message).in_file(directory));
+        };
         if storage.metadata(directory).is_ok() {
             let message = "there is something at the checkpoint's path already";
             return Err(Error::invalid_argument(message).in_file(directory));
         }
-        let mut aside = directory.as_os_str().to_owned();
-        aside.push(".tmp");
-        let aside = PathBuf::from(aside);
-        self.remove_flat_directory(&aside)?;
+        let mut staging = name.to_owned();
+        staging.push(".tmp");
+        let staging = directory.with_file_name(staging);
+        self.remove_staging(&staging)?;
         let contents = self.checkpoint_contents()?;
-        create_directory(storage, &aside)?;
-        let filled = self.fill_checkpoint(&aside, &contents);
-        if let Err(error) = filled {
+        create_directory(storage, &staging)?;
+        let made = self.fill_checkpoint(&staging, &contents).and_then(|()| {
+            storage.rename(&staging, directory)?;
+            sync_parent(storage, directory).map_err(|error| {
+                // Whether it would still be there after a crash is not known.
+                let _ = storage.rename(directory, &staging);
+                Error::from(error)
+            })
+        });
+        if let Err(error) = made {
             // What cannot be removed is removed by the next one.
-            let _ = self.remove_flat_directory(&aside);
+            let _ = self.remove_staging(&staging);
             return Err(error);
         }
-        storage.rename(&aside, directory)?;
-        sync_parent(storage, directory)?;
+        if let Err(error) = storage.remove(&directory.join(FileKind::Staging.to_string())) {
+            // The first opening of the checkpoint for writing removes it.
+            self.info_log.warn(format_args!("the mark of a checkpoint stays: {error}"));
+        }
         self.info_log.info(format_args!("made a checkpoint in {}", directory.display()));
         Ok(())
     }
@@ -85,6 +104,7 @@ impl Writer {
         let storage = &*self.storage;
         let io_modes = self.readers.io_modes();
         let purpose = Purpose::Checkpoint;
+        write_whole(storage, &aside.join(FileKind::Staging.to_string()), &[], purpose)?;
         for warning in io_modes.try_in(storage, aside, &[purpose])? {
             self.info_log.warn(format_args!("{warning}"));
         }
@@ -95,7 +115,7 @@ impl Writer {
             };
             link_or_copy(storage, &from, &aside.join(name), modes)?;
         }
-        let options = self.options_text();
+        let options = self.checkpoint_options().to_document().to_text();
         let number = self.numbers.take();
         let name = FileKind::Options(number).to_string();
         write_whole(storage, &aside.join(name), options.as_bytes(), Purpose::Checkpoint)?;
@@ -115,6 +135,11 @@ impl Writer {
             // It needs none, but who tracks logs refuses a database without one.
             let log = aside.join(FileKind::Wal(number).to_string());
             write_whole(storage, &log, &[], Purpose::Checkpoint)?;
+            edits.iter_mut().for_each(|edit| edit.existing_logs = None);
+            edits.extend([VersionEdit {
+                existing_logs: Some(vec![number]),
+                ..VersionEdit::default()
+            }]);
         }
         write_manifest(storage, aside, MANIFEST, &edits)?;
         set_current(storage, aside, MANIFEST, MANIFEST)
@@ -138,17 +163,43 @@ impl Writer {
         files
     }
 
-    /// Removes a directory and the files in it, if it is there.
-    fn remove_flat_directory(&self, directory: &Path) -> Result<()> {
-        let entries = match self.storage.list(directory) {
+    /// The options of a checkpoint: the database's, without the directories, which stay the
+    /// database's.
+    fn checkpoint_options(&self) -> Options {
+        let mut options = self.all_options();
+        options.database.wal_dir.clear();
+        options.database.db_paths.clear();
+        for (_, family) in &mut options.column_families {
+            family.cf_paths.clear();
+        }
+        options
+    }
+
+    /// Removes what is left of a checkpoint that was not finished, if there is any.
+    ///
+    /// # Errors
+    /// Invalid argument, where something else has its name.
+    fn remove_staging(&self, staging: &Path) -> Result<()> {
+        let storage = &*self.storage;
+        let entries = match storage.list(staging) {
             Ok(entries) => entries,
             Err(error) if error.is_not_found() => return Ok(()),
             Err(error) => return Err(error.into()),
         };
-        for entry in entries {
-            self.storage.remove(&directory.join(entry.name))?;
+        let mark = FileKind::Staging.to_string();
+        if !entries.is_empty() && !entries.iter().any(|entry| entry.name == mark) {
+            let message = "this is where a checkpoint is assembled, and there is something else; \
+                           remove it, or choose another path for the checkpoint";
+            return Err(Error::invalid_argument(message).in_file(staging));
         }
-        self.storage.remove_directory(directory)?;
+        // The mark goes last: what a crash leaves is still marked.
+        for entry in entries.iter().filter(|entry| entry.name != mark) {
+            storage.remove(&staging.join(&entry.name))?;
+        }
+        if !entries.is_empty() {
+            storage.remove(&staging.join(mark))?;
+        }
+        storage.remove_directory(staging)?;
         Ok(())
     }
 }

@@ -7,7 +7,7 @@
 //!    brings files. What threads of users have begun on files, ingestions and checkpoints, is
 //!    waited for: whoever opens the database next gives the same numbers to files of his own.
 //! 4. The log is written out and cut to its length. Who follows the logs does so no longer.
-//! 5. The lock is given up.
+//! 5. The locks are given up.
 //!
 //! A crash at any of these is as one before: what was acknowledged as synced is on the device.
 
@@ -58,7 +58,7 @@ impl Writing {
     /// Closes the database. A second call does nothing.
     pub(crate) fn close(&self) -> Result<()> {
         let writer = &*self.writer;
-        let Some(lock) = writer.lock.lock().take() else {
+        let Some(locks) = writer.locks.lock().take() else {
             return Ok(());
         };
         writer.errors.begin_closing();
@@ -78,7 +78,7 @@ impl Writing {
             Ok(()) => writer.info_log.info(format_args!("the database was closed")),
             Err(error) => writer.info_log.error(format_args!("closing failed: {error}")),
         }
-        drop(lock);
+        drop(locks);
         result
     }
 }

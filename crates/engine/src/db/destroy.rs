@@ -1,62 +1,157 @@
-//! Destroying a database: every file that is one of its own goes, and nothing else.
+//! Destroying a database: every file that is certainly its own goes, and nothing else.
+//!
+//! # Order
+//!
+//! 1. The lock is taken, and it is looked for what cannot be told to be the database's. Nothing is
+//!    removed if there is any.
+//! 2. CURRENT goes first, so that what a crash leaves is no database.
+//! 3. The files in the outside directories that the database has claimed go, then the claims.
+//! 4. The files in the home go; what says the database's id goes last, then the LOCK.
+//!
+//! A crash in between is safe: destroying the database again goes on where it ended.
 
 use std::path::Path;
 
-use tailwater_format::file_name::FileKind;
+use tailwater_format::file_name::{ARCHIVE_DIRECTORY, FileKind};
 use tailwater_io::Storage;
 
-use crate::recovery::OpenOptions;
+use crate::directory::{Directories, Home, Outside, Ownership, holds_data, remove_claim};
+use crate::recovery::{LOST, OpenOptions, durable_id};
+use crate::version::manifest::{self, Manifest};
 use crate::{Error, Result};
 
 /// Removes the database in `directory`, and the directories that are empty then.
-///
-/// CURRENT goes first, so that what a crash leaves is no database; LOCK goes last.
-pub(crate) fn destroy(directory: &Path, options: &OpenOptions) -> Result<()> {
-    let storage = &**options.storage();
-    match storage.metadata(directory) {
-        Ok(_) => {}
+pub(crate) fn destroy(directory: &Path, mut options: OpenOptions) -> Result<()> {
+    let storage = std::sync::Arc::clone(options.storage());
+    let storage = &*storage;
+    let home = match Home::at(storage, directory) {
         Err(error) if error.is_not_found() => return Ok(()),
-        Err(error) => return Err(error.into()),
-    }
-    let lock_path = directory.join(FileKind::Lock.to_string());
+        home => home?,
+    };
+    options.resolve_paths(&home)?;
+    let lock_path = home.path.join(FileKind::Lock.to_string());
     let lock = storage.lock(&lock_path).map_err(|error| {
         Error::from(error).while_doing("the database is open for writing elsewhere, or cannot be")
     })?;
-    let current = directory.join(FileKind::Current.to_string());
-    remove_if_there(storage, &current)?;
-    storage.sync_directory(directory)?;
-    let mut directories = vec![directory.to_owned(), options.wal_directory(directory)];
-    for name in options.column_families().chain(["default"]) {
-        directories.extend(options.table_directories(directory, name));
-        directories.push(options.blob_directory(directory, name));
+    let id = database_id(storage, &home.path)?;
+    let found = Directories::find(storage, home.clone(), &options, &id)?;
+    found.check_home(storage)?;
+    check_is_home(&found)?;
+    let outside = doomed(&found, &options)?;
+    remove_if_there(storage, &home.path.join(FileKind::Current.to_string()))?;
+    storage.sync_directory(&home.path)?;
+    for directory in outside {
+        destroy_outside(storage, &home, directory)?;
     }
-    directories.push(directory.join("lost"));
-    directories.sort_unstable();
-    directories.dedup();
-    for one in &directories {
-        remove_files(storage, one, &lock_path)?;
+    for below in [LOST, ARCHIVE_DIRECTORY] {
+        let below = home.path.join(below);
+        remove_files(storage, &below, |_| true)?;
+        // One that holds something else stays.
+        let _ = storage.remove_directory(&below);
     }
+    let says_id = |kind| matches!(kind, FileKind::Manifest(_) | FileKind::Identity);
+    remove_files(storage, &home.path, |kind| !says_id(kind) && kind != FileKind::Lock)?;
+    remove_files(storage, &home.path, says_id)?;
     drop(lock);
     remove_if_there(storage, &lock_path)?;
-    // The database's own last: the others may be inside it.
-    for one in directories.iter().filter(|one| *one != directory).chain([&directory.to_owned()]) {
-        // One that holds something else stays.
-        let _ = storage.remove_directory(one);
-    }
+    let _ = storage.remove_directory(&home.path);
     Ok(())
 }
 
-/// Removes the files in a directory that are a database's.
-fn remove_files(storage: &dyn Storage, directory: &Path, lock: &Path) -> Result<()> {
+/// The id by which the database's claims are told, whatever else of it is damaged or gone.
+fn database_id(storage: &dyn Storage, home: &Path) -> Result<String> {
+    let number = match manifest::current(storage, home) {
+        Ok(number) => Some(number),
+        // An earlier attempt may have removed it.
+        Err(_) => newest_manifest(storage, home)?,
+    };
+    let manifest = number.and_then(|number| Manifest::read(storage, home, number).ok());
+    let in_manifest = manifest.and_then(|manifest| manifest.database_id);
+    Ok(durable_id(storage, home, in_manifest.as_deref())?.unwrap_or_default())
+}
+
+fn newest_manifest(storage: &dyn Storage, home: &Path) -> Result<Option<u64>> {
+    let entries = storage.list(home)?;
+    let numbers = entries.iter().filter_map(|entry| match FileKind::parse(&entry.name) {
+        Some(FileKind::Manifest(number)) => Some(number),
+        _ => None,
+    });
+    Ok(numbers.max())
+}
+
+/// Refuses a directory that only holds files of a database whose home is elsewhere.
+fn check_is_home(found: &Directories) -> Result<()> {
+    let files = found.home_files();
+    let says_id = |kind| matches!(kind, FileKind::Manifest(_) | FileKind::Identity);
+    if files.has(FileKind::Current) || files.iter().any(says_id) {
+        return Ok(());
+    }
+    match files.first_with_data() {
+        Some(kind) => {
+            let message = format!("there is no database here to destroy, but its file {kind}");
+            Err(Error::invalid_argument(message).in_file(&found.home().path))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The directories whose files go: not those that belong to another database.
+///
+/// # Errors
+/// Invalid argument, for a directory with files of which nobody can tell whose they are.
+fn doomed<'a>(found: &'a Directories, options: &OpenOptions) -> Result<Vec<&'a Outside>> {
+    let mut doomed = Vec::new();
+    for directory in found.outside().iter().filter(|directory| !directory.is_home_of_another()) {
+        match &directory.ownership {
+            Ownership::Own(_) | Ownership::Adopted(_) => doomed.push(directory),
+            Ownership::Unclaimed if options.adopts_directories() => doomed.push(directory),
+            Ownership::Unclaimed => {
+                if let Some(kind) = directory.files.first_with_data() {
+                    let message = format!(
+                        "{kind} may belong to another database: the directory is not claimed; \
+                         open the database once for writing, or adopt the directory \
+                         (set_adopt_directories, --adopt-directories)"
+                    );
+                    return Err(Error::invalid_argument(message).in_file(&directory.path));
+                }
+            }
+            Ownership::Missing | Ownership::Foreign(_) => {}
+        }
+    }
+    Ok(doomed)
+}
+
+/// Removes the database's files in a directory outside its home, and the directory if it is empty
+/// then.
+fn destroy_outside(storage: &dyn Storage, home: &Home, directory: &Outside) -> Result<()> {
+    for kind in directory.claimable() {
+        remove_if_there(storage, &directory.path.join(kind.to_string()))?;
+    }
+    if directory.options.contains(&"wal_dir") {
+        let archive = directory.path.join(ARCHIVE_DIRECTORY);
+        remove_files(storage, &archive, holds_data)?;
+        let _ = storage.remove_directory(&archive);
+    }
+    storage.sync_directory(&directory.path)?;
+    remove_claim(storage, home, &directory.path)?;
+    let _ = storage.remove_directory(&directory.path);
+    Ok(())
+}
+
+/// Removes the files in a directory whose names a database gives, as far as they are of these kinds.
+fn remove_files(
+    storage: &dyn Storage,
+    directory: &Path,
+    is_doomed: impl Fn(FileKind) -> bool,
+) -> Result<()> {
     let entries = match storage.list(directory) {
         Ok(entries) => entries,
         Err(error) if error.is_not_found() => return Ok(()),
         Err(error) => return Err(error.into()),
     };
     for entry in entries.into_iter().filter(|entry| !entry.is_directory) {
-        let path = directory.join(&entry.name);
-        if FileKind::parse(&entry.name).is_some() && path != *lock {
-            storage.remove(&path)?;
+        if FileKind::parse(&entry.name).is_some_and(&is_doomed) {
+            storage.remove(&directory.join(&entry.name))?;
         }
     }
     Ok(())

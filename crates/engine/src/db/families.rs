@@ -5,10 +5,11 @@ use std::sync::Arc;
 use tailwater_format::version_edit::VersionEdit;
 
 use crate::db::{ColumnFamily, Writer};
+use crate::directory::{Directories, Home, Needed};
 use crate::io_modes::OF_TABLES;
 use crate::memtable::MemTable;
 use crate::options::{ColumnFamilyOptions, check_column_family, sanitize_column_family};
-use crate::recovery::create_directory;
+use crate::recovery::OpenOptions;
 use crate::version::{FamilyVersion, Version};
 use crate::{Error, Result};
 
@@ -37,13 +38,7 @@ impl Writer {
         all_options.set_column_family(name, options.clone());
         let comparator = all_options.comparator(name, "")?;
         let readers = Arc::new(self.readers.readers(&all_options, name, &comparator));
-        for directory in all_options.table_directories(&self.directory, name) {
-            create_directory(&*self.storage, &directory)?;
-            let modes = self.readers.io_modes();
-            for warning in modes.try_in(&*self.storage, &directory, &OF_TABLES)? {
-                self.info_log.warn(format_args!("{warning}"));
-            }
-        }
+        self.prepare_directories(&all_options, name)?;
         let log_number = self.logs().current_number();
         let version = Arc::new(Version::with_levels(options.num_levels as usize));
         let memtable = MemTable::new(comparator.clone());
@@ -81,6 +76,27 @@ impl Writer {
         self.info_log.info(format_args!("made column family '{name}' with id {id}"));
         self.update_options_file();
         Ok(family)
+    }
+
+    /// Creates and claims the directories of a new column family, and tries how bytes move there.
+    fn prepare_directories(&self, options: &OpenOptions, name: &str) -> Result<()> {
+        let storage = &*self.storage;
+        let home = Home::at(storage, &self.directory)?;
+        let id = self.identity.durable_id(&self.database.now()).to_owned();
+        let mut directories = Directories::find(storage, home, options, &id)?;
+        directories.check(storage)?;
+        directories.check_unclaimed_are_empty()?;
+        directories.create(storage)?;
+        for directory in options.table_directories(&self.directory, name) {
+            let modes = self.readers.io_modes();
+            for warning in modes.try_in(storage, &directory, &OF_TABLES)? {
+                self.info_log.warn(format_args!("{warning}"));
+            }
+        }
+        if let Some(locks) = &mut *self.locks.lock() {
+            directories.lock_outside(storage, locks)?;
+        }
+        directories.claim(storage, &id, &Needed::default())
     }
 
     /// Drops a column family. What reads it goes on reading; its files go when nobody does.

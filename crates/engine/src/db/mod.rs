@@ -68,6 +68,7 @@ struct Inner {
     storage: Arc<dyn Storage>,
     shared: Arc<Shared>,
     left_out: Vec<LeftOut>,
+    warnings: Vec<String>,
     /// `None` in a handle for reading.
     writing: Option<Writing>,
 }
@@ -105,32 +106,37 @@ impl Db {
     /// tells what it left out.
     ///
     /// # Errors
-    /// Not found, where there is no database; corruption, for damage to its MANIFEST, or to its
+    /// Not found, where there is no database; corruption, for damage to its MANIFEST, for a table,
+    /// blob file or log that the MANIFEST names and that is missing or too short, and for damage to
     /// logs that the recovery mode does not accept; invalid argument, for a comparator that is not
-    /// the one it was written with, and for tables in levels that `num_levels` does not count; not
+    /// the one it was written with, for tables in levels that `num_levels` does not count, and for
+    /// a directory in `wal_dir`, `db_paths` or `cf_paths` that belongs to another database; not
     /// supported, for what is not built; busy, where the database is written elsewhere and its
     /// MANIFEST changed every time it was read. Damage to tables shows when they are read.
     pub fn open_read_only(directory: &Path, options: &OpenOptions) -> Result<Self> {
-        recovery::recover_read_only(directory, options).map(Self::from_recovered)
+        recovery::recover_read_only(directory, options)
+            .map(|recovered| Self::from_recovered(directory, recovered))
     }
 
-    fn from_recovered(recovered: LogsReplayed) -> Self {
+    fn from_recovered(directory: &Path, recovered: LogsReplayed) -> Self {
         let (statistics, activity) = (recovered.statistics(), recovered.activity());
         let io_modes = recovered.io_modes();
-        let LogsReplayed { directory, storage, families, last_sequence, left_out, .. } = recovered;
+        let LogsReplayed { storage, families, last_sequence, left_out, warnings, .. } = recovered;
         let families = FamilySet::new(families);
         let shared = Arc::new(Shared::new(families, last_sequence, activity, statistics, io_modes));
-        let inner = Inner { directory, storage, shared, left_out, writing: None };
+        let directory = directory.to_owned();
+        let inner = Inner { directory, storage, shared, left_out, warnings, writing: None };
         Self { inner: Arc::new(inner) }
     }
 
     fn writing(directory: &Path, opened: Opened) -> Self {
-        let Opened { writing, left_out } = opened;
+        let Opened { writing, left_out, warnings } = opened;
         let inner = Inner {
             directory: directory.to_owned(),
             storage: Arc::clone(&writing.writer.storage),
             shared: Arc::clone(&writing.writer.shared),
             left_out,
+            warnings,
             writing: Some(writing),
         };
         Self { inner: Arc::new(inner) }
@@ -149,6 +155,11 @@ impl Db {
     /// What of the MANIFEST and the write-ahead logs was not taken when it was opened.
     pub fn left_out(&self) -> &[LeftOut] {
         &self.inner.left_out
+    }
+
+    /// What was odd about the database when it was opened, and no error: sentences for people.
+    pub fn warnings(&self) -> &[String] {
+        &self.inner.warnings
     }
 
     /// The column families, in the order of their ids; the first is `default`.

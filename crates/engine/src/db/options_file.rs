@@ -56,11 +56,6 @@ impl Writer {
         }
     }
 
-    /// The options as an OPTIONS file has them.
-    pub(crate) fn options_text(&self) -> String {
-        self.all_options().to_document().to_text()
-    }
-
     /// Writes the options that RocksDB does not have, as the database was opened with them, into
     /// their own file; where none is set there is none.
     pub(crate) fn write_own_options(&self) -> Result<()> {

@@ -10,14 +10,16 @@ use tailwater_io::buffer::BufferPool;
 use tailwater_io::pace::RateLimiter;
 use tailwater_io::stream::Workers;
 use tailwater_io::sync::Mutex;
-use tailwater_io::{Clock, FileLock, Storage};
+use tailwater_io::{Clock, Storage};
 
 use crate::background::Background;
 use crate::db::errors::{ErrorState, FailedPart};
 use crate::db::obsolete::Obsolete;
 use crate::db::{Closing, ColumnFamily, DatabaseOptions, FamilySet, ReaderFactory, SnapshotList};
+use crate::directory::Locks;
 use crate::epoch::EpochCell;
 use crate::io_modes::IoModes;
+use crate::options::DbOptions;
 use crate::recovery::OpenOptions;
 use crate::stats::{Activity, InfoLog, Statistics};
 use crate::version::{FileNumbers, VersionSet};
@@ -88,6 +90,16 @@ pub(crate) struct DatabaseIdentity {
     pub(crate) host_id: String,
 }
 
+impl DatabaseIdentity {
+    /// The id if these options have it written down, empty if it changes with every opening.
+    pub(crate) fn durable_id(&self, options: &DbOptions) -> &str {
+        match options.write_identity_file || options.write_dbid_to_manifest {
+            true => &self.database_id,
+            false => "",
+        }
+    }
+}
+
 /// The side of an open database that writes.
 pub(crate) struct Writer {
     pub(crate) shared: Arc<Shared>,
@@ -145,7 +157,7 @@ pub(crate) struct Writer {
     /// Held while options change, and the set of what has options.
     pub(crate) changing_options: Mutex<()>,
     /// Held until the database is closed.
-    pub(crate) lock: Mutex<Option<Box<dyn FileLock>>>,
+    pub(crate) locks: Mutex<Option<Locks>>,
     #[expect(dead_code, reason = "dropped after the others, among which the versions have tables")]
     pub(crate) closing: Closing,
 }

@@ -14,7 +14,7 @@ use crate::db::{ColumnFamily, FamilySet, SealedMemTable, Writer};
 use crate::handover::{self, Takeover};
 use crate::memtable::MemTable;
 use crate::stats::Work;
-use crate::version::VersionSet;
+use crate::version::{FileMetadata, VersionSet};
 use crate::{Error, ErrorKind, Result};
 
 /// After a full disk the first pause is this part of `bgerror_resume_retry_interval`, and the
@@ -180,11 +180,7 @@ impl Writer {
             match self.write_table(family, memtables, Work::Flush) {
                 Ok(table) => flushed.push(Flushed { family, memtables, table }),
                 Err(error) => {
-                    for Flushed { family, table, .. } in flushed {
-                        let number = table.map_or(0, |table| table.file.number);
-                        // Nothing refers to it; if this fails too, the next open removes it.
-                        let _ = self.storage.remove(&self.table_path(family, number));
-                    }
+                    self.remove_tables(flushed);
                     return Err(error);
                 }
             }
@@ -192,15 +188,30 @@ impl Writer {
         Ok(flushed)
     }
 
+    /// Removes tables that nothing refers to. One that stays is removed by the next open.
+    fn remove_tables(&self, flushed: Vec<Flushed<'_>>) {
+        for Flushed { family, table, .. } in flushed {
+            if let Some(FlushedTable { file, .. }) = table {
+                let path = family.readers().tables.path(&FileMetadata::new(file));
+                if let Err(error) = self.storage.remove(&path) {
+                    self.info_log.warn(format_args!("a table that is not needed stays: {error}"));
+                }
+            }
+        }
+    }
+
     /// Steps 3 to 5.
     fn install(&self, mut flushed: Vec<Flushed<'_>>) -> Result<()> {
         self.sync_closed_logs()?;
+        self.record_logs()?;
         let min_log_number = self.oldest_needed_log(&flushed, None);
         let tables = flushed.iter_mut().filter_map(|flushed| flushed.table.as_mut());
         tables.filter_map(|table| table.takeover.as_mut()).for_each(Takeover::take_in);
         let mut versions = self.versions();
         // A column family that was dropped meanwhile needs its table no more.
-        flushed.retain(|flushed| !flushed.family.is_dropped());
+        let dropped: Vec<Flushed<'_>> =
+            flushed.extract_if(.., |flushed| flushed.family.is_dropped()).collect();
+        self.remove_tables(dropped);
         let edits = flushed.iter().map(|it| edit(it, &versions, min_log_number)).collect();
         self.apply(&mut versions, edits)?;
         for Flushed { family, memtables, table } in flushed {
@@ -240,6 +251,20 @@ impl Writer {
             }
         }
         oldest
+    }
+
+    /// Has the next edit of the MANIFEST say which logs there are, so that one that is missing later
+    /// is missed. Their names are put on the device first.
+    pub(crate) fn record_logs(&self) -> Result<()> {
+        let (directory, logs) = {
+            let logs = self.logs();
+            (logs.directory().to_owned(), logs.live_numbers())
+        };
+        if !self.versions().knows_logs(&logs) {
+            self.storage.sync_directory(&directory)?;
+            self.versions().set_existing_logs(logs);
+        }
+        Ok(())
     }
 
     /// Step 6: lets go of the logs that the MANIFEST says hold nothing that is not in tables. None

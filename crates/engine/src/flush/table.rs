@@ -177,10 +177,10 @@ impl Writer {
         Ok(())
     }
 
+    /// Where a new table of level 0 is to be. The family's own readers know that also when it was
+    /// dropped meanwhile.
     pub(crate) fn table_path(&self, family: &ColumnFamily, number: u64) -> PathBuf {
-        let directories = self.options().table_directories(&self.directory, family.name());
-        let name = FileKind::Table(number).to_string();
-        directories.first().unwrap_or(&self.directory).join(name)
+        family.readers().tables.directory(0).join(FileKind::Table(number).to_string())
     }
 
     fn table_origin(

@@ -10,9 +10,10 @@ use tailwater_io::pace::Priority;
 use tailwater_io::{Create, Purpose, Storage};
 
 use crate::db::{ColumnFamily, merge_operator_name};
+use crate::directory::sync_parent;
 use crate::io_modes::IoModes;
 use crate::options::{DbOptions, check_column_family};
-use crate::recovery::{OpenOptions, host_id, sync_parent};
+use crate::recovery::{OpenOptions, host_id};
 use crate::table::builder::{Builder, Format, Origin, TableCompression};
 use crate::table::{NewFiles, table_buffers};
 use crate::{Error, Result};

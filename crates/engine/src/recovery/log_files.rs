@@ -7,9 +7,10 @@ use tailwater_format::file_name::FileKind;
 use tailwater_io::buffer::ALIGNMENT;
 use tailwater_io::{Create, IoMode, Purpose, Storage};
 
-use super::{OpenOptions, directory};
+use super::OpenOptions;
 use crate::Result;
 use crate::db::ColumnFamily;
+use crate::directory::create_directory;
 use crate::file_copy::{CopyModes, link_or_copy};
 use crate::io_modes::IoModes;
 use crate::options::{CompressionType, DbOptions, IoModeChoice};
@@ -17,7 +18,7 @@ use crate::stats::InfoLog;
 use crate::wal::{LiveLog, LogMode, LogOptions};
 
 /// Where damaged logs go.
-const LOST: &str = "lost";
+pub(crate) const LOST: &str = "lost";
 /// The smallest bound at which a log is switched, in bytes.
 const SMALLEST_FULL_LOG: u64 = 1 << 20;
 
@@ -55,6 +56,7 @@ pub(crate) fn log_options<'a>(
         // Who looks for the log that must be there refuses a database without one.
         sync_names: database.track_and_verify_wals,
         full_sync: database.use_fsync,
+        first_removable: 0,
     }
 }
 
@@ -71,7 +73,7 @@ pub(super) fn set_aside(
         return Ok(());
     }
     let lost = directory.join(LOST);
-    directory::create_directory(&**storage, &lost)?;
+    create_directory(&**storage, &lost)?;
     for number in damaged {
         let name = FileKind::Wal(*number).to_string();
         let kept = lost.join(&name);

@@ -1,4 +1,4 @@
-//! The second step: the logs, in memory.
+//! The third step: the logs, in memory.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,31 +7,27 @@ use std::sync::Arc;
 use tailwater_format::file_name::FileKind;
 use tailwater_io::{Purpose, Storage};
 
-use super::{LogsReplayed, ManifestRead, OpenOptions};
+use super::{FilesFound, FoundFamily, LogsReplayed, OpenOptions};
 use crate::db::{ColumnFamily, ReaderFactory};
 use crate::memtable::MemTable;
-use crate::version::Version;
-use crate::version::manifest::FamilyState;
 use crate::wal::replay::{self, ReplayFamily, ReplayRules};
 use crate::{Error, ErrorKind, Result};
 
-impl ManifestRead {
+impl FilesFound {
     /// Replays the logs into memtables.
     pub(crate) fn replay_logs(self) -> Result<LogsReplayed> {
-        let Self { unrecovered, mut manifest } = self;
-        let (directory, storage) = (unrecovered.directory, unrecovered.storage);
+        let Self { unrecovered, manifest, families: found, mut left_out, .. } = self;
+        let (home, storage) = (unrecovered.home.path, unrecovered.storage);
         let options = unrecovered.options;
-        let factory = ReaderFactory::new(&directory, &options, unrecovered.io_modes);
-        let mut left_out = manifest.left_out();
+        let factory = ReaderFactory::new(&home, &options, unrecovered.io_modes);
         let mut families = Vec::new();
         let mut log_numbers = Vec::new();
         let mut cursors = Vec::new();
         let mut targets = BTreeMap::new();
-        for (id, mut state) in std::mem::take(&mut manifest.column_families) {
-            let log_number = state.log_number;
-            cursors.push(std::mem::take(&mut state.cursors));
-            let family =
-                family(&options, &factory, state).map_err(|error| error.in_file(&manifest.path))?;
+        for found in found {
+            let (id, log_number) = (found.id, found.log_number);
+            cursors.push(found.cursors.clone());
+            let family = column_family(&options, &factory, found);
             targets.insert(
                 id,
                 ReplayFamily {
@@ -44,7 +40,7 @@ impl ManifestRead {
             families.push(family);
             log_numbers.push(log_number);
         }
-        let logs = options.wal_directory(&directory);
+        let logs = options.wal_directory(&home);
         let rules = ReplayRules {
             mode: options.database().wal_recovery_mode,
             min_log_number: manifest.min_log_number_to_keep,
@@ -63,7 +59,7 @@ impl ManifestRead {
         }
         left_out.extend(replayed.left_out);
         Ok(LogsReplayed {
-            directory,
+            home,
             storage,
             options,
             factory,
@@ -74,6 +70,9 @@ impl ManifestRead {
             logs: replayed.logs,
             last_sequence: replayed.last_sequence,
             left_out,
+            warnings: self.warnings,
+            directories: self.directories,
+            oldest_needed_log: self.oldest_needed_log,
         })
     }
 }
@@ -102,36 +101,15 @@ fn check_tracked<'a>(
     Ok(())
 }
 
-fn family(
+fn column_family(
     options: &OpenOptions,
     factory: &ReaderFactory,
-    state: FamilyState,
-) -> Result<ColumnFamily> {
-    let FamilyState { id, name, comparator, files, .. } = state;
-    let comparator = options.comparator(&name, &comparator)?;
-    let set = options.column_family(&name).clone();
-    let version = files
-        .finish(&comparator, set.num_levels as usize)
-        .map_err(|what| Error::new(ErrorKind::Corruption, format!("the MANIFEST {what}")))?;
-    check_levels(&name, &version, set.num_levels)?;
+    found: FoundFamily,
+) -> ColumnFamily {
+    let FoundFamily { id, name, options: set, comparator, version, .. } = found;
     let readers = Arc::new(factory.readers(options, &name, &comparator));
     let memtable = Arc::new(MemTable::new(comparator));
-    Ok(ColumnFamily::new(id, name, set, readers, memtable, Arc::new(version)))
-}
-
-/// Refuses tables in levels that the options do not count, as RocksDB does: what is written could
-/// come to lie below what is older.
-fn check_levels(name: &str, version: &Version, num_levels: i32) -> Result<()> {
-    match version.files().map(|(level, _)| level).max() {
-        Some(deepest) if deepest >= num_levels as usize => {
-            let message = format!(
-                "column family '{name}' has tables in level {deepest}, and num_levels is \
-                 {num_levels}"
-            );
-            Err(Error::invalid_argument(message))
-        }
-        _ => Ok(()),
-    }
+    ColumnFamily::new(id, name, set, readers, memtable, version)
 }
 
 /// Opens all tables of a column family, so that one that uses what is not built is refused now and

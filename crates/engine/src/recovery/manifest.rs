@@ -7,6 +7,7 @@ use tailwater_format::file_name::FileKind;
 use tailwater_io::Storage;
 
 use super::{ManifestRead, OpenOptions, Unrecovered};
+use crate::directory::Home;
 use crate::io_modes::IoModes;
 use crate::options::check_for_reading;
 use crate::version::manifest::{self, Manifest};
@@ -29,41 +30,46 @@ pub(crate) fn state(storage: &dyn Storage, directory: &Path) -> Option<DatabaseS
 }
 
 impl Unrecovered {
-    /// A directory that is to be opened with these options.
+    /// A directory that is to be opened for reading with these options.
     pub(crate) fn new(directory: &Path, options: &OpenOptions) -> Result<Self> {
         let storage = Arc::clone(options.storage());
-        let options = options.sanitized(directory, true);
+        let mut options = options.sanitized(directory, true);
         check_for_reading(options.database())
             .map_err(|error| Error::invalid_argument(error.to_string()))?;
+        let home = home(&*storage, directory)?;
+        options.resolve_paths(&home)?;
         let io_modes = Arc::new(IoModes::new(options.database()));
-        for tables in options.all_table_directories(directory) {
+        for tables in options.all_table_directories(&home.path) {
             io_modes.try_reading(&*storage, &tables)?;
         }
-        Ok(Self { directory: directory.to_owned(), storage, options, io_modes })
+        Ok(Self { home, storage, options, io_modes })
     }
 
     /// A directory that is to be opened for writing with these options, which were checked and
-    /// brought into their ranges, and whose modes were tried.
-    pub(super) fn for_writing(
-        directory: &Path,
-        options: OpenOptions,
-        io_modes: Arc<IoModes>,
-    ) -> Self {
+    /// brought into their ranges.
+    pub(super) fn for_writing(home: Home, options: OpenOptions) -> Self {
         let storage = Arc::clone(options.storage());
-        Self { directory: directory.to_owned(), storage, options, io_modes }
+        let io_modes = Arc::new(IoModes::new(options.database()));
+        Self { home, storage, options, io_modes }
     }
 
     /// Reads the MANIFEST that CURRENT names.
     pub(crate) fn read_manifest(self) -> Result<ManifestRead> {
-        let number = manifest::current(&*self.storage, &self.directory).map_err(|error| {
-            if error.is_not_found() {
-                let message = "there is no database here: no CURRENT file";
-                Error::new(ErrorKind::NotFound, message).in_file(&self.directory)
-            } else {
-                error
-            }
+        let number = manifest::current(&*self.storage, &self.home.path).map_err(|error| {
+            if error.is_not_found() { no_database(&self.home.path) } else { error }
         })?;
-        let manifest = Manifest::read(&*self.storage, &self.directory, number)?;
+        let manifest = Manifest::read(&*self.storage, &self.home.path, number)?;
         Ok(ManifestRead { unrecovered: self, manifest })
     }
+}
+
+/// The home that a path leads to.
+fn home(storage: &dyn Storage, directory: &Path) -> Result<Home> {
+    Home::at(storage, directory)
+        .map_err(|error| if error.is_not_found() { no_database(directory) } else { error })
+}
+
+fn no_database(directory: &Path) -> Error {
+    let message = "there is no database here: no CURRENT file";
+    Error::new(ErrorKind::NotFound, message).in_file(directory)
 }

@@ -4,6 +4,7 @@
 //! ```text
 //! Unrecovered    a directory and the options it is to be opened with
 //! ManifestRead   which tables and logs it consists of
+//! FilesFound     every file that the MANIFEST names is where the options expect it
 //! LogsReplayed   its logs in memtables: all that a reader needs
 //! Opened         with a log of its own and nothing left over: all that a writer needs
 //! ```
@@ -11,10 +12,11 @@
 //! Each step takes the one before and gives the next, so none can be left out. None but the last
 //! changes a file.
 
-mod directory;
+mod files;
 mod log_files;
 mod logs;
 mod manifest;
+mod new_database;
 mod open;
 mod options;
 
@@ -24,17 +26,22 @@ use std::sync::Arc;
 use tailwater_format::key::Sequence;
 use tailwater_io::Storage;
 
+use tailwater_format::Comparator;
+
 use crate::compaction::CompactCursors;
 use crate::db::{ColumnFamily, ReaderFactory};
+use crate::directory::{Directories, Home};
 use crate::io_modes::IoModes;
+use crate::options::ColumnFamilyOptions;
 use crate::stats::{Activity, Statistics};
+use crate::version::Version;
 use crate::version::manifest::Manifest;
 use crate::wal::replay::{LeftOut, ReplayedLog};
 use crate::{Error, ErrorKind, Result};
 
-use directory::new_identity;
-pub(crate) use directory::{create_directory, sync_parent};
-pub(crate) use log_files::log_options;
+pub(crate) use log_files::{LOST, log_options};
+pub(crate) use new_database::durable_id;
+use new_database::new_identity;
 pub(crate) use open::{Opened, host_id, manifest_limits, open};
 pub use options::OpenOptions;
 
@@ -43,7 +50,7 @@ const ATTEMPTS: usize = 16;
 
 /// A directory and the options it is to be opened with.
 pub(crate) struct Unrecovered {
-    directory: PathBuf,
+    home: Home,
     storage: Arc<dyn Storage>,
     options: OpenOptions,
     io_modes: Arc<IoModes>,
@@ -55,9 +62,35 @@ pub(crate) struct ManifestRead {
     manifest: Manifest,
 }
 
+/// A database whose files are all there.
+pub(crate) struct FilesFound {
+    unrecovered: Unrecovered,
+    /// What the MANIFEST said, but for the column families.
+    manifest: Manifest,
+    families: Vec<FoundFamily>,
+    directories: Directories,
+    /// Logs with a lower number hold nothing that is not in tables.
+    oldest_needed_log: u64,
+    left_out: Vec<LeftOut>,
+    warnings: Vec<String>,
+}
+
+/// A column family whose files are all there.
+struct FoundFamily {
+    id: u32,
+    name: String,
+    options: ColumnFamilyOptions,
+    comparator: Comparator,
+    version: Arc<Version>,
+    /// Logs with a lower number hold nothing for it that is not in tables.
+    log_number: u64,
+    /// Where compactions of its levels go on.
+    cursors: CompactCursors,
+}
+
 /// A database with its logs in memory.
 pub(crate) struct LogsReplayed {
-    pub(crate) directory: PathBuf,
+    pub(crate) home: PathBuf,
     pub(crate) storage: Arc<dyn Storage>,
     options: OpenOptions,
     factory: ReaderFactory,
@@ -69,10 +102,15 @@ pub(crate) struct LogsReplayed {
     cursors: Vec<CompactCursors>,
     /// What the MANIFEST said, but for the column families.
     manifest: Manifest,
+    /// Logs with a lower number hold nothing that is not in tables.
+    oldest_needed_log: u64,
     /// The logs that were read, in order.
     logs: Vec<ReplayedLog>,
     pub(crate) last_sequence: Sequence,
     pub(crate) left_out: Vec<LeftOut>,
+    /// What there is to warn of.
+    pub(crate) warnings: Vec<String>,
+    directories: Directories,
 }
 
 impl LogsReplayed {
@@ -102,7 +140,10 @@ pub(crate) fn recover_read_only(directory: &Path, options: &OpenOptions) -> Resu
     for _ in 0..ATTEMPTS {
         let before = manifest::state(storage, directory);
         let unrecovered = Unrecovered::new(directory, options)?;
-        let recovered = unrecovered.read_manifest().and_then(ManifestRead::replay_logs);
+        let recovered = unrecovered
+            .read_manifest()
+            .and_then(ManifestRead::find_files)
+            .and_then(FilesFound::replay_logs);
         if manifest::state(storage, directory) == before {
             return recovered;
         }

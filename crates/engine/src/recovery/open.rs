@@ -3,9 +3,11 @@
 //! # Order
 //!
 //! 1. The LOCK is taken before anything is read, so that nobody else writes meanwhile.
-//! 2. A directory without a database gets one, if that is wanted.
-//! 3. The MANIFEST is read and the logs are replayed into memtables.
-//! 4. A new MANIFEST is written of what was read; what the logs held is still in the logs. Damaged
+//! 2. A directory without a database gets one, if that is wanted and no database lost its CURRENT
+//!    there.
+//! 3. The MANIFEST is read, every file that it names is looked for, and the logs are replayed into
+//!    memtables. Nothing is written before every file was found, but the LOCK and the LOG.
+//! 4. Directories outside the database's own are claimed. A new MANIFEST is written of what was read; what the logs held is still in the logs. Damaged
 //!    logs are kept in the folder `lost`, because what could not be read will be in nobody's table.
 //! 5. A new log is begun, and the memtables are flushed. One group of edits adds the tables of all
 //!    column families and says that no older log is needed: a crash keeps all of it or nothing.
@@ -17,7 +19,7 @@
 //! A crash before the end of step 5 is safe: the old logs are all there, and replay begins anew.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
@@ -27,9 +29,9 @@ use tailwater_format::version_edit::{NewFile, VersionEdit};
 use tailwater_io::stream::Workers;
 use tailwater_io::{FileLock, Purpose, Storage};
 
-use super::directory::{self, Needed};
 use super::log_files::{log_options, set_aside, sync_logs};
-use super::{LogsReplayed, OpenOptions, Unrecovered};
+use super::new_database::{create_database, read_identity, write_identity};
+use super::{FilesFound, LogsReplayed, ManifestRead, OpenOptions, Unrecovered};
 use tailwater_io::sync::Mutex;
 
 use crate::background::Background;
@@ -39,17 +41,17 @@ use crate::db::{
     Closing, ColumnFamily, DatabaseIdentity, DatabaseOptions, FamilySet, SealedMemTable, Shared,
     Writer, Writing,
 };
+use crate::directory::{Directories, FILE_NUMBER_MAX, Home, Locks, Needed, create_directory};
 use crate::epoch::EpochCell;
-use crate::io_modes::{IoModes, OF_TABLES};
+use crate::io_modes::OF_TABLES;
 use crate::options::{
     ColumnFamilyOptions, DbOptions, IoModeChoice, OptionTable, check_column_family, check_database,
     sanitize_column_family,
 };
 use crate::stats::{Activity, InfoLog, Work};
 use crate::table::table_buffers;
-use crate::version::{
-    FamilyVersion, FileNumbers, ManifestLimits, VersionSet, VersionSetBeginning, manifest,
-};
+use crate::version::manifest::{self, Manifest};
+use crate::version::{FamilyVersion, FileNumbers, ManifestLimits, VersionSet, VersionSetBeginning};
 use crate::wal::replay::LeftOut;
 use crate::wal::{LiveLog, LogSet};
 use crate::write::StallController;
@@ -60,6 +62,7 @@ use crate::{Error, ErrorKind, Result};
 pub(crate) struct Opened {
     pub(crate) writing: Writing,
     pub(crate) left_out: Vec<LeftOut>,
+    pub(crate) warnings: Vec<String>,
 }
 
 /// Opens the database in `directory` for writing.
@@ -67,26 +70,26 @@ pub(crate) struct Opened {
 /// # Errors
 /// As [`crate::Db::open`].
 pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Opened> {
-    let options = checked(directory, options)?;
+    let mut options = checked(directory, options)?;
     let storage = Arc::clone(options.storage());
-    let directories = all_directories(directory, &options);
     if options.database().create_if_missing {
-        directory::create_directory(&*storage, directory)?;
+        create_directory(&*storage, directory)?;
     }
-    let lock = lock_and_create(&*storage, directory, &options)?;
-    // A database may be given directories that it did not have before.
-    for needed in &directories {
-        directory::create_directory(&*storage, needed)?;
-    }
-    let info_log = InfoLog::begin(&storage, options.clock(), directory, options.database())?;
-    let io_modes = tried_modes(directory, &options, &info_log).inspect_err(|error| {
+    let home = Home::at(&*storage, directory)
+        .map_err(|error| if error.is_not_found() { not_created(directory) } else { error })?;
+    options.resolve_paths(&home)?;
+    let lock = lock_and_create(&*storage, &home, &options)?;
+    let (clock, elsewhere) = (options.clock(), options.info_log_directory());
+    let info_log = InfoLog::begin(&storage, clock, &home.path, elsewhere, options.database())?;
+    let refused = |error: &Error| {
         info_log.error(format_args!("the database cannot be opened: {error}"));
-    })?;
-    let unrecovered = Unrecovered::for_writing(directory, options, io_modes);
-    let replayed = unrecovered.read_manifest()?.replay_logs().inspect_err(|error| {
-        info_log.error(format_args!("the database cannot be opened: {error}"));
-    })?;
-    let left_out = replayed.left_out.clone();
+    };
+    let unrecovered = Unrecovered::for_writing(home, options);
+    let mut found =
+        unrecovered.read_manifest().and_then(ManifestRead::find_files).inspect_err(refused)?;
+    found.prepare_directories(&info_log).inspect_err(refused)?;
+    let replayed = found.replay_logs().inspect_err(refused)?;
+    let (left_out, warnings) = (replayed.left_out.clone(), replayed.warnings.clone());
     for left_out in &left_out {
         info_log.warn(format_args!(
             "left out of {} from offset {}: {} bytes: {}",
@@ -96,6 +99,7 @@ pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Opened> {
             left_out.reason
         ));
     }
+    warnings.iter().for_each(|warning| info_log.warn(format_args!("{warning}")));
     let writer = replayed.into_writer(lock, info_log)?;
     writer.create_missing_families()?;
     writer.update_log_bound();
@@ -110,7 +114,7 @@ pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Opened> {
     writing.writer.warn_of_options();
     writing.writer.warn_of_styles();
     writing.writer.compact_soon();
-    Ok(Opened { writing, left_out })
+    Ok(Opened { writing, left_out, warnings })
 }
 
 /// The options within their ranges, if they do not contradict each other.
@@ -126,28 +130,29 @@ fn checked(directory: &Path, options: &OpenOptions) -> Result<OpenOptions> {
     Ok(options)
 }
 
-/// How bytes are to move, tried in every directory that they touch. What is not as it was asked for
-/// stands in the LOG, and so do all modes.
-fn tried_modes(
-    directory: &Path,
-    options: &OpenOptions,
-    info_log: &InfoLog,
-) -> Result<Arc<IoModes>> {
-    let io_modes = IoModes::new(options.database());
-    for tables in options.all_table_directories(directory) {
-        for warning in io_modes.try_in(&**options.storage(), &tables, &OF_TABLES)? {
+impl FilesFound {
+    /// Creates the directories that are missing, since a database may be given directories that it
+    /// did not have before, and tries in each how bytes are to move there. What is not as it was
+    /// asked for stands in the LOG, and so do all modes.
+    fn prepare_directories(&mut self, info_log: &InfoLog) -> Result<()> {
+        let Self { unrecovered: Unrecovered { home, storage, options, io_modes }, .. } = self;
+        self.directories.create(&**storage)?;
+        let home = &home.path;
+        for tables in options.all_table_directories(home) {
+            for warning in io_modes.try_in(&**storage, &tables, &OF_TABLES)? {
+                info_log.warn(format_args!("{warning}"));
+            }
+        }
+        let logs = options.wal_directory(home);
+        for warning in io_modes.try_in(&**storage, &logs, &[Purpose::Wal])? {
             info_log.warn(format_args!("{warning}"));
         }
+        for line in io_modes.text().lines() {
+            info_log.info(format_args!("I/O mode of {line}"));
+        }
+        warn_of_direct_reads(options.database(), info_log);
+        Ok(())
     }
-    let logs = options.wal_directory(directory);
-    for warning in io_modes.try_in(&**options.storage(), &logs, &[Purpose::Wal])? {
-        info_log.warn(format_args!("{warning}"));
-    }
-    for line in io_modes.text().lines() {
-        info_log.info(format_args!("I/O mode of {line}"));
-    }
-    warn_of_direct_reads(options.database(), info_log);
-    Ok(Arc::new(io_modes))
 }
 
 /// Says what of the options about direct reads is in vain, or harms.
@@ -167,64 +172,60 @@ fn warn_of_direct_reads(options: &DbOptions, info_log: &InfoLog) {
     }
 }
 
-/// Every directory that files of the database may be in, its own first.
-fn all_directories(directory: &Path, options: &OpenOptions) -> Vec<PathBuf> {
-    let mut directories = vec![directory.to_owned(), options.wal_directory(directory)];
-    directories.extend(options.all_table_directories(directory));
-    let mut distinct: Vec<PathBuf> = Vec::new();
-    for directory in directories {
-        if !distinct.contains(&directory) {
-            distinct.push(directory);
-        }
-    }
-    distinct
-}
-
 /// Takes the lock and, where there is no database and that is wanted, makes one.
 fn lock_and_create(
     storage: &dyn Storage,
-    directory: &Path,
+    home: &Home,
     options: &OpenOptions,
 ) -> Result<Box<dyn FileLock>> {
     let database = options.database();
-    let no_database =
-        |message: &str| Err(Error::new(ErrorKind::NotFound, message.to_owned()).in_file(directory));
-    let is_there = match manifest::current(storage, directory) {
-        Ok(_) => true,
-        Err(error) if error.is_not_found() => false,
-        Err(error) => return Err(error),
-    };
-    if !is_there && !database.create_if_missing {
-        return no_database("there is no database here, and create_if_missing is false");
+    if !has_current(storage, home)? && !database.create_if_missing {
+        return Err(not_created(&home.path));
     }
-    let lock = storage.lock(&directory.join(FileKind::Lock.to_string())).map_err(|error| {
+    let lock = storage.lock(&home.path.join(FileKind::Lock.to_string())).map_err(|error| {
         Error::from(error).while_doing("the database is open for writing elsewhere, or cannot be")
     })?;
     // Somebody may have made it before the lock was taken.
-    let is_there = match manifest::current(storage, directory) {
-        Ok(_) => true,
-        Err(error) if error.is_not_found() => false,
-        Err(error) => return Err(error),
-    };
+    let is_there = has_current(storage, home)?;
     if is_there && database.error_if_exists {
         let message = "there is a database here, and error_if_exists is true";
-        return Err(Error::invalid_argument(message).in_file(directory));
+        return Err(Error::invalid_argument(message).in_file(&home.path));
     }
     if !is_there {
-        directory::create_database(storage, directory, options)?;
+        Directories::find(storage, home.clone(), options, "")?.check_for_new(storage)?;
+        create_database(storage, &home.path, options)?;
     }
     Ok(lock)
+}
+
+fn has_current(storage: &dyn Storage, home: &Home) -> Result<bool> {
+    match manifest::current(storage, &home.path) {
+        Ok(_) => Ok(true),
+        Err(error) if error.is_not_found() => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn not_created(directory: &Path) -> Error {
+    let message = "there is no database here, and create_if_missing is false";
+    Error::new(ErrorKind::NotFound, message).in_file(directory)
 }
 
 impl LogsReplayed {
     /// Steps 4 to 6.
     fn into_writer(self, lock: Box<dyn FileLock>, info_log: InfoLog) -> Result<Writer> {
-        let Self { directory, storage, options, factory, families, manifest, .. } = self;
-        let directories = all_directories(&directory, &options);
-        let highest = directory::highest_number(&*storage, &directories)?;
-        let numbers = FileNumbers::starting_at(manifest.next_file_number.max(highest + 1));
+        let Self { home: directory, storage, options, factory, families, manifest, .. } = self;
+        let directories = self.directories;
+        let numbers = file_numbers(&manifest, &directories)?;
         let identity = identity(&*storage, &directory, &options, manifest.database_id.clone())?;
         let database = options.database().clone();
+        let log_directory = options.wal_directory(&directory);
+        // What is in a directory that is claimed now stays there until the next opening.
+        let owns_old_logs = directories.is_own(&*storage, &log_directory)?;
+        let needed = Needed { oldest_log: self.oldest_needed_log, ..needed_files(&families) };
+        let mut locks = Locks::of_home(lock);
+        directories.lock_outside(&*storage, &mut locks)?;
+        directories.claim(&*storage, identity.durable_id(&database), &needed)?;
         let mut versions = VersionSet::new(VersionSetBeginning {
             storage: Arc::clone(&storage),
             directory: directory.clone(),
@@ -247,7 +248,8 @@ impl LogsReplayed {
         // number, which cannot be told if nothing came before.
         let are_whole = self.logs.iter().all(|log| log.whole);
         let keeps_logs = database.avoid_flush_during_recovery && are_whole && damaged.is_empty();
-        let log_options = log_options(&directory, &options, factory.io_modes(), families.iter());
+        let mut log_options =
+            log_options(&directory, &options, factory.io_modes(), families.iter());
         let older: Vec<LiveLog> = self
             .logs
             .iter()
@@ -261,8 +263,11 @@ impl LogsReplayed {
         if keeps_logs {
             sync_logs(&*storage, &log_options.directory, &older)?;
         }
-        let predecessor = self.logs.last().map(|log| log.as_predecessor);
         let number = numbers.take();
+        if !owns_old_logs {
+            log_options.first_removable = number;
+        }
+        let predecessor = self.logs.last().map(|log| log.as_predecessor);
         let begun =
             LogSet::begin(Arc::clone(&storage), log_options, &numbers, number, older, predecessor);
         let logs = begun?;
@@ -318,12 +323,13 @@ impl LogsReplayed {
             flushing: Mutex::new(()),
             sealing: Mutex::new(()),
             obsolete: Mutex::default(),
-            lock: Mutex::new(Some(lock)),
+            locks: Mutex::new(Some(locks)),
             changing_options: Mutex::default(),
             database: DatabaseOptions::new(database),
             options: Mutex::new(options),
             closing: Closing,
         };
+        writer.record_logs()?;
         if keeps_logs {
             let oldest = self.logs.first().map(|log| log.as_predecessor.log_number);
             writer.keep_recovered(oldest.unwrap_or(number));
@@ -394,31 +400,22 @@ impl Writer {
     }
 
     /// Removes what nothing refers to.
-    fn clear(&self, directories: &[PathBuf]) -> Result<()> {
-        let mut needed = Needed {
-            tables: Default::default(),
-            blob_files: Default::default(),
+    fn clear(&self, directories: &Directories) -> Result<()> {
+        let families = self.shared.family_set();
+        let needed = Needed {
             oldest_log: self.logs().oldest_number(),
-            log_directory: self.options().wal_directory(&self.directory),
             manifest: self.versions().manifest_number(),
+            ..needed_files(families.iter())
         };
-        for family in self.shared.family_set().iter() {
-            let source = family.super_version();
-            let version = source.version();
-            needed.tables.extend(version.files().map(|(_, file)| source.tables().path(file)));
-            let blobs = self.options().blob_directory(&self.directory, family.name());
-            let names = version.blob_files().keys().map(|&number| FileKind::Blob(number));
-            needed.blob_files.extend(names.map(|name| blobs.join(name.to_string())));
-        }
-        for (path, failure) in directory::remove_left_over(&*self.storage, directories, &needed)? {
-            match failure {
-                None => self.info_log.info(format_args!("removed {}: left over", path.display())),
-                Some(error) => {
+        for path in directories.left_over(&needed) {
+            match self.storage.remove(&path) {
+                Ok(()) => self.info_log.info(format_args!("removed {}: left over", path.display())),
+                Err(error) => {
                     self.info_log.warn(format_args!("a file that is not needed stays: {error}"));
                 }
             }
         }
-        Ok(())
+        directories.give_up_unused(&*self.storage, &needed)
     }
 
     /// Says which options are set that have no effect.
@@ -479,6 +476,29 @@ impl Writer {
     }
 }
 
+/// The tables and blob files that column families consist of.
+fn needed_files<'a>(families: impl IntoIterator<Item = &'a ColumnFamily>) -> Needed {
+    let mut needed = Needed::default();
+    for family in families {
+        let source = family.super_version();
+        let version = source.version();
+        needed.tables.extend(version.files().map(|(_, file)| file.number()));
+        needed.blob_files.extend(version.blob_files().keys());
+    }
+    needed
+}
+
+/// Where the numbers of new files begin: above that of every file there is.
+fn file_numbers(manifest: &Manifest, directories: &Directories) -> Result<FileNumbers> {
+    let highest = directories.all().map(|(_, files)| files.highest_number()).max().unwrap_or(0);
+    let next = manifest.next_file_number.max(highest.saturating_add(1));
+    if next > FILE_NUMBER_MAX {
+        let message = format!("the next file number is {next}, which no database reaches");
+        return Err(Error::corruption(&manifest.path, message));
+    }
+    Ok(FileNumbers::starting_at(next))
+}
+
 /// What the database and this opening of it are called.
 fn identity(
     storage: &dyn Storage,
@@ -486,10 +506,10 @@ fn identity(
     options: &OpenOptions,
     in_manifest: Option<String>,
 ) -> Result<DatabaseIdentity> {
-    let in_file = directory::read_identity(storage, directory)?;
+    let in_file = read_identity(storage, directory)?;
     let database_id = in_manifest.or_else(|| in_file.clone()).unwrap_or_else(super::new_identity);
     if options.database().write_identity_file && in_file.as_ref() != Some(&database_id) {
-        directory::write_identity(storage, directory, &database_id)?;
+        write_identity(storage, directory, &database_id)?;
     }
     let host_id = host_id(options.database());
     let session_id = encode_session_id(fastrand::u64(..), fastrand::u64(..));

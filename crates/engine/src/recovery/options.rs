@@ -13,6 +13,7 @@ use tailwater_io::posix::PosixStorage;
 use tailwater_io::{Clock, IoMode, Purpose, Storage};
 
 use crate::compaction::CompactionFilter;
+use crate::directory::Home;
 use crate::merge_operator::{FamilyMergeOperator, MergeOperator};
 use crate::options::{
     self, CacheCapacity, ColumnFamilyOptions, DbOptions, FilterPolicy, Options, PinningTier,
@@ -48,6 +49,12 @@ pub struct OpenOptions {
     rate_limiter: Option<Arc<RateLimiter>>,
     statistics: Option<Arc<Statistics>>,
     inline_background: bool,
+    adopts_directories: bool,
+    /// Where relative paths begin, once the database is being opened; until then they are the
+    /// system's to resolve.
+    working_directory: PathBuf,
+    /// What there is to warn of in what was loaded.
+    warnings: Vec<String>,
 }
 
 impl fmt::Debug for OpenOptions {
@@ -84,6 +91,9 @@ impl OpenOptions {
             rate_limiter: None,
             statistics: None,
             inline_background: false,
+            adopts_directories: false,
+            working_directory: PathBuf::new(),
+            warnings: Vec::new(),
         }
     }
 
@@ -114,12 +124,40 @@ impl OpenOptions {
             let options = read_options_file(&*loaded.storage, &path)?;
             loaded.database = options.database;
             loaded.families = options.column_families;
+            loaded.check_recorded_wal_dir(directory)?;
         }
         let own = FileKind::TailwaterOptions.to_string();
         if entries.iter().any(|entry| entry.name == own) {
             loaded.database.tailwater = read_own_options(&*loaded.storage, &directory.join(own))?;
         }
         Ok(loaded)
+    }
+
+    /// Takes the home for the logs where the recorded `wal_dir` cannot be meant: it does not exist,
+    /// or it is the home of another database. The latter is what older versions of RocksDB recorded
+    /// of a database whose logs are in its home, and what is left of that in a copy.
+    fn check_recorded_wal_dir(&mut self, home: &Path) -> Result<()> {
+        let recorded = Path::new(&self.database.wal_dir);
+        if recorded.as_os_str().is_empty() {
+            return Ok(());
+        }
+        let why = match self.storage.identity(recorded) {
+            Err(error) if error.is_not_found() => "does not exist",
+            Err(error) => return Err(error.into()),
+            Ok(identity) if identity == self.storage.identity(home)? => return Ok(()),
+            Ok(_) => match self.storage.metadata(&recorded.join(FileKind::Current.to_string())) {
+                Err(error) if error.is_not_found() => return Ok(()),
+                Err(error) => return Err(error.into()),
+                Ok(_) => "is the home of another database",
+            },
+        };
+        self.warnings.push(format!(
+            "the recorded wal_dir {} {why}: the logs are expected in {}",
+            recorded.display(),
+            home.display()
+        ));
+        self.database.wal_dir.clear();
+        Ok(())
     }
 
     /// Sets the options that an option string names, `name=value;name=value`, those of column
@@ -217,6 +255,44 @@ impl OpenOptions {
     /// starts no thread: for tests, so that the calls of a run repeat.
     pub fn set_inline_background(&mut self, inline: bool) {
         self.inline_background = inline;
+    }
+
+    /// Has directories in `wal_dir`, `db_paths` and `cf_paths` that another database has claimed be
+    /// taken over. A database claims these directories when it is opened for writing, and they are
+    /// refused to every other. Set this only where the other database is gone, or is this one,
+    /// which was moved or restored from a copy; by default it is not set.
+    pub fn set_adopt_directories(&mut self, adopt: bool) {
+        self.adopts_directories = adopt;
+    }
+
+    /// Whether directories that another database has claimed are taken over.
+    pub(crate) fn adopts_directories(&self) -> bool {
+        self.adopts_directories
+    }
+
+    /// What there is to warn of in the options that were loaded.
+    pub(crate) fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Makes relative paths begin in the present working directory, whatever becomes of that later,
+    /// and clears a `wal_dir` that is the home.
+    pub(crate) fn resolve_paths(&mut self, home: &Home) -> Result<()> {
+        self.working_directory = self.storage.canonical_path(Path::new("."))?;
+        if self.database.wal_dir.is_empty() {
+            return Ok(());
+        }
+        match self.storage.identity(&self.wal_directory(&home.path)) {
+            Ok(identity) if identity == home.identity => self.database.wal_dir.clear(),
+            Err(error) if !error.is_not_found() => return Err(error.into()),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Where a path of the options leads.
+    pub(crate) fn resolved(&self, path: &Path) -> PathBuf {
+        self.working_directory.join(path)
     }
 
     /// Forgets the options of column families other than these, which a database does not have.
@@ -340,44 +416,69 @@ impl OpenOptions {
         }
     }
 
-    /// The directories that tables of a column family may be in, by path id.
-    pub(crate) fn table_directories(&self, directory: &Path, family: &str) -> Vec<PathBuf> {
+    /// The directories that tables of a column family may be in, by path id. `home` is the
+    /// database's own directory.
+    pub(crate) fn table_directories(&self, home: &Path, family: &str) -> Vec<PathBuf> {
         let own = &self.column_family(family).cf_paths;
         let paths = if own.is_empty() { &self.database.db_paths } else { own };
         if paths.is_empty() {
-            return vec![directory.to_owned()];
+            return vec![home.to_owned()];
         }
-        paths.iter().map(|path| directory.join(&path.path)).collect()
+        paths.iter().map(|path| self.resolved(&path.path)).collect()
     }
 
     /// Every directory that tables or blob files of any column family may be in.
-    pub(crate) fn all_table_directories(&self, directory: &Path) -> Vec<PathBuf> {
-        let paths = self.database.db_paths.iter().map(|path| directory.join(&path.path));
+    pub(crate) fn all_table_directories(&self, home: &Path) -> Vec<PathBuf> {
+        let paths = self.database.db_paths.iter().map(|path| self.resolved(&path.path));
         let mut all: Vec<PathBuf> = paths.collect();
         if all.is_empty() {
-            all.push(directory.to_owned());
+            all.push(home.to_owned());
         }
         for name in self.column_families().chain(["default"]) {
-            all.extend(self.table_directories(directory, name));
-            all.push(self.blob_directory(directory, name));
+            all.extend(self.table_directories(home, name));
         }
         all.sort_unstable();
         all.dedup();
         all
     }
 
+    /// Every path at which the options expect files of the database, with the option that says so.
+    pub(crate) fn outside_paths(&self, home: &Path) -> Vec<(&'static str, PathBuf)> {
+        let mut paths = Vec::new();
+        if !self.database.wal_dir.is_empty() {
+            paths.push(("wal_dir", self.wal_directory(home)));
+        }
+        let of_database = self.database.db_paths.iter();
+        paths.extend(of_database.map(|path| ("db_paths", self.resolved(&path.path))));
+        let families = self.families.iter().map(|(_, options)| options);
+        for options in families.chain([&self.other_families]) {
+            let own = options.cf_paths.iter().filter(|path| {
+                // What a column family takes over from the database.
+                !self.database.db_paths.iter().any(|known| known.path == path.path)
+            });
+            paths.extend(own.map(|path| ("cf_paths", self.resolved(&path.path))));
+        }
+        paths
+    }
+
     /// The directory of a column family's blob files: the first of those for tables.
-    pub(crate) fn blob_directory(&self, directory: &Path, family: &str) -> PathBuf {
-        let directories = self.table_directories(directory, family);
-        directories.into_iter().next().unwrap_or_else(|| directory.to_owned())
+    pub(crate) fn blob_directory(&self, home: &Path, family: &str) -> PathBuf {
+        let directories = self.table_directories(home, family);
+        directories.into_iter().next().unwrap_or_else(|| home.to_owned())
     }
 
     /// The directory of the write-ahead logs.
-    pub(crate) fn wal_directory(&self, directory: &Path) -> PathBuf {
+    pub(crate) fn wal_directory(&self, home: &Path) -> PathBuf {
         match self.database.wal_dir.as_str() {
-            "" => directory.to_owned(),
-            own => directory.join(own),
+            "" => home.to_owned(),
+            own => self.resolved(Path::new(own)),
         }
+    }
+
+    /// The directory of the LOG where it is not the database's own.
+    pub(crate) fn info_log_directory(&self) -> Option<PathBuf> {
+        let directory = self.database.db_log_dir.as_str();
+        (!directory.is_empty()).then(|| self.resolved(Path::new(directory)))
     }
 
     /// The cache for all column families that do not ask for one of their own size.

@@ -42,20 +42,18 @@ struct Current {
 }
 
 impl InfoLog {
-    /// Begins the LOG of the database in `directory`, and moves one that is there out of the way.
+    /// Begins the LOG of the database in `directory`, an absolute path, and moves one that is there
+    /// out of the way. It is in `elsewhere` if that is given.
     pub(crate) fn begin(
         storage: &Arc<dyn Storage>,
         clock: &Arc<dyn Clock>,
         directory: &Path,
+        elsewhere: Option<PathBuf>,
         options: &DbOptions,
     ) -> Result<Self> {
-        let (own_directory, prefix) = match options.db_log_dir.as_str() {
-            "" => (directory.to_owned(), INFO_LOG.to_owned()),
-            elsewhere => {
-                let absolute = std::path::absolute(directory).unwrap_or(directory.to_owned());
-                let prefix = info_log_prefix(&absolute.to_string_lossy());
-                (directory.join(elsewhere), prefix)
-            }
+        let (own_directory, prefix) = match elsewhere {
+            None => (directory.to_owned(), INFO_LOG.to_owned()),
+            Some(elsewhere) => (elsewhere, info_log_prefix(&directory.to_string_lossy())),
         };
         storage.create_directory(&own_directory)?;
         let log = Self {

@@ -6,7 +6,7 @@
 //! go.
 
 use std::collections::{HashMap, VecDeque};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -264,10 +264,13 @@ impl TableCache {
 
     /// Where a table is.
     pub(crate) fn path(&self, file: &FileMetadata) -> PathBuf {
-        let path_id = usize::from(file.added().path_id);
-        let directory = self.directories.get(path_id).or_else(|| self.directories.last());
-        let name = FileKind::Table(file.number()).to_string();
-        directory.map_or_else(|| PathBuf::from(&name), |directory| directory.join(&name))
+        self.directory(file.added().path_id).join(file.name().to_string())
+    }
+
+    /// The directory of that path id, or the last if there are fewer.
+    pub(crate) fn directory(&self, path_id: u8) -> &Path {
+        let directory = self.directories.get(usize::from(path_id)).or(self.directories.last());
+        directory.map_or(Path::new(""), PathBuf::as_path)
     }
 }
 

@@ -1,13 +1,15 @@
 //! The directory as a whole: IDENTITY, OPTIONS, what is missing and what is left over.
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
 use tailwater_format::file_name::FileKind;
 use tailwater_format::options_text::Document;
 use tailwater_io::{IoMode, Purpose};
 
-use super::{Family, Numbers, Severity, Verification};
+use super::{Family, ManifestPart, Numbers, Severity, Verification};
+use crate::directory::{Directories, Home, Needed, NeededLogs};
+use crate::recovery::durable_id;
 use crate::version::manifest::Manifest;
 use crate::{Error, Result};
 
@@ -85,54 +87,53 @@ impl Verification<'_> {
         }
     }
 
-    /// Notes files that belong to nothing, wherever the database may have files. Those that are
+    /// Says which directories belong to another database and which logs are missing, and notes files
+    /// that belong to nothing, wherever the database may have files. Tables and blob files that are
     /// missing are found when they are to be read.
-    pub(super) fn check_left_over(&mut self, numbers: &Numbers, families: &[Family]) {
-        let tables: BTreeSet<u64> = families
-            .iter()
-            .flat_map(|family| family.version.files().map(|(_, file)| file.number()))
-            .collect();
-        let blobs: BTreeSet<u64> = families
-            .iter()
-            .flat_map(|family| family.version.blob_files().keys().copied())
-            .collect();
-        let is_left_over = |kind| match kind {
-            FileKind::Table(number) | FileKind::LevelDbTable(number) => !tables.contains(&number),
-            FileKind::Blob(number) => !blobs.contains(&number),
-            FileKind::Wal(number) => number < numbers.min_log_number,
-            FileKind::Manifest(number) => number != numbers.manifest,
-            FileKind::Temporary(_)
-            | FileKind::TemporaryOptions(_)
-            | FileKind::TemporaryCompactionProgress(_) => true,
-            _ => false,
+    pub(super) fn check_directories(
+        &mut self,
+        manifest: &ManifestPart,
+        numbers: &Numbers,
+        families: &[Family],
+    ) {
+        let (storage, home) = (Arc::clone(&self.storage), self.directory);
+        let found = durable_id(&*storage, home, manifest.database_id.as_deref()).and_then(|id| {
+            let home = Home::at(&*storage, home)?;
+            Directories::find(&*storage, home, self.options, &id.unwrap_or_default())
+        });
+        let directories = match found {
+            Ok(directories) => directories,
+            Err(error) => return self.report.error(home, &error),
         };
-        for directory in self.directories(families) {
-            let entries = match self.storage.list(&directory) {
-                Ok(entries) => entries,
-                // One of those that the options name, in which there never was a file.
-                Err(error) if error.is_not_found() => continue,
-                Err(error) => {
-                    self.report.error(&directory, &error.into());
-                    continue;
-                }
-            };
-            for entry in entries.iter().filter(|entry| !entry.is_directory) {
-                if FileKind::parse(&entry.name).is_some_and(is_left_over) {
-                    let path = directory.join(&entry.name);
-                    let message = "left over: the database does not refer to it".to_owned();
-                    self.report.add(Severity::Note, &path, None, message);
-                }
-            }
+        if let Err(error) = directories.check(&*storage) {
+            self.report.error(home, &error);
         }
-    }
-
-    /// The directories that files of the database may be in, each once.
-    fn directories(&self, families: &[Family]) -> BTreeSet<PathBuf> {
-        let tables = families
-            .iter()
-            .flat_map(|family| self.options.table_directories(self.directory, &family.name));
-        let own = [self.directory.to_owned(), self.options.wal_directory(self.directory)];
-        tables.chain(own).collect()
+        let needed = NeededLogs {
+            directory: &self.options.wal_directory(home),
+            option: Path::new(&self.options.database().wal_dir),
+            oldest: numbers.min_log_number,
+            recorded: manifest.existing_logs.as_deref(),
+            may_be_missing: false,
+        };
+        if let Err(error) =
+            directories.check_logs(&*storage, &needed, &mut Vec::new(), &mut Vec::new())
+        {
+            self.report.error(home, &error);
+        }
+        let files = || families.iter().flat_map(|family| family.version.files());
+        let blob_files = families.iter().flat_map(|family| family.version.blob_files().keys());
+        let needed = Needed {
+            tables: files().map(|(_, file)| file.number()).collect(),
+            blob_files: blob_files.copied().collect(),
+            oldest_log: numbers.min_log_number,
+            manifest: numbers.manifest,
+        };
+        for (path, kind) in directories.all().flat_map(|(path, files)| {
+            files.iter().filter(|&kind| !needed.has(kind)).map(move |kind| (path, kind))
+        }) {
+            let message = "left over: the database does not refer to it".to_owned();
+            self.report.add(Severity::Note, &path.join(kind.to_string()), None, message);
+        }
     }
 
     /// Without a MANIFEST, whatever tables there are, each by itself.

@@ -181,6 +181,10 @@ impl Verification<'_> {
         self.check_identity(&manifest);
         self.check_options_files();
         let synced_logs = manifest.synced_logs.clone();
+        let part = ManifestPart {
+            database_id: manifest.database_id.clone(),
+            existing_logs: manifest.existing_logs.clone(),
+        };
         let numbers = Numbers::of(&manifest);
         let path = manifest.path.clone();
         let family_count = manifest.column_families.len();
@@ -188,7 +192,7 @@ impl Verification<'_> {
         self.check_numbers(&path, &numbers, &families);
         // The files of a column family that is not known would seem to belong to nothing.
         if families.len() == family_count {
-            self.check_left_over(&numbers, &families);
+            self.check_directories(&part, &numbers, &families);
         }
         self.bytes_total = self.total_bytes(&families);
         for family in &families {
@@ -258,6 +262,13 @@ impl Verification<'_> {
             bytes_total: self.bytes_total,
         });
     }
+}
+
+/// What of a MANIFEST is held against the directories.
+struct ManifestPart {
+    database_id: Option<String>,
+    /// The logs that it says existed, if it says so.
+    existing_logs: Option<Vec<u64>>,
 }
 
 /// The counters of a MANIFEST.

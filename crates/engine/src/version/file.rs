@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use tailwater_format::file_name::FileKind;
 use tailwater_format::key::{self, Sequence};
 use tailwater_format::table::Properties;
 use tailwater_format::version_edit::NewFile;
@@ -30,6 +31,8 @@ pub(crate) struct FileMetadata {
     /// Whether a compaction takes it in. Set and read by whoever holds the lock under which
     /// compactions are picked.
     being_compacted: AtomicBool,
+    /// Whether its file has LevelDB's name.
+    has_leveldb_name: AtomicBool,
     /// What it holds, since it was written or first opened.
     statistics: OnceLock<FileStatistics>,
     /// Shared by what stands for the same file in other levels, which older versions still have.
@@ -87,6 +90,7 @@ impl FileMetadata {
             opening: Mutex::new(()),
             touched: AtomicBool::new(false),
             being_compacted: AtomicBool::new(false),
+            has_leveldb_name: AtomicBool::new(false),
             statistics: OnceLock::new(),
             bytes: Arc::new(FileBytes),
             heat: OnceLock::new(),
@@ -98,13 +102,28 @@ impl FileMetadata {
         let statistics = from.statistics.clone();
         let bytes = Arc::clone(&from.bytes);
         let heat = from.heat.clone();
-        Self { cache_id: from.cache_id, statistics, bytes, heat, ..Self::new(added) }
+        let has_leveldb_name = AtomicBool::new(from.has_leveldb_name.load(Ordering::Relaxed));
+        let cache_id = from.cache_id;
+        Self { cache_id, has_leveldb_name, statistics, bytes, heat, ..Self::new(added) }
     }
 
     /// Whether only the caller needs the table's file: no version has it, in whatever level. `self`
     /// must be in no version that can still be taken up.
     pub(crate) fn is_last(self: &Arc<Self>) -> bool {
         Arc::strong_count(self) == 1 && Arc::strong_count(&self.bytes) == 1
+    }
+
+    /// The name of its file.
+    pub(crate) fn name(&self) -> FileKind {
+        match self.has_leveldb_name.load(Ordering::Relaxed) {
+            true => FileKind::LevelDbTable(self.number()),
+            false => FileKind::Table(self.number()),
+        }
+    }
+
+    /// Notes that its file was found under LevelDB's name.
+    pub(crate) fn set_leveldb_name(&self) {
+        self.has_leveldb_name.store(true, Ordering::Relaxed);
     }
 
     /// Whether a compaction takes it in.

@@ -50,6 +50,9 @@ pub(crate) struct Manifest {
     pub(crate) min_log_number_to_keep: u64,
     /// Logs whose synced length was noted, and that length in bytes.
     pub(crate) synced_logs: BTreeMap<u64, u64>,
+    /// The logs that existed when the last edit said so, in ascending order; `None` where no edit
+    /// says.
+    pub(crate) existing_logs: Option<Vec<u64>>,
     /// How many records were read.
     pub(crate) records: u64,
     /// Where the file ends inside a record, if it does.
@@ -236,6 +239,7 @@ impl Replay {
                 max_column_family: 0,
                 min_log_number_to_keep: 0,
                 synced_logs: BTreeMap::new(),
+                existing_logs: None,
                 records: 0,
                 torn: None,
                 unfinished_edits: 0,
@@ -340,6 +344,9 @@ impl Replay {
         }
         if let Some(id) = edit.max_column_family {
             manifest.max_column_family = manifest.max_column_family.max(id);
+        }
+        if let Some(logs) = &edit.existing_logs {
+            manifest.existing_logs = Some(logs.clone());
         }
         if let Some(number) = edit.min_log_number_to_keep {
             manifest.min_log_number_to_keep = manifest.min_log_number_to_keep.max(number);

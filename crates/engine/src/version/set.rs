@@ -85,6 +85,11 @@ pub(crate) struct VersionSet {
     /// Logs with a lower number are needed by no column family.
     min_log_number: u64,
     families: BTreeMap<u32, FamilyVersion>,
+    /// The logs that exist under durable names, as the MANIFEST is to say; `None` before that is
+    /// known.
+    existing_logs: Option<Vec<u64>>,
+    /// Whether the MANIFEST does not say it yet.
+    is_log_list_new: bool,
     manifest: Option<ManifestFile>,
     failure: Option<Error>,
     limits: ManifestLimits,
@@ -152,6 +157,8 @@ impl VersionSet {
             last_sequence,
             min_log_number,
             families,
+            existing_logs: None,
+            is_log_list_new: false,
             manifest: None,
             failure: None,
             limits,
@@ -171,6 +178,18 @@ impl VersionSet {
     /// Logs with a lower number are needed by no column family.
     pub(crate) fn min_log_number(&self) -> u64 {
         self.min_log_number
+    }
+
+    /// Whether the MANIFEST says that exactly these logs exist, or its next edit will.
+    pub(crate) fn knows_logs(&self, logs: &[u64]) -> bool {
+        self.existing_logs.as_deref() == Some(logs)
+    }
+
+    /// Has the next edit say that these logs exist, in ascending order. Their names must be on the
+    /// device.
+    pub(crate) fn set_existing_logs(&mut self, logs: Vec<u64>) {
+        self.existing_logs = Some(logs);
+        self.is_log_list_new = true;
     }
 
     /// The number of the MANIFEST that is written; 0 before there is one.
@@ -212,6 +231,11 @@ impl VersionSet {
                 edit.max_column_family = Some(self.max_column_family.max(edit.column_family));
             }
         }
+        if self.is_log_list_new
+            && let Some(last) = edits.last_mut()
+        {
+            last.existing_logs.clone_from(&self.existing_logs);
+        }
         let is_long = self
             .manifest
             .as_ref()
@@ -222,6 +246,7 @@ impl VersionSet {
             self.failure = Some(error.clone());
             return Err(error);
         }
+        self.is_log_list_new = false;
         self.install(&edits, versions);
         Ok(())
     }
@@ -330,6 +355,7 @@ impl VersionSet {
             max_column_family: Some(self.max_column_family),
             min_log_number_to_keep: Some(self.min_log_number),
             last_sequence: Some(self.last_sequence),
+            existing_logs: self.existing_logs.clone(),
             ..VersionEdit::default()
         });
         edits

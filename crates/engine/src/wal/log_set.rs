@@ -74,6 +74,9 @@ pub(crate) struct LogOptions {
     pub(crate) sync_names: bool,
     /// Whether syncs include all metadata.
     pub(crate) full_sync: bool,
+    /// Logs with a lower number stay when nothing needs them any more: whether they are the
+    /// database's own is not certain yet.
+    pub(crate) first_removable: u64,
 }
 
 /// A log that may still be needed.
@@ -162,7 +165,8 @@ impl LogSet {
     /// Goes by other options: of the log that is written, by those that do not depend on how it
     /// began.
     pub(crate) fn set_options(&mut self, options: LogOptions) {
-        self.options = options;
+        let first_removable = self.options.first_removable;
+        self.options = LogOptions { first_removable, ..options };
     }
 
     /// The number of the log that is written.
@@ -173,6 +177,11 @@ impl LogSet {
     /// The number of the oldest log that may be needed.
     pub(crate) fn oldest_number(&self) -> u64 {
         self.live.front().map_or(self.current.number, |oldest| oldest.number)
+    }
+
+    /// The numbers of the logs that may be needed, in ascending order.
+    pub(crate) fn live_numbers(&self) -> Vec<u64> {
+        self.live.iter().map(|log| log.number).collect()
     }
 
     /// Whether the log that is written has no batch in it.
@@ -349,10 +358,16 @@ impl LogSet {
             } else if is_recyclable && self.recyclable.len() < self.options.recycle {
                 self.recyclable.push_back(number);
             } else {
-                unneeded.push(self.path(number));
+                unneeded.push(number);
             }
         }
-        unneeded
+        self.removable(unneeded)
+    }
+
+    /// The files of those logs that may be removed.
+    fn removable(&self, numbers: impl IntoIterator<Item = u64>) -> Vec<PathBuf> {
+        let numbers = numbers.into_iter().filter(|&number| number >= self.options.first_removable);
+        numbers.map(|number| self.path(number)).collect()
     }
 
     /// Begins to follow the logs, from the oldest there is.
@@ -399,7 +414,7 @@ impl LogSet {
         }
         let recyclable = std::mem::take(&mut self.recyclable);
         let held = std::mem::take(&mut self.held);
-        recyclable.into_iter().chain(held).map(|number| self.path(number)).collect()
+        self.removable(recyclable.into_iter().chain(held))
     }
 
     fn place(&self) -> Place<'_> {

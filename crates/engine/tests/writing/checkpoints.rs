@@ -1,7 +1,10 @@
 //! Checkpoints.
 
-use tailwater::{Db, ErrorKind, WriteOptions};
+use std::sync::Arc;
+
+use tailwater::{Db, ErrorKind, OpenOptions, WriteOptions};
 use tailwater_io::sim::{Fault, FaultPlan, SimStorage};
+use tailwater_io::{Create, IoMode, Purpose, Storage};
 
 use crate::support::{
     default_family, findings, get, get_from, options, put, simulated, told, unlogged,
@@ -11,7 +14,8 @@ use crate::support::{
 fn a_checkpoint_is_a_database_of_its_own() {
     let directory = tempfile::tempdir().expect("a directory");
     let (path, checkpoint) = (directory.path().join("db"), directory.path().join("checkpoint"));
-    let db = Db::open(&path, &options("db_paths=tables,1G")).expect("a new database");
+    let text = format!("db_paths={}", directory.path().join("tables").display());
+    let db = Db::open(&path, &options(&text)).expect("a new database");
     let default = default_family(&db);
     let other = db.create_column_family("other", &default.options()).expect("a family");
     put(&db, "a", "1").expect("a put");
@@ -62,4 +66,61 @@ fn a_checkpoint_that_fails_leaves_nothing_and_can_be_made_again() {
     let copy = Db::open("/checkpoint".as_ref(), &options).expect("the checkpoint");
     assert_eq!(get(&copy, "a").as_deref(), Some("1"));
     db.put(&default_family(&db), b"b", b"2", &WriteOptions::default()).expect("a put");
+}
+
+/// A checkpoint named the original's directories: opened, it showed later writes or removed the logs
+/// of a live database.
+#[test]
+fn a_checkpoint_names_no_directory_of_the_original() {
+    let disk = SimStorage::new(1);
+    let text = "wal_dir=/logs;db_paths=/tables";
+    let db = Db::open("/db".as_ref(), &simulated(&disk, text)).expect("a new database");
+    put(&db, "a", "1").expect("a put");
+    db.checkpoint("/checkpoint".as_ref()).expect("a checkpoint");
+    put(&db, "a", "later").expect("a put");
+    let load = || OpenOptions::load_from(Arc::new(disk.clone()), "/checkpoint".as_ref());
+    let loaded = load().expect("options");
+    assert_eq!(loaded.database().wal_dir, "");
+    let reader = Db::open_read_only("/checkpoint".as_ref(), &loaded).expect("a reader");
+    assert_eq!(get(&reader, "a").as_deref(), Some("1"));
+    drop(Db::open("/checkpoint".as_ref(), &loaded).expect("the checkpoint"));
+    Db::destroy("/checkpoint".as_ref(), &load().expect("options")).expect("destroying");
+    drop(db);
+    let db = Db::open("/db".as_ref(), &simulated(&disk, text)).expect("the original");
+    assert_eq!(get(&db, "a").as_deref(), Some("later"));
+}
+
+/// An empty path had the files in `./.tmp` removed, and a path with a slash at its end left a
+/// directory behind that was in the way of every later checkpoint.
+#[test]
+fn only_what_a_checkpoint_left_itself_is_removed() {
+    let disk = SimStorage::new(1);
+    let db = Db::open("/db".as_ref(), &simulated(&disk, "")).expect("a new database");
+    put(&db, "a", "1").expect("a put");
+    let note = |path: &str| {
+        let purpose = Purpose::Metadata;
+        disk.create(path.as_ref(), Create::New, IoMode::Buffered, purpose).expect("a file");
+    };
+    disk.create_directory("/.tmp".as_ref()).expect("a directory");
+    note("/.tmp/mine");
+    for path in ["", ".", "/", "x/.."] {
+        let (kind, text) = told(db.checkpoint(path.as_ref()));
+        assert_eq!(kind, ErrorKind::InvalidArgument, "{path}: {text}");
+    }
+    assert!(disk.metadata("/.tmp/mine".as_ref()).is_ok());
+    disk.create_directory("/copy.tmp".as_ref()).expect("a directory");
+    note("/copy.tmp/000001.sst");
+    let (kind, text) = told(db.checkpoint("/copy".as_ref()));
+    assert_eq!(kind, ErrorKind::InvalidArgument, "{text}");
+    assert!(text.contains("/copy.tmp"), "{text}");
+    assert!(disk.metadata("/copy.tmp/000001.sst".as_ref()).is_ok());
+    db.checkpoint("/other/".as_ref()).expect("a checkpoint at a path with a slash at its end");
+    assert_eq!(names(&disk, "/other").iter().filter(|name| name.contains("STAGING")).count(), 0);
+    let copy = Db::open("/other".as_ref(), &simulated(&disk, "")).expect("the checkpoint");
+    assert_eq!(get(&copy, "a").as_deref(), Some("1"));
+}
+
+fn names(disk: &SimStorage, directory: &str) -> Vec<String> {
+    let entries = disk.list(directory.as_ref()).expect("a directory");
+    entries.into_iter().map(|entry| entry.name).collect()
 }

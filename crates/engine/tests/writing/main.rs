@@ -9,6 +9,7 @@ mod compactions;
 #[path = "../common/database.rs"]
 mod database;
 mod direct_logs;
+mod directories;
 mod errors;
 mod families;
 mod flushes;

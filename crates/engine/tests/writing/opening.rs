@@ -127,7 +127,8 @@ fn what_no_log_holds_is_flushed_when_it_is_closed() {
 fn a_destroyed_database_leaves_what_is_not_its_own() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("db");
-    let text = "wal_dir=logs;db_paths=tables,1G";
+    let text = format!("wal_dir={0}/logs;db_paths={0}/tables,1G", path.display());
+    let text = text.as_str();
     let db = Db::open(&path, &options(text)).expect("a new database");
     put(&db, "a", "1").expect("a put");
     db.flush_all().expect("a flush");

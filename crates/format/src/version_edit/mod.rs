@@ -26,6 +26,7 @@
 //! | 8201 | whether timestamps are stored: slice of one byte |
 //! | 8202 | progress of a subcompaction: slice |
 //! | 8203 | length of the last compacted MANIFEST: slice of a varint64 |
+//! | 488693760 | Tailwater's: the logs that exist: slice of varint64 numbers |
 //!
 //! Source: `db/version_edit.cc`.
 
@@ -82,6 +83,8 @@ mod tag {
     pub(super) const PERSIST_USER_DEFINED_TIMESTAMPS: u32 = IGNORABLE_TAG + 9;
     pub(super) const SUBCOMPACTION_PROGRESS: u32 = IGNORABLE_TAG + 10;
     pub(super) const LAST_COMPACTED_MANIFEST_LENGTH: u32 = IGNORABLE_TAG + 11;
+    /// Far from the tags that RocksDB numbers one after the other.
+    pub(super) const EXISTING_LOGS: u32 = IGNORABLE_TAG + (0x7483 << 14);
 }
 
 /// A place in a level: where its next compaction begins.
@@ -156,6 +159,9 @@ pub struct VersionEdit {
     pub subcompaction_progress: Option<SubcompactionProgress>,
     /// How long the MANIFEST was when it was last written anew, in bytes.
     pub last_compacted_manifest_length: Option<u64>,
+    /// The numbers of the logs that existed, under durable names, when the edit was written, in
+    /// ascending order. It takes the place of an earlier list. RocksDB ignores it.
+    pub existing_logs: Option<Vec<u64>>,
 }
 
 impl VersionEdit {
@@ -282,6 +288,9 @@ impl VersionEdit {
                     field(reader, "progress of a subcompaction", SubcompactionProgress::decode)?;
                 self.subcompaction_progress = Some(progress);
             }
+            tag::EXISTING_LOGS => {
+                self.existing_logs = Some(field(reader, "list of existing logs", numbers)?);
+            }
             _ => return Ok(false),
         }
         Ok(true)
@@ -325,6 +334,11 @@ impl VersionEdit {
         }
         if let Some(length) = self.last_compacted_manifest_length {
             put_number_field(out, tag::LAST_COMPACTED_MANIFEST_LENGTH, length);
+        }
+        if let Some(logs) = &self.existing_logs {
+            let mut field = Vec::new();
+            logs.iter().for_each(|&number| put_varint64(&mut field, number));
+            put_field(out, tag::EXISTING_LOGS, &field);
         }
         Ok(())
     }
@@ -376,6 +390,15 @@ fn field<'a, T>(
     let field = reader.length_prefixed(what)?;
     let start = reader.offset() - field.len();
     decode(&mut Reader::new(field)).map_err(|error| error.at(start as u64))
+}
+
+/// Reads numbers up to the end.
+fn numbers(reader: &mut Reader<'_>) -> Result<Vec<u64>> {
+    let mut numbers = Vec::new();
+    while !reader.is_empty() {
+        numbers.push(reader.varint64("log number")?);
+    }
+    Ok(numbers)
 }
 
 /// Reads a field of one byte.

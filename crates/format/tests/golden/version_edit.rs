@@ -181,6 +181,7 @@ fn full() -> VersionEdit {
             proximal_level: level,
         }),
         last_compacted_manifest_length: Some(6),
+        existing_logs: Some(vec![3, 300]),
     }
 }
 

@@ -101,7 +101,7 @@ impl<'a> Tree<'a> {
             return false;
         }
         let path = output_path(options, parts.output_level);
-        let is_elsewhere = inputs.files.first().is_none_or(|file| file.added().path_id != path);
+        let is_elsewhere = inputs.files.iter().any(|file| file.added().path_id != path);
         if is_elsewhere || self.compression(inputs.level) != self.compression(parts.output_level) {
             return false;
         }

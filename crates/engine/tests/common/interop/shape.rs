@@ -85,6 +85,8 @@ impl Shape {
             .map(|(path, target_size)| DbPath { path, target_size })
             .collect();
         let mut options = OpenOptions::default();
+        // Places are copied with all their directories, whose claims then name the original.
+        options.set_adopt_directories(true);
         options.set_database(database);
         for (name, text) in model.families() {
             options.set_column_family(name, family_options(text));

@@ -1,0 +1,179 @@
+//! Whether every file that a database consists of is where it is expected.
+
+use std::path::{Path, PathBuf};
+
+use tailwater_format::file_name::FileKind;
+use tailwater_io::Storage;
+
+use super::files::{Files, TableName};
+use super::found::Directories;
+use crate::version::{FileMetadata, Version};
+use crate::wal::replay::LeftOut;
+use crate::{Error, Result};
+
+/// The logs that a database needs.
+pub(crate) struct NeededLogs<'a> {
+    /// The directory of the logs.
+    pub(crate) directory: &'a Path,
+    /// The option `wal_dir`.
+    pub(crate) option: &'a Path,
+    /// Logs with a lower number are not needed.
+    pub(crate) oldest: u64,
+    /// The numbers of logs that the MANIFEST says existed; `None` where it says nothing of them.
+    pub(crate) recorded: Option<&'a [u64]>,
+    /// Whether what is missing is left out instead of being an error.
+    pub(crate) may_be_missing: bool,
+}
+
+impl Directories {
+    /// Checks that every table and blob file of a version is in its directory, as long as the
+    /// MANIFEST says. `paths` are the directories of the column family's tables, by path id; blob
+    /// files are in the first.
+    ///
+    /// # Errors
+    /// Corruption, naming the file.
+    pub(crate) fn check_version(
+        &self,
+        storage: &dyn Storage,
+        version: &Version,
+        paths: &[PathBuf],
+    ) -> Result<()> {
+        let nothing = Files::default();
+        let mut listed = Vec::with_capacity(paths.len());
+        for path in paths {
+            listed.push((path.as_path(), self.files_in(storage, path)?.unwrap_or(&nothing)));
+        }
+        let place = |path_id: usize| listed.get(path_id).or(listed.last()).copied();
+        for (_, file) in version.files() {
+            let Some((path, files)) = place(usize::from(file.added().path_id)) else { continue };
+            self.check_table(storage, file, path, files)?;
+        }
+        for (&number, blob_file) in version.blob_files() {
+            let Some((path, files)) = place(0) else { continue };
+            let kind = FileKind::Blob(number);
+            if !files.has(kind) {
+                return Err(self.missing(path, kind));
+            }
+            check_length(storage, &path.join(kind.to_string()), blob_file.file_bytes())?;
+        }
+        Ok(())
+    }
+
+    fn check_table(
+        &self,
+        storage: &dyn Storage,
+        file: &FileMetadata,
+        path: &Path,
+        files: &Files,
+    ) -> Result<()> {
+        let kind = match files.table(file.number()) {
+            Some(TableName::Table) => FileKind::Table(file.number()),
+            Some(TableName::LevelDb) => {
+                file.set_leveldb_name();
+                FileKind::LevelDbTable(file.number())
+            }
+            None => return Err(self.missing(path, FileKind::Table(file.number()))),
+        };
+        check_length(storage, &path.join(kind.to_string()), file.size())
+    }
+
+    /// Why a file is missing that the MANIFEST names.
+    fn missing(&self, directory: &Path, kind: FileKind) -> Error {
+        let mut message = "the MANIFEST names this file, and it is missing".to_owned();
+        if let Some((elsewhere, _)) = self.all().find(|(_, files)| files.has(kind)) {
+            message.push_str(&format!(
+                "; there is a file of that name in {}: check db_paths and cf_paths",
+                elsewhere.display()
+            ));
+        }
+        Error::corruption(&directory.join(kind.to_string()), message)
+    }
+
+    /// Checks that no log is missing that is known to have existed, and that none that may be needed
+    /// is in another directory. What is left out, and what there is to warn of, is appended.
+    ///
+    /// # Errors
+    /// Corruption, naming the log; invalid argument, for a log in a directory that is not the logs'.
+    pub(crate) fn check_logs(
+        &self,
+        storage: &dyn Storage,
+        needed: &NeededLogs<'_>,
+        left_out: &mut Vec<LeftOut>,
+        warnings: &mut Vec<String>,
+    ) -> Result<()> {
+        let nothing = Files::default();
+        let files = self.files_in(storage, needed.directory)?.unwrap_or(&nothing);
+        self.check_strays(storage, needed, files)?;
+        let recorded = needed.recorded.unwrap_or_default().iter();
+        for &number in recorded.filter(|&&number| number >= needed.oldest) {
+            let kind = FileKind::Wal(number);
+            if files.has(kind) {
+                continue;
+            }
+            let path = needed.directory.join(kind.to_string());
+            let message = format!("write-ahead log {number} is missing, and may hold writes");
+            if !needed.may_be_missing {
+                return Err(Error::corruption(&path, message));
+            }
+            left_out.push(LeftOut { path, offset: 0, bytes: 0, reason: message, torn_tail: false });
+        }
+        let has_any = files.logs().any(|number| number >= needed.oldest);
+        if !has_any && needed.oldest > 0 && needed.recorded.is_none() {
+            warnings.push(format!(
+                "there is no write-ahead log in {}: writes that were only in log {} or later are \
+                 lost, if there were any",
+                needed.directory.display(),
+                needed.oldest
+            ));
+        }
+        Ok(())
+    }
+
+    /// Refuses logs that may be needed in directories of the database other than that of the logs.
+    fn check_strays(
+        &self,
+        storage: &dyn Storage,
+        needed: &NeededLogs<'_>,
+        in_place: &Files,
+    ) -> Result<()> {
+        // Where versions before 0.2 had the logs of a relative wal_dir.
+        let below_home = self.home().path.join(needed.option);
+        let below = match self.files_in(storage, &below_home)? {
+            Some(_) => Files::default(),
+            None => Files::list(storage, &below_home)?,
+        };
+        let home = [(self.home().path.as_path(), self.home_files()), (&below_home, &below)];
+        let in_home = home
+            .into_iter()
+            .flat_map(|(path, files)| files.logs().map(move |number| (path, number)));
+        let own = self.outside().iter().flat_map(|outside| {
+            outside.removable().filter_map(|kind| match kind {
+                FileKind::Wal(number) => Some((outside.path.as_path(), number)),
+                _ => None,
+            })
+        });
+        for (directory, number) in in_home.chain(own) {
+            let path = directory.join(FileKind::Wal(number).to_string());
+            let is_stray = number >= needed.oldest && !in_place.has(FileKind::Wal(number));
+            if !is_stray || storage.metadata(&path)?.length == 0 {
+                continue;
+            }
+            let message = format!(
+                "this write-ahead log may hold writes that are not in tables, and the logs are \
+                 expected in {}: check wal_dir",
+                needed.directory.display()
+            );
+            return Err(Error::invalid_argument(message).in_file(&path));
+        }
+        Ok(())
+    }
+}
+
+fn check_length(storage: &dyn Storage, path: &Path, expected: u64) -> Result<()> {
+    let found = storage.metadata(path)?.length;
+    if found != expected {
+        let message = format!("the file has {found} bytes, and the MANIFEST says {expected}");
+        return Err(Error::corruption(path, message));
+    }
+    Ok(())
+}

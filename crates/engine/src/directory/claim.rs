@@ -1,0 +1,150 @@
+//! Claims: whose files are in a directory outside a database's home.
+//!
+//! A claim is made before anything else is written to the directory. It is written aside, synced,
+//! and linked to its name, which fails if another database claimed the directory meanwhile; so at
+//! every moment the directory has no claim or a whole one.
+//!
+//! A crash before the link is safe: the directory is unclaimed, and nothing in it was touched.
+//!
+//! The bytes are [`tailwater_format::claim`]'s.
+
+use std::path::{Path, PathBuf};
+
+use tailwater_format::claim::Claim;
+use tailwater_format::file_name::FileKind;
+use tailwater_io::{FileIdentity, IoMode, Purpose, Storage};
+
+use crate::version::write_whole;
+use crate::{Error, Result};
+
+/// Largest claim that is read, in bytes.
+const CLAIM_BYTES_MAX: u64 = 64 << 20;
+
+/// A database's home, as claims name it.
+#[derive(Debug, Clone)]
+pub(crate) struct Home {
+    /// Its absolute path without links.
+    pub(crate) path: PathBuf,
+    pub(crate) identity: FileIdentity,
+}
+
+impl Home {
+    /// The home that a path leads to.
+    pub(crate) fn at(storage: &dyn Storage, directory: &Path) -> Result<Self> {
+        let path = storage.canonical_path(directory)?;
+        let identity = storage.identity(&path)?;
+        Ok(Self { path, identity })
+    }
+
+    /// The claim of the database with that id and this home.
+    pub(super) fn claim(&self, database_id: &str) -> Claim {
+        let FileIdentity { device, inode } = self.identity;
+        Claim::new(database_id, device, inode, &self.path.to_string_lossy())
+    }
+
+    /// Whether a claim is that of the database with that id and this home. A home that was renamed
+    /// has the same device and inode. The number of its device may change when it is mounted again;
+    /// then the inode and the path must be the same. A directory inside the home goes with it, also
+    /// when the home is copied. A database without a durable id is told by its home alone.
+    pub(super) fn is_named_by(&self, claim: &Claim, database_id: &str, is_inside: bool) -> bool {
+        let own = self.claim(database_id);
+        let is_named = claim.database_id == own.database_id
+            || claim.database_id.is_empty()
+            || own.database_id.is_empty();
+        let is_this_home = claim.home_inode == own.home_inode
+            && (claim.home_device == own.home_device || claim.home_path == own.home_path);
+        is_named && (is_this_home || is_inside)
+    }
+}
+
+/// The claim in a directory, if there is one.
+pub(super) fn read_claim(storage: &dyn Storage, directory: &Path) -> Result<Option<Claim>> {
+    let path = claim_path(directory);
+    let file = match storage.open(&path, IoMode::Buffered, Purpose::Metadata) {
+        Ok(file) => file,
+        Err(error) if error.is_not_found() => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let mut bytes = vec![0; file.length()?.min(CLAIM_BYTES_MAX) as usize];
+    let count = file.read_full_at(&mut bytes, 0, Purpose::Metadata)?;
+    bytes.truncate(count);
+    Claim::parse(&bytes).map(Some).map_err(|error| Error::decoding(&path, 0, error))
+}
+
+/// Claims a directory that has no claim.
+///
+/// # Errors
+/// Those of writing; invalid argument, where another database claimed it at the same time.
+pub(super) fn make_claim(storage: &dyn Storage, directory: &Path, claim: &Claim) -> Result<()> {
+    let aside = write_aside(storage, directory, claim)?;
+    let path = claim_path(directory);
+    let linked = match storage.link(&aside, &path) {
+        Err(error) if error.source.kind() == std::io::ErrorKind::AlreadyExists => {
+            // Another database, or this one before a crash.
+            match read_claim(storage, directory)? {
+                Some(there) if there == *claim => Ok(()),
+                Some(there) => Err(claimed_by(directory, &there)),
+                None => Err(error.into()),
+            }
+        }
+        // The file system has no links.
+        Err(_) => storage.rename(&aside, &path).map_err(Error::from),
+        Ok(()) => Ok(()),
+    };
+    match storage.remove(&aside) {
+        Err(error) if !error.is_not_found() => return Err(error.into()),
+        _ => linked?,
+    }
+    storage.sync_directory(directory)?;
+    Ok(())
+}
+
+/// Puts a claim in the place of the one that is there.
+pub(super) fn replace_claim(storage: &dyn Storage, directory: &Path, claim: &Claim) -> Result<()> {
+    let aside = write_aside(storage, directory, claim)?;
+    // A crash here is safe: the old claim counts.
+    storage.rename(&aside, &claim_path(directory))?;
+    storage.sync_directory(directory)?;
+    Ok(())
+}
+
+/// Removes the claim in a directory, if there is one, and the other files that say or said that the
+/// directory is of the database in `home`.
+pub(crate) fn remove_claim(storage: &dyn Storage, home: &Home, directory: &Path) -> Result<()> {
+    let lock = directory.join(FileKind::OutsideLock.to_string());
+    for path in [aside_path(directory, home.identity), lock, claim_path(directory)] {
+        match storage.remove(&path) {
+            Err(error) if !error.is_not_found() => return Err(error.into()),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Why a directory cannot be used that another database has claimed.
+pub(super) fn claimed_by(directory: &Path, claim: &Claim) -> Error {
+    let Claim { database_id, home_path, .. } = claim;
+    let message = format!(
+        "the directory is claimed by database {database_id} in {home_path}; if that database was \
+         moved here or is gone, adopt the directory (set_adopt_directories, --adopt-directories)"
+    );
+    Error::invalid_argument(message).in_file(directory)
+}
+
+fn write_aside(storage: &dyn Storage, directory: &Path, claim: &Claim) -> Result<PathBuf> {
+    let home = FileIdentity { device: claim.home_device, inode: claim.home_inode };
+    let aside = aside_path(directory, home);
+    write_whole(storage, &aside, claim.to_text().as_bytes(), Purpose::Metadata)?;
+    Ok(aside)
+}
+
+/// Where a claim is written before it gets its name: a path for each home, so that databases that
+/// claim a directory at the same time do not write to one file.
+fn aside_path(directory: &Path, home: FileIdentity) -> PathBuf {
+    let FileIdentity { device, inode } = home;
+    directory.join(format!("{}-{device}-{inode}.dbtmp", FileKind::Claim))
+}
+
+fn claim_path(directory: &Path) -> PathBuf {
+    directory.join(FileKind::Claim.to_string())
+}

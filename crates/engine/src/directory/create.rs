@@ -1,0 +1,47 @@
+//! Creating directories so that a crash does not lose their names.
+
+use std::io;
+use std::path::Path;
+
+use tailwater_io::Storage;
+
+use crate::Result;
+
+/// Creates a directory and those above it, each with its name on the device before the next.
+///
+/// A crash here is safe: of the directories that exist then, only the name of the last one created
+/// may not be on the device, and the next call begins with that one.
+pub(crate) fn create_directory(storage: &dyn Storage, directory: &Path) -> Result<()> {
+    let mut missing: Vec<&Path> = Vec::new();
+    for ancestor in directory.ancestors().filter(|ancestor| !ancestor.as_os_str().is_empty()) {
+        if storage.metadata(ancestor).is_ok_and(|metadata| metadata.is_directory) {
+            match sync_parent(storage, ancestor) {
+                // Where nothing can be created, this directory was not created by this call.
+                Err(error) if is_refused(&error) => {}
+                synced => synced?,
+            }
+            break;
+        }
+        missing.push(ancestor);
+    }
+    for created in missing.into_iter().rev() {
+        storage.create_directory(created)?;
+        sync_parent(storage, created)?;
+    }
+    Ok(())
+}
+
+/// Whether the system does not let anybody, or this user, write there.
+fn is_refused(error: &tailwater_io::Error) -> bool {
+    let kind = error.source.kind();
+    matches!(kind, io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+}
+
+/// Puts a name on the device. The root has none.
+pub(crate) fn sync_parent(storage: &dyn Storage, path: &Path) -> tailwater_io::Result<()> {
+    match path.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => storage.sync_directory(Path::new(".")),
+        Some(parent) => storage.sync_directory(parent),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,461 @@
+//! Finding the directories of a database, and claiming them.
+
+use std::path::{Path, PathBuf};
+
+use tailwater_format::claim::Claim;
+use tailwater_format::file_name::FileKind;
+use tailwater_io::{FileIdentity, FileLock, IoMode, Purpose, Storage};
+
+use super::claim::{Home, claimed_by, make_claim, read_claim, remove_claim, replace_claim};
+use super::files::{Files, holds_data};
+use super::{Needed, create_directory};
+use crate::recovery::OpenOptions;
+use crate::version::write_whole;
+use crate::{Error, Result};
+
+/// The directories of a database, each once, with the files that were found there.
+#[derive(Debug)]
+pub(crate) struct Directories {
+    home: Home,
+    home_files: Files,
+    outside: Vec<Outside>,
+    /// Whether another database has claimed the home, and the caller adopts it.
+    adopts_home: bool,
+}
+
+/// What keeps other processes from writing to a database's directories.
+#[derive(Debug)]
+pub(crate) struct Locks {
+    #[expect(dead_code, reason = "held until it is dropped")]
+    home: Box<dyn FileLock>,
+    outside: Vec<(FileIdentity, Box<dyn FileLock>)>,
+}
+
+impl Locks {
+    /// The lock on the home.
+    pub(crate) fn of_home(home: Box<dyn FileLock>) -> Self {
+        Self { home, outside: Vec::new() }
+    }
+}
+
+/// A directory outside the home.
+#[derive(Debug)]
+pub(crate) struct Outside {
+    /// The path by which the options or the database's own record name it.
+    pub(crate) path: PathBuf,
+    /// `None` while it is missing.
+    identity: Option<FileIdentity>,
+    pub(crate) ownership: Ownership,
+    /// The files that were found there.
+    pub(crate) files: Files,
+    /// The options that name it; none where only the database's own record does.
+    pub(crate) options: Vec<&'static str>,
+}
+
+/// Whose files are in a directory outside the home.
+#[derive(Debug)]
+pub(crate) enum Ownership {
+    /// The directory does not exist.
+    Missing,
+    /// There is no claim.
+    Unclaimed,
+    /// The database has claimed it.
+    Own(Claim),
+    /// Another database has claimed it, and the caller adopts it.
+    Adopted(Claim),
+    /// Another database has claimed it.
+    Foreign(Claim),
+}
+
+impl Outside {
+    /// The files there that may be removed once nothing needs them: none before the database has
+    /// claimed the directory.
+    pub(crate) fn removable(&self) -> impl Iterator<Item = FileKind> + '_ {
+        let is_own = matches!(self.ownership, Ownership::Own(_));
+        self.claimable().filter(move |_| is_own)
+    }
+
+    /// The files there that no claim says are not the claimer's.
+    pub(crate) fn claimable(&self) -> impl Iterator<Item = FileKind> + '_ {
+        let kept = match &self.ownership {
+            Ownership::Own(claim) | Ownership::Adopted(claim) => claim.kept.as_slice(),
+            _ => &[],
+        };
+        let is_kept = move |kind: &FileKind| kept.contains(&kind.to_string());
+        self.files.iter().filter(move |kind| holds_data(*kind) && !is_kept(kind))
+    }
+
+    /// The names of the files there that are not the database's, if it needs only `needed`.
+    fn not_own(&self, needed: &Needed) -> Vec<String> {
+        let has_logs = self.options.contains(&"wal_dir");
+        let is_own = |kind| match kind {
+            FileKind::Wal(_) => has_logs && needed.has(kind),
+            kind => needed.has(kind),
+        };
+        let foreign = self.files.iter().filter(|&kind| holds_data(kind) && !is_own(kind));
+        foreign.map(|kind| kind.to_string()).collect()
+    }
+
+    /// Why a directory cannot be used that must have no files yet.
+    fn has_files(&self, doing: &str) -> Error {
+        let Some(kind) = self.files.first_with_data() else {
+            return Error::invalid_argument(doing).in_file(&self.path);
+        };
+        let (own, what) = match kind {
+            FileKind::Wal(_) => (&["wal_dir"][..], "log"),
+            FileKind::Blob(_) => (&["db_paths", "cf_paths"][..], "blob"),
+            _ => (&["db_paths", "cf_paths"][..], "table"),
+        };
+        let named = self.options.iter().filter(|option| own.contains(option)).copied();
+        let option = named.chain(self.options.iter().copied()).next().unwrap_or("a directory");
+        let message = format!("{doing}, {option} contains existing {what} file: {kind}");
+        Error::invalid_argument(message).in_file(&self.path)
+    }
+
+    /// Whether another database has its home there.
+    pub(crate) fn is_home_of_another(&self) -> bool {
+        self.files.has(FileKind::Current)
+    }
+
+    /// Why it cannot be used, if it cannot.
+    fn check(&self) -> Result<()> {
+        if self.is_home_of_another() {
+            let message = format!(
+                "the directory is the home of another database (it has a CURRENT file), and cannot \
+                 be {} of this one",
+                self.options.join(", ")
+            );
+            return Err(Error::invalid_argument(message).in_file(&self.path));
+        }
+        match &self.ownership {
+            Ownership::Foreign(claim) => Err(claimed_by(&self.path, claim)),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Directories {
+    /// Finds the directories of the database in `home` that the options name, and those that the
+    /// database has claimed. `database_id` is its durable id, empty if it has none.
+    ///
+    /// Where a directory belongs to another database, that is told by [`Self::check`].
+    pub(crate) fn find(
+        storage: &dyn Storage,
+        home: Home,
+        options: &OpenOptions,
+        database_id: &str,
+    ) -> Result<Self> {
+        let home_files = Files::list(storage, &home.path)?;
+        let adopts = options.adopts_directories();
+        let mut found = Self { home, home_files, outside: Vec::new(), adopts_home: adopts };
+        for (option, path) in options.outside_paths(&found.home.path) {
+            found.add(storage, &path, Some(option), database_id, adopts)?;
+        }
+        for path in read_record(storage, &found.home.path)? {
+            found.add(storage, &path, None, database_id, false)?;
+        }
+        // What the record names and is not the database's any more does not concern it.
+        found.outside.retain(|directory| {
+            !directory.options.is_empty() || matches!(directory.ownership, Ownership::Own(_))
+        });
+        Ok(found)
+    }
+
+    fn add(
+        &mut self,
+        storage: &dyn Storage,
+        path: &Path,
+        option: Option<&'static str>,
+        database_id: &str,
+        adopts: bool,
+    ) -> Result<()> {
+        let identity = match storage.identity(path) {
+            Ok(identity) => Some(identity),
+            Err(error) if error.is_not_found() => None,
+            Err(error) => return Err(error.into()),
+        };
+        if identity == Some(self.home.identity) {
+            return Ok(());
+        }
+        let is_same = |known: &&mut Outside| match identity {
+            Some(identity) => known.identity == Some(identity),
+            None => known.path == path,
+        };
+        if let Some(known) = self.outside.iter_mut().find(is_same) {
+            known.options.extend(option.filter(|option| !known.options.contains(option)));
+            return Ok(());
+        }
+        let ownership = match identity {
+            None => Ownership::Missing,
+            Some(_) => match self.ownership(storage, path, database_id, adopts) {
+                // The record only helps to find what was left over.
+                Err(_) if option.is_none() => return Ok(()),
+                ownership => ownership?,
+            },
+        };
+        let files = Files::list(storage, path)?;
+        let options = option.into_iter().collect();
+        let path = path.to_owned();
+        self.outside.push(Outside { path, identity, ownership, files, options });
+        Ok(())
+    }
+
+    fn ownership(
+        &self,
+        storage: &dyn Storage,
+        path: &Path,
+        database_id: &str,
+        adopts: bool,
+    ) -> Result<Ownership> {
+        let claim = match read_claim(storage, path) {
+            // Whatever was claimed, it is taken over.
+            Err(error) if error.is_corruption() && adopts => Some(Claim::default()),
+            claim => claim?,
+        };
+        let is_inside = storage.canonical_path(path)?.starts_with(&self.home.path);
+        Ok(match claim {
+            None => Ownership::Unclaimed,
+            Some(claim) if self.home.is_named_by(&claim, database_id, is_inside) => {
+                Ownership::Own(claim)
+            }
+            Some(claim) if adopts => Ownership::Adopted(claim),
+            Some(claim) => Ownership::Foreign(claim),
+        })
+    }
+
+    /// The home.
+    pub(crate) fn home(&self) -> &Home {
+        &self.home
+    }
+
+    /// The files that were found in the home.
+    pub(crate) fn home_files(&self) -> &Files {
+        &self.home_files
+    }
+
+    /// The directories outside the home.
+    pub(crate) fn outside(&self) -> &[Outside] {
+        &self.outside
+    }
+
+    /// The files in the directory that a path leads to, if it is one of these.
+    pub(crate) fn files_in(&self, storage: &dyn Storage, path: &Path) -> Result<Option<&Files>> {
+        if let Some(outside) = self.outside.iter().find(|outside| outside.path == path) {
+            return Ok(Some(&outside.files));
+        }
+        let identity = match storage.identity(path) {
+            Ok(identity) => identity,
+            Err(error) if error.is_not_found() => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        if identity == self.home.identity {
+            return Ok(Some(&self.home_files));
+        }
+        let outside = self.outside.iter().find(|outside| outside.identity == Some(identity));
+        Ok(outside.map(|outside| &outside.files))
+    }
+
+    /// Whether what is in the directory that a path leads to is the database's: the home, or an
+    /// outside directory that it has claimed.
+    pub(crate) fn is_own(&self, storage: &dyn Storage, path: &Path) -> Result<bool> {
+        let identity = storage.identity(path)?;
+        let outside = self.outside.iter().find(|outside| outside.identity == Some(identity));
+        let is_own = |outside: &Outside| matches!(outside.ownership, Ownership::Own(_));
+        Ok(identity == self.home.identity || outside.is_some_and(is_own))
+    }
+
+    /// All directories, with their files.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&Path, &Files)> {
+        let outside = self.outside.iter().map(|outside| (outside.path.as_path(), &outside.files));
+        std::iter::once((self.home.path.as_path(), &self.home_files)).chain(outside)
+    }
+
+    /// Refuses directories that belong to another database.
+    ///
+    /// # Errors
+    /// Invalid argument, naming the directory and the other database.
+    pub(crate) fn check(&self, storage: &dyn Storage) -> Result<()> {
+        self.check_home(storage)?;
+        self.outside.iter().try_for_each(Outside::check)
+    }
+
+    /// Refuses a home that another database has claimed for its files.
+    ///
+    /// # Errors
+    /// Invalid argument, naming the other database.
+    pub(crate) fn check_home(&self, storage: &dyn Storage) -> Result<()> {
+        if self.home_files.has(FileKind::Claim)
+            && !self.adopts_home
+            && let Some(claim) = read_claim(storage, &self.home.path)?
+        {
+            return Err(claimed_by(&self.home.path, &claim));
+        }
+        Ok(())
+    }
+
+    /// Refuses directories that hold files already, for a database that is about to be created.
+    ///
+    /// # Errors
+    /// Corruption, where the home has files of a database that lost its CURRENT; invalid argument,
+    /// where an outside directory has files.
+    pub(crate) fn check_for_new(&self, storage: &dyn Storage) -> Result<()> {
+        self.check(storage)?;
+        let lost = self.home_files.iter().find(|&kind| {
+            // The rest is what a crash leaves of creating a database.
+            holds_data(kind) || matches!(kind, FileKind::Manifest(number) if number != 1)
+        });
+        if let Some(kind) = lost {
+            let message = format!(
+                "there is no CURRENT file, but {kind}: a database that lost its CURRENT is not \
+                 replaced by a new one"
+            );
+            return Err(Error::corruption(&self.home.path, message));
+        }
+        let has_data = |directory: &&Outside| directory.files.first_with_data().is_some();
+        match self.outside.iter().find(has_data) {
+            Some(directory) => Err(directory.has_files("while creating a new database")),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses unclaimed directories that hold files already, for a new column family.
+    ///
+    /// # Errors
+    /// Invalid argument, naming the directory and a file.
+    pub(crate) fn check_unclaimed_are_empty(&self) -> Result<()> {
+        let unclaimed = |directory: &&Outside| {
+            matches!(directory.ownership, Ownership::Unclaimed)
+                && directory.files.first_with_data().is_some()
+        };
+        match self.outside.iter().find(unclaimed) {
+            Some(directory) => Err(directory.has_files("while creating a column family")),
+            None => Ok(()),
+        }
+    }
+
+    /// Locks the outside directories that are not in `locks` yet, so that no other process writes
+    /// there, whatever home it comes from.
+    ///
+    /// # Errors
+    /// Busy, where another process or handle has locked one.
+    pub(crate) fn lock_outside(&self, storage: &dyn Storage, locks: &mut Locks) -> Result<()> {
+        for Outside { path, identity, .. } in &self.outside {
+            let Some(identity) = *identity else { continue };
+            if locks.outside.iter().all(|(locked, _)| *locked != identity) {
+                let lock = storage.lock(&path.join(FileKind::OutsideLock.to_string()));
+                let lock = lock.map_err(|error| {
+                    Error::from(error).while_doing(
+                        "the directory is in use by a database that is open for writing elsewhere",
+                    )
+                })?;
+                locks.outside.push((identity, lock));
+            }
+        }
+        Ok(())
+    }
+
+    /// Creates the directories that are missing, and puts the names of those on the device that the
+    /// database has not claimed yet: an earlier attempt may have ended before that.
+    pub(crate) fn create(&mut self, storage: &dyn Storage) -> Result<()> {
+        for directory in &mut self.outside {
+            if matches!(directory.ownership, Ownership::Own(_)) {
+                continue;
+            }
+            create_directory(storage, &directory.path)?;
+            if let Ownership::Missing = directory.ownership {
+                directory.identity = Some(storage.identity(&directory.path)?);
+                directory.ownership = Ownership::Unclaimed;
+            }
+        }
+        Ok(())
+    }
+
+    /// Claims the directories that the database has not claimed yet. What is there and the database
+    /// does not need is noted in the claim as not its own. What was found in a directory that is
+    /// claimed now does not become [removable](Outside::removable) by that.
+    pub(crate) fn claim(
+        &self,
+        storage: &dyn Storage,
+        database_id: &str,
+        needed: &Needed,
+    ) -> Result<()> {
+        let own = self.home.claim(database_id);
+        for directory in &self.outside {
+            match &directory.ownership {
+                Ownership::Own(claim) => {
+                    // The home was renamed, or its device has another number.
+                    let claim = Claim { kept: claim.kept.clone(), ..own.clone() };
+                    if !matches!(&directory.ownership, Ownership::Own(there) if *there == claim) {
+                        replace_claim(storage, &directory.path, &claim)?;
+                    }
+                }
+                Ownership::Adopted(_) => {
+                    let claim = Claim { kept: directory.not_own(needed), ..own.clone() };
+                    replace_claim(storage, &directory.path, &claim)?;
+                }
+                Ownership::Unclaimed => {
+                    let claim = Claim { kept: directory.not_own(needed), ..own.clone() };
+                    make_claim(storage, &directory.path, &claim)?;
+                }
+                Ownership::Missing | Ownership::Foreign(_) => {}
+            }
+        }
+        if self.adopts_home && self.home_files.has(FileKind::Claim) {
+            remove_claim(storage, &self.home, &self.home.path)?;
+        }
+        self.write_record(storage)
+    }
+
+    /// Gives up the claims on directories that no option names any more, where nothing is left.
+    /// `needed` is what [`Self::left_over`] was asked about, and what that gave was removed.
+    pub(crate) fn give_up_unused(&self, storage: &dyn Storage, needed: &Needed) -> Result<()> {
+        for directory in self.outside.iter().filter(|directory| directory.options.is_empty()) {
+            let stays = |kind| holds_data(kind) && !directory.removable().any(|it| it == kind);
+            let is_used = |kind| holds_data(kind) && needed.has(kind) || stays(kind);
+            if !directory.files.iter().any(is_used) {
+                remove_claim(storage, &self.home, &directory.path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes which directories the database has claimed, where that is not recorded yet.
+    fn write_record(&self, storage: &dyn Storage) -> Result<()> {
+        let mut paths = Vec::new();
+        for directory in &self.outside {
+            paths.push(storage.canonical_path(&directory.path)?);
+        }
+        paths.sort_unstable();
+        paths.dedup();
+        let home = &self.home.path;
+        if read_record(storage, home)? == paths {
+            return Ok(());
+        }
+        let path = home.join(FileKind::ClaimedDirectories.to_string());
+        let aside = home.join(FileKind::Temporary(0).to_string());
+        let lines = paths.iter().map(|path| format!("{}\n", path.to_string_lossy()));
+        let text: String = lines.collect();
+        write_whole(storage, &aside, text.as_bytes(), Purpose::Metadata)?;
+        // A crash here is safe: the older record counts, and the claims are made.
+        storage.rename(&aside, &path)?;
+        storage.sync_directory(home)?;
+        Ok(())
+    }
+}
+
+/// The directories that the database in a home has claimed, as its own record says. A record that
+/// cannot be understood is no record: it only helps to find what was left over.
+fn read_record(storage: &dyn Storage, home: &Path) -> Result<Vec<PathBuf>> {
+    let path = home.join(FileKind::ClaimedDirectories.to_string());
+    let file = match storage.open(&path, IoMode::Buffered, Purpose::Metadata) {
+        Ok(file) => file,
+        Err(error) if error.is_not_found() => return Ok(Vec::new()),
+        Err(error) => return Err(error.into()),
+    };
+    let mut bytes = vec![0; file.length()?.min(1 << 20) as usize];
+    let count = file.read_full_at(&mut bytes, 0, Purpose::Metadata)?;
+    bytes.truncate(count);
+    let text = String::from_utf8_lossy(&bytes);
+    let paths = text.lines().map(PathBuf::from).filter(|path| path.is_absolute());
+    Ok(paths.collect())
+}

@@ -1,0 +1,54 @@
+//! What a database needs, and what is left over in its directories.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use tailwater_format::file_name::FileKind;
+
+use super::found::Directories;
+
+/// What a database needs, by number.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Needed {
+    /// Numbers of tables.
+    pub(crate) tables: BTreeSet<u64>,
+    /// Numbers of blob files.
+    pub(crate) blob_files: BTreeSet<u64>,
+    /// Logs from this number on.
+    pub(crate) oldest_log: u64,
+    /// Number of the MANIFEST that CURRENT names.
+    pub(crate) manifest: u64,
+}
+
+impl Needed {
+    /// Whether the database needs a file, if it is the database's.
+    pub(crate) fn has(&self, kind: FileKind) -> bool {
+        match kind {
+            FileKind::Table(number) | FileKind::LevelDbTable(number) => {
+                self.tables.contains(&number)
+            }
+            FileKind::Blob(number) => self.blob_files.contains(&number),
+            FileKind::Wal(number) => number >= self.oldest_log,
+            FileKind::Manifest(number) => number == self.manifest,
+            FileKind::Temporary(_)
+            | FileKind::TemporaryOptions(_)
+            | FileKind::TemporaryCompactionProgress(_)
+            | FileKind::CompactionProgress(_)
+            | FileKind::Staging => false,
+            _ => true,
+        }
+    }
+}
+
+impl Directories {
+    /// The files that nothing needs and that are certainly the database's, as they were found.
+    pub(crate) fn left_over(&self, needed: &Needed) -> Vec<PathBuf> {
+        let home = self.home_files().iter().filter(|&kind| !needed.has(kind));
+        let home = home.map(|kind| self.home().path.join(kind.to_string()));
+        let outside = self.outside().iter().flat_map(|directory| {
+            let kinds = directory.removable().filter(|&kind| !needed.has(kind));
+            kinds.map(|kind| directory.path.join(kind.to_string()))
+        });
+        home.chain(outside).collect()
+    }
+}

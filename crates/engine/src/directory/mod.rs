@@ -1,0 +1,30 @@
+//! The directories of a database: which they are, whose files are in them, and what may be removed.
+//!
+//! The *home* is the directory with CURRENT, and its LOCK says who may write there. Tables, blob
+//! files and logs may also be in *outside directories*: `wal_dir`, `db_paths` and `cf_paths`. The
+//! names of these files are numbers and their bytes do not say whose they are, so an outside
+//! directory belongs to the database whose claim is in it ([`claim`]).
+//!
+//! # Invariants
+//!
+//! - A directory is told by device and inode, never by the text of its path.
+//! - A file is told by number and kind. One that a version or the logs need is not removed, in
+//!   whichever directory it is.
+//! - In an outside directory nothing is removed before the database's claim is there, and what was
+//!   there before the claim and did not belong to the database is never removed.
+//! - MANIFEST, OPTIONS and temporary files are removed from the home only.
+//! - Whatever could not be found is reported before anything is written ([`check`]).
+
+mod check;
+mod claim;
+mod create;
+mod files;
+mod found;
+mod left_over;
+
+pub(crate) use check::NeededLogs;
+pub(crate) use claim::{Home, remove_claim};
+pub(crate) use create::{create_directory, sync_parent};
+pub(crate) use files::{FILE_NUMBER_MAX, holds_data};
+pub(crate) use found::{Directories, Locks, Outside, Ownership};
+pub(crate) use left_over::Needed;

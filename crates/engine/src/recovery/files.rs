@@ -1,0 +1,91 @@
+//! The second step: every file that the MANIFEST names is found where the options expect it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tailwater_format::log::RecoveryMode;
+
+use super::{FilesFound, FoundFamily, ManifestRead, OpenOptions, durable_id};
+use crate::directory::{Directories, NeededLogs};
+use crate::version::Version;
+use crate::version::manifest::{FamilyState, Manifest};
+use crate::{Error, ErrorKind, Result};
+
+impl ManifestRead {
+    /// Finds the directories of the database and the files that it consists of.
+    ///
+    /// # Errors
+    /// Corruption, for a file that is missing or has another length; invalid argument, for a
+    /// directory that belongs to another database, for another comparator than the column family
+    /// was written with, and for tables in levels that `num_levels` does not count.
+    pub(crate) fn find_files(self) -> Result<FilesFound> {
+        let Self { unrecovered, mut manifest } = self;
+        let (storage, options) = (&*unrecovered.storage, &unrecovered.options);
+        let home = unrecovered.home.clone();
+        let id = durable_id(storage, &home.path, manifest.database_id.as_deref())?;
+        let directories = Directories::find(storage, home, options, &id.unwrap_or_default())?;
+        directories.check(storage)?;
+        let mut families = Vec::new();
+        for (_, state) in std::mem::take(&mut manifest.column_families) {
+            let family =
+                found_family(options, state).map_err(|error| error.in_file(&manifest.path))?;
+            let paths = options.table_directories(&unrecovered.home.path, &family.name);
+            directories.check_version(storage, &family.version, &paths)?;
+            families.push(family);
+        }
+        let mut left_out = manifest.left_out();
+        let mut warnings = options.warnings().to_vec();
+        let oldest = oldest_needed_log(&manifest, &families);
+        let needed = NeededLogs {
+            directory: &options.wal_directory(&unrecovered.home.path),
+            option: Path::new(&options.database().wal_dir),
+            oldest,
+            recorded: manifest.existing_logs.as_deref(),
+            may_be_missing: options.database().wal_recovery_mode
+                == RecoveryMode::SkipAnyCorruptedRecords,
+        };
+        directories.check_logs(storage, &needed, &mut left_out, &mut warnings)?;
+        Ok(FilesFound {
+            unrecovered,
+            manifest,
+            families,
+            directories,
+            oldest_needed_log: oldest,
+            left_out,
+            warnings,
+        })
+    }
+}
+
+/// Logs with a lower number hold nothing that is not in tables.
+fn oldest_needed_log(manifest: &Manifest, families: &[FoundFamily]) -> u64 {
+    let unflushed = families.iter().map(|family| family.log_number).min().unwrap_or(0);
+    unflushed.max(manifest.min_log_number_to_keep)
+}
+
+fn found_family(options: &OpenOptions, state: FamilyState) -> Result<FoundFamily> {
+    let FamilyState { id, name, comparator, log_number, files, cursors } = state;
+    let comparator = options.comparator(&name, &comparator)?;
+    let set = options.column_family(&name).clone();
+    let version = files
+        .finish(&comparator, set.num_levels as usize)
+        .map_err(|what| Error::new(ErrorKind::Corruption, format!("the MANIFEST {what}")))?;
+    check_levels(&name, &version, set.num_levels)?;
+    let version = Arc::new(version);
+    Ok(FoundFamily { id, name, options: set, comparator, version, log_number, cursors })
+}
+
+/// Refuses tables in levels that the options do not count, as RocksDB does: what is written could
+/// come to lie below what is older.
+fn check_levels(name: &str, version: &Version, num_levels: i32) -> Result<()> {
+    match version.files().map(|(level, _)| level).max() {
+        Some(deepest) if deepest >= num_levels as usize => {
+            let message = format!(
+                "column family '{name}' has tables in level {deepest}, and num_levels is \
+                 {num_levels}"
+            );
+            Err(Error::invalid_argument(message))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,345 @@
+//! Which directories are a database's, and which files of them may be removed.
+
+use std::path::Path;
+
+use tailwater::{BottommostRewrite, CompactRangeOptions, Db, ErrorKind, OpenOptions, Result};
+use tailwater_io::sim::SimStorage;
+use tailwater_io::{Create, IoMode, Purpose, Storage};
+
+use crate::support::{default_family, get, put, simulated, told};
+
+const DB: &str = "/home/db";
+
+/// A disk with a database of some tables and a log, and how it was opened.
+fn database(text: &str) -> (SimStorage, Db) {
+    let disk = SimStorage::new(1);
+    disk.create_directory("/home".as_ref()).expect("a directory");
+    let db = Db::open(DB.as_ref(), &simulated(&disk, text)).expect("a new database");
+    for key in ["a", "b", "c"] {
+        put(&db, key, "1").expect("a put");
+        db.flush_all().expect("a flush");
+    }
+    put(&db, "d", "only in the log").expect("a put");
+    (disk, db)
+}
+
+fn open(disk: &SimStorage, path: &str, text: &str) -> Result<Db> {
+    Db::open(path.as_ref(), &simulated(disk, text))
+}
+
+fn read_only(disk: &SimStorage, path: &str, text: &str) -> Result<Db> {
+    Db::open_read_only(path.as_ref(), &simulated(disk, text))
+}
+
+fn holds_all(db: &Db) {
+    for key in ["a", "b", "c"] {
+        assert_eq!(get(db, key).as_deref(), Some("1"), "{key}");
+    }
+    assert_eq!(get(db, "d").as_deref(), Some("only in the log"));
+}
+
+fn names(disk: &SimStorage, directory: &str, end: &str) -> Vec<String> {
+    let entries = disk.list(directory.as_ref()).expect("a directory");
+    entries.into_iter().map(|entry| entry.name).filter(|name| name.ends_with(end)).collect()
+}
+
+fn copy_directory(disk: &SimStorage, from: &str, to: &str) {
+    disk.create_directory(to.as_ref()).expect("a directory");
+    for entry in disk.list(from.as_ref()).expect("a directory") {
+        if !entry.is_directory && entry.name != "LOCK" {
+            copy_file(disk, &Path::new(from).join(&entry.name), &Path::new(to).join(&entry.name));
+        }
+    }
+}
+
+fn copy_file(disk: &SimStorage, from: &Path, to: &Path) {
+    let (mode, purpose) = (IoMode::Buffered, Purpose::Metadata);
+    let file = disk.open(from, mode, purpose).expect("a file");
+    let mut bytes = vec![0; file.length().expect("a length") as usize];
+    file.read_full_at(&mut bytes, 0, purpose).expect("a read");
+    let mut copy = disk.create(to, Create::New, mode, purpose).expect("a file");
+    copy.write_all_at(&bytes, 0, purpose).expect("a write");
+}
+
+/// Where the database's directory had two names, opening it deleted all tables.
+#[test]
+fn a_directory_may_have_several_names() {
+    for text in ["db_paths=/home/db", "wal_dir=/home/db", "db_paths=/home/link;wal_dir=/home/db"] {
+        let (disk, db) = database("");
+        drop(db);
+        disk.create_symbolic_link("db".as_ref(), "/home/link".as_ref()).expect("a link");
+        disk.set_working_directory("/home".as_ref()).expect("a directory");
+        for path in ["db", "link", "./db/../link", DB] {
+            let db =
+                open(&disk, path, text).unwrap_or_else(|error| panic!("{path}, {text}: {error}"));
+            holds_all(&db);
+            drop(db);
+            holds_all(&read_only(&disk, path, text).expect("a reader"));
+        }
+    }
+}
+
+/// With other `db_paths` than before, opening deleted all tables and lost them.
+#[test]
+fn tables_are_not_removed_where_the_options_expect_them_elsewhere() {
+    for (before, after) in [
+        ("", "db_paths=/tables"),
+        ("", "db_paths=/tables:/home/db"),
+        ("db_paths=/tables", ""),
+        ("db_paths=/tables", "db_paths=/other:/tables"),
+        ("cf_paths=/tables", ""),
+    ] {
+        let (disk, db) = database(before);
+        drop(db);
+        for attempt in [open(&disk, DB, after), read_only(&disk, DB, after)] {
+            let (kind, message) = told(attempt.map(|_| ()));
+            assert_eq!(kind, ErrorKind::Corruption, "{before} -> {after}: {message}");
+            assert!(message.contains(".sst: the MANIFEST names this file"), "{message}");
+            // The directory is found without an option where the database has claimed it.
+            if !before.is_empty() || after.contains("/home/db") {
+                assert!(message.contains("there is a file of that name in"), "{message}");
+            }
+        }
+        holds_all(&open(&disk, DB, before).expect("as it was"));
+    }
+}
+
+/// Live tables with LevelDB's names were removed.
+#[test]
+fn tables_may_have_leveldb_names() {
+    let (disk, db) = database("");
+    drop(db);
+    for name in names(&disk, DB, ".sst") {
+        let old = Path::new(DB).join(&name);
+        disk.rename(&old, &old.with_extension("ldb")).expect("renaming");
+    }
+    let db = open(&disk, DB, "").expect("the database");
+    holds_all(&db);
+    db.checkpoint("/copy".as_ref()).expect("a checkpoint");
+    let bottommost_level_compaction = BottommostRewrite::Force;
+    let rewrite = CompactRangeOptions { bottommost_level_compaction };
+    db.compact_range(&default_family(&db), None, None, &rewrite).expect("compacting");
+    holds_all(&db);
+    drop(db);
+    holds_all(&open(&disk, DB, "").expect("the database"));
+    assert_eq!(names(&disk, DB, ".ldb"), [""; 0], "compacted tables are removed by their names");
+    holds_all(&open(&disk, "/copy", "").expect("the checkpoint"));
+}
+
+/// Missing and cut files showed only when they were read.
+#[test]
+fn every_file_must_be_there_and_whole() {
+    let (disk, db) = database("");
+    drop(db);
+    let table = Path::new(DB).join(&names(&disk, DB, ".sst")[0]);
+    let mut file = disk
+        .create(&table, Create::Existing, IoMode::Buffered, Purpose::Metadata)
+        .expect("a table");
+    let length = disk.metadata(&table).expect("a table").length;
+    file.truncate(length - 1).expect("cutting");
+    let message = told(open(&disk, DB, "").map(|_| ())).1;
+    let expected = format!("{} bytes, and the MANIFEST says {length}", length - 1);
+    assert!(message.contains(&expected), "{message}");
+    disk.remove(&table).expect("removing");
+    for attempt in [open(&disk, DB, ""), read_only(&disk, DB, "")] {
+        let (kind, message) = told(attempt.map(|_| ()));
+        assert_eq!(kind, ErrorKind::Corruption);
+        assert!(message.contains(&table.display().to_string()), "{message}");
+    }
+}
+
+/// A copy whose options name the original's directory of logs removed the original's files.
+#[test]
+fn a_copy_does_not_touch_the_originals_directories() {
+    let text = "wal_dir=/logs;db_paths=/tables;avoid_flush_during_recovery=true";
+    let (disk, db) = database(text);
+    copy_directory(&disk, DB, "/copy");
+    for attempt in [open(&disk, "/copy", text), read_only(&disk, "/copy", text)] {
+        let (kind, message) = told(attempt.map(|_| ()));
+        assert_eq!(kind, ErrorKind::InvalidArgument, "{message}");
+        assert!(message.contains("claimed by database"), "{message}");
+        assert!(message.contains("in /home/db"), "{message}");
+    }
+    Db::destroy("/copy".as_ref(), &simulated(&disk, text)).expect("destroying the copy");
+    assert!(disk.metadata("/copy".as_ref()).is_err());
+    holds_all(&db);
+    drop(db);
+    holds_all(&open(&disk, DB, text).expect("the original"));
+}
+
+/// What a database that is moved to another disk says of itself is the same, but for its inode.
+#[test]
+fn a_moved_database_adopts_its_directories() {
+    let text = "wal_dir=/logs;db_paths=/tables";
+    let (disk, db) = database(text);
+    drop(db);
+    disk.rename(DB.as_ref(), "/renamed".as_ref()).expect("renaming");
+    holds_all(&open(&disk, "/renamed", text).expect("the same directory"));
+    copy_directory(&disk, "/renamed", "/restored");
+    assert!(open(&disk, "/restored", text).is_err());
+    let mut options = simulated(&disk, text);
+    options.set_adopt_directories(true);
+    holds_all(&Db::open("/restored".as_ref(), &options).expect("an adopting opening"));
+    holds_all(&open(&disk, "/restored", text).expect("its own now"));
+    let message = told(open(&disk, "/renamed", text).map(|_| ())).1;
+    assert!(message.contains("in /restored"), "{message}");
+}
+
+/// What is in a directory that nobody has claimed was removed at the first opening.
+#[test]
+fn what_was_there_before_a_claim_is_never_removed() {
+    let (disk, db) = database("");
+    drop(db);
+    copy_directory(&disk, DB, "/others");
+    for name in ["CURRENT", "IDENTITY"] {
+        disk.remove(&Path::new("/others").join(name)).expect("removing");
+    }
+    let before: Vec<String> =
+        [".sst", ".log"].iter().flat_map(|end| names(&disk, "/others", end)).collect();
+    disk.create_directory("/new".as_ref()).expect("a directory");
+    drop(open(&disk, "/new", "").expect("a new database"));
+    let text = "db_paths=/new:/others";
+    for _ in 0..3 {
+        let db = open(&disk, "/new", text).expect("with one more directory");
+        put(&db, "x", "y").expect("a put");
+        db.flush_all().expect("a flush");
+        drop(db);
+        let after: Vec<String> =
+            [".sst", ".log"].iter().flat_map(|end| names(&disk, "/others", end)).collect();
+        assert!(before.iter().all(|name| after.contains(name)), "{before:?}, {after:?}");
+    }
+}
+
+/// A new database replayed and removed the logs of another one, and was made over the tables of one
+/// that had lost its CURRENT.
+#[test]
+fn a_new_database_takes_nothing_that_is_there() {
+    let (disk, db) = database("wal_dir=/logs");
+    let (kind, message) = told(open(&disk, "/new", "wal_dir=/logs").map(|_| ()));
+    assert_eq!(kind, ErrorKind::InvalidArgument, "{message}");
+    drop(db);
+    disk.remove("/logs/TAILWATER-CLAIM".as_ref()).expect("as RocksDB leaves it");
+    let message = told(open(&disk, "/newer", "wal_dir=/logs").map(|_| ())).1;
+    assert!(message.contains("wal_dir contains existing log file"), "{message}");
+    let message = told(open(&disk, "/newest", "db_paths=/home/db").map(|_| ())).1;
+    assert!(message.contains("is the home of another database"), "{message}");
+    holds_all(&open(&disk, DB, "wal_dir=/logs").expect("the original"));
+
+    disk.remove(&Path::new(DB).join("CURRENT")).expect("removing CURRENT");
+    let tables = names(&disk, DB, ".sst");
+    let (kind, message) = told(open(&disk, DB, "wal_dir=/logs").map(|_| ()));
+    assert_eq!(kind, ErrorKind::Corruption, "{message}");
+    assert!(message.contains("lost its CURRENT"), "{message}");
+    assert_eq!(names(&disk, DB, ".sst"), tables);
+}
+
+/// Where its directory of logs was lost, a database opened without what only the logs held.
+#[test]
+fn logs_that_are_known_are_missed() {
+    let (disk, db) = database("wal_dir=/logs");
+    drop(db);
+    for text in ["wal_dir=/elsewhere", ""] {
+        for attempt in [open(&disk, DB, text), read_only(&disk, DB, text)] {
+            let Err(error) = attempt else { panic!("opened with '{text}'") };
+            let log = names(&disk, "/logs", ".log").pop().expect("a log");
+            let number = log.trim_end_matches(".log").trim_start_matches('0');
+            assert!(error.to_string().contains(number), "{error}");
+        }
+    }
+    holds_all(&open(&disk, DB, "wal_dir=/logs").expect("the database"));
+    // Moved to where the options expect them, they are found.
+    for log in names(&disk, "/logs", ".log") {
+        disk.rename(&Path::new("/logs").join(&log), &Path::new(DB).join(&log)).expect("renaming");
+    }
+    holds_all(&open(&disk, DB, "").expect("the database with its logs"));
+}
+
+/// Options name directories that are no longer there.
+#[test]
+fn a_recorded_directory_of_logs_that_is_gone_is_the_home() {
+    let (disk, db) = database("");
+    drop(db);
+    let options = names(&disk, DB, "").into_iter().filter(|name| name.starts_with("OPTIONS-"));
+    let newest = Path::new(DB).join(options.max().expect("an OPTIONS file"));
+    let (mode, purpose) = (IoMode::Buffered, Purpose::Metadata);
+    let file = disk.open(&newest, mode, purpose).expect("OPTIONS");
+    let mut bytes = vec![0; file.length().expect("a length") as usize];
+    file.read_full_at(&mut bytes, 0, purpose).expect("a read");
+    let text = String::from_utf8(bytes)
+        .expect("text")
+        .replace("[DBOptions]\n", "[DBOptions]\n  wal_dir=/moved\n");
+    assert!(text.contains("/moved"), "{text}");
+    let mut file = disk.create(&newest, Create::Truncate, mode, purpose).expect("OPTIONS");
+    file.write_all_at(text.as_bytes(), 0, purpose).expect("a write");
+    let load = || OpenOptions::load_from(std::sync::Arc::new(disk.clone()), DB.as_ref());
+    let db = Db::open_read_only(DB.as_ref(), &load().expect("options")).expect("a reader");
+    holds_all(&db);
+    assert!(db.warnings()[0].contains("/moved does not exist"), "{:?}", db.warnings());
+    let db = Db::open(DB.as_ref(), &load().expect("options")).expect("the database");
+    holds_all(&db);
+    drop(db);
+    assert_eq!(load().expect("options").database().wal_dir, "");
+}
+
+/// The largest number that a name can have was counted on.
+#[test]
+fn a_name_with_the_largest_number_is_nobodys() {
+    let (disk, db) = database("");
+    drop(db);
+    let odd = Path::new(DB).join("18446744073709551615.sst");
+    disk.create(&odd, Create::New, IoMode::Buffered, Purpose::Metadata).expect("a file");
+    for _ in 0..2 {
+        holds_all(&open(&disk, DB, "").expect("the database"));
+        assert!(disk.metadata(&odd).is_ok());
+    }
+}
+
+/// A family's directories were forgotten with the family, whatever was still in them.
+#[test]
+fn nothing_stays_of_a_dropped_column_family() {
+    let (disk, db) = database("");
+    let mut settings = (*default_family(&db).options()).clone();
+    settings.cf_paths = vec![tailwater::options::DbPath { path: "/far".into(), target_size: 0 }];
+    let far = db.create_column_family("far", &settings).expect("a family");
+    db.put(&far, b"k", b"v", &Default::default()).expect("a put");
+    db.flush(&far).expect("a flush");
+    assert_eq!(names(&disk, "/far", ".sst").len(), 1);
+    let crashed = disk.process_crash_image(1);
+    db.drop_column_family(&far).expect("dropping");
+    // What a crash leaves right after the family was dropped.
+    let dropped = disk.process_crash_image(2);
+    drop((far, db));
+    assert_eq!(names(&disk, "/far", ".sst"), [""; 0]);
+    drop(open(&dropped, DB, "").expect("the database"));
+    assert_eq!(names(&dropped, "/far", ""), [""; 0]);
+    assert!(open(&crashed, DB, "").is_err(), "the family's table is in a directory of its own");
+}
+
+/// `destroy` removed what it could not know to be the database's.
+#[test]
+fn destroying_removes_what_is_certainly_the_databases() {
+    let text = "wal_dir=/logs;db_paths=/tables";
+    let (disk, db) = database(text);
+    drop(db);
+    for (directory, name) in [("/logs", "archive/000001.log"), (DB, "archive/000002.log")] {
+        disk.create_directory(&Path::new(directory).join("archive")).expect("a directory");
+        disk.create(&Path::new(directory).join(name), Create::New, IoMode::Buffered, Purpose::Wal)
+            .expect("a log");
+    }
+    let unclaimed = disk.process_crash_image(1);
+    unclaimed.remove("/logs/TAILWATER-CLAIM".as_ref()).expect("as RocksDB leaves it");
+    let (kind, message) = told(Db::destroy(DB.as_ref(), &simulated(&unclaimed, text)).map(|_| ()));
+    assert_eq!(kind, ErrorKind::InvalidArgument, "{message}");
+    holds_all(&open(&unclaimed, DB, text).expect("nothing was removed"));
+
+    // Without the options that name them, the claimed directories are found as well.
+    Db::destroy(DB.as_ref(), &simulated(&disk, "wal_dir=/logs")).expect("destroying");
+    for directory in ["/logs", "/tables", DB] {
+        assert!(disk.metadata(directory.as_ref()).is_err(), "{directory}");
+    }
+    let (disk, db) = database(text);
+    drop(db);
+    let (kind, _) = told(Db::destroy("/tables".as_ref(), &simulated(&disk, "")));
+    assert_eq!(kind, ErrorKind::InvalidArgument, "not the home");
+    holds_all(&open(&disk, DB, text).expect("the database"));
+}

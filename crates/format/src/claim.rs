@@ -1,0 +1,166 @@
+//! The claim: which database the files in a directory belong to that is not the database's own.
+//!
+//! Tables, blob files and logs may be kept outside a database's home, the directory with its
+//! CURRENT file. Their names are numbers, so they do not say whose they are, and a copy of a
+//! database names the same directories as the original. Whoever writes to such a directory first
+//! leaves a claim there, [`CLAIM`](crate::file_name::FileKind::Claim): text of one field a line.
+//!
+//! ```text
+//! TAILWATER-CLAIM 1
+//! database 1a79a4d6-0de6-718e-8e5b-326e338ae533
+//! device 2049
+//! inode 131074
+//! home /data/db
+//! keep 000017.sst
+//! end
+//! ```
+//!
+//! `device` and `inode` are those of the home; `home` is its absolute path. `database` has no value
+//! if the database has no durable id. Each `keep` names a file that was there before the claim and
+//! did not belong to the database: it is never removed. Values are escaped as in a Rust string
+//! literal, so that none contains a line break.
+
+use crate::{Error, Result};
+
+/// First line of a claim.
+const HEADING: &str = "TAILWATER-CLAIM 1";
+/// Last line of a claim; without it the file is cut short.
+const END: &str = "end";
+
+/// Which database the files of a directory belong to. Texts are kept escaped, as the file has them:
+/// they are only compared and shown.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Claim {
+    /// Id of the database; empty if it has no durable one.
+    pub database_id: String,
+    /// Device that the database's home is on.
+    pub home_device: u64,
+    /// Inode of the database's home.
+    pub home_inode: u64,
+    /// Absolute path of the home when the claim was made.
+    pub home_path: String,
+    /// Names of the files that are never removed, because they were there before the claim and did
+    /// not belong to the database.
+    pub kept: Vec<String>,
+}
+
+impl Claim {
+    /// The claim of the database with that id, which is empty if it has no durable one, and with
+    /// that home.
+    pub fn new(database_id: &str, home_device: u64, home_inode: u64, home_path: &str) -> Self {
+        Self {
+            database_id: database_id.escape_debug().to_string(),
+            home_device,
+            home_inode,
+            home_path: home_path.escape_debug().to_string(),
+            kept: Vec::new(),
+        }
+    }
+
+    /// The claim as the file has it.
+    pub fn to_text(&self) -> String {
+        let mut text = format!(
+            "{HEADING}\ndatabase {}\ndevice {}\ninode {}\nhome {}\n",
+            self.database_id, self.home_device, self.home_inode, self.home_path,
+        );
+        for name in &self.kept {
+            text.push_str(&format!("keep {name}\n"));
+        }
+        text.push_str(END);
+        text.push('\n');
+        text
+    }
+
+    /// Reads a claim.
+    ///
+    /// # Errors
+    /// Corruption, for text that is no claim or is cut short; unsupported, for a later version.
+    pub fn parse(bytes: &[u8]) -> Result<Self> {
+        let wrong = |at: usize, expected: &'static str, found: &str| {
+            Error::corruption("claim", at, expected, format!("'{}'", found.escape_debug()))
+        };
+        let text = std::str::from_utf8(bytes)
+            .map_err(|error| wrong(error.valid_up_to(), "UTF-8", "other bytes"))?;
+        let mut claim = Self::default();
+        let mut at = 0;
+        let mut is_whole = false;
+        let mut fields = 0;
+        for (index, line) in text.split_inclusive('\n').enumerate() {
+            let content = line.strip_suffix('\n').ok_or_else(|| wrong(at, "a whole line", line))?;
+            let (name, value) = content.split_once(' ').unwrap_or((content, ""));
+            let number = || value.parse().map_err(|_| wrong(at, "a number", value));
+            match (index, name) {
+                (0, "TAILWATER-CLAIM") if content != HEADING => {
+                    return Err(Error::unsupported(format!("a claim of version '{value}'")));
+                }
+                (0, "TAILWATER-CLAIM") => {}
+                (0, _) => return Err(wrong(at, HEADING, content)),
+                (_, _) if is_whole => return Err(wrong(at, "the end", content)),
+                (_, "database") => value.clone_into(&mut claim.database_id),
+                (_, "device") => claim.home_device = number()?,
+                (_, "inode") => claim.home_inode = number()?,
+                (_, "home") => value.clone_into(&mut claim.home_path),
+                (_, "keep") => claim.kept.push(value.to_owned()),
+                (_, END) => is_whole = true,
+                (_, _) => return Err(wrong(at, "a field of a claim", content)),
+            }
+            fields += usize::from(matches!(name, "database" | "device" | "inode" | "home"));
+            at += line.len();
+        }
+        if !is_whole || fields != 4 {
+            return Err(wrong(at, "all fields and 'end'", "the end of the file"));
+        }
+        Ok(claim)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claim() -> Claim {
+        Claim {
+            database_id: "1a79a4d6-0de6-718e-8e5b-326e338ae533".to_owned(),
+            home_device: 2049,
+            home_inode: 131_074,
+            home_path: "/data/db".to_owned(),
+            kept: vec!["000017.sst".to_owned()],
+        }
+    }
+
+    const TEXT: &str = "TAILWATER-CLAIM 1\ndatabase 1a79a4d6-0de6-718e-8e5b-326e338ae533\ndevice \
+                        2049\ninode 131074\nhome /data/db\nkeep 000017.sst\nend\n";
+
+    #[test]
+    fn a_claim_is_text_that_is_read_back() {
+        assert_eq!(claim().to_text(), TEXT);
+        assert_eq!(Claim::parse(TEXT.as_bytes()), Ok(claim()));
+        let unnamed = Claim { database_id: String::new(), kept: Vec::new(), ..claim() };
+        assert_eq!(Claim::parse(unnamed.to_text().as_bytes()), Ok(unnamed));
+    }
+
+    #[test]
+    fn a_path_with_a_line_break_stays_on_its_line() {
+        let odd = Claim::new("id", 1, 2, "/a\nend\n/b");
+        assert_eq!(odd.home_path, "/a\\nend\\n/b");
+        assert_eq!(Claim::parse(odd.to_text().as_bytes()), Ok(odd));
+    }
+
+    #[test]
+    fn a_claim_that_is_cut_short_or_damaged_is_an_error() {
+        for length in 0..TEXT.len() {
+            assert!(Claim::parse(&TEXT.as_bytes()[..length]).is_err(), "{length} bytes");
+        }
+        let damaged = [
+            TEXT.replace("2049", "x"),
+            TEXT.replace("home", "hole"),
+            TEXT.replace("end\n", "end\nend\n"),
+            TEXT.replace("device 2049\n", ""),
+            TEXT.replace("CLAIM 1", "CLAIM 2"),
+            format!("{TEXT}x"),
+        ];
+        for text in damaged {
+            assert!(Claim::parse(text.as_bytes()).is_err(), "{text}");
+        }
+    }
+}

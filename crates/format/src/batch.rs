@@ -14,9 +14,9 @@
 
 use crate::blob::BlobIndex;
 use crate::key::{Sequence, ValueType};
-use crate::varint::{Reader, put_fixed64, put_length_prefixed, put_varint32};
-use crate::wide_column;
+use crate::varint::{Reader, put_length_prefixed, put_varint32};
 use crate::{Error, Result};
+use crate::{timed_value, wide_column};
 
 /// The length of a batch's header, in bytes.
 pub const HEADER_LENGTH: usize = 12;
@@ -205,9 +205,6 @@ pub struct Record<'a> {
     pub value: &'a [u8],
 }
 
-/// The length of the time that ends the value of a [`RecordKind::TimedPut`], in bytes.
-const WRITE_TIME_LENGTH: usize = 8;
-
 impl Record<'_> {
     /// Checks what a [`BatchReader`] passes on as it comes: that reads, flushes and compactions can
     /// decode the value, and that keys are not too long.
@@ -228,10 +225,9 @@ impl Record<'_> {
 
     fn check_value(&self) -> Result<()> {
         match self.kind {
-            RecordKind::TimedPut if self.value.len() < WRITE_TIME_LENGTH => {
-                let expected = format!("a value that ends in {WRITE_TIME_LENGTH} bytes of time");
+            RecordKind::TimedPut if timed_value::split(self.value).is_none() => {
                 let found = format!("{} bytes", self.value.len());
-                Err(Error::corruption("timed put", 0, expected, found))
+                Err(Error::corruption("timed put", 0, "a value and the time of its write", found))
             }
             RecordKind::Entity => {
                 let columns = wide_column::decode(self.value)?;
@@ -513,12 +509,11 @@ impl WriteBatch {
         value: &[u8],
         write_time_s: u64,
     ) -> Result<()> {
-        check_length("a value", value.len(), VALUE_LENGTH_MAX - WRITE_TIME_LENGTH)?;
+        check_length("a value", value.len(), VALUE_LENGTH_MAX - timed_value::NUMBER_LENGTH)?;
         self.begin(RecordKind::TimedPut, column_family, key.len())?;
         put_length_prefixed(&mut self.bytes, key);
-        put_varint32(&mut self.bytes, (value.len() + WRITE_TIME_LENGTH) as u32);
-        self.bytes.extend_from_slice(value);
-        put_fixed64(&mut self.bytes, write_time_s);
+        put_varint32(&mut self.bytes, (value.len() + timed_value::NUMBER_LENGTH) as u32);
+        timed_value::put(&mut self.bytes, value, write_time_s);
         Ok(())
     }
 

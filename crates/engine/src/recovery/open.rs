@@ -37,7 +37,7 @@ use crate::compaction::{CompactCursors, CompactionState};
 use crate::db::errors::ErrorState;
 use crate::db::{
     Closing, ColumnFamily, DatabaseIdentity, DatabaseOptions, FamilySet, SealedMemTable, Shared,
-    Writer, Writing,
+    WriteTimes, Writer, Writing, first_sequence,
 };
 use crate::epoch::EpochCell;
 use crate::io_modes::{IoModes, OF_TABLES};
@@ -73,7 +73,7 @@ pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Opened> {
     if options.database().create_if_missing {
         directory::create_directory(&*storage, directory)?;
     }
-    let lock = lock_and_create(&*storage, directory, &options)?;
+    let (lock, is_new) = lock_and_create(&*storage, directory, &options)?;
     // A database may be given directories that it did not have before.
     for needed in &directories {
         directory::create_directory(&*storage, needed)?;
@@ -96,9 +96,13 @@ pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Opened> {
             left_out.reason
         ));
     }
-    let writer = replayed.into_writer(lock, info_log)?;
+    let writer = replayed.into_writer(lock, info_log, is_new)?;
     writer.create_missing_families()?;
     writer.update_log_bound();
+    if is_new {
+        writer.spread_write_times();
+    }
+    writer.update_write_times();
     writer.write_options_file(&writer.all_options())?;
     writer.write_own_options()?;
     writer.update_stall_of_all();
@@ -180,12 +184,18 @@ fn all_directories(directory: &Path, options: &OpenOptions) -> Vec<PathBuf> {
     distinct
 }
 
-/// Takes the lock and, where there is no database and that is wanted, makes one.
+/// The options of the column families that an opening finds or makes in a new database.
+fn families_to_be(options: &OpenOptions) -> impl Iterator<Item = &ColumnFamilyOptions> {
+    options.column_families().chain(["default"]).map(|name| options.column_family(name))
+}
+
+/// Takes the lock and, where there is no database and that is wanted, makes one. Answers whether it
+/// did.
 fn lock_and_create(
     storage: &dyn Storage,
     directory: &Path,
     options: &OpenOptions,
-) -> Result<Box<dyn FileLock>> {
+) -> Result<(Box<dyn FileLock>, bool)> {
     let database = options.database();
     let no_database =
         |message: &str| Err(Error::new(ErrorKind::NotFound, message.to_owned()).in_file(directory));
@@ -213,12 +223,17 @@ fn lock_and_create(
     if !is_there {
         directory::create_database(storage, directory, options)?;
     }
-    Ok(lock)
+    Ok((lock, !is_there))
 }
 
 impl LogsReplayed {
     /// Steps 4 to 6.
-    fn into_writer(self, lock: Box<dyn FileLock>, info_log: InfoLog) -> Result<Writer> {
+    fn into_writer(
+        self,
+        lock: Box<dyn FileLock>,
+        info_log: InfoLog,
+        is_new: bool,
+    ) -> Result<Writer> {
         let Self { directory, storage, options, factory, families, manifest, .. } = self;
         let directories = all_directories(&directory, &options);
         let highest = directory::highest_number(&*storage, &directories)?;
@@ -246,7 +261,8 @@ impl LogsReplayed {
         // Where a log has no clean end, a later one counts only if it goes on with the very next
         // number, which cannot be told if nothing came before.
         let are_whole = self.logs.iter().all(|log| log.whole);
-        let keeps_logs = database.avoid_flush_during_recovery && are_whole && damaged.is_empty();
+        let keeps_logs =
+            database.avoid_flush_during_recovery && are_whole && damaged.is_empty() && !is_new;
         let log_options = log_options(&directory, &options, factory.io_modes(), families.iter());
         let older: Vec<LiveLog> = self
             .logs
@@ -261,6 +277,10 @@ impl LogsReplayed {
         if keeps_logs {
             sync_logs(&*storage, &log_options.directory, &older)?;
         }
+        let last_sequence = match is_new {
+            true => self.last_sequence.max(first_sequence(families_to_be(&options))),
+            false => self.last_sequence,
+        };
         let predecessor = self.logs.last().map(|log| log.as_predecessor);
         let number = numbers.take();
         let begun =
@@ -284,7 +304,7 @@ impl LogsReplayed {
         let writer = Writer {
             shared: Arc::new(Shared::new(
                 FamilySet::new(families),
-                self.last_sequence,
+                last_sequence,
                 Activity::new(Arc::clone(options.clock())),
                 options.statistics().cloned(),
                 Arc::clone(factory.io_modes()),
@@ -300,6 +320,7 @@ impl LogsReplayed {
             stall,
             identity,
             clock: Arc::clone(options.clock()),
+            write_times: WriteTimes::default(),
             rate_limiter: EpochCell::new(options.rate_limiter()),
             buffers: Mutex::new(table_buffers(&database, 1)),
             flush_writers,

@@ -7,6 +7,7 @@ import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Comparator;
 import java.util.HexFormat;
 import java.util.LinkedHashMap;
@@ -77,6 +78,7 @@ final class Database {
       case "open-read-only" -> open(How.READ_ONLY);
       case "close" -> close();
       case "put", "merge", "delete", "single-delete", "delete-range" -> write(words);
+      case "timed-put" -> timedPut(words);
       case "begin" -> batch = new WriteBatch();
       case "commit" -> commit();
       case "fill" -> fill(words);
@@ -262,6 +264,38 @@ final class Database {
       open.write(writeOptions, target);
       target.close();
     }
+  }
+
+  /** The binding has no method for it, but takes whole batches: this adds the record to one. */
+  private void timedPut(String[] words) throws RocksDBException {
+    byte[] key = bytes(words[2]);
+    byte[] value = bytes(words[3]);
+    WriteBatch before = batch != null ? batch : new WriteBatch();
+    byte[] data = before.data();
+    ByteBuffer bytes = ByteBuffer.allocate(data.length + key.length + value.length + 24)
+        .order(ByteOrder.LITTLE_ENDIAN);
+    bytes.put(data).put((byte) 0x19);
+    putVarint(bytes, family(words[1]).getID());
+    putVarint(bytes, key.length);
+    bytes.put(key);
+    putVarint(bytes, value.length + Long.BYTES);
+    bytes.put(value).putLong(Long.parseUnsignedLong(words[4]));
+    bytes.putInt(8, before.count() + 1);
+    WriteBatch target = new WriteBatch(Arrays.copyOf(bytes.array(), bytes.position()));
+    before.close();
+    if (batch != null) {
+      batch = target;
+    } else {
+      open.write(writeOptions, target);
+      target.close();
+    }
+  }
+
+  private static void putVarint(ByteBuffer bytes, int number) {
+    for (; number > 127; number >>>= 7) {
+      bytes.put((byte) (number | 128));
+    }
+    bytes.put((byte) number);
   }
 
   private void commit() throws RocksDBException {

@@ -32,6 +32,7 @@ import java.nio.charset.StandardCharsets;
  *   delete FAMILY KEY
  *   single-delete FAMILY KEY
  *   delete-range FAMILY FROM TO
+ *   timed-put FAMILY KEY VALUE TIME     a value with the time of its write, in seconds since 1970
  *   begin, commit                       what stands between the two is one batch
  *   fill FAMILY COUNT SPACE SIZE SEED   puts COUNT random keys out of SPACE, with values of SIZE
  *                                       bytes of which half compress

@@ -27,7 +27,10 @@ fn with_count(bytes: &[u8]) -> Vec<u8> {
 fn check(bytes: &[u8]) {
     let Ok(reader) = BatchReader::new(bytes) else { return };
     let count = reader.record_count();
-    let records: Result<Vec<Record<'_>>, _> = reader.clone().collect();
+    let checked = |record: tailwater_format::Result<Record<'_>>| {
+        record.and_then(|record| record.check().map(|()| record))
+    };
+    let records: Result<Vec<Record<'_>>, _> = reader.clone().map(checked).collect();
     let batch = WriteBatch::from_bytes(bytes.to_vec());
     assert_eq!(records.as_ref().err(), batch.as_ref().err());
     let (Ok(records), Ok(batch)) = (records, batch) else { return };

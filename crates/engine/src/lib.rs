@@ -26,6 +26,7 @@ pub mod range_tombstone;
 mod read;
 mod record_log;
 mod recovery;
+mod sequence_times;
 mod stats;
 pub mod table;
 pub mod verify;

@@ -12,9 +12,11 @@
 //! is a property of the tag; without one the record is for the default column family, id 0. Source:
 //! `db/write_batch.cc`, `db/dbformat.h`.
 
+use crate::blob::BlobIndex;
 use crate::key::{Sequence, ValueType};
-use crate::varint::{Reader, put_fixed64, put_length_prefixed, put_varint32};
+use crate::varint::{Reader, put_length_prefixed, put_varint32};
 use crate::{Error, Result};
+use crate::{timed_value, wide_column};
 
 /// The length of a batch's header, in bytes.
 pub const HEADER_LENGTH: usize = 12;
@@ -203,7 +205,56 @@ pub struct Record<'a> {
     pub value: &'a [u8],
 }
 
-/// Reads the records of a batch in order, allocating nothing.
+impl Record<'_> {
+    /// Checks what a [`BatchReader`] passes on as it comes: that reads, flushes and compactions can
+    /// decode the value, and that keys are not too long.
+    ///
+    /// # Errors
+    /// Corruption at the offset of the record, for a timed put without room for its time, an entity
+    /// or blob index that does not decode, and a key longer than [`KEY_LENGTH_MAX`]; unsupported,
+    /// for an entity with columns in blob files and a blob index that no blob file can have.
+    pub fn check(&self) -> Result<()> {
+        let at_record = |error| match error {
+            Error::Corruption { what, expected, found, .. } => {
+                Error::corruption(what, self.offset, expected, found)
+            }
+            unsupported @ Error::Unsupported { .. } => unsupported,
+        };
+        self.check_value().and_then(|()| self.check_keys()).map_err(at_record)
+    }
+
+    fn check_value(&self) -> Result<()> {
+        match self.kind {
+            RecordKind::TimedPut if timed_value::split(self.value).is_none() => {
+                let found = format!("{} bytes", self.value.len());
+                Err(Error::corruption("timed put", 0, "a value and the time of its write", found))
+            }
+            RecordKind::Entity => {
+                let columns = wide_column::decode(self.value)?;
+                match columns.iter().any(|column| column.is_blob_index) {
+                    true => Err(Error::unsupported("an entity with columns in blob files")),
+                    false => Ok(()),
+                }
+            }
+            RecordKind::BlobIndex => BlobIndex::decode(self.value).map(drop),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_keys(&self) -> Result<()> {
+        let end_length = if self.kind == RecordKind::DeleteRange { self.value.len() } else { 0 };
+        let length = self.key.len().max(end_length);
+        if length <= KEY_LENGTH_MAX {
+            return Ok(());
+        }
+        let (expected, found) =
+            (format!("{KEY_LENGTH_MAX} bytes at most"), format!("{length} bytes"));
+        Err(Error::corruption("write batch key", 0, expected, found))
+    }
+}
+
+/// Reads the records of a batch in order, allocating nothing. What their values hold is checked by
+/// [`Record::check`].
 ///
 /// It ends after the first error, and ends with one if the header's count is not the number of
 /// records that change a key.
@@ -332,10 +383,10 @@ impl WriteBatch {
     /// Takes over the bytes of a batch after reading them through.
     ///
     /// # Errors
-    /// Corruption, for bytes that are no batch.
+    /// Corruption, for bytes that are no batch, and those of [`Record::check`].
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
         let mut reader = BatchReader::new(&bytes)?;
-        reader.try_for_each(|record| record.map(drop))?;
+        reader.try_for_each(|record| record?.check())?;
         let count = reader.record_count();
         Ok(Self { bytes, count })
     }
@@ -458,12 +509,11 @@ impl WriteBatch {
         value: &[u8],
         write_time_s: u64,
     ) -> Result<()> {
-        check_length("a value", value.len(), VALUE_LENGTH_MAX - 8)?;
+        check_length("a value", value.len(), VALUE_LENGTH_MAX - timed_value::NUMBER_LENGTH)?;
         self.begin(RecordKind::TimedPut, column_family, key.len())?;
         put_length_prefixed(&mut self.bytes, key);
-        put_varint32(&mut self.bytes, value.len() as u32 + 8);
-        self.bytes.extend_from_slice(value);
-        put_fixed64(&mut self.bytes, write_time_s);
+        put_varint32(&mut self.bytes, (value.len() + timed_value::NUMBER_LENGTH) as u32);
+        timed_value::put(&mut self.bytes, value, write_time_s);
         Ok(())
     }
 

@@ -20,6 +20,7 @@ pub mod key;
 pub mod log;
 pub mod options_text;
 pub mod table;
+pub mod timed_value;
 pub mod varint;
 pub mod version_edit;
 pub mod wide_column;

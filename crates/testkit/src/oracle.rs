@@ -228,6 +228,11 @@ impl Script {
         self.line(&[&"delete-range", &family, &Hex(from), &Hex(to)]);
     }
 
+    /// Puts a value with the time of its write, in seconds since 1970.
+    pub fn timed_put(&mut self, family: &str, key: &[u8], value: &[u8], time_s: u64) {
+        self.line(&[&"timed-put", &family, &Hex(key), &Hex(value), &time_s]);
+    }
+
     /// Flushes a column family and waits for it.
     pub fn flush(&mut self, family: &str) {
         self.line(&[&"flush", &family]);

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use tailwater_format::file_name::FileKind;
-use tailwater_format::key::Sequence;
+use tailwater_format::key::{MAX_SEQUENCE, Sequence};
 use tailwater_format::version_edit::{BlobFileGarbage, NewFile};
 use tailwater_format::{Comparator, key};
 use tailwater_io::buffer::{ALIGNMENT, BufferPool, MAX_ALIGNMENT};
@@ -38,6 +38,7 @@ use crate::db::FamilyReaders;
 use crate::handover::Takeover;
 use crate::io_modes::IoModes;
 use crate::options::{ColumnFamilyOptions, CompactionStyle, DbOptions};
+use crate::sequence_times::{Limits, SAMPLES_MAX, SequenceTimes};
 use crate::table::builder::{Format, Origin, TableCompression};
 use crate::table::{NewFiles, OpenBudget, ReadPlan, Streaming};
 use crate::version::{FileNumbers, Version};
@@ -149,6 +150,10 @@ pub(crate) struct Shared {
     pub(crate) needs: Needs,
     pub(crate) inputs: Inputs,
     pub(crate) snapshots: Arc<Snapshots>,
+    /// When sequence numbers of the inputs were written, where that is preserved.
+    pub(crate) times: Option<Arc<SequenceTimes>>,
+    /// Sequence numbers above this tell when their records were written, and are kept.
+    pub(crate) timeless_through: Sequence,
     /// When the job began, in seconds since 1970.
     pub(crate) now_s: u64,
     /// The files that were created, for a failure to remove.
@@ -169,12 +174,15 @@ impl Job {
         let inputs = Inputs::survey(&compaction, &needs.readers.tables, &needs.open_budget)?;
         let snapshots = Arc::new(Snapshots::new(std::mem::take(&mut needs.snapshots)));
         let now_s = needs.clock.wall_us() / 1_000_000;
+        let (times, timeless_through) = preserved_times(&inputs, &needs.options, now_s);
         let shared = Arc::new(Shared {
             compaction,
             version,
             needs,
             inputs,
             snapshots,
+            times,
+            timeless_through,
             now_s,
             created: Mutex::default(),
             has_failed: Arc::default(),
@@ -347,6 +355,23 @@ impl Shared {
             let _ = self.needs.storage.remove(path);
         }
     }
+}
+
+/// When sequence numbers of the inputs were written, where the options preserve that, and the last
+/// that nobody asks about any more.
+fn preserved_times(
+    inputs: &Inputs,
+    options: &ColumnFamilyOptions,
+    now_s: u64,
+) -> (Option<Arc<SequenceTimes>>, Sequence) {
+    let window_s = options.preserved_seconds();
+    if window_s == 0 {
+        return (None, MAX_SEQUENCE);
+    }
+    let mut times = inputs.sequence_times(window_s, now_s);
+    let timeless_through = times.sequence_at(now_s.saturating_sub(window_s)).unwrap_or(0);
+    times.set_limits(Limits { capacity: SAMPLES_MAX, window_s });
+    (Some(Arc::new(times)), timeless_through)
 }
 
 /// Adds garbage of a file to what there is of that file.

@@ -212,6 +212,7 @@ fn merge(shared: &Shared, part: &Part, weight: Weight) -> Result<Merge> {
         comparator,
         snapshots: Arc::clone(&shared.snapshots),
         is_bottommost,
+        timeless_through: shared.timeless_through,
         enforces_single_deletions: needs.database.enforce_single_del_contracts,
         level: shared.compaction.inputs.first().map_or(0, |input| input.level),
         filter: needs.filter.clone(),

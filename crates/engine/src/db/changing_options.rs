@@ -70,6 +70,7 @@ impl Writer {
             family.change(options, readers);
         }
         self.has_full_memtable.store(true, Ordering::Relaxed);
+        self.update_write_times();
         self.update_logs();
         self.flush_and_compact_what_is_due();
     }

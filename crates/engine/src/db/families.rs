@@ -73,6 +73,7 @@ impl Writer {
         let families = self.shared.family_set().with(family.clone());
         self.shared.families.store(Some(Arc::new(families)));
         self.update_log_bound();
+        self.update_write_times();
         self.info_log.info(format_args!("made column family '{name}' with id {id}"));
         self.update_options_file();
         Ok(family)
@@ -131,6 +132,7 @@ impl Writer {
         self.options().retain_column_families(&names);
         self.info_log.info(format_args!("dropped column family '{}'", family.name()));
         self.update_log_bound();
+        self.update_write_times();
         self.update_stall(&[]);
         self.release_logs();
         self.update_options_file();

@@ -22,6 +22,7 @@ mod resume;
 mod snapshot;
 mod super_version;
 mod updates;
+mod write_times;
 mod writer;
 mod writing;
 
@@ -39,6 +40,7 @@ pub use read_options::ReadOptions;
 pub use snapshot::Snapshot;
 pub(crate) use snapshot::SnapshotList;
 pub(crate) use super_version::SuperVersion;
+pub(crate) use write_times::{WriteTimes, first_sequence};
 pub(crate) use writer::{DatabaseIdentity, Flush, Shared, Writer};
 
 use std::fmt;

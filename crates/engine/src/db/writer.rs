@@ -15,7 +15,9 @@ use tailwater_io::{Clock, Storage};
 use crate::background::Background;
 use crate::db::errors::{ErrorState, FailedPart};
 use crate::db::obsolete::Obsolete;
-use crate::db::{Closing, ColumnFamily, DatabaseOptions, FamilySet, ReaderFactory, SnapshotList};
+use crate::db::{
+    Closing, ColumnFamily, DatabaseOptions, FamilySet, ReaderFactory, SnapshotList, WriteTimes,
+};
 use crate::directory::Locks;
 use crate::epoch::EpochCell;
 use crate::io_modes::IoModes;
@@ -117,6 +119,8 @@ pub(crate) struct Writer {
     pub(crate) background: Background,
     pub(crate) identity: DatabaseIdentity,
     pub(crate) clock: Arc<dyn Clock>,
+    /// When sequence numbers were written.
+    pub(crate) write_times: WriteTimes,
     pub(crate) rate_limiter: EpochCell<RateLimiter>,
     /// The buffers of tables that flushes write.
     pub(crate) buffers: Mutex<BufferPool>,
@@ -322,6 +326,7 @@ impl Writer {
             return Ok(());
         }
         let next_log = self.switch_log(leadership)?;
+        self.sample_write_times_if_due();
         let sealing = self.sealing();
         for family in &due {
             family.seal(next_log);

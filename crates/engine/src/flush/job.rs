@@ -50,6 +50,7 @@ impl Writer {
                 }
             }
             self.dump_statistics_if_due();
+            self.sample_write_times_if_due();
         }
     }
 

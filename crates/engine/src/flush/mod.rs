@@ -3,7 +3,7 @@
 //! # Order
 //!
 //! 1. The sealed memtables of a column family are merged into one table, without what no snapshot
-//!    shows.
+//!    shows. Timed values get the sequence numbers that they prefer.
 //! 2. The table is synced, then its directory.
 //! 3. With several column families, the logs that are complete are synced: the table may hold
 //!    writes of a log whose other writes are for another family, and a crash must not keep the one
@@ -22,3 +22,4 @@ mod contents;
 mod job;
 mod request;
 mod table;
+mod timed_values;

@@ -11,10 +11,12 @@ use tailwater_io::Purpose;
 use tailwater_io::pace::Priority;
 
 use super::contents::Contents;
+use super::timed_values::TimedValues;
 use crate::db::{ColumnFamily, SealedMemTable, Writer};
 use crate::handover::{Handover, Takeover, Warmth};
 use crate::memtable::MemTable;
 use crate::options::CompactionStyle;
+use crate::sequence_times::SequenceTimes;
 use crate::stats::{Histogram, LevelFigures, Work};
 use crate::table::NewFiles;
 use crate::table::builder::{Builder, FinishedTable, Origin, TableCompression};
@@ -70,10 +72,12 @@ impl Writer {
         number: u64,
         path: &Path,
     ) -> Result<Option<FinishedTable>> {
-        let Some(mut builder) = self.table_builder(family, memtables, number, path)? else {
+        let Some(builder) = self.table_builder(family, memtables, number, path)? else {
             return Ok(None);
         };
-        self.add_entries(family, memtables, &mut builder)?;
+        let times = self.write_times(family);
+        let mut builder = builder.telling_times(times.clone());
+        self.add_entries(family, memtables, times.as_deref(), &mut builder)?;
         add_range_tombstones(memtables, &mut builder)?;
         let (table, mut writer) = builder.finish()?;
         let statistics = self.shared.statistics.as_deref();
@@ -151,18 +155,23 @@ impl Writer {
         &self,
         family: &ColumnFamily,
         memtables: &[Arc<MemTable>],
+        times: Option<&SequenceTimes>,
         builder: &mut Builder,
     ) -> Result<()> {
         let snapshots = self.shared.snapshots.sequences();
         let mut contents = Contents::new(family.comparator(), memtables, snapshots)?;
+        let mut timed_values = TimedValues::new(times);
         let handover = family.readers().tables.context().handover.clone();
-        contents.for_each(|key, value| match &handover {
-            Some(handover) => {
-                let was_read = memtables.iter().any(|it| it.was_read(key::user_key(key)));
-                let warmth = handover.warmth_of_memtables();
-                builder.add_warm(key, value, if was_read { warmth } else { Warmth::default() })
+        contents.for_each(|key, value| {
+            let (key, value) = timed_values.convert(key, value)?;
+            match &handover {
+                Some(handover) => {
+                    let was_read = memtables.iter().any(|it| it.was_read(key::user_key(key)));
+                    let warmth = handover.warmth_of_memtables();
+                    builder.add_warm(key, value, if was_read { warmth } else { Warmth::default() })
+                }
+                None => builder.add(key, value),
             }
-            None => builder.add(key, value),
         })?;
         let held: u64 = memtables
             .iter()

@@ -131,7 +131,7 @@ option_table! {
         last_level_temperature: Temperature = Temperature::UNKNOWN, Mutable,
             Refused(NO_TIERS, &["kUnknown"]);
         /// For how many seconds back the time of each write is kept.
-        preserve_internal_time_seconds: u64 = 0, Mutable, Refused(NO_TIERS, &["0"]);
+        preserve_internal_time_seconds: u64 = 0, Mutable, Honoured;
         /// How many bytes may wait for compaction before writes are slowed down; 0 means any
         /// number.
         soft_pending_compaction_bytes_limit: u64 = 64 << 30, Mutable, Honoured;
@@ -181,7 +181,8 @@ option_table! {
         read_triggered_compaction_threshold: f64 = 0.0, Mutable,
             NoEffect("compaction goes by sizes");
         /// For how many seconds data is kept out of the last level.
-        preclude_last_level_data_seconds: u64 = 0, Mutable, Refused(NO_TIERS, &["0"]);
+        preclude_last_level_data_seconds: u64 = 0, Mutable,
+            NoEffect("data of any age goes to the last level; its times are preserved");
         /// How large a blob file becomes, in bytes.
         blob_file_size: u64 = 1 << 28, Mutable, NoEffect(NO_BLOBS);
         /// Looks up several keys of a memtable in one walk.
@@ -291,5 +292,12 @@ option_table! {
         "soft_rate_limit"
         "source_compaction_factor"
         "verify_checksums_in_compaction"
+    }
+}
+
+impl ColumnFamilyOptions {
+    /// For how many seconds back it is preserved when records were written; 0 where it is not.
+    pub(crate) fn preserved_seconds(&self) -> u64 {
+        self.preserve_internal_time_seconds.max(self.preclude_last_level_data_seconds)
     }
 }

@@ -2,7 +2,7 @@
 //! oldest.
 
 use tailwater_format::key::{self, Sequence, ValueType};
-use tailwater_format::wide_column;
+use tailwater_format::{timed_value, wide_column};
 
 use crate::merge_operator::FamilyMergeOperator;
 use crate::read::sink::{Owner, Sink};
@@ -175,7 +175,7 @@ pub(crate) fn plain_value(value_type: ValueType, value: &[u8]) -> Result<&[u8]> 
                 column => Ok(column.map_or(&[], |column| column.value)),
             }
         }
-        ValueType::ValuePreferredSequence => match value.split_last_chunk::<8>() {
+        ValueType::ValuePreferredSequence => match timed_value::split(value) {
             Some((value, _)) => Ok(value),
             None => Err(Error::new(ErrorKind::Corruption, "a timed value of less than 8 bytes")),
         },

@@ -39,7 +39,7 @@ use crate::compaction::{CompactCursors, CompactionState};
 use crate::db::errors::ErrorState;
 use crate::db::{
     Closing, ColumnFamily, DatabaseIdentity, DatabaseOptions, FamilySet, SealedMemTable, Shared,
-    Writer, Writing,
+    WriteTimes, Writer, Writing, first_sequence,
 };
 use crate::directory::{Directories, FILE_NUMBER_MAX, Home, Locks, Needed, create_directory};
 use crate::epoch::EpochCell;
@@ -78,7 +78,7 @@ pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Opened> {
     let home = Home::at(&*storage, directory)
         .map_err(|error| if error.is_not_found() { not_created(directory) } else { error })?;
     options.resolve_paths(&home)?;
-    let lock = lock_and_create(&*storage, &home, &options)?;
+    let (lock, is_new) = lock_and_create(&*storage, &home, &options)?;
     let (clock, elsewhere) = (options.clock(), options.info_log_directory());
     let info_log = InfoLog::begin(&storage, clock, &home.path, elsewhere, options.database())?;
     let refused = |error: &Error| {
@@ -100,9 +100,13 @@ pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Opened> {
         ));
     }
     warnings.iter().for_each(|warning| info_log.warn(format_args!("{warning}")));
-    let writer = replayed.into_writer(lock, info_log)?;
+    let writer = replayed.into_writer(lock, info_log, is_new)?;
     writer.create_missing_families()?;
     writer.update_log_bound();
+    if is_new {
+        writer.spread_write_times();
+    }
+    writer.update_write_times();
     writer.write_options_file(&writer.all_options())?;
     writer.write_own_options()?;
     writer.update_stall_of_all();
@@ -172,12 +176,18 @@ fn warn_of_direct_reads(options: &DbOptions, info_log: &InfoLog) {
     }
 }
 
-/// Takes the lock and, where there is no database and that is wanted, makes one.
+/// The options of the column families that an opening finds or makes in a new database.
+fn families_to_be(options: &OpenOptions) -> impl Iterator<Item = &ColumnFamilyOptions> {
+    options.column_families().chain(["default"]).map(|name| options.column_family(name))
+}
+
+/// Takes the lock and, where there is no database and that is wanted, makes one. Answers whether it
+/// did.
 fn lock_and_create(
     storage: &dyn Storage,
     home: &Home,
     options: &OpenOptions,
-) -> Result<Box<dyn FileLock>> {
+) -> Result<(Box<dyn FileLock>, bool)> {
     let database = options.database();
     if !has_current(storage, home)? && !database.create_if_missing {
         return Err(not_created(&home.path));
@@ -195,7 +205,7 @@ fn lock_and_create(
         Directories::find(storage, home.clone(), options, "")?.check_for_new(storage)?;
         create_database(storage, &home.path, options)?;
     }
-    Ok(lock)
+    Ok((lock, !is_there))
 }
 
 fn has_current(storage: &dyn Storage, home: &Home) -> Result<bool> {
@@ -213,7 +223,12 @@ fn not_created(directory: &Path) -> Error {
 
 impl LogsReplayed {
     /// Steps 4 to 6.
-    fn into_writer(self, lock: Box<dyn FileLock>, info_log: InfoLog) -> Result<Writer> {
+    fn into_writer(
+        self,
+        lock: Box<dyn FileLock>,
+        info_log: InfoLog,
+        is_new: bool,
+    ) -> Result<Writer> {
         let Self { home: directory, storage, options, factory, families, manifest, .. } = self;
         let directories = self.directories;
         let numbers = file_numbers(&manifest, &directories)?;
@@ -247,7 +262,8 @@ impl LogsReplayed {
         // Where a log has no clean end, a later one counts only if it goes on with the very next
         // number, which cannot be told if nothing came before.
         let are_whole = self.logs.iter().all(|log| log.whole);
-        let keeps_logs = database.avoid_flush_during_recovery && are_whole && damaged.is_empty();
+        let keeps_logs =
+            database.avoid_flush_during_recovery && are_whole && damaged.is_empty() && !is_new;
         let mut log_options =
             log_options(&directory, &options, factory.io_modes(), families.iter());
         let older: Vec<LiveLog> = self
@@ -263,6 +279,10 @@ impl LogsReplayed {
         if keeps_logs {
             sync_logs(&*storage, &log_options.directory, &older)?;
         }
+        let last_sequence = match is_new {
+            true => self.last_sequence.max(first_sequence(families_to_be(&options))),
+            false => self.last_sequence,
+        };
         let number = numbers.take();
         if !owns_old_logs {
             log_options.first_removable = number;
@@ -289,7 +309,7 @@ impl LogsReplayed {
         let writer = Writer {
             shared: Arc::new(Shared::new(
                 FamilySet::new(families),
-                self.last_sequence,
+                last_sequence,
                 Activity::new(Arc::clone(options.clock())),
                 options.statistics().cloned(),
                 Arc::clone(factory.io_modes()),
@@ -305,6 +325,7 @@ impl LogsReplayed {
             stall,
             identity,
             clock: Arc::clone(options.clock()),
+            write_times: WriteTimes::default(),
             rate_limiter: EpochCell::new(options.rate_limiter()),
             buffers: Mutex::new(table_buffers(&database, 1)),
             flush_writers,

@@ -65,8 +65,18 @@ pub(crate) fn check(
     for record in records.clone() {
         let record = record.map_err(|error| Refusal::Malformed(error.to_string()))?;
         check_supported(&record)?;
+        record.check().map_err(refusal)?;
     }
     Ok(CheckedBatch { records, next_sequence: first + count })
+}
+
+fn refusal(error: tailwater_format::Error) -> Refusal {
+    match error {
+        tailwater_format::Error::Unsupported { .. } => Refusal::NotSupported(
+            "an entity or blob index in a log that refers to blobs in a way that is not built",
+        ),
+        malformed => Refusal::Malformed(malformed.to_string()),
+    }
 }
 
 fn check_supported(record: &Record<'_>) -> std::result::Result<(), Refusal> {

@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering;
 
 use tailwater_format::batch::{Record, RecordKind, WriteBatch};
 use tailwater_format::key::{MAX_SEQUENCE, Sequence};
-use tailwater_format::wide_column;
 
 use crate::db::errors::FailedPart;
 use crate::db::{ColumnFamily, FamilySet, SuperVersion, Writer};
@@ -351,15 +350,12 @@ fn check_record(family: &ColumnFamily, record: &Record<'_>) -> Result<()> {
         RecordKind::BlobIndex => {
             Err(Error::invalid_argument("blob indexes are written by flushes, not by batches"))
         }
-        RecordKind::Entity => wide_column::decode(record.value)
-            .map(drop)
-            .map_err(|error| Error::invalid_argument(error.to_string())),
         RecordKind::Merge if !family.has_merge_operator() => {
             let name = family.name();
             let message = format!("column family '{name}' has no merge_operator");
             Err(Error::invalid_argument(message))
         }
-        _ => Ok(()),
+        _ => record.check().map_err(|error| Error::invalid_argument(error.to_string())),
     }
 }
 

@@ -3,7 +3,7 @@
 use tailwater::ErrorKind;
 use tailwater::ReadOptions;
 use tailwater::verify::{Finding, Severity};
-use tailwater_format::batch::WriteBatch;
+use tailwater_format::batch::{HEADER_LENGTH, WriteBatch};
 use tailwater_format::log::{PredecessorWal, Writer};
 use tailwater_format::version_edit::{VersionEdit, WalAddition};
 
@@ -168,4 +168,33 @@ fn a_recycled_log_that_ends_before_what_tables_hold_is_damage() {
         finding.severity == Severity::Damage && finding.path.ends_with("000005.log")
     };
     assert!(database.verify().findings.iter().any(damaged));
+}
+
+/// A log's timed put without room for its time went into the memtable and on into a table, which no
+/// compaction could read any more.
+#[test]
+fn a_timed_put_without_room_for_its_time_is_damage() {
+    for (tag, value) in [(0x18, &b"7bytes."[..]), (0x16, b"no entity"), (0x11, b"no index")] {
+        let mut batch = WriteBatch::new();
+        batch.put(0, b"key", value).expect("room");
+        batch.set_sequence(102);
+        let mut bytes = batch.as_bytes().to_vec();
+        bytes[HEADER_LENGTH] = tag;
+        let mut log = log(5, &[(101, "whole")]);
+        let offset = log.len();
+        // Both records are in the log's first block.
+        Writer::new(5, false).add_record(&bytes, &mut log).expect("room");
+        for mode in ["kPointInTimeRecovery", "kSkipAnyCorruptedRecords"] {
+            let database = Database::new().with_manifest(&[first_edit()]).with("000005.log", &log);
+            let opened = database.open_with(&format!("wal_recovery_mode={mode}"));
+            let error = opened.expect_err("no mode takes what decodes to nothing");
+            assert_eq!(error.kind(), ErrorKind::Corruption, "{tag:#x}: {error}");
+            assert!(
+                error.to_string().contains(&format!("000005.log at offset {offset}")),
+                "{error}"
+            );
+            let found = database.verify().findings;
+            assert!(found.iter().any(|it| it.severity == Severity::Damage), "{tag:#x}: {found:?}");
+        }
+    }
 }

@@ -12,17 +12,39 @@ pub(crate) type Table = BTreeMap<Vec<u8>, Vec<u8>>;
 /// One operation of a batch.
 #[derive(Clone)]
 pub(crate) enum Change {
-    Put { key: Vec<u8>, value: Vec<u8> },
-    Delete { key: Vec<u8> },
-    SingleDelete { key: Vec<u8> },
-    DeleteRange { begin: Vec<u8>, end: Vec<u8> },
-    Merge { key: Vec<u8>, operand: Vec<u8> },
+    Put {
+        key: Vec<u8>,
+        value: Vec<u8>,
+    },
+    /// A put with the time of its write, in seconds since 1970.
+    TimedPut {
+        key: Vec<u8>,
+        value: Vec<u8>,
+        time_s: u64,
+    },
+    Delete {
+        key: Vec<u8>,
+    },
+    SingleDelete {
+        key: Vec<u8>,
+    },
+    DeleteRange {
+        begin: Vec<u8>,
+        end: Vec<u8>,
+    },
+    Merge {
+        key: Vec<u8>,
+        operand: Vec<u8>,
+    },
 }
 
 impl fmt::Debug for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Put { key, value } => write!(f, "+{}={}", key.escape_ascii(), value.len()),
+            Self::TimedPut { key, value, time_s } => {
+                write!(f, "+{}={}@{time_s}", key.escape_ascii(), value.len())
+            }
             Self::Delete { key } => write!(f, "-{}", key.escape_ascii()),
             Self::SingleDelete { key } => write!(f, "-1 {}", key.escape_ascii()),
             Self::DeleteRange { begin, end } => {
@@ -40,7 +62,7 @@ impl Change {
     /// between.
     pub(crate) fn apply(&self, table: &mut Table, order: &Comparator) {
         match self {
-            Self::Put { key, value } => {
+            Self::Put { key, value } | Self::TimedPut { key, value, .. } => {
                 table.insert(key.clone(), value.clone());
             }
             Self::Delete { key } | Self::SingleDelete { key } => {
@@ -65,6 +87,7 @@ impl Change {
     pub(crate) fn add_to(&self, batch: &mut WriteBatch, family: u32) {
         match self {
             Self::Put { key, value } => batch.put(family, key, value),
+            Self::TimedPut { key, value, time_s } => batch.timed_put(family, key, value, *time_s),
             Self::Delete { key } => batch.delete(family, key),
             Self::SingleDelete { key } => batch.single_delete(family, key),
             Self::DeleteRange { begin, end } => batch.delete_range(family, begin, end),
@@ -73,7 +96,7 @@ impl Change {
         .expect("it is short enough");
     }
 
-    /// Does it to a database by itself.
+    /// Does it to a database by itself, in a batch where there is no method for it.
     pub(crate) fn write(
         &self,
         db: &Db,
@@ -82,6 +105,11 @@ impl Change {
     ) -> tailwater::Result<()> {
         match self {
             Self::Put { key, value } => db.put(family, key, value, options),
+            Self::TimedPut { .. } => {
+                let mut batch = WriteBatch::new();
+                self.add_to(&mut batch, family.id());
+                db.write(&mut batch, options)
+            }
             Self::Delete { key } => db.delete(family, key, options),
             Self::SingleDelete { key } => db.single_delete(family, key, options),
             Self::DeleteRange { begin, end } => db.delete_range(family, begin, end, options),

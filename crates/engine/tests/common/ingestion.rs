@@ -11,7 +11,9 @@ pub(crate) fn write(writer: &mut SstFileWriter, path: &Path, changes: &[Change])
     writer.open(path)?;
     for change in changes {
         match change {
-            Change::Put { key, value } => writer.put(key, value)?,
+            Change::Put { key, value } | Change::TimedPut { key, value, .. } => {
+                writer.put(key, value)?;
+            }
             Change::Merge { key, operand } => writer.merge(key, operand)?,
             Change::Delete { key } | Change::SingleDelete { key } => writer.delete(key)?,
             Change::DeleteRange { begin, end } => writer.delete_range(begin, end)?,

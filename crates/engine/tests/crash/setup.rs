@@ -108,6 +108,9 @@ impl Setup {
         if rng.bool() {
             setup.add("max_manifest_file_size", rng.u16(100..2000));
         }
+        if rng.u8(..4) == 0 {
+            setup.add("preserve_internal_time_seconds", rng.u8(1..=100));
+        }
         if rng.u8(..3) == 0 {
             setup.add("max_total_wal_size", rng.u16(4000..60000));
         }

@@ -7,6 +7,9 @@ use crate::model::{Batch, Change, DEFAULT, Durability, Evidence, Part};
 /// How many ordinary keys a column family has. They begin with `k`, which no evidence does.
 const KEYS: u32 = 40;
 
+/// When the clock of a simulated disk begins, in seconds since 1970.
+const CLOCK_BEGINS_S: u64 = 1_700_000_000;
+
 /// Options of the database that are changed while it is open, with values.
 const OF_DATABASE: [(&str, &[&str]); 4] = [
     ("bytes_per_sync", &["0", "5000"]),
@@ -159,7 +162,11 @@ impl Generator {
 
     fn change(&mut self, family: &str, marker: &[u8]) -> Change {
         match self.rng.u8(..12) {
-            0..=4 => Change::Put { key: self.key(), value: self.value() },
+            0..=3 => Change::Put { key: self.key(), value: self.value() },
+            4 => {
+                let time_s = CLOCK_BEGINS_S - 50 + self.rng.u64(..100);
+                Change::TimedPut { key: self.key(), value: self.value(), time_s }
+            }
             5 | 6 => Change::Merge { key: self.key(), operand: self.value() },
             7 => Change::Delete { key: self.key() },
             8 => {

@@ -54,6 +54,13 @@ fn levels_of_given_sizes() {
 }
 
 #[test]
+fn times_that_are_preserved() {
+    take_turns("times that are preserved", || {
+        Database::new("", "preserve_internal_time_seconds=1800;compression=kLZ4Compression")
+    });
+}
+
+#[test]
 fn tables_in_turn_and_parts_at_once() {
     take_turns("tables in turn and parts at once", || {
         let family = "compaction_pri=kRoundRobin;max_compaction_bytes=40000";

@@ -79,7 +79,9 @@ impl ExternalTable {
         writer.open(&self.path)?;
         for record in &self.records {
             match record {
-                Record::Put(key, value) => writer.put(key, value)?,
+                Record::Put(key, value) | Record::TimedPut(key, value, _) => {
+                    writer.put(key, value)?;
+                }
                 Record::Merge(key, operand) => writer.merge(key, operand)?,
                 Record::Delete(key) | Record::SingleDelete(key) => writer.delete(key)?,
                 Record::DeleteRange(from, to) => writer.delete_range(from, to)?,
@@ -97,7 +99,9 @@ impl ExternalTable {
         script.line(&[&"external", &self.path.display(), &self.family]);
         for record in &self.records {
             match record {
-                Record::Put(key, value) => script.put(&self.family, key, value),
+                Record::Put(key, value) | Record::TimedPut(key, value, _) => {
+                    script.put(&self.family, key, value);
+                }
                 Record::Merge(key, operand) => script.merge(&self.family, key, operand),
                 Record::Delete(key) => script.delete(&self.family, key),
                 other => panic!("RocksDB's Java writes no {other:?} into a table"),

@@ -28,7 +28,7 @@ enum Scope {
 use Scope::{Database, Family, Modes, Paths, Table, Theirs, Threads};
 
 /// The values that each option is tried with; one that is empty stands for RocksDB's default.
-const FACTORS: [(Scope, &[&str]); 24] = [
+const FACTORS: [(Scope, &[&str]); 25] = [
     (
         Family,
         &[
@@ -55,6 +55,7 @@ const FACTORS: [(Scope, &[&str]); 24] = [
     (Family, &["", "prefix_extractor=fixed:6", "prefix_extractor=capped:7"]),
     (Table, &["block_restart_interval=1", "", "block_restart_interval=5"]),
     (Family, &["", "comparator=rocksdb.ReverseBytewiseComparator"]),
+    (Family, &["", "preserve_internal_time_seconds=1800"]),
     // Not min_write_buffer_number_to_merge: above 1, RocksDB may wait for a flush for ever.
     (Family, &["", "max_write_buffer_number=4"]),
     (Database, &["", "wal_compression=kZSTD"]),

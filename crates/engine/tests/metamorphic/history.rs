@@ -14,6 +14,8 @@ const KEYS: u32 = 60;
 const KEYS_OF_A_PREFIX: u32 = 7;
 /// How many keys of a column family are deleted by single deletions.
 const SINGLE_KEYS: u32 = 10;
+/// When the clock of a simulated disk begins, in seconds since 1970.
+const CLOCK_BEGINS_S: u64 = 1_700_000_000;
 /// How many snapshots, or iterators, are held at most.
 const HELD_MAX: usize = 4;
 
@@ -212,7 +214,8 @@ impl Generator {
         }
         let key = key(self.rng.u32(..KEYS));
         let change = match self.rng.u8(..20) {
-            0..=8 => Change::Put { key, value: self.value() },
+            0..=6 => Change::Put { key, value: self.value() },
+            7 | 8 => Change::TimedPut { key, value: self.value(), time_s: self.time_s() },
             9..=12 => Change::Merge { key, operand: self.operand() },
             13..=15 => Change::Delete { key },
             _ => self.single(family),
@@ -264,6 +267,15 @@ impl Generator {
             _ => self.rng.usize(1..60),
         };
         self.bytes(length)
+    }
+
+    /// Any time, mostly about when the clock of a simulated disk begins.
+    fn time_s(&mut self) -> u64 {
+        match self.rng.u8(..8) {
+            0 => self.rng.u64(..),
+            1 => 0,
+            _ => CLOCK_BEGINS_S - 2000 + self.rng.u64(..20_000),
+        }
     }
 
     fn operand(&mut self) -> Vec<u8> {

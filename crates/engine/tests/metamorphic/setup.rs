@@ -35,7 +35,7 @@ const OF_DATABASE: [&[&str]; 13] = [
 ];
 
 /// Options of a column family.
-const OF_FAMILY: [&[&str]; 27] = [
+const OF_FAMILY: [&[&str]; 28] = [
     &[
         "level0_file_num_compaction_trigger=1",
         "level0_file_num_compaction_trigger=2",
@@ -82,6 +82,7 @@ const OF_FAMILY: [&[&str]; 27] = [
     &["", "force_consistency_checks=false"],
     &["", "max_bytes_for_level_multiplier_additional=1:2:1"],
     &["", "", "compaction_filter=KeepsAll"],
+    &["", "preserve_internal_time_seconds=300", "preserve_internal_time_seconds=5000"],
 ];
 
 /// Where direct I/O may be refused: everywhere, and where some tables are.

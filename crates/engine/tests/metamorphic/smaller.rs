@@ -48,6 +48,9 @@ fn keeps_contract(history: &History) -> bool {
             true
         }
         Change::SingleDelete { key } => puts.remove(&(*family, key)).is_some_and(|puts| puts == 1),
-        Change::Delete { .. } | Change::DeleteRange { .. } | Change::Merge { .. } => true,
+        Change::TimedPut { .. }
+        | Change::Delete { .. }
+        | Change::DeleteRange { .. }
+        | Change::Merge { .. } => true,
     })
 }

@@ -25,3 +25,4 @@ mod recoveries;
 mod removals;
 mod stalls;
 mod support;
+mod timed_values;

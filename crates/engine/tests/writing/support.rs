@@ -2,8 +2,11 @@
 
 use std::path::Path;
 
+use tailwater::inspect::table::{Entry, TableFile};
 use tailwater::verify::{Finding, Severity, verify};
 use tailwater::{ColumnFamily, Db, OpenOptions, ReadOptions, Result, SstFileWriter, WriteOptions};
+use tailwater_format::key::ValueType;
+use tailwater_io::Storage;
 
 pub(crate) use crate::database::{
     default_family, logs, names, options, simulated, synced, told, unlogged,
@@ -34,6 +37,30 @@ pub(crate) fn property(db: &Db, name: &str) -> String {
 /// How many tables there are in level 0.
 pub(crate) fn level_0(db: &Db) -> usize {
     property(db, "rocksdb.num-files-at-level0").parse().expect("a number")
+}
+
+/// A record of a table: key, sequence number, type and value.
+pub(crate) type Stored = (String, u64, ValueType, Vec<u8>);
+
+/// What the tables of a database hold, in the order of [`Db::live_files`]; range tombstones, whose
+/// value is their end, come behind a table's other records.
+pub(crate) fn stored(storage: &dyn Storage, db: &Db) -> Vec<Stored> {
+    let mut stored = Vec::new();
+    for file in db.live_files() {
+        let table = TableFile::open(storage, &file.path).expect("a table");
+        let mut take = |entry: &Entry<'_>| {
+            let key = String::from_utf8_lossy(entry.user_key).into_owned();
+            let value_type = entry.value_type().expect("a known type");
+            stored.push((key, entry.sequence, value_type, entry.value.to_vec()));
+            Ok(())
+        };
+        for block in table.index().expect("an index").entries {
+            let report = table.data_block(block.handle).expect("a block");
+            report.contents.expect("entries").for_each(&mut take).expect("whole entries");
+        }
+        table.range_tombstones(&mut take).expect("range tombstones");
+    }
+    stored
 }
 
 /// What verification finds but notes.

@@ -1,6 +1,9 @@
 //! Write batches: read as RocksDB wrote them, written as RocksDB writes them.
 
 use tailwater_format::batch::{BatchReader, HEADER_LENGTH, Record, RecordKind, WriteBatch};
+use tailwater_format::blob::{BlobIndex, BlobLocation};
+use tailwater_format::compress::Compression;
+use tailwater_format::wide_column::{self, WideColumn};
 use tailwater_format::{Error, Result};
 
 use crate::support;
@@ -83,12 +86,33 @@ fn records_reach_both_column_families() {
     assert_eq!(records[0].key, b"astro-education/4.0");
 }
 
+/// An entity of one column, as it stands in a batch.
+fn entity() -> Vec<u8> {
+    let mut entity = Vec::new();
+    wide_column::encode(&[WideColumn::new(b"name", b"value")], &mut entity).unwrap();
+    entity
+}
+
+/// The place of a blob, as it stands in a batch.
+fn blob_index() -> Vec<u8> {
+    let location = BlobLocation {
+        file_number: 7,
+        offset: 100,
+        size: 10,
+        compression: Compression::None,
+        expiration: None,
+    };
+    let mut index = Vec::new();
+    BlobIndex::Blob(location).encode(&mut index);
+    index
+}
+
 #[test]
 fn kinds_that_rocksdbs_java_library_cannot_build_read_back() {
     let mut batch = WriteBatch::with_capacity(200);
     for family in [0, 3, 300, u32::MAX] {
-        batch.put_entity(family, b"e", b"columns").unwrap();
-        batch.put_blob_index(family, b"b", b"index").unwrap();
+        batch.put_entity(family, b"e", &entity()).unwrap();
+        batch.put_blob_index(family, b"b", &blob_index()).unwrap();
         batch.timed_put(family, b"t", b"value", 0x0102_0304).unwrap();
     }
     batch.set_sequence(77);
@@ -97,14 +121,15 @@ fn kinds_that_rocksdbs_java_library_cannot_build_read_back() {
     let records: Vec<Record<'_>> = reader.collect::<Result<_>>().unwrap();
     for (chunk, family) in records.chunks(3).zip([0, 3, 300, u32::MAX]) {
         assert!(chunk.iter().all(|record| record.column_family == family));
-        assert_eq!((chunk[0].kind, chunk[0].value), (RecordKind::Entity, &b"columns"[..]));
-        assert_eq!((chunk[1].kind, chunk[1].value), (RecordKind::BlobIndex, &b"index"[..]));
+        assert_eq!((chunk[0].kind, chunk[0].value), (RecordKind::Entity, &entity()[..]));
+        assert_eq!((chunk[1].kind, chunk[1].value), (RecordKind::BlobIndex, &blob_index()[..]));
         assert_eq!(chunk[2].kind, RecordKind::TimedPut);
         assert_eq!(chunk[2].value, b"value\x04\x03\x02\x01\0\0\0\0");
     }
     // Tags and their column families, from the table of types.
     assert_eq!(batch.as_bytes()[HEADER_LENGTH], 0x16);
-    assert_eq!(records[3].offset, 12 + 11 + 9 + 17);
+    let lengths = [3 + 1 + entity().len(), 3 + 1 + blob_index().len(), 17];
+    assert_eq!(records[3].offset, HEADER_LENGTH + lengths.iter().sum::<usize>());
     let tag = |record: &Record<'_>| batch.as_bytes()[record.offset];
     let tags: Vec<u8> = records.iter().take(6).map(tag).collect();
     assert_eq!(tags, [0x16, 0x11, 0x18, 0x17, 0x10, 0x19]);
@@ -147,6 +172,36 @@ fn damage_is_reported_with_its_offset() {
         let error = read(&bytes).unwrap_err();
         assert!(matches!(error, Error::Corruption { offset: 12, .. }), "{error}");
     }
+}
+
+/// A batch with a value that no read could decode was accepted: a timed put without room for its
+/// time, an entity or a blob index of other bytes. Once it was flushed, its table could not be
+/// compacted.
+#[test]
+fn values_that_do_not_decode_are_refused() {
+    for kind in [RecordKind::TimedPut, RecordKind::Entity, RecordKind::BlobIndex] {
+        for family in [0, 1] {
+            let mut batch = WriteBatch::new();
+            batch.put(0, b"before", b"value").unwrap();
+            let offset = batch.data_size();
+            batch.put(family, b"key", b"7bytes.").unwrap();
+            let mut bytes = batch.as_bytes().to_vec();
+            bytes[offset] = match (kind, family) {
+                (RecordKind::TimedPut, 0) => 0x18,
+                (RecordKind::TimedPut, _) => 0x19,
+                (RecordKind::Entity, 0) => 0x16,
+                (RecordKind::Entity, _) => 0x17,
+                (_, 0) => 0x11,
+                (_, _) => 0x10,
+            };
+            let error = WriteBatch::from_bytes(bytes).expect_err("a value that does not decode");
+            let Error::Corruption { offset: found, .. } = &error else { panic!("{error}") };
+            assert_eq!(*found as usize, offset, "{kind:?}: {error}");
+        }
+    }
+    let mut shortest = WriteBatch::new();
+    shortest.timed_put(0, b"key", b"", 7).unwrap();
+    assert_eq!(WriteBatch::from_bytes(shortest.as_bytes().to_vec()), Ok(shortest));
 }
 
 #[test]

@@ -13,12 +13,14 @@ use std::sync::Arc;
 
 use tailwater_format::Comparator;
 use tailwater_format::key;
+use tailwater_format::table::sequence_times::{self, SequenceTime};
 use tailwater_io::Purpose;
 
 use super::InputTombstones;
 use crate::Result;
 use crate::compaction::{Compaction, InputLevel};
 use crate::iterator::{Leaf, LevelIterator, MergingIterator};
+use crate::sequence_times::{Limits, SequenceTimes};
 use crate::table::{OpenBudget, ReadPlan, ReadProfile, TableCache, TableIterator, TableReader};
 use crate::version::{FileMetadata, Level};
 
@@ -46,6 +48,8 @@ pub(crate) struct InputTable {
     pub(crate) newest_key_time_s: u64,
     /// When the oldest of its data was written, in the same way.
     pub(crate) oldest_ancestor_time_s: u64,
+    /// When its sequence numbers were written, as far as it says so.
+    times: Vec<SequenceTime>,
     /// Keys that cut it into pieces.
     pub(crate) anchors: Vec<Anchor>,
 }
@@ -94,6 +98,13 @@ impl Inputs {
     /// What was learnt of each table.
     pub(crate) fn tables(&self) -> &[InputTable] {
         &self.learnt
+    }
+
+    /// When their sequence numbers were written, from `window_s` seconds before `now_s` on.
+    pub(crate) fn sequence_times(&self, window_s: u64, now_s: u64) -> SequenceTimes {
+        let mut times = SequenceTimes::new(Limits { capacity: usize::MAX, window_s });
+        times.take_in(self.learnt.iter().flat_map(|table| table.times.iter().copied()), now_s);
+        times
     }
 
     /// Their range tombstones.
@@ -182,6 +193,8 @@ impl InputTable {
             records: records.filter(|_| counts),
             newest_key_time_s: properties.newest_key_time,
             oldest_ancestor_time_s,
+            // What is damaged tells nothing: no record depends on it.
+            times: sequence_times::decode(&properties.sequence_to_time_mapping).unwrap_or_default(),
             anchors,
         })
     }

@@ -8,7 +8,8 @@
 //! - a deletion that everyone sees is dropped if no deeper level has the key;
 //! - a single deletion and the write below it in its stripe are dropped together;
 //! - operands of a stripe are folded, over the base value where the inputs have it;
-//! - what everyone sees gets sequence number 0 where nothing deeper has any of the keys.
+//! - what everyone sees gets sequence number 0 where nothing deeper has any of the keys, unless
+//!   its number is to tell when it was written.
 //!
 //! Where range tombstones begin it stops too, so that outputs can be cut there.
 //!
@@ -36,8 +37,8 @@ use std::ops::AddAssign;
 use std::sync::Arc;
 use std::sync::atomic::{self, AtomicBool};
 
-use tailwater_format::Comparator;
 use tailwater_format::key::{self, Sequence, TRAILER_LENGTH, ValueType, pack_trailer};
+use tailwater_format::{Comparator, timed_value};
 
 use crate::compaction::{CompactionFilter, Quiet};
 use crate::db::FamilyReaders;
@@ -59,6 +60,8 @@ pub(crate) struct Rules {
     pub(crate) snapshots: Arc<Snapshots>,
     /// Whether nothing deeper has any of the keys.
     pub(crate) is_bottommost: bool,
+    /// Sequence numbers above this tell when their records were written, and are kept.
+    pub(crate) timeless_through: Sequence,
     /// Whether a deletion right below a single deletion is an error.
     pub(crate) enforces_single_deletions: bool,
     /// The first level that there are inputs of, for the filter.
@@ -147,7 +150,7 @@ enum Value {
     Empty,
     /// In the source.
     Source,
-    /// In the source, before a sequence number of eight bytes.
+    /// In the source, as a timed value.
     SourceUnpacked,
     /// It is what operands folded into.
     Folded,
@@ -242,7 +245,9 @@ impl Merge {
         match self.value {
             Value::Empty => &[],
             Value::Source => self.source.value(),
-            Value::SourceUnpacked => unpack(self.source.value()).map_or(&[], |(value, _)| value),
+            Value::SourceUnpacked => {
+                timed_value::split(self.source.value()).map_or(&[], |(value, _)| value)
+            }
             Value::Folded => self.operands.folded(),
             Value::Operand(at) => self.operands.get(at),
             Value::Changed => &self.changed,
@@ -365,7 +370,11 @@ impl Merge {
     /// Stops at the record that it looked at.
     #[inline]
     fn keep(&mut self) -> Result<Stop> {
-        if self.rules.is_bottommost && self.everyone_sees() && self.value_type != ValueType::Merge {
+        let is_zeroed = self.rules.is_bottommost
+            && self.everyone_sees()
+            && self.sequence <= self.rules.timeless_through
+            && self.value_type != ValueType::Merge;
+        if is_zeroed {
             self.sequence = 0;
             self.has_zeroed = true;
         }
@@ -399,11 +408,4 @@ impl Starts {
         let last = self.next.checked_sub(1).and_then(|last| self.keys.get(last));
         last.map_or(&[], Vec::as_slice)
     }
-}
-
-/// The value and the sequence number that a timed value is made of.
-#[inline]
-fn unpack(packed: &[u8]) -> Option<(&[u8], Sequence)> {
-    let (value, sequence) = packed.split_last_chunk::<8>()?;
-    Some((value, u64::from_le_bytes(*sequence)))
 }

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use tailwater_format::key::{self, Sequence, ValueType, pack_trailer};
+use tailwater_format::timed_value;
 
 use super::snapshots::Stripe;
 use super::user_code::Filtered;
-use super::{Merge, Taken, Value, unpack};
+use super::{Merge, Taken, Value};
 use crate::merge_operator::FamilyMergeOperator;
 use crate::{Error, ErrorKind, Result};
 
@@ -150,21 +151,27 @@ impl Merge {
     }
 
     /// A timed value takes the sequence number that it prefers, once nothing that is older could
-    /// come before it then.
+    /// come before it then. One that prefers no lower number than it has is a value like others:
+    /// one that was given number 0, and one whose flush left the time of the write in its place.
     fn take_timed_value(&mut self, stripe: Stripe) -> Result<Taken> {
-        if !self.everyone_sees() || !self.is_oldest() {
-            return Ok(self.take_visible(stripe));
-        }
-        let Some((_, preferred)) = unpack(self.source.value()) else {
+        let Some((_, preferred)) = timed_value::split(self.source.value()) else {
             let key = self.user_key().escape_ascii();
             let message = format!("key '{key}' has a timed value of less than 8 bytes");
             return Err(Error::new(ErrorKind::Corruption, message));
         };
+        let is_plain = preferred >= self.sequence;
+        if !is_plain && (!self.everyone_sees() || !self.is_oldest()) {
+            return Ok(self.take_visible(stripe));
+        }
         if self.is_covered(self.sequence, self.value_type, stripe) {
             self.dropped.covered += 1;
             return Ok(Taken::Dropped);
         }
-        let preferred = preferred.min(self.sequence);
+        if is_plain {
+            self.value_type = ValueType::Value;
+            self.value = Value::SourceUnpacked;
+            return Ok(Taken::Kept);
+        }
         let preferred_stripe = self.rules.snapshots.stripe(preferred);
         let would_be_covered = self.is_covered(preferred, ValueType::Value, preferred_stripe);
         // That was asked out of order.

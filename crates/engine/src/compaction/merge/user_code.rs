@@ -1,9 +1,10 @@
 //! Where a merge asks the user's code: the filter and the merge operator.
 
 use tailwater_format::key::{Sequence, ValueType};
+use tailwater_format::timed_value;
 use tailwater_io::Purpose;
 
-use super::{Merge, Value, unpack};
+use super::{Merge, Value};
 use crate::compaction::{FilterDecision, FilteredValue};
 use crate::merge_operator::MergeOperator;
 use crate::{Error, ErrorKind, Result};
@@ -107,7 +108,7 @@ impl Merge {
             ValueType::Value => Some(value),
             ValueType::BlobIndex => Some(&blob[..]),
             ValueType::ValuePreferredSequence => {
-                let (value, _) = unpack(value).ok_or_else(|| {
+                let (value, _) = timed_value::split(value).ok_or_else(|| {
                     let key = user_key.escape_ascii();
                     let message = format!("key '{key}' has a timed value of less than 8 bytes");
                     Error::new(ErrorKind::Corruption, message)

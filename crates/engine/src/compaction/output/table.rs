@@ -58,7 +58,8 @@ impl OutputTable {
         let origin = origin(shared, part, number);
         let format = Arc::clone(&needs.format);
         let mut builder = Builder::new(format, &needs.compression, origin, &path, writer)?
-            .taking_over(handover.as_ref().and_then(Handover::of_compaction));
+            .taking_over(handover.as_ref().and_then(Handover::of_compaction))
+            .telling_times(shared.times.clone());
         if shared.compaction.is_bottommost && needs.options.optimize_filters_for_hits {
             builder = builder.without_filter();
         }

@@ -36,9 +36,11 @@ impl<'a> Tree<'a> {
     }
 
     /// Those below which there is nothing of their range, and whose data no snapshot needs apart:
-    /// a rewrite drops tombstones and hidden versions, and sequence numbers with them.
+    /// a rewrite drops tombstones and hidden versions, and sequence numbers with them. Those that
+    /// tell times are kept: without waiting for that, a table would be rewritten again and again.
     pub(super) fn marked_at_the_bottom(&self) -> Vec<Marked<'a>> {
         let delay_s = u64::from(self.options().bottommost_file_compaction_delay);
+        let delay_s = delay_s.max(self.options().preserved_seconds());
         // Made later than this, a table is left alone yet.
         let youngest_s = match delay_s {
             0 => Some(u64::MAX),

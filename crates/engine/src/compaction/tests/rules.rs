@@ -3,6 +3,7 @@
 use tailwater_format::blob::{BlobIndex, BlobLocation};
 use tailwater_format::compress::Compression;
 use tailwater_format::key::{MAX_SEQUENCE, Sequence, ValueType};
+use tailwater_format::timed_value;
 use tailwater_format::version_edit::BlobFileGarbage;
 use tailwater_format::wide_column::{self, WideColumn};
 
@@ -173,6 +174,23 @@ fn a_timed_value_takes_the_sequence_number_that_it_prefers() {
     // A tombstone that is older than the value, but newer than the number it prefers.
     let records = [timed(9, 4), range("a", 6, "b")];
     assert!(compacted("", &[], &records, &[]).unwrap().starts_with("a@0timedv"));
+}
+
+/// A value whose flush had left the time of its write in the place of the sequence number that it
+/// prefers kept that for ever, for RocksDB to take it for its number.
+#[test]
+fn a_timed_value_that_prefers_no_lower_number_is_a_value_like_others() {
+    let timed = |sequence, preferred: u64| {
+        let mut value = Vec::new();
+        timed_value::put(&mut value, b"v", preferred);
+        Record { value, ..Record::new("a", sequence, ValueType::ValuePreferredSequence, "") }
+    };
+    let deeper = [put("0", 1), put("z", 1)];
+    assert_eq!(compacted("", &[], &[timed(9, 1_700_000_000)], &deeper).unwrap(), "a@9v");
+    assert_eq!(compacted("", &[5], &[timed(9, 9)], &[]).unwrap(), "a@9v");
+    assert_eq!(compacted("", &[], &[timed(0, 4)], &[]).unwrap(), "a@0v");
+    let covered = [timed(5, 1_700_000_000), range("a", 6, "b")];
+    assert_eq!(compacted("", &[], &covered, &deeper).unwrap(), "a@6..b");
 }
 
 #[test]

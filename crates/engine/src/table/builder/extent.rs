@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use tailwater_format::blob::BlobIndex;
 use tailwater_format::key::{self, MAX_SEQUENCE, ParsedKey, Sequence, ValueType};
-use tailwater_format::{Comparator, Error, Result, wide_column};
+use tailwater_format::{Comparator, Error, Result, timed_value, wide_column};
 
 /// What a table spans.
 #[derive(Debug, Clone)]
@@ -18,6 +18,8 @@ pub(super) struct Extent {
     pub(super) smallest_sequence: Sequence,
     pub(super) largest_sequence: Sequence,
     pub(super) oldest_blob_file_number: Option<u64>,
+    /// The lowest sequence number that a timed value prefers.
+    pub(super) smallest_preferred_sequence: Sequence,
 }
 
 impl Extent {
@@ -30,6 +32,7 @@ impl Extent {
             smallest_sequence: Sequence::MAX,
             largest_sequence: 0,
             oldest_blob_file_number: None,
+            smallest_preferred_sequence: Sequence::MAX,
         }
     }
 
@@ -48,6 +51,7 @@ impl Extent {
         self.add_sequence(key.sequence);
         match key.value_type {
             ValueType::BlobIndex => self.add_blob(value),
+            ValueType::ValuePreferredSequence => self.add_preferred(value),
             ValueType::WideColumnEntity if wide_column::has_blob_columns(value)? => {
                 Err(Error::unsupported("columns in blob files"))
             }
@@ -76,6 +80,14 @@ impl Extent {
     pub(super) fn add_sequence(&mut self, sequence: Sequence) {
         self.smallest_sequence = self.smallest_sequence.min(sequence);
         self.largest_sequence = self.largest_sequence.max(sequence);
+    }
+
+    fn add_preferred(&mut self, packed: &[u8]) -> Result<()> {
+        let Some((_, preferred)) = timed_value::split(packed) else {
+            return Err(Error::truncated("timed value", packed.len()));
+        };
+        self.smallest_preferred_sequence = self.smallest_preferred_sequence.min(preferred);
+        Ok(())
     }
 
     fn add_blob(&mut self, index: &[u8]) -> Result<()> {

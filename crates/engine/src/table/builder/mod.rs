@@ -46,6 +46,7 @@ use tailwater_format::table::{BlockChecksum, Properties};
 use tailwater_io::stream::SequentialWriter;
 
 use crate::handover::{Takeover, Warmth};
+use crate::sequence_times::SequenceTimes;
 use crate::{Error, Result};
 
 use block_writer::BlockWriter;
@@ -82,6 +83,8 @@ pub struct Builder {
     separator: Vec<u8>,
     /// What it takes over of what users read, if anything is.
     takeover: Option<Takeover>,
+    /// When sequence numbers were written, if the table is to tell it.
+    times: Option<Arc<SequenceTimes>>,
     failure: Option<Error>,
 }
 
@@ -118,6 +121,7 @@ impl Builder {
             finished_block: Vec::new(),
             separator: Vec::new(),
             takeover: None,
+            times: None,
             failure: None,
             format,
             origin,
@@ -139,6 +143,13 @@ impl Builder {
         self
     }
 
+    /// Has the table tell when its sequence numbers were written.
+    #[must_use]
+    pub(crate) fn telling_times(mut self, times: Option<Arc<SequenceTimes>>) -> Self {
+        self.times = times;
+        self
+    }
+
     /// As [`Builder::add`], of an entry that users get at in some way.
     #[inline]
     pub(crate) fn add_warm(
@@ -157,8 +168,8 @@ impl Builder {
     /// Adds an entry: an internal key above all those before, of any type but a range deletion.
     ///
     /// # Errors
-    /// Corruption, for a key that is out of order or no internal key, and a blob index or entity
-    /// that is malformed; not supported, for a key or value of 4 GiB; those of the file, which may
+    /// Corruption, for a key that is out of order or no internal key, and a blob index, entity
+    /// or timed value that is malformed; not supported, for a key or value of 4 GiB; those of the file, which may
     /// be of blocks written long before. Each is latched.
     pub fn add(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
         self.latched(|builder| builder.add_entry(internal_key, value))

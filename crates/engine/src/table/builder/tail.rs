@@ -121,8 +121,14 @@ impl Builder {
             self.output.compression(),
             &self.output.compressions_used(),
         );
-        self.properties.smallest_sequence = Some(self.extent.smallest_sequence);
-        self.properties.largest_sequence = Some(self.extent.largest_sequence);
+        let extent = &self.extent;
+        self.properties.smallest_sequence = Some(extent.smallest_sequence);
+        self.properties.largest_sequence = Some(extent.largest_sequence);
+        if let Some(times) = &self.times {
+            let lowest = extent.smallest_sequence.min(extent.smallest_preferred_sequence);
+            self.properties.sequence_to_time_mapping =
+                times.encode(lowest, extent.largest_sequence);
+        }
         let entries = self.properties.to_entries();
         let entries = entries.iter().map(|(name, value)| (&name[..], &value[..]));
         let handle = self.write_meta_block(BuilderOptions::PROPERTIES, entries)?;

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fastrand::Rng;
+use tailwater_io::Clock;
+use tailwater_io::clock::SystemClock;
 use tailwater_testkit::dump::Entry;
 
 use crate::random::{self, Operands};
@@ -184,6 +186,9 @@ impl Family {
             _ if self.operands == Operands::Numbers => {
                 Record::Put(key, random::operand(rng, self.operands))
             }
+            19..22 if self.operands != Operands::Numbers => {
+                Record::TimedPut(key, random::value(rng, LONGEST), random_time_s(rng))
+            }
             _ => Record::Put(key, random::value(rng, LONGEST)),
         }
     }
@@ -200,7 +205,7 @@ impl Family {
 
     fn apply(&mut self, record: &Record) {
         match record {
-            Record::Put(key, value) => {
+            Record::Put(key, value) | Record::TimedPut(key, value, _) => {
                 self.entries.insert(key.clone(), value.clone());
             }
             Record::Merge(key, operand) => {
@@ -219,6 +224,17 @@ impl Family {
                 self.single.retain(|key| !covered(key));
             }
         }
+    }
+}
+
+/// A time that a database may know of: mostly one in the last hour.
+fn random_time_s(rng: &mut Rng) -> u64 {
+    let now_s = SystemClock.wall_us() / 1_000_000;
+    match rng.u8(..10) {
+        0 => rng.u64(..),
+        1 => rng.u64(..1000),
+        2 => now_s + 1,
+        _ => now_s - rng.u64(..3600),
     }
 }
 

@@ -32,6 +32,8 @@ pub(crate) enum Record {
     Delete(Vec<u8>),
     SingleDelete(Vec<u8>),
     DeleteRange(Vec<u8>, Vec<u8>),
+    /// A key, a value and the time of its write, in seconds since 1970.
+    TimedPut(Vec<u8>, Vec<u8>, u64),
 }
 
 /// What the log has to do with a write.
@@ -80,8 +82,10 @@ fn perform_writes(db: &Db, writes: &[Write], durability: Durability) -> Result<(
         disable_wal: durability == Durability::Unlogged,
         ..WriteOptions::default()
     };
-    // One by its own method, several in a batch.
-    if let [Write { family, record }] = writes {
+    // One by its own method, if it has one, several in a batch.
+    if let [Write { family, record }] = writes
+        && !matches!(record, Record::TimedPut(..))
+    {
         let family = db.column_family(family)?;
         return match record {
             Record::Put(key, value) => db.put(&family, key, value, &options),
@@ -89,6 +93,7 @@ fn perform_writes(db: &Db, writes: &[Write], durability: Durability) -> Result<(
             Record::Delete(key) => db.delete(&family, key, &options),
             Record::SingleDelete(key) => db.single_delete(&family, key, &options),
             Record::DeleteRange(from, to) => db.delete_range(&family, from, to, &options),
+            Record::TimedPut(..) => unreachable!("it is written in a batch"),
         };
     }
     let mut batch = WriteBatch::new();
@@ -100,6 +105,7 @@ fn perform_writes(db: &Db, writes: &[Write], durability: Durability) -> Result<(
             Record::Delete(key) => batch.delete(id, key),
             Record::SingleDelete(key) => batch.single_delete(id, key),
             Record::DeleteRange(from, to) => batch.delete_range(id, from, to),
+            Record::TimedPut(key, value, time_s) => batch.timed_put(id, key, value, *time_s),
         };
         added.expect("a batch within its bounds");
     }
@@ -117,6 +123,7 @@ fn tell_writes(script: &mut Script, writes: &[Write], durability: Durability) {
             Record::Delete(key) => script.delete(family, key),
             Record::SingleDelete(key) => script.single_delete(family, key),
             Record::DeleteRange(from, to) => script.delete_range(family, from, to),
+            Record::TimedPut(key, value, time_s) => script.timed_put(family, key, value, *time_s),
         }
     }
     script.line(&[&"commit"]);

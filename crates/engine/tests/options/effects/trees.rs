@@ -63,6 +63,16 @@ effects! {
         }
     }
 
+    tables_tell_times_where_they_are_preserved shows "preserve_internal_time_seconds" {
+        for (text, tells) in [("", false), ("preserve_internal_time_seconds=1000", true)] {
+            let scene = open(text);
+            scene.fill(0, 3, 10);
+            scene.flush();
+            let told = scene.properties().sequence_to_time_mapping;
+            assert_eq!(!told.is_empty(), tells, "{text}");
+        }
+    }
+
     compactions_wait_to_be_asked_for shows "disable_auto_compactions" {
         for (text, compacts) in [("", true), ("disable_auto_compactions=true", false)] {
             let scene = open(text);

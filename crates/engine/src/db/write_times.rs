@@ -1,0 +1,180 @@
+//! Noting when sequence numbers are written, for column families that preserve it.
+//!
+//! Sequence numbers are the whole database's, and so are the samples. There is one about every
+//! hundredth of the shortest time that a column family preserves, and they reach back as far as the
+//! longest. Tables keep them from then on; what is noted here begins anew with each opening.
+//!
+//! A database that is made with column families that preserve times begins at a sequence number
+//! above 0, and those up to it are said to have been written in the time before: data that comes
+//! with times of its own can take them. Source: `RegisterRecordSeqnoTimeWorker`,
+//! `EnsureSeqnoToTimeMapping` and `PrepopulateSeqnoToTimeMapping` in `db/db_impl/db_impl.cc`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tailwater_format::key::Sequence;
+use tailwater_io::sync::Mutex;
+
+use crate::db::{ColumnFamily, Writer};
+use crate::options::ColumnFamilyOptions;
+use crate::sequence_times::{Limits, SAMPLES_MAX, SequenceTimes};
+
+/// How many samples there are in the shortest time that a column family preserves.
+const SAMPLES_PER_WINDOW: u64 = 100;
+/// The last sequence number of a database that was just made, where times are preserved.
+pub(crate) const PREALLOCATED_SEQUENCES: Sequence = 100;
+
+/// What was noted of when sequence numbers were written.
+#[derive(Debug)]
+pub(crate) struct WriteTimes {
+    /// How long it is from one sample to the next, in seconds; 0 where no times are preserved.
+    cadence_s: AtomicU64,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    times: SequenceTimes,
+    /// When the last sample was taken, in seconds since 1970.
+    sampled_s: u64,
+}
+
+/// The times that column families preserve, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Windows {
+    shortest_s: u64,
+    longest_s: u64,
+}
+
+impl Default for WriteTimes {
+    fn default() -> Self {
+        let times = SequenceTimes::new(NOTHING);
+        Self { cadence_s: AtomicU64::new(0), state: Mutex::new(State { times, sampled_s: 0 }) }
+    }
+}
+
+/// No samples.
+const NOTHING: Limits = Limits { capacity: 0, window_s: u64::MAX };
+
+impl Windows {
+    /// Of column families with these options; `None` where none of them preserves times.
+    fn of<'a>(families: impl Iterator<Item = &'a ColumnFamilyOptions>) -> Option<Self> {
+        let windows = families.map(ColumnFamilyOptions::preserved_seconds).filter(|&it| it > 0);
+        windows.fold(None, |found: Option<Self>, window_s| {
+            let found = found.unwrap_or(Self { shortest_s: window_s, longest_s: window_s });
+            Some(Self {
+                shortest_s: found.shortest_s.min(window_s),
+                longest_s: found.longest_s.max(window_s),
+            })
+        })
+    }
+
+    fn cadence_s(self) -> u64 {
+        self.shortest_s.div_ceil(SAMPLES_PER_WINDOW)
+    }
+
+    fn limits(self) -> Limits {
+        let capacity = self.longest_s.saturating_mul(SAMPLES_PER_WINDOW) / self.shortest_s;
+        let capacity = usize::try_from(capacity).unwrap_or(SAMPLES_MAX).min(SAMPLES_MAX);
+        Limits { capacity, window_s: self.longest_s }
+    }
+}
+
+/// The sequence number that a database begins at which is made with column families of these
+/// options.
+pub(crate) fn first_sequence<'a>(
+    families: impl Iterator<Item = &'a ColumnFamilyOptions>,
+) -> Sequence {
+    Windows::of(families).map_or(0, |_| PREALLOCATED_SEQUENCES)
+}
+
+impl Writer {
+    /// Says of the sequence numbers that a new database begins with when they were written.
+    pub(crate) fn spread_write_times(&self) {
+        let Some(windows) = self.time_windows() else { return };
+        let now_s = self.clock.wall_us() / 1_000_000;
+        let Some(from_s) = now_s.checked_sub(windows.longest_s).filter(|&from_s| from_s > 0) else {
+            return;
+        };
+        self.write_times.state.lock().times =
+            SequenceTimes::spread(self.published(), from_s, now_s, windows.limits());
+    }
+
+    /// Goes by the options of the column families that there are, and takes a sample if one of them
+    /// preserves times. Called when these or their options have changed.
+    pub(crate) fn update_write_times(&self) {
+        let windows = self.time_windows();
+        let mut state = self.write_times.state.lock();
+        state.times.set_limits(windows.map_or(NOTHING, Windows::limits));
+        let cadence_s = windows.map_or(0, Windows::cadence_s);
+        self.write_times.cadence_s.store(cadence_s, Ordering::Relaxed);
+        if windows.is_some() {
+            self.sample_write_times(&mut state);
+        }
+    }
+
+    /// Takes a sample, if it is time for one.
+    pub(crate) fn sample_write_times_if_due(&self) {
+        let cadence_s = self.write_times.cadence_s.load(Ordering::Relaxed);
+        if cadence_s == 0 {
+            return;
+        }
+        let now_s = self.clock.wall_us() / 1_000_000;
+        let mut state = self.write_times.state.lock();
+        // The clock may have gone back.
+        if now_s.abs_diff(state.sampled_s) >= cadence_s {
+            self.sample_write_times(&mut state);
+        }
+    }
+
+    fn sample_write_times(&self, state: &mut State) {
+        // The number comes first: what is written up to it was written by the time.
+        let sequence = self.published().max(1);
+        let now_s = self.clock.wall_us() / 1_000_000;
+        state.times.sample(sequence, now_s);
+        state.sampled_s = now_s;
+    }
+
+    /// When sequence numbers were written, if a column family preserves that and it is known.
+    pub(crate) fn write_times(&self, family: &ColumnFamily) -> Option<Arc<SequenceTimes>> {
+        if family.options().preserved_seconds() == 0 {
+            return None;
+        }
+        let state = self.write_times.state.lock();
+        state.times.newest_s().map(|_| Arc::new(state.times.clone()))
+    }
+
+    fn time_windows(&self) -> Option<Windows> {
+        let families = self.shared.family_set();
+        let options: Vec<_> = families.iter().map(ColumnFamily::options).collect();
+        Windows::of(options.iter().map(|options| &**options))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn windows(seconds: &[u64]) -> Option<Windows> {
+        let options: Vec<ColumnFamilyOptions> = seconds
+            .iter()
+            .map(|&preserve_internal_time_seconds| ColumnFamilyOptions {
+                preserve_internal_time_seconds,
+                ..ColumnFamilyOptions::default()
+            })
+            .collect();
+        Windows::of(options.iter())
+    }
+
+    #[test]
+    fn the_shortest_window_says_how_often_and_the_longest_how_many() {
+        assert_eq!(windows(&[0, 0]), None);
+        let one = windows(&[10_000, 0]).unwrap();
+        assert_eq!((one.cadence_s(), one.limits().capacity), (100, 100));
+        let two = windows(&[10_050, 30_150]).unwrap();
+        assert_eq!((two.cadence_s(), two.limits().capacity), (101, 300));
+        let extreme = windows(&[1, u64::MAX]).unwrap();
+        assert_eq!((extreme.cadence_s(), extreme.limits().capacity), (1, SAMPLES_MAX));
+        assert_eq!(extreme.limits().window_s, u64::MAX);
+    }
+}

@@ -1,0 +1,75 @@
+//! What tables hold of timed values.
+//!
+//! A memtable has a timed value with the time of its write. A table has it with the sequence number
+//! that it prefers: the last one that was written by then, as far as the database knows. Where it
+//! knows of none below the record's own, the table has a plain value. Source: `BuildTable` in
+//! `db/builder.cc`.
+
+use tailwater_format::key::{self, Sequence, ValueType, pack_trailer};
+use tailwater_format::timed_value;
+
+use crate::sequence_times::SequenceTimes;
+use crate::{Error, ErrorKind, Result};
+
+/// Makes records for tables of records of memtables. The buffers are kept from record to record.
+pub(super) struct TimedValues<'t> {
+    /// When sequence numbers were written, where that is known.
+    times: Option<&'t SequenceTimes>,
+    key: Vec<u8>,
+    value: Vec<u8>,
+}
+
+impl<'t> TimedValues<'t> {
+    pub(super) fn new(times: Option<&'t SequenceTimes>) -> Self {
+        Self { times, key: Vec::new(), value: Vec::new() }
+    }
+
+    /// The internal key and value that a table holds of a record.
+    ///
+    /// # Errors
+    /// Corruption, for a timed value without room for its time.
+    #[inline]
+    pub(super) fn convert<'a>(
+        &'a mut self,
+        internal_key: &'a [u8],
+        value: &'a [u8],
+    ) -> Result<(&'a [u8], &'a [u8])> {
+        match key::split(internal_key) {
+            Some((user_key, trailer))
+                if trailer as u8 == ValueType::ValuePreferredSequence as u8 =>
+            {
+                self.convert_timed(internal_key, user_key, trailer >> 8, value)
+            }
+            _ => Ok((internal_key, value)),
+        }
+    }
+
+    #[cold]
+    fn convert_timed<'a>(
+        &'a mut self,
+        internal_key: &'a [u8],
+        user_key: &[u8],
+        sequence: Sequence,
+        packed: &'a [u8],
+    ) -> Result<(&'a [u8], &'a [u8])> {
+        let Some((value, time_s)) = timed_value::split(packed) else {
+            let key = user_key.escape_ascii();
+            let message = format!("key '{key}' has a timed value of less than 8 bytes in memory");
+            return Err(Error::new(ErrorKind::Corruption, message));
+        };
+        let preferred = self.times.map(|times| times.sequence_at(time_s).unwrap_or(0));
+        match preferred.filter(|&preferred| preferred < sequence) {
+            Some(preferred) => {
+                self.value.clear();
+                timed_value::put(&mut self.value, value, preferred);
+                Ok((internal_key, &self.value))
+            }
+            None => {
+                self.key.clear();
+                let trailer = pack_trailer(sequence, ValueType::Value as u8);
+                key::put_internal_key(&mut self.key, user_key, trailer);
+                Ok((&self.key, value))
+            }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Samples against what RocksDB makes of the same.
+
+use tailwater_format::table::sequence_times::{SequenceTime, decode};
+
+use super::{Limits, SAMPLES_PER_TABLE, SequenceTimes};
+
+const NO_LIMITS: Limits = Limits { capacity: usize::MAX, window_s: u64::MAX };
+
+fn of(pairs: &[(u64, u64)], limits: Limits) -> SequenceTimes {
+    let mut times = SequenceTimes::new(limits);
+    pairs.iter().for_each(|&(sequence, time_s)| times.sample(sequence, time_s));
+    times
+}
+
+fn pairs(times: &SequenceTimes) -> Vec<(u64, u64)> {
+    times.samples.iter().map(|sample| (sample.sequence, sample.time_s)).collect()
+}
+
+#[test]
+fn a_time_tells_the_last_sequence_number_before_it() {
+    let times = of(&[(10, 500), (20, 600), (30, 700)], NO_LIMITS);
+    let at = [499, 500, 599, 600, 700, u64::MAX].map(|time_s| times.sequence_at(time_s));
+    assert_eq!(at, [None, Some(10), Some(10), Some(20), Some(30), Some(30)]);
+    assert_eq!(SequenceTimes::new(NO_LIMITS).sequence_at(u64::MAX), None);
+}
+
+#[test]
+fn samples_that_tell_nothing_new_are_joined() {
+    // Nothing was written; a burst; the clock went back, by a little and by much.
+    assert_eq!(pairs(&of(&[(10, 500), (10, 600)], NO_LIMITS)), [(10, 500)]);
+    assert_eq!(pairs(&of(&[(10, 500), (20, 500)], NO_LIMITS)), [(20, 500)]);
+    let back = of(&[(10, 500), (20, 600), (30, 550)], NO_LIMITS);
+    assert_eq!(pairs(&back), [(10, 500), (30, 550)]);
+    assert_eq!(pairs(&of(&[(10, 500), (20, 600), (30, 400)], NO_LIMITS)), [(30, 400)]);
+    // No number at all, and one that comes late.
+    assert_eq!(pairs(&of(&[(0, 500), (20, 600), (10, 700)], NO_LIMITS)), [(20, 600)]);
+}
+
+#[test]
+fn one_sample_is_kept_that_is_older_than_the_window() {
+    let limits = Limits { capacity: 100, window_s: 100 };
+    let mut times = of(&[(1, 100), (2, 150), (3, 190), (4, 260)], limits);
+    assert_eq!(pairs(&times), [(2, 150), (3, 190), (4, 260)]);
+    times.take_in([SequenceTime { sequence: 5, time_s: 280 }], 295);
+    assert_eq!(pairs(&times), [(3, 190), (4, 260), (5, 280)]);
+    times.take_in([], 10_000);
+    assert_eq!(pairs(&times), [(5, 280)]);
+}
+
+#[test]
+fn samples_go_where_their_neighbours_are_closest() {
+    // What RocksDB 11.9 keeps of these: see the test of its library in `tests/interop_compact`.
+    let evenly: Vec<(u64, u64)> = (1..=9).map(|at| (at, at * 10)).collect();
+    let limits = Limits { capacity: 8, window_s: u64::MAX };
+    assert_eq!(of(&evenly, limits).samples.len(), 9);
+    let mut times = of(&evenly, limits);
+    times.sample(10, 100);
+    let left = pairs(&times).into_iter().map(|(sequence, _)| sequence).collect::<Vec<_>>();
+    assert_eq!(left, [1, 3, 5, 6, 7, 8, 9, 10]);
+    times.set_limits(Limits { capacity: 3, window_s: u64::MAX });
+    assert_eq!(times.samples.len(), 3);
+    times.set_limits(Limits { capacity: 0, window_s: u64::MAX });
+    assert!(times.samples.is_empty());
+    times.sample(11, 200);
+    assert!(times.samples.is_empty());
+}
+
+#[test]
+fn tables_keep_the_samples_that_concern_them() {
+    let times = of(&[(10, 500), (20, 600), (30, 700), (40, 800)], NO_LIMITS);
+    let kept = |lowest, highest| {
+        let samples = decode(&times.encode(lowest, highest)).unwrap();
+        samples.iter().map(|sample| sample.sequence).collect::<Vec<_>>()
+    };
+    assert_eq!(kept(20, 30), [10, 20, 30]);
+    assert_eq!(kept(21, 29), [20]);
+    assert_eq!(kept(0, 9), []);
+    assert_eq!(kept(41, 90), [40]);
+    assert_eq!(kept(35, 15), [30]);
+    let many: Vec<(u64, u64)> = (1..=500).map(|at| (at, at)).collect();
+    let encoded = of(&many, NO_LIMITS).encode(1, 500);
+    assert_eq!(decode(&encoded).unwrap().len(), SAMPLES_PER_TABLE);
+}
+
+#[test]
+fn what_is_taken_in_may_come_in_any_order() {
+    let mut times = of(&[(20, 600)], NO_LIMITS);
+    let sample = |(sequence, time_s)| SequenceTime { sequence, time_s };
+    times.take_in([(30, 700), (0, 1), (10, 500), (20, 650)].map(sample), 800);
+    assert_eq!(pairs(&times), [(10, 500), (20, 600), (30, 700)]);
+}
+
+#[test]
+fn numbers_given_out_beforehand_are_spread_over_the_window() {
+    let times = SequenceTimes::spread(100, 1000, 1990, NO_LIMITS);
+    assert_eq!((pairs(&times)[0], pairs(&times)[1]), ((1, 1000), (2, 1010)));
+    assert_eq!(pairs(&times)[99], (100, 1990));
+    assert_eq!(times.samples.len(), 100);
+    assert_eq!(pairs(&SequenceTimes::spread(100, 1000, 1000, NO_LIMITS)), [(100, 1000)]);
+}

@@ -1,0 +1,74 @@
+//! Reducing samples to a number.
+//!
+//! The sample goes, again and again, whose neighbours are closest to each other in time, so that
+//! what is left is spread evenly; of several such samples the oldest. Takes time for sorting.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use tailwater_format::table::sequence_times::SequenceTime;
+
+/// Removes samples until there are `capacity` of them at most. The first and the last stay, unless
+/// the capacity is 0.
+pub(super) fn to(samples: &mut Vec<SequenceTime>, capacity: usize) {
+    if capacity == 0 {
+        samples.clear();
+    }
+    let capacity = capacity.max(2);
+    if samples.len() <= capacity {
+        return;
+    }
+    let mut list = List::of(samples);
+    let mut candidates: BinaryHeap<Reverse<(u64, usize)>> =
+        (1..samples.len() - 1).map(|at| Reverse((list.gap(at), at))).collect();
+    let mut excess = samples.len() - capacity;
+    while excess > 0 {
+        let Some(Reverse((gap, at))) = candidates.pop() else { return };
+        // Neighbours that have gone since widened the gap.
+        if list.gap(at) > gap {
+            candidates.push(Reverse((list.gap(at), at)));
+        } else {
+            list.unlink(at);
+            excess -= 1;
+        }
+    }
+    *samples = list.links.into_iter().filter(|link| link.is_kept).map(|link| link.sample).collect();
+}
+
+/// Samples that know their neighbours among those that are kept.
+struct List {
+    links: Vec<Link>,
+}
+
+struct Link {
+    sample: SequenceTime,
+    before: usize,
+    behind: usize,
+    is_kept: bool,
+}
+
+impl List {
+    fn of(samples: &[SequenceTime]) -> Self {
+        let link = |(at, &sample): (usize, &SequenceTime)| Link {
+            sample,
+            before: at.saturating_sub(1),
+            behind: at + 1,
+            is_kept: true,
+        };
+        Self { links: samples.iter().enumerate().map(link).collect() }
+    }
+
+    /// The time between the neighbours of a sample that has two, in seconds.
+    fn gap(&self, at: usize) -> u64 {
+        let Link { before, behind, .. } = self.links[at];
+        self.links[behind].sample.time_s - self.links[before].sample.time_s
+    }
+
+    /// Takes out a sample that has two neighbours.
+    fn unlink(&mut self, at: usize) {
+        let Link { before, behind, .. } = self.links[at];
+        self.links[before].behind = behind;
+        self.links[behind].before = before;
+        self.links[at].is_kept = false;
+    }
+}

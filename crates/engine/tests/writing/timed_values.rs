@@ -1,0 +1,117 @@
+//! Values that come with the times of their writes.
+
+use tailwater::{BottommostRewrite, CompactRangeOptions, Db, WriteBatch, WriteOptions};
+use tailwater_format::key::ValueType;
+use tailwater_format::table::sequence_times;
+use tailwater_format::timed_value;
+use tailwater_io::sim::SimStorage;
+
+use crate::support::{Stored, default_family, get, put, simulated, stored};
+
+/// A second, in nanoseconds.
+const SECOND_NS: u64 = 1_000_000_000;
+
+fn open(disk: &SimStorage, text: &str) -> Db {
+    Db::open("/db".as_ref(), &simulated(disk, text)).expect("a database")
+}
+
+fn now_s(disk: &SimStorage) -> u64 {
+    tailwater_io::Clock::wall_us(&*disk.clock()) / 1_000_000
+}
+
+fn timed_put(db: &Db, key: &str, value: &str, time_s: u64) {
+    let mut batch = WriteBatch::new();
+    batch.timed_put(0, key.as_bytes(), value.as_bytes(), time_s).expect("a batch");
+    db.write(&mut batch, &WriteOptions::default()).expect("a write");
+}
+
+fn plain(key: &str, sequence: u64, value: &str) -> Stored {
+    (key.to_owned(), sequence, ValueType::Value, value.as_bytes().to_vec())
+}
+
+fn preferring(key: &str, sequence: u64, value: &str, preferred: u64) -> Stored {
+    let mut packed = Vec::new();
+    timed_value::put(&mut packed, value.as_bytes(), preferred);
+    (key.to_owned(), sequence, ValueType::ValuePreferredSequence, packed)
+}
+
+/// A flush left the time of the write where a table has the sequence number that the value prefers.
+/// RocksDB's next compaction gave the value that number: it was invisible from then on, and what it
+/// had overwritten, and even what was deleted, showed again.
+#[test]
+fn without_known_times_a_table_has_plain_values() {
+    let disk = SimStorage::new(1);
+    let db = open(&disk, "");
+    timed_put(&db, "key", "value", 1_700_000_000);
+    timed_put(&db, "soon", "value", 1);
+    assert_eq!(get(&db, "key").as_deref(), Some("value"));
+    db.flush_all().expect("a flush");
+    assert_eq!(stored(&disk, &db), [plain("key", 1, "value"), plain("soon", 2, "value")]);
+    assert_eq!(get(&db, "key").as_deref(), Some("value"));
+    // No times are known yet either when what the logs hold is flushed.
+    timed_put(&db, "key", "newer", 2);
+    let disk = disk.process_crash_image(1);
+    let db = open(&disk, "preserve_internal_time_seconds=1000");
+    assert!(stored(&disk, &db).contains(&plain("key", 3, "newer")), "{:?}", stored(&disk, &db));
+    assert_eq!(get(&db, "key").as_deref(), Some("newer"));
+}
+
+/// The options were refused, and no table said when its records were written.
+#[test]
+fn tables_tell_when_they_were_written_where_that_is_preserved() {
+    let disk = SimStorage::new(1);
+    disk.clock().advance(1_000_000 * SECOND_NS);
+    let begun_s = now_s(&disk);
+    let db = open(&disk, "preserve_internal_time_seconds=10000;disable_auto_compactions=true");
+    // A new database has numbers for the time before.
+    assert_eq!(db.latest_sequence(), 100);
+    put(&db, "a", "1").expect("a put");
+    disk.clock().advance(500 * SECOND_NS);
+    put(&db, "b", "2").expect("a put");
+    db.flush_all().expect("a flush");
+    let told = |db: &Db| {
+        let path = &db.live_files()[0].path;
+        let table = tailwater::inspect::table::TableFile::open(&disk, path).expect("a table");
+        let properties = table.properties().as_ref().expect("properties").clone();
+        let times = sequence_times::decode(&properties.sequence_to_time_mapping);
+        times.expect("times").iter().map(|it| (it.sequence, it.time_s)).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&db), [(100, begun_s), (102, begun_s + 500)]);
+    // What was written before that, by its own time, comes before it.
+    timed_put(&db, "long ago", "3", begun_s - 5000);
+    timed_put(&db, "never", "4", 7);
+    timed_put(&db, "now", "5", begun_s + 501);
+    db.flush_all().expect("a flush");
+    let records = stored(&disk, &db);
+    for expected in [
+        preferring("long ago", 103, "3", 50),
+        preferring("never", 104, "4", 0),
+        preferring("now", 105, "5", 102),
+    ] {
+        assert!(records.contains(&expected), "{expected:?} in {records:?}");
+    }
+    // A compaction to the bottom gives it that number, and keeps numbers that tell times.
+    let options = CompactRangeOptions {
+        bottommost_level_compaction: BottommostRewrite::Force,
+        ..CompactRangeOptions::default()
+    };
+    let compact = || {
+        db.compact_range(&default_family(&db), None, None, &options).expect("a compaction");
+    };
+    compact();
+    let mut expected = vec![
+        plain("a", 101, "1"),
+        plain("b", 102, "2"),
+        plain("long ago", 50, "3"),
+        plain("never", 0, "4"),
+        plain("now", 102, "5"),
+    ];
+    assert_eq!(stored(&disk, &db), expected);
+    assert!(told(&db).ends_with(&[(100, begun_s), (102, begun_s + 500)]), "{:?}", told(&db));
+    // Later the first of them tell nothing that is asked any more.
+    disk.clock().advance(9_600 * SECOND_NS);
+    compact();
+    expected[2] = plain("long ago", 0, "3");
+    assert_eq!(stored(&disk, &db), expected);
+    assert_eq!(get(&db, "long ago").as_deref(), Some("3"));
+}

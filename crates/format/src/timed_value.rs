@@ -1,0 +1,46 @@
+//! Timed values: a value with eight bytes behind it, of [`ValueType::ValuePreferredSequence`].
+//!
+//! ```text
+//! timed value := value, number: fixed64
+//! ```
+//!
+//! In batches, logs and memtables the number is the time of the write, in seconds since 1970. In
+//! tables it is the highest sequence number that is known to be written by then, which the value may
+//! take for its own; it is below the sequence number of the record, or 0. A flush makes the one of
+//! the other. Source: `PackValueAndWriteTime` and `PackValueAndSeqno` in
+//! `db/seqno_to_time_mapping.cc`.
+//!
+//! [`ValueType::ValuePreferredSequence`]: crate::key::ValueType::ValuePreferredSequence
+
+use crate::varint::put_fixed64;
+
+/// How much longer a timed value is than its value, in bytes.
+pub const NUMBER_LENGTH: usize = 8;
+
+/// The value of a timed value, and the number behind it; `None` for fewer bytes than a number.
+#[inline]
+pub fn split(packed: &[u8]) -> Option<(&[u8], u64)> {
+    let (value, number) = packed.split_last_chunk::<NUMBER_LENGTH>()?;
+    Some((value, u64::from_le_bytes(*number)))
+}
+
+/// Appends the timed value of a value and a number.
+pub fn put(out: &mut Vec<u8>, value: &[u8], number: u64) {
+    out.reserve(value.len() + NUMBER_LENGTH);
+    out.extend_from_slice(value);
+    put_fixed64(out, number);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_stands_behind_the_value() {
+        let mut packed = Vec::new();
+        put(&mut packed, b"value", 0x0102);
+        assert_eq!(packed, b"value\x02\x01\0\0\0\0\0\0");
+        assert_eq!(split(&packed), Some((&b"value"[..], 0x0102)));
+        assert_eq!(split(&packed[6..]), None);
+    }
+}

@@ -5,9 +5,9 @@
 //! ```
 //!
 //! In batches, logs and memtables the number is the time of the write, in seconds since 1970. In
-//! tables it is the highest sequence number that is known to be written by then, which the value may
-//! take for its own; it is below the sequence number of the record, or 0. A flush makes the one of
-//! the other. Source: `PackValueAndWriteTime` and `PackValueAndSeqno` in
+//! tables it is the highest sequence number that is known to be written by then, which the value
+//! may take for its own; it is below the sequence number of the record, or 0. A flush makes the one
+//! of the other. Source: `PackValueAndWriteTime` and `PackValueAndSeqno` in
 //! `db/seqno_to_time_mapping.cc`.
 //!
 //! [`ValueType::ValuePreferredSequence`]: crate::key::ValueType::ValuePreferredSequence

@@ -254,8 +254,8 @@ impl Writer {
         oldest
     }
 
-    /// Has the next edit of the MANIFEST say which logs there are, so that one that is missing later
-    /// is missed. Their names are put on the device first.
+    /// Has the next edit of the MANIFEST say which logs there are, so that one that is missing
+    /// later is missed. Their names are put on the device first.
     pub(crate) fn record_logs(&self) -> Result<()> {
         let (directory, logs) = {
             let logs = self.logs();

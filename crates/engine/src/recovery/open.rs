@@ -7,8 +7,9 @@
 //!    there.
 //! 3. The MANIFEST is read, every file that it names is looked for, and the logs are replayed into
 //!    memtables. Nothing is written before every file was found, but the LOCK and the LOG.
-//! 4. Directories outside the database's own are claimed. A new MANIFEST is written of what was read; what the logs held is still in the logs. Damaged
-//!    logs are kept in the folder `lost`, because what could not be read will be in nobody's table.
+//! 4. Directories outside the database's own are claimed. A new MANIFEST is written of what was
+//!    read; what the logs held is still in the logs. Damaged logs are kept in the folder `lost`,
+//!    because what could not be read will be in nobody's table.
 //! 5. A new log is begun, and the memtables are flushed. One group of edits adds the tables of all
 //!    column families and says that no older log is needed: a crash keeps all of it or nothing.
 //!    With `avoid_flush_during_recovery` the old logs are put on the device instead, and stay, if

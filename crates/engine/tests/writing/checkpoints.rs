@@ -68,8 +68,8 @@ fn a_checkpoint_that_fails_leaves_nothing_and_can_be_made_again() {
     db.put(&default_family(&db), b"b", b"2", &WriteOptions::default()).expect("a put");
 }
 
-/// A checkpoint named the original's directories: opened, it showed later writes or removed the logs
-/// of a live database.
+/// A checkpoint named the original's directories: opened, it showed later writes or removed the
+/// logs of a live database.
 #[test]
 fn a_checkpoint_names_no_directory_of_the_original() {
     let disk = SimStorage::new(1);

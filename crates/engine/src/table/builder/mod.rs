@@ -168,9 +168,9 @@ impl Builder {
     /// Adds an entry: an internal key above all those before, of any type but a range deletion.
     ///
     /// # Errors
-    /// Corruption, for a key that is out of order or no internal key, and a blob index, entity
-    /// or timed value that is malformed; not supported, for a key or value of 4 GiB; those of the file, which may
-    /// be of blocks written long before. Each is latched.
+    /// Corruption, for a key that is out of order or no internal key, and a blob index, entity or
+    /// timed value that is malformed; not supported, for a key or value of 4 GiB; those of the
+    /// file, which may be of blocks written long before. Each is latched.
     pub fn add(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
         self.latched(|builder| builder.add_entry(internal_key, value))
     }

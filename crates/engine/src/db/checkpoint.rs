@@ -11,8 +11,8 @@
 //! 4. The directory gets its name, and then the mark goes.
 //!
 //! A crash before step 4 leaves a marked directory whose name ends in `.tmp`, which the next
-//! checkpoint of that name replaces. One without the mark is somebody's and stays. A crash in step 4
-//! leaves a checkpoint with the mark, which its first opening for writing removes.
+//! checkpoint of that name replaces. One without the mark is somebody's and stays. A crash in step
+//! 4 leaves a checkpoint with the mark, which its first opening for writing removes.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

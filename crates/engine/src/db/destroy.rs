@@ -138,7 +138,8 @@ fn destroy_outside(storage: &dyn Storage, home: &Home, directory: &Outside) -> R
     Ok(())
 }
 
-/// Removes the files in a directory whose names a database gives, as far as they are of these kinds.
+/// Removes the files in a directory whose names a database gives, as far as they are of these
+/// kinds.
 fn remove_files(
     storage: &dyn Storage,
     directory: &Path,

@@ -37,8 +37,8 @@ impl Db {
     /// # Errors
     /// Busy, where the database is open for writing elsewhere; not found, where there is none;
     /// those of [`Db::open_read_only`]; corruption, where `create_if_missing` is set and there are
-    /// files of a database that lost its CURRENT; invalid argument and not supported, with its name,
-    /// for an option that contradicts another or needs what is not built; no space and I/O.
+    /// files of a database that lost its CURRENT; invalid argument and not supported, with its
+    /// name, for an option that contradicts another or needs what is not built; no space and I/O.
     pub fn open(directory: &Path, options: &OpenOptions) -> Result<Self> {
         recovery::open(directory, options).map(|opened| Self::writing(directory, opened))
     }
@@ -61,8 +61,8 @@ impl Db {
     /// # Errors
     /// Busy, where it is open for writing; invalid argument, where `wal_dir`, `db_paths` or
     /// `cf_paths` name a directory with files that nobody has claimed, and
-    /// [`OpenOptions::set_adopt_directories`] is not set: nothing is removed then; those of removing
-    /// files.
+    /// [`OpenOptions::set_adopt_directories`] is not set: nothing is removed then; those of
+    /// removing files.
     pub fn destroy(directory: &Path, options: &OpenOptions) -> Result<()> {
         destroy::destroy(directory, options.sanitized(directory, false))
     }

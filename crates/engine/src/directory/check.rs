@@ -89,11 +89,12 @@ impl Directories {
         Error::corruption(&directory.join(kind.to_string()), message)
     }
 
-    /// Checks that no log is missing that is known to have existed, and that none that may be needed
-    /// is in another directory. What is left out, and what there is to warn of, is appended.
+    /// Checks that no log is missing that is known to have existed, and that none that may be
+    /// needed is in another directory. What is left out, and what there is to warn of, is appended.
     ///
     /// # Errors
-    /// Corruption, naming the log; invalid argument, for a log in a directory that is not the logs'.
+    /// Corruption, naming the log; invalid argument, for a log in a directory that is not the
+    /// logs'.
     pub(crate) fn check_logs(
         &self,
         storage: &dyn Storage,

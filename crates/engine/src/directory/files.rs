@@ -7,8 +7,8 @@ use tailwater_io::Storage;
 
 use crate::Result;
 
-/// Largest number that a file of a database can have. The counter never comes near it; a name with a
-/// larger number was not given by a database.
+/// Largest number that a file of a database can have. The counter never comes near it; a name with
+/// a larger number was not given by a database.
 pub(crate) const FILE_NUMBER_MAX: u64 = 1 << 62;
 
 /// The files in a directory whose names a database gives, sorted. Other names are not in it.

@@ -87,9 +87,9 @@ impl Verification<'_> {
         }
     }
 
-    /// Says which directories belong to another database and which logs are missing, and notes files
-    /// that belong to nothing, wherever the database may have files. Tables and blob files that are
-    /// missing are found when they are to be read.
+    /// Says which directories belong to another database and which logs are missing, and notes
+    /// files that belong to nothing, wherever the database may have files. Tables and blob files
+    /// that are missing are found when they are to be read.
     pub(super) fn check_directories(
         &mut self,
         manifest: &ManifestPart,

@@ -8,6 +8,7 @@
 //!
 //! The bytes are [`tailwater_format::claim`]'s.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use tailwater_format::claim::Claim;
@@ -79,17 +80,14 @@ pub(super) fn make_claim(storage: &dyn Storage, directory: &Path, claim: &Claim)
     let aside = write_aside(storage, directory, claim)?;
     let path = claim_path(directory);
     let linked = match storage.link(&aside, &path) {
-        Err(error) if error.source.kind() == std::io::ErrorKind::AlreadyExists => {
-            // Another database, or this one before a crash.
-            match read_claim(storage, directory)? {
-                Some(there) if there == *claim => Ok(()),
-                Some(there) => Err(claimed_by(directory, &there)),
-                None => Err(error.into()),
-            }
-        }
-        // The file system has no links.
-        Err(_) => storage.rename(&aside, &path).map_err(Error::from),
         Ok(()) => Ok(()),
+        Err(error) => match read_claim(storage, directory)? {
+            // Made before a crash.
+            Some(there) if there == *claim => Ok(()),
+            Some(there) => Err(claimed_by(directory, &there)),
+            None if has_no_links(&error) => storage.rename(&aside, &path).map_err(Error::from),
+            None => Err(error.into()),
+        },
     };
     match storage.remove(&aside) {
         Err(error) if !error.is_not_found() => return Err(error.into()),
@@ -97,6 +95,11 @@ pub(super) fn make_claim(storage: &dyn Storage, directory: &Path, claim: &Claim)
     }
     storage.sync_directory(directory)?;
     Ok(())
+}
+
+/// Whether a link was refused because the file system has none.
+fn has_no_links(error: &tailwater_io::Error) -> bool {
+    matches!(error.source.kind(), ErrorKind::PermissionDenied | ErrorKind::Unsupported)
 }
 
 /// Puts a claim in the place of the one that is there.

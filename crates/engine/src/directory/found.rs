@@ -1,5 +1,6 @@
 //! Finding the directories of a database, and claiming them.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use tailwater_format::claim::Claim;
@@ -81,7 +82,8 @@ impl Outside {
             Ownership::Own(claim) | Ownership::Adopted(claim) => claim.kept.as_slice(),
             _ => &[],
         };
-        let is_kept = move |kind: &FileKind| kept.contains(&kind.to_string());
+        let kept: HashSet<&str> = kept.iter().map(String::as_str).collect();
+        let is_kept = move |kind: &FileKind| kept.contains(kind.to_string().as_str());
         self.files.iter().filter(move |kind| holds_data(*kind) && !is_kept(kind))
     }
 
@@ -410,9 +412,9 @@ impl Directories {
     /// `needed` is what [`Self::left_over`] was asked about, and what that gave was removed.
     pub(crate) fn give_up_unused(&self, storage: &dyn Storage, needed: &Needed) -> Result<()> {
         for directory in self.outside.iter().filter(|directory| directory.options.is_empty()) {
-            let stays = |kind| holds_data(kind) && !directory.removable().any(|it| it == kind);
-            let is_used = |kind| holds_data(kind) && needed.has(kind) || stays(kind);
-            if !directory.files.iter().any(is_used) {
+            let with_data = directory.files.iter().filter(|&kind| holds_data(kind)).count();
+            let removed = directory.removable().filter(|&kind| !needed.has(kind)).count();
+            if removed == with_data {
                 remove_claim(storage, &self.home, &directory.path)?;
             }
         }

@@ -11,12 +11,14 @@
 //! device 2049
 //! inode 131074
 //! home /data/db
+//! inside logs
 //! keep 000017.sst
 //! end
 //! ```
 //!
 //! `device` and `inode` are those of the home; `home` is its absolute path. `database` has no value
-//! if the database has no durable id. Each `keep` names a file that was there before the claim and
+//! if the database has no durable id. `inside` is only in the claim on a directory inside the home: its
+//! path from there. Each `keep` names a file that was there before the claim and
 //! did not belong to the database: it is never removed. Values are escaped as in a Rust string
 //! literal, so that none contains a line break.
 
@@ -39,6 +41,8 @@ pub struct Claim {
     pub home_inode: u64,
     /// Absolute path of the home when the claim was made.
     pub home_path: String,
+    /// Path of the directory from the home, if it was inside the home when the claim was made.
+    pub inside: Option<String>,
     /// Names of the files that are never removed, because they were there before the claim and did
     /// not belong to the database.
     pub kept: Vec<String>,
@@ -53,8 +57,16 @@ impl Claim {
             home_device,
             home_inode,
             home_path: home_path.escape_debug().to_string(),
+            inside: None,
             kept: Vec::new(),
         }
+    }
+
+    /// The same claim on a directory inside the home, at this path from there.
+    #[must_use]
+    pub fn inside(mut self, path: &str) -> Self {
+        self.inside = Some(path.escape_debug().to_string());
+        self
     }
 
     /// The claim as the file has it.
@@ -63,6 +75,9 @@ impl Claim {
             "{HEADING}\ndatabase {}\ndevice {}\ninode {}\nhome {}\n",
             self.database_id, self.home_device, self.home_inode, self.home_path,
         );
+        if let Some(inside) = &self.inside {
+            text.push_str(&format!("inside {inside}\n"));
+        }
         for name in &self.kept {
             text.push_str(&format!("keep {name}\n"));
         }
@@ -100,6 +115,7 @@ impl Claim {
                 (_, "device") => claim.home_device = number()?,
                 (_, "inode") => claim.home_inode = number()?,
                 (_, "home") => value.clone_into(&mut claim.home_path),
+                (_, "inside") => claim.inside = Some(value.to_owned()),
                 (_, "keep") => claim.kept.push(value.to_owned()),
                 (_, END) => is_whole = true,
                 (_, _) => return Err(wrong(at, "a field of a claim", content)),
@@ -124,12 +140,13 @@ mod tests {
             home_device: 2049,
             home_inode: 131_074,
             home_path: "/data/db".to_owned(),
+            inside: Some("logs".to_owned()),
             kept: vec!["000017.sst".to_owned()],
         }
     }
 
     const TEXT: &str = "TAILWATER-CLAIM 1\ndatabase 1a79a4d6-0de6-718e-8e5b-326e338ae533\ndevice \
-                        2049\ninode 131074\nhome /data/db\nkeep 000017.sst\nend\n";
+                        2049\ninode 131074\nhome /data/db\ninside logs\nkeep 000017.sst\nend\n";
 
     #[test]
     fn a_claim_is_text_that_is_read_back() {

@@ -197,6 +197,7 @@ impl Writer {
             storage.remove(&staging.join(&entry.name))?;
         }
         if !entries.is_empty() {
+            storage.sync_directory(staging)?;
             storage.remove(&staging.join(mark))?;
         }
         storage.remove_directory(staging)?;

@@ -15,7 +15,9 @@ use std::path::Path;
 use tailwater_format::file_name::{ARCHIVE_DIRECTORY, FileKind};
 use tailwater_io::Storage;
 
-use crate::directory::{Directories, Home, Outside, Ownership, holds_data, remove_claim};
+use crate::directory::{
+    Directories, Home, Outside, Ownership, holds_data, remove_claim, sync_parent,
+};
 use crate::recovery::{LOST, OpenOptions, durable_id};
 use crate::version::manifest::{self, Manifest};
 use crate::{Error, Result};
@@ -51,10 +53,20 @@ pub(crate) fn destroy(directory: &Path, mut options: OpenOptions) -> Result<()> 
     }
     let says_id = |kind| matches!(kind, FileKind::Manifest(_) | FileKind::Identity);
     remove_files(storage, &home.path, |kind| !says_id(kind) && kind != FileKind::Lock)?;
+    // A crash must not keep others and lose these.
+    storage.sync_directory(&home.path)?;
     remove_files(storage, &home.path, says_id)?;
     drop(lock);
     remove_if_there(storage, &lock_path)?;
-    let _ = storage.remove_directory(&home.path);
+    storage.sync_directory(&home.path)?;
+    remove_directory(storage, &home.path)
+}
+
+/// Removes a directory if it is empty; one that holds something else stays.
+fn remove_directory(storage: &dyn Storage, directory: &Path) -> Result<()> {
+    if storage.remove_directory(directory).is_ok() {
+        sync_parent(storage, directory)?;
+    }
     Ok(())
 }
 
@@ -133,9 +145,10 @@ fn destroy_outside(storage: &dyn Storage, home: &Home, directory: &Outside) -> R
         let _ = storage.remove_directory(&archive);
     }
     storage.sync_directory(&directory.path)?;
+    // A crash here is safe: the claim stays until nothing of the database is left.
     remove_claim(storage, home, &directory.path)?;
-    let _ = storage.remove_directory(&directory.path);
-    Ok(())
+    storage.sync_directory(&directory.path)?;
+    remove_directory(storage, &directory.path)
 }
 
 /// Removes the files in a directory whose names a database gives, as far as they are of these

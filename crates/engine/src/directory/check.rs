@@ -119,7 +119,9 @@ impl Directories {
             left_out.push(LeftOut { path, offset: 0, bytes: 0, reason: message, torn_tail: false });
         }
         let has_any = files.logs().any(|number| number >= needed.oldest);
-        if !has_any && needed.oldest > 0 && needed.recorded.is_none() {
+        // The first opening writes the options last, and a log before.
+        let was_opened = self.home_files().iter().any(|kind| matches!(kind, FileKind::Options(_)));
+        if !has_any && was_opened && needed.recorded.is_none() {
             warnings.push(format!(
                 "there is no write-ahead log in {}: writes that were only in log {} or later are \
                  lost, if there were any",

@@ -8,7 +8,6 @@
 //!
 //! The bytes are [`tailwater_format::claim`]'s.
 
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use tailwater_format::claim::Claim;
@@ -37,24 +36,31 @@ impl Home {
         Ok(Self { path, identity })
     }
 
-    /// The claim of the database with that id and this home.
-    pub(super) fn claim(&self, database_id: &str) -> Claim {
+    /// The claim of the database with that id and this home on a directory, whose absolute path
+    /// has no links.
+    pub(super) fn claim(&self, database_id: &str, directory: &Path) -> Claim {
         let FileIdentity { device, inode } = self.identity;
-        Claim::new(database_id, device, inode, &self.path.to_string_lossy())
+        let claim = Claim::new(database_id, device, inode, &self.path.to_string_lossy());
+        match directory.strip_prefix(&self.path) {
+            Ok(inside) => claim.inside(&inside.to_string_lossy()),
+            Err(_) => claim,
+        }
     }
 
-    /// Whether a claim is that of the database with that id and this home. A home that was renamed
-    /// has the same device and inode. The number of its device may change when it is mounted again;
-    /// then the inode and the path must be the same. A directory inside the home goes with it, also
-    /// when the home is copied. A database without a durable id is told by its home alone.
-    pub(super) fn is_named_by(&self, claim: &Claim, database_id: &str, is_inside: bool) -> bool {
-        let own = self.claim(database_id);
+    /// Whether a claim on a directory is that of the database with that id and this home. A home
+    /// that was renamed has the same device and inode. The number of its device may change when it
+    /// is mounted again; then the inode and the path must be the same. A directory inside the home
+    /// goes with it, also when the home is copied. A database without a durable id is told by its
+    /// home alone.
+    pub(super) fn is_named_by(&self, claim: &Claim, database_id: &str, directory: &Path) -> bool {
+        let own = self.claim(database_id, directory);
         let is_named = claim.database_id == own.database_id
             || claim.database_id.is_empty()
             || own.database_id.is_empty();
         let is_this_home = claim.home_inode == own.home_inode
             && (claim.home_device == own.home_device || claim.home_path == own.home_path);
-        is_named && (is_this_home || is_inside)
+        let goes_along = own.inside.is_some() && claim.inside == own.inside;
+        is_named && (is_this_home || goes_along)
     }
 }
 
@@ -81,12 +87,12 @@ pub(super) fn make_claim(storage: &dyn Storage, directory: &Path, claim: &Claim)
     let path = claim_path(directory);
     let linked = match storage.link(&aside, &path) {
         Ok(()) => Ok(()),
-        Err(error) => match read_claim(storage, directory)? {
+        Err(_) => match read_claim(storage, directory)? {
             // Made before a crash.
             Some(there) if there == *claim => Ok(()),
             Some(there) => Err(claimed_by(directory, &there)),
-            None if has_no_links(&error) => storage.rename(&aside, &path).map_err(Error::from),
-            None => Err(error.into()),
+            // The file system has no links.
+            None => storage.rename(&aside, &path).map_err(Error::from),
         },
     };
     match storage.remove(&aside) {
@@ -95,11 +101,6 @@ pub(super) fn make_claim(storage: &dyn Storage, directory: &Path, claim: &Claim)
     }
     storage.sync_directory(directory)?;
     Ok(())
-}
-
-/// Whether a link was refused because the file system has none.
-fn has_no_links(error: &tailwater_io::Error) -> bool {
-    matches!(error.source.kind(), ErrorKind::PermissionDenied | ErrorKind::Unsupported)
 }
 
 /// Puts a claim in the place of the one that is there.

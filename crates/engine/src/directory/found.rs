@@ -42,7 +42,7 @@ impl Locks {
 /// A directory outside the home.
 #[derive(Debug)]
 pub(crate) struct Outside {
-    /// The path by which the options or the database's own record name it.
+    /// Its absolute path without links; while it is missing, the one by which the options name it.
     pub(crate) path: PathBuf,
     /// `None` while it is missing.
     identity: Option<FileIdentity>,
@@ -187,17 +187,20 @@ impl Directories {
             known.options.extend(option.filter(|option| !known.options.contains(option)));
             return Ok(());
         }
+        let path = match identity {
+            None => path.to_owned(),
+            Some(_) => storage.canonical_path(path)?,
+        };
         let ownership = match identity {
             None => Ownership::Missing,
-            Some(_) => match self.ownership(storage, path, database_id, adopts) {
+            Some(_) => match self.ownership(storage, &path, database_id, adopts) {
                 // The record only helps to find what was left over.
                 Err(_) if option.is_none() => return Ok(()),
                 ownership => ownership?,
             },
         };
-        let files = Files::list(storage, path)?;
+        let files = Files::list(storage, &path)?;
         let options = option.into_iter().collect();
-        let path = path.to_owned();
         self.outside.push(Outside { path, identity, ownership, files, options });
         Ok(())
     }
@@ -214,10 +217,9 @@ impl Directories {
             Err(error) if error.is_corruption() && adopts => Some(Claim::default()),
             claim => claim?,
         };
-        let is_inside = storage.canonical_path(path)?.starts_with(&self.home.path);
         Ok(match claim {
             None => Ownership::Unclaimed,
-            Some(claim) if self.home.is_named_by(&claim, database_id, is_inside) => {
+            Some(claim) if self.home.is_named_by(&claim, database_id, path) => {
                 Ownership::Own(claim)
             }
             Some(claim) if adopts => Ownership::Adopted(claim),
@@ -365,6 +367,7 @@ impl Directories {
             }
             create_directory(storage, &directory.path)?;
             if let Ownership::Missing = directory.ownership {
+                directory.path = storage.canonical_path(&directory.path)?;
                 directory.identity = Some(storage.identity(&directory.path)?);
                 directory.ownership = Ownership::Unclaimed;
             }
@@ -381,8 +384,8 @@ impl Directories {
         database_id: &str,
         needed: &Needed,
     ) -> Result<()> {
-        let own = self.home.claim(database_id);
         for directory in &self.outside {
+            let own = self.home.claim(database_id, &directory.path);
             match &directory.ownership {
                 Ownership::Own(claim) => {
                     // The home was renamed, or its device has another number.
@@ -424,9 +427,7 @@ impl Directories {
     /// Writes which directories the database has claimed, where that is not recorded yet.
     fn write_record(&self, storage: &dyn Storage) -> Result<()> {
         let mut paths = Vec::new();
-        for directory in &self.outside {
-            paths.push(storage.canonical_path(&directory.path)?);
-        }
+        paths.extend(self.outside.iter().map(|directory| directory.path.clone()));
         paths.sort_unstable();
         paths.dedup();
         let home = &self.home.path;

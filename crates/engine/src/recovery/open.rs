@@ -354,7 +354,7 @@ impl LogsReplayed {
         writer.record_logs()?;
         if keeps_logs {
             let oldest = self.logs.first().map(|log| log.as_predecessor.log_number);
-            writer.keep_recovered(oldest.unwrap_or(number));
+            writer.keep_recovered(oldest.unwrap_or(number))?;
         } else {
             writer.flush_recovered(number)?;
         }
@@ -369,10 +369,13 @@ impl LogsReplayed {
 
 impl Writer {
     /// Leaves what the logs held in memtables and logs.
-    fn keep_recovered(&self, oldest_log: u64) {
+    fn keep_recovered(&self, oldest_log: u64) -> Result<()> {
+        // It says which logs there are.
+        self.versions().apply(vec![VersionEdit::default()], self.published())?;
         for family in self.shared.family_set().iter() {
             family.active().set_earliest_log_number(oldest_log);
         }
+        Ok(())
     }
 
     /// Step 5.

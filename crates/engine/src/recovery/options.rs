@@ -1,7 +1,7 @@
 //! What a database is opened with.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use tailwater_format::Comparator;
@@ -292,7 +292,16 @@ impl OpenOptions {
 
     /// Where a path of the options leads.
     pub(crate) fn resolved(&self, path: &Path) -> PathBuf {
-        self.working_directory.join(path)
+        let mut begin = self.working_directory.as_path();
+        let mut rest = path.components();
+        // The working directory has no links, so what is above it is in its path. That way it may
+        // be removed while the database is open.
+        while let (Some(Component::ParentDir), Some(above)) = (rest.clone().next(), begin.parent())
+        {
+            begin = above;
+            rest.next();
+        }
+        begin.join(rest.as_path())
     }
 
     /// Forgets the options of column families other than these, which a database does not have.

@@ -26,6 +26,7 @@ use tailwater_format::log::{
 };
 use tailwater_io::{IoMode, Purpose, ReadFile, Storage};
 
+use crate::directory::FILE_NUMBER_MAX;
 use crate::memtable::MemTable;
 use crate::record_log;
 use crate::wal::batch::{self, CheckedBatch, Refusal};
@@ -89,7 +90,7 @@ pub(crate) fn list_logs(storage: &dyn Storage, directory: &Path) -> Result<Vec<u
     let mut numbers: Vec<u64> = entries
         .iter()
         .filter_map(|entry| match FileKind::parse(&entry.name) {
-            Some(FileKind::Wal(number)) => Some(number),
+            Some(FileKind::Wal(number)) if number <= FILE_NUMBER_MAX => Some(number),
             _ => None,
         })
         .collect();

@@ -11,6 +11,8 @@ pub(crate) enum Outcome {
     Well,
     /// All is well but for a last record that was cut short, as a crash leaves it: 3.
     TornTail,
+    /// Something needs what this version does not have, and was not verified: 4.
+    Unsupported,
     /// Something is damaged or not there: 1.
     Damage,
 }
@@ -27,6 +29,7 @@ impl From<Outcome> for ExitCode {
         match outcome {
             Outcome::Well => Self::SUCCESS,
             Outcome::TornTail => Self::from(3),
+            Outcome::Unsupported => Self::from(4),
             Outcome::Damage => Self::from(1),
         }
     }

@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tailwater_format::file_name::FileKind;
 use tailwater_io::buffer::{ALIGNMENT, AlignedBuffer, MAX_ALIGNMENT};
@@ -16,6 +17,7 @@ use tailwater_io::sync::Mutex;
 use tailwater_io::{IoMode, Purpose, Storage};
 
 use crate::options::{AskedIoMode, DbOptions, IoModeChoice};
+use crate::wal::LogDurability;
 use crate::{Error, Result};
 
 /// The purposes whose modes can be chosen, in the order in which they are shown: those that read
@@ -48,6 +50,8 @@ pub(crate) struct IoModes {
     tried: Mutex<Vec<Trial>>,
     /// The largest request that a directory's device takes as one, in bytes, as it says.
     request_bytes_max: Mutex<HashMap<PathBuf, Option<usize>>>,
+    /// How direct logs become durable, which the logs find out.
+    log_durability: Arc<LogDurability>,
 }
 
 /// What a mode came to in a directory.
@@ -64,7 +68,12 @@ impl IoModes {
     /// What the options ask; nothing is tried yet.
     pub(crate) fn new(options: &DbOptions) -> Self {
         let asked = Purpose::ALL.map(|purpose| options.io_mode(purpose));
-        Self { asked, tried: Mutex::default(), request_bytes_max: Mutex::default() }
+        Self {
+            asked,
+            tried: Mutex::default(),
+            request_bytes_max: Mutex::default(),
+            log_durability: Arc::default(),
+        }
     }
 
     /// The mode in which files of a directory are opened for a purpose.
@@ -192,8 +201,23 @@ impl IoModes {
         *known.entry(directory.to_owned()).or_insert_with(asked)
     }
 
-    /// A line for each purpose: what was asked, by which option, and what it came to.
+    /// How direct logs become durable.
+    pub(crate) fn log_durability(&self) -> &Arc<LogDurability> {
+        &self.log_durability
+    }
+
+    /// A line for each purpose: what was asked, by which option, and what it came to. Where logs may
+    /// be direct, another one says how they become durable.
     pub(crate) fn text(&self) -> String {
+        let mut text = self.text_of_purposes();
+        if self.effective(Purpose::Wal).starts_with(IoMode::Direct.name()) {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "direct logs: {}", self.log_durability);
+        }
+        text
+    }
+
+    fn text_of_purposes(&self) -> String {
         OF_TABLES.iter().chain(&[Purpose::Wal]).fold(String::new(), |mut text, &purpose| {
             let AskedIoMode { choice, option } = self.asked(purpose);
             let by = option.map_or_else(|| "by default".to_owned(), |name| format!("by {name}"));

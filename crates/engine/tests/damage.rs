@@ -9,9 +9,13 @@
 //! - Column families that have nothing to do with the file read as ever.
 //! - Verification finds whatever reading found.
 //!
+//! Every bit of small logs is flipped, too, in every recovery mode (`damage/bits.rs`).
+//!
 //! What came of it is counted and printed by kind of file, with the places at which nobody notices
 //! a change: those that no checksum covers. Where these may lie is asserted too.
 
+#[path = "damage/bits.rs"]
+mod bits;
 #[path = "damage/database.rs"]
 mod database;
 #[path = "damage/logs.rs"]

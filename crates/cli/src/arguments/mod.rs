@@ -15,7 +15,9 @@ Exit codes:
   0  all is well
   1  something is damaged, not there or cannot be done
   2  the command line is wrong
-  3  all is well but for a last record that a crash cut short (a torn tail)";
+  3  all is well but for a last record that a crash cut short (a torn tail)
+  4  nothing is known to be damaged, but something that this version does not support was not
+     verified (verify only)";
 
 /// What the help of the experiment ends with.
 const TAIL_EXAMPLES: &str = "\

@@ -1,8 +1,8 @@
 //! `verify`: what is wrong with a database.
 
 use serde_json::{Value, json};
-use tailwater::OpenOptions;
 use tailwater::verify::{Finding, Report, Severity, verify};
+use tailwater::{ErrorKind, OpenOptions};
 
 use crate::arguments::VerifyArguments;
 use crate::database::storage;
@@ -24,6 +24,7 @@ pub(crate) fn run(arguments: &VerifyArguments, output: &mut Output) -> Result<Ou
     drop(progress);
     outcome = outcome.and(match report.worst() {
         Some(Severity::Damage) => Outcome::Damage,
+        Some(Severity::Unsupported) => Outcome::Unsupported,
         Some(Severity::TornTail) => Outcome::TornTail,
         Some(Severity::Note) | None => Outcome::Well,
     });
@@ -43,7 +44,11 @@ fn options(arguments: &VerifyArguments) -> Result<(OpenOptions, Outcome)> {
         Ok(settings) => Ok((settings.effective, Outcome::Well)),
         Err(Failure::Engine(error)) => {
             complain(&error);
-            Ok((Settings::defaults(&storage, given)?.effective, Outcome::Damage))
+            let outcome = match error.kind() {
+                ErrorKind::NotSupported => Outcome::Unsupported,
+                _ => Outcome::Damage,
+            };
+            Ok((Settings::defaults(&storage, given)?.effective, outcome))
         }
         Err(failure) => Err(failure),
     }
@@ -53,7 +58,7 @@ fn print(report: &Report, outcome: Outcome, output: &mut Output) -> Result<()> {
     for finding in &report.findings {
         let at = finding.offset.map_or_else(String::new, |offset| format!(" at offset {offset}"));
         let (what, path) = (severity(finding), finding.path.display());
-        output.line(format_args!("{what:9}  {path}{at}: {}", finding.message))?;
+        output.line(format_args!("{what:11}  {path}{at}: {}", finding.message))?;
     }
     let Report { tables, entries, blob_files, blobs, logs, batches, bytes, .. } = report;
     output.line(format_args!(
@@ -68,6 +73,7 @@ fn print(report: &Report, outcome: Outcome, output: &mut Output) -> Result<()> {
     output.line(match outcome {
         Outcome::Well => "all is well",
         Outcome::TornTail => "all is well but for a torn tail",
+        Outcome::Unsupported => "NOT VERIFIED: not all of it is supported",
         Outcome::Damage => "DAMAGED",
     })
 }
@@ -89,6 +95,7 @@ fn document(report: &Report, outcome: Outcome) -> Value {
         "verdict": match outcome {
             Outcome::Well => "well",
             Outcome::TornTail => "torn_tail",
+            Outcome::Unsupported => "unsupported",
             Outcome::Damage => "damage",
         },
         "findings": findings,
@@ -106,6 +113,7 @@ fn severity(finding: &Finding) -> &'static str {
     match finding.severity {
         Severity::Note => "note",
         Severity::TornTail => "torn_tail",
+        Severity::Unsupported => "unsupported",
         Severity::Damage => "damage",
     }
 }

@@ -11,7 +11,7 @@ use tailwater::inspect::manifest;
 use tailwater::inspect::wal::{Irregularity, IrregularityKind, LogBatch, LogItem, LogReader};
 use tailwater_format::batch::Record;
 use tailwater_format::file_name::FileKind;
-use tailwater_format::log::{RecoveryMode, Verdict, ZSTD};
+use tailwater_format::log::{RecoveryMode, ZSTD};
 use tailwater_io::Storage;
 
 use crate::arguments::WalArguments;
@@ -234,13 +234,11 @@ impl Walk<'_> {
         let verdict = irregularity.verdict(self.mode);
         let is_stale = *kind == IrregularityKind::Stale;
         let what = match kind {
-            // Behind the end of a log whose file was used before, nothing else is to be expected;
-            // and where the mode takes damage for that end, it is none.
+            // Behind the end of a log whose file was used before, nothing else is to be expected.
             IrregularityKind::Damage | IrregularityKind::Torn if summary.is_stale_behind() => {
                 Outcome::Well
             }
-            IrregularityKind::Damage if verdict == Verdict::End => Outcome::Well,
-            IrregularityKind::Damage => Outcome::Damage,
+            IrregularityKind::Damage | IrregularityKind::Undecompressable => Outcome::Damage,
             IrregularityKind::Torn => Outcome::TornTail,
             IrregularityKind::Stale if irregularity.loses_data() => Outcome::TornTail,
             _ => Outcome::Well,

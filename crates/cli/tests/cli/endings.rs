@@ -3,9 +3,10 @@
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
-use tailwater_testkit::golden;
+use tailwater::{Db, OpenOptions, WriteOptions};
+use tailwater_testkit::{directory, golden};
 
-use crate::support::{VERBS, WRITING_VERBS, change, db, file, manifest, program, run_with};
+use crate::support::{VERBS, WRITING_VERBS, change, db, file, manifest, program, run_with, write};
 
 #[test]
 fn what_is_whole_ends_well() {
@@ -100,6 +101,84 @@ fn a_log_that_a_crash_cut_short_is_a_torn_tail() {
     db("dump", directory.path(), []).ended(3, "000078.log at offset 192959");
     for (verb, arguments) in [("table", &["--blocks"][..]), ("manifest", &[]), ("options", &[])] {
         db(verb, directory.path(), arguments.iter().copied()).well();
+    }
+}
+
+/// What this version does not have was called damage.
+#[test]
+fn what_is_not_supported_is_not_called_damaged() {
+    let directory = golden::unpack("blobs");
+    let table = file(directory.path(), ".sst");
+    // The magic number of a plain table, another kind than block-based ones.
+    let plain = 0x8242_2296_63bf_9564_u64.to_le_bytes();
+    change(&table, |bytes| {
+        let at = bytes.len() - plain.len();
+        bytes[at..].copy_from_slice(&plain);
+    });
+    let answer = db("verify", directory.path(), []).ended(4, "");
+    assert!(answer.output.contains("not supported: plain table"), "{}", answer.output);
+    assert!(!answer.output.contains("DAMAGED"), "{}", answer.output);
+    let document = db("verify", directory.path(), ["--json"]).json();
+    assert_eq!(document["verdict"], "unsupported");
+    assert_eq!(document["findings"][0]["severity"], "unsupported");
+    // Damage beside it counts for more.
+    change(&file(directory.path(), ".blob"), |bytes| bytes[100] ^= 1);
+    let answer = db("verify", directory.path(), []).ended(1, "");
+    assert!(answer.output.contains("DAMAGED"), "{}", answer.output);
+}
+
+/// A database with a recycled log as a killed process leaves it: the log ends inside a record of an
+/// earlier use of its file, of which `lengths` are those of the values.
+fn killed_with_recycled_log(options: &str, lengths: [usize; 2]) -> tempfile::TempDir {
+    let (home, copy) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir());
+    let copy = copy.expect("a directory");
+    let mut asked = OpenOptions::default();
+    asked
+        .set_options(&format!("create_if_missing=true;recycle_log_file_num=2;{options}"))
+        .expect("options");
+    let db = Db::open(home.path(), &asked).expect("a database");
+    let family = db.column_family("default").expect("the default column family");
+    let put = |key: String, length: usize| {
+        let value = vec![b'v'; length];
+        db.put(&family, key.as_bytes(), &value, &WriteOptions::default()).expect("a put");
+    };
+    for round in 0..3 {
+        for key in 0..30 {
+            put(format!("old {round} {key}"), lengths[0]);
+        }
+        db.flush_all().expect("a flush");
+    }
+    for key in 0..10 {
+        put(format!("new {key}"), lengths[1]);
+    }
+    // What is in its files is what a process leaves that is killed.
+    for (path, file) in directory::snapshot(home.path()) {
+        write(&copy.path().join(path.file_name().expect("a name")), &file.contents);
+    }
+    copy
+}
+
+#[test]
+fn the_end_of_a_recycled_log_is_no_damage_and_nothing_is_said_of_it() {
+    for options in ["", "wal_compression=kZSTD", "wal_io_mode=direct"] {
+        for lengths in [[100, 100], [100, 73], [51, 200], [3000, 100]] {
+            let directory = killed_with_recycled_log(options, lengths);
+            for (verb, arguments) in [
+                ("scan", &["--count"][..]),
+                ("dump", &["--all"]),
+                ("get", &["new 9"]),
+                ("verify", &[]),
+                ("wal", &[]),
+                ("put", &["later", "1"]),
+            ] {
+                let answer = db(verb, directory.path(), arguments.iter().copied());
+                let said = (answer.code, answer.complaints.as_str());
+                assert_eq!(said, (0, ""), "{verb}, '{options}', {lengths:?}: {}", answer.output);
+                if verb == "scan" {
+                    assert_eq!(answer.output.trim(), "100", "'{options}', {lengths:?}");
+                }
+            }
+        }
     }
 }
 

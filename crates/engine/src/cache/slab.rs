@@ -35,6 +35,7 @@ use std::ops::{Deref, Range};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
+use tailwater_io::buffer::poison::{poison, unpoison};
 use tailwater_io::buffer::{Pages, page_size};
 use tailwater_io::sync::Mutex;
 
@@ -212,6 +213,7 @@ impl Slabs {
                 pages.leak()
             }
         };
+        unpoison(start, bytes.len());
         // SAFETY: the memory is at least so long and nobody else knows of it.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), start.as_ptr(), bytes.len()) };
         let index = index.unwrap_or(SIZES) as u32;
@@ -326,6 +328,8 @@ impl Regions {
     fn take(&mut self, slot: usize) -> Option<NonNull<u8>> {
         let address = *self.open.first()?;
         let cut = self.all.get_mut(&address)?;
+        // Whoever trims it gives back the pages of all slots that were free when it began.
+        assert!(!cut.is_being_trimmed, "a region that is being trimmed is open");
         let (word, bits) = cut.free.iter_mut().enumerate().find(|(_, bits)| **bits != 0)?;
         let index = word * u64::BITS as usize + bits.trailing_zeros() as usize;
         *bits &= *bits - 1;
@@ -345,6 +349,7 @@ impl Regions {
         if let Some(last) = free.last_mut() {
             *last >>= slots.next_multiple_of(u64::BITS as usize) - slots;
         }
+        poison(region.0, REGION);
         let address = region.0.addr().get();
         let cut = Cut { region, free, used: 0, most_used: 0, is_being_trimmed: false };
         self.all.insert(address, cut);
@@ -361,6 +366,7 @@ impl Regions {
             let Some(start) = NonNull::new(self.returned.0) else { return false };
             // SAFETY: what is on the stack was put there whole, and is nobody's but ours.
             self.returned.0 = unsafe { start.read() }.next;
+            poison(start.cast(), size.slot);
             let address = self.mark_free(start.addr().get(), size.slot);
             if self.open.len() > 1 {
                 empty.extend(self.take_out_if_empty(address));
@@ -372,15 +378,14 @@ impl Regions {
     /// Marks a slot as free. Answers at which address its region is.
     fn mark_free(&mut self, slot_address: usize, slot: usize) -> usize {
         let address = slot_address - slot_address % REGION;
-        let Some(cut) = self.all.get_mut(&address) else {
-            debug_assert!(false, "a slot of no region");
-            return address;
-        };
+        let Some(cut) = self.all.get_mut(&address) else { panic!("a slot of no region") };
         let index = (slot_address - address) / slot;
         let bits = u64::BITS as usize;
-        debug_assert!(cut.free[index / bits] >> (index % bits) & 1 == 0, "returned twice");
+        // Else two would have the same memory.
+        assert!(cut.free[index / bits] >> (index % bits) & 1 == 0, "a slot was returned twice");
         cut.free[index / bits] |= 1 << (index % bits);
         if cut.used == REGION / slot {
+            assert!(!cut.is_being_trimmed, "a full region is being trimmed");
             self.open.insert(address);
         }
         cut.used -= 1;
@@ -407,6 +412,7 @@ impl Regions {
         if !is_sparse || !is_worth_it || cut.used == 0 {
             return None;
         }
+        assert!(!cut.is_being_trimmed, "a region is being trimmed twice");
         self.open.remove(&address);
         (cut.most_used, cut.is_being_trimmed) = (cut.used, true);
         Some((cut.region.0, cut.free.clone()))
@@ -446,6 +452,15 @@ impl Space {
             self.chunks.push(chunk);
         }
         Some(self.empty.pop_first()?.1)
+    }
+}
+
+impl Drop for Space {
+    /// What is mapped there next is somebody else's.
+    fn drop(&mut self) {
+        for chunk in &self.chunks {
+            unpoison(chunk.start(), chunk.length());
+        }
     }
 }
 
@@ -493,8 +508,12 @@ impl Deref for SlabBytes {
 impl Drop for SlabBytes {
     fn drop(&mut self) {
         match self.slabs.sizes.get(self.index as usize) {
-            // SAFETY: the slot is larger than this, aligned to 32 bytes, and nobody's any more.
-            Some(size) => unsafe { size.returned.push(self.start.cast()) },
+            Some(size) => {
+                poison(self.start, size.slot);
+                unpoison(self.start, size_of::<Returned>());
+                // SAFETY: the slot is larger than this, aligned to 32 bytes, and nobody's any more.
+                unsafe { size.returned.push(self.start.cast()) }
+            }
             // SAFETY: the pages that were mapped for it, of which nobody knows any more.
             None => drop(unsafe { Pages::from_leaked(self.start, self.len()) }),
         }

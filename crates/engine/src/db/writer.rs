@@ -115,7 +115,7 @@ pub(crate) struct Writer {
     pub(crate) errors: ErrorState,
     pub(crate) stall: StallController,
     pub(crate) numbers: FileNumbers,
-    pub(crate) info_log: InfoLog,
+    pub(crate) info_log: Arc<InfoLog>,
     pub(crate) background: Background,
     pub(crate) identity: DatabaseIdentity,
     pub(crate) clock: Arc<dyn Clock>,

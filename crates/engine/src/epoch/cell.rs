@@ -4,7 +4,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::ptr;
+use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use super::atomic::{AtomicPtr, Ordering};
@@ -31,26 +31,16 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
     /// What the cell holds, for as long as the guard lives, whatever becomes of the cell meanwhile.
     #[inline]
     pub fn load<'g>(&self, _guard: &'g Guard) -> Option<Held<'g, T>> {
-        // SAFETY: the pointer is null or owns a reference. That reference is given up only by an
-        // object retired after the pointer was unlinked, and so not before `_guard` is gone, which
-        // entered before this load.
-        unsafe { self.pointer.load(Ordering::Acquire).as_ref() }.map(Held)
+        // What is found owns a reference, which is given up only by an object retired after the
+        // pointer was unlinked, and so not before `_guard` is gone, which entered before this load.
+        let pointer = NonNull::new(self.pointer.load(Ordering::Acquire))?;
+        Some(Held { pointer, guard: PhantomData })
     }
 
     /// A counted reference to what the cell holds.
     pub fn load_arc(&self) -> Option<Arc<T>> {
-        let _guard = pin();
-        let pointer = self.pointer.load(Ordering::Acquire);
-        if pointer.is_null() {
-            return None;
-        }
-        // SAFETY: the pointer is from `Arc::into_raw`, and as in `load` the reference that the cell
-        // owned at the time of loading stays until `_guard` is gone; adding one makes the `Arc`
-        // that is returned.
-        unsafe {
-            Arc::increment_strong_count(pointer);
-            Some(Arc::from_raw(pointer))
-        }
+        let guard = pin();
+        self.load(&guard).map(Held::to_arc)
     }
 
     /// Replaces what the cell holds and retires it.
@@ -77,24 +67,37 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
 }
 
 /// What a cell held when it was loaded, kept by the guard it was loaded under.
-#[derive(Debug)]
-pub struct Held<'g, T>(&'g T);
+pub struct Held<'g, T> {
+    /// From `Arc::into_raw`, with its provenance: that of a `&T` would not reach the counts that
+    /// stand beside the value. The reference that the cell owned when it was loaded stays while
+    /// the guard lives.
+    pointer: NonNull<T>,
+    guard: PhantomData<&'g T>,
+}
+
+// SAFETY: it gives out `&T` and, of a cell, whose `T` may be shared and sent, `Arc<T>`. The guard
+// stays with its thread, and outlives whatever borrows from it in another.
+unsafe impl<T: Send + Sync> Send for Held<'_, T> {}
+// SAFETY: as above.
+unsafe impl<T: Send + Sync> Sync for Held<'_, T> {}
 
 impl<'g, T> Held<'g, T> {
     /// The same, for as long as the guard lives.
     #[inline]
     pub fn get(self) -> &'g T {
-        self.0
+        // SAFETY: the value is kept by a reference that stays while the guard lives, for 'g.
+        unsafe { self.pointer.as_ref() }
     }
 
     /// A reference that outlives the guard.
     pub fn to_arc(self) -> Arc<T> {
+        let pointer = self.pointer.as_ptr();
         // SAFETY: only `EpochCell::load` makes a `Held`, of a pointer from `Arc::into_raw` whose
         // reference the cell, or the object retired for it, owns while the guard lives; adding one
         // makes the `Arc` that is returned.
         unsafe {
-            Arc::increment_strong_count(self.0);
-            Arc::from_raw(self.0)
+            Arc::increment_strong_count(pointer);
+            Arc::from_raw(pointer)
         }
     }
 }
@@ -112,7 +115,13 @@ impl<T> std::ops::Deref for Held<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        self.0
+        self.get()
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Held<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Held").field(self.get()).finish()
     }
 }
 

@@ -34,7 +34,7 @@
 #![expect(unsafe_code, reason = "slots form a linked list that is read without a lock")]
 
 use std::ptr;
-use std::sync::atomic::{AtomicBool as UnwatchedBool, AtomicU32 as UnwatchedU32};
+use std::sync::atomic::{AtomicBool as UnwatchedBool, AtomicU64 as UnwatchedU64};
 
 use super::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, constructor, fence};
 
@@ -53,8 +53,9 @@ pub(crate) struct Slot {
     taken: AtomicBool,
     /// The slot that was pushed before this one; never changed once this one is in the list.
     next: *const Slot,
-    /// How many guards the owner holds. Only the owner touches it.
-    pub(crate) nesting: UnwatchedU32,
+    /// How many guards the owner holds, forgotten ones included: so many that it never begins anew.
+    /// Only the owner touches it.
+    pub(crate) nesting: UnwatchedU64,
     /// Whether the slot is given back with its last guard, because its thread is ending. Only the
     /// owner touches it.
     pub(crate) ending: UnwatchedBool,
@@ -125,7 +126,7 @@ impl Domain {
             pinned: AtomicU64::new(NOT_PINNED),
             taken: AtomicBool::new(true),
             next: head,
-            nesting: UnwatchedU32::new(0),
+            nesting: UnwatchedU64::new(0),
             ending: UnwatchedBool::new(false),
         }));
         loop {

@@ -18,6 +18,9 @@ use crate::record_log::{self, FileSource};
 /// The type of the record that says how those behind it are compressed.
 const COMPRESSION_TYPE: u8 = 9;
 
+/// What is behind the end of a log whose file held another before.
+const LEFT_BEHIND: &str = "left from an earlier use of the file: the log ends before it";
+
 /// Where a record stands and how it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Placement {
@@ -44,9 +47,9 @@ pub enum IrregularityKind {
     Unwritten,
     /// A record of an ignorable type, with which a log is filled up to a boundary.
     Padding,
-    /// What an earlier use of the file left behind.
+    /// What an earlier use of the file left behind: records, and what is left of one.
     Stale,
-    /// A fragment that does not decompress though its checksum is right: passed over in silence.
+    /// A fragment that does not decompress though its checksum is right.
     Undecompressable,
 }
 
@@ -90,7 +93,10 @@ impl Irregularity {
     pub fn loses_data(&self) -> bool {
         match &self.event {
             Event::Stale(stale) => stale.in_record,
-            _ => !matches!(self.kind, IrregularityKind::Unwritten | IrregularityKind::Padding),
+            _ => !matches!(
+                self.kind,
+                IrregularityKind::Unwritten | IrregularityKind::Padding | IrregularityKind::Stale
+            ),
         }
     }
 
@@ -116,43 +122,54 @@ impl Irregularity {
     }
 
     fn damage(damage: Damage) -> Self {
-        let mut reason = damage.reason.to_string();
-        let may_be_stale =
-            matches!(damage.reason, DamageReason::Checksum { .. } | DamageReason::Length { .. });
-        if damage.recycled && may_be_stale {
-            reason.push_str(", unless an earlier use of the file left it");
-        }
-        let event = Event::Damage(damage);
-        Self::new(IrregularityKind::Damage, event, damage.offset, damage.dropped, reason)
+        let may_end_log = damage.recycled
+            && !damage.followed
+            && matches!(
+                damage.reason,
+                DamageReason::Checksum { .. } | DamageReason::Length { .. } | DamageReason::Zeros
+            );
+        let (kind, reason) = match (may_end_log, damage.own) {
+            (false, _) => (IrregularityKind::Damage, damage.reason.to_string()),
+            // In a file that was used before, nothing else tells where a crash cut a write off.
+            (true, true) => (IrregularityKind::Torn, damage.reason.to_string()),
+            (true, false) => (IrregularityKind::Stale, LEFT_BEHIND.to_owned()),
+        };
+        Self::new(kind, Event::Damage(damage), damage.offset, damage.dropped, reason)
     }
 
     fn torn(torn: Torn) -> Self {
-        let (event, reason) = (Event::Torn(torn), torn.reason.to_string());
-        Self::new(IrregularityKind::Torn, event, torn.offset, torn.dropped, reason)
+        let (kind, reason) = match torn.own {
+            true => (IrregularityKind::Torn, torn.reason.to_string()),
+            false => (IrregularityKind::Stale, LEFT_BEHIND.to_owned()),
+        };
+        Self::new(kind, Event::Torn(torn), torn.offset, torn.dropped, reason)
     }
 
     fn stale(stale: Stale) -> Self {
         let reason = if stale.in_record {
             "the log ends inside a record, before what the file held earlier"
         } else {
-            "left from an earlier use of the file: the log ends before it"
+            LEFT_BEHIND
         };
         let event = Event::Stale(stale);
         Self::new(IrregularityKind::Stale, event, stale.offset, stale.dropped, reason)
     }
 
     fn skipped(skipped: Skipped) -> Self {
-        let (kind, reason) = match skipped.reason {
-            SkippedReason::Zeros => {
+        let (kind, reason) = match (skipped.reason, skipped.lossy) {
+            (reason @ SkippedReason::Decompression, _) => {
+                (IrregularityKind::Undecompressable, reason.to_string())
+            }
+            (reason @ SkippedReason::Zeros, true) => (IrregularityKind::Torn, reason.to_string()),
+            (reason @ SkippedReason::Ignorable(_), true) => {
+                (IrregularityKind::Damage, reason.to_string())
+            }
+            (SkippedReason::Zeros, false) => {
                 (IrregularityKind::Unwritten, "allocated and never written".to_owned())
             }
-            SkippedReason::Ignorable(kind) => {
+            (SkippedReason::Ignorable(kind), false) => {
                 (IrregularityKind::Padding, format!("an ignorable record of type {kind}"))
             }
-            SkippedReason::Decompression => (
-                IrregularityKind::Undecompressable,
-                "a fragment that does not decompress".to_owned(),
-            ),
         };
         Self::new(kind, Event::Skipped(skipped), skipped.offset, skipped.dropped, reason)
     }

@@ -15,6 +15,8 @@ use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
+use tailwater_io::buffer::poison::{poison, unpoison};
+
 /// What every piece is aligned to, in bytes.
 pub(super) const ALIGNMENT: usize = 8;
 
@@ -78,7 +80,13 @@ impl Arena {
     /// other.
     #[inline]
     pub(super) fn allocate(&self, shard: usize, size: usize) -> NonNull<u8> {
-        let size = size.next_multiple_of(ALIGNMENT);
+        let piece = self.allocate_rounded(shard, size.next_multiple_of(ALIGNMENT));
+        unpoison(piece, size);
+        piece
+    }
+
+    #[inline]
+    fn allocate_rounded(&self, shard: usize, size: usize) -> NonNull<u8> {
         let shard = &self.shards[shard & (self.shards.len() - 1)];
         loop {
             let current = shard.current.load(Ordering::Acquire);
@@ -152,6 +160,8 @@ impl Arena {
             handle_alloc_error(layout)
         };
         let chunk = chunk.cast::<Chunk>();
+        // SAFETY: the head is within the chunk.
+        poison(unsafe { chunk.add(1).cast() }, size - size_of::<Chunk>());
         self.allocated.fetch_add(size, Ordering::Relaxed);
         let mut older = self.chunks.load(Ordering::Relaxed);
         loop {
@@ -170,9 +180,12 @@ impl Arena {
     }
 }
 
-/// The layout of a chunk of that size, which is at least its head's and far below `isize::MAX`.
+/// The layout of a chunk of that size, which is at least its head's.
 fn chunk_layout(size: usize) -> Layout {
-    Layout::from_size_align(size, CHUNK_ALIGNMENT).unwrap_or_else(|_| Layout::new::<Chunk>())
+    match Layout::from_size_align(size, CHUNK_ALIGNMENT) {
+        Ok(layout) => layout,
+        Err(_) => panic!("a chunk of {size} bytes does not fit the address space"),
+    }
 }
 
 impl Drop for Arena {
@@ -183,6 +196,7 @@ impl Drop for Arena {
             unsafe {
                 let head = chunk.read();
                 next = head.older;
+                unpoison(chunk.cast(), head.size);
                 dealloc(chunk.as_ptr().cast(), chunk_layout(head.size));
             }
         }
@@ -225,7 +239,8 @@ mod tests {
 
     #[test]
     fn pieces_of_many_threads_do_not_overlap() {
-        let rounds = if cfg!(miri) { 50 } else { 5000 };
+        let is_slow = cfg!(miri) || std::env::var_os("TAILWATER_SLOW_TOOL").is_some();
+        let rounds = if is_slow { 50 } else { 5000 };
         let arena = Arena::new(2);
         let mut pieces: Vec<(usize, usize)> = thread::scope(|scope| {
             let threads: Vec<_> = (0..4)

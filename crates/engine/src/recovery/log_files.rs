@@ -57,6 +57,8 @@ pub(crate) fn log_options<'a>(
         sync_names: database.track_and_verify_wals,
         full_sync: database.use_fsync,
         first_removable: 0,
+        durability: Arc::clone(io_modes.log_durability()),
+        clock: Arc::clone(options.clock()),
     }
 }
 

@@ -45,6 +45,7 @@ impl FilesFound {
             mode: options.database().wal_recovery_mode,
             min_log_number: manifest.min_log_number_to_keep,
             verifies_predecessors: options.database().track_and_verify_wals,
+            recycles: options.database().recycle_log_file_num > 0,
         };
         if options.database().track_and_verify_wals_in_manifest {
             let tracked = manifest.synced_logs.range(rules.min_log_number..);

@@ -54,7 +54,7 @@ use crate::table::table_buffers;
 use crate::version::manifest::{self, Manifest};
 use crate::version::{FamilyVersion, FileNumbers, ManifestLimits, VersionSet, VersionSetBeginning};
 use crate::wal::replay::LeftOut;
-use crate::wal::{LiveLog, LogSet};
+use crate::wal::{LiveLog, LogDurability, LogSet};
 use crate::write::StallController;
 use crate::write::queue::Queue;
 use crate::{Error, ErrorKind, Result};
@@ -82,6 +82,7 @@ pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Opened> {
     let (lock, is_new) = lock_and_create(&*storage, &home, &options)?;
     let (clock, elsewhere) = (options.clock(), options.info_log_directory());
     let info_log = InfoLog::begin(&storage, clock, &home.path, elsewhere, options.database())?;
+    let info_log = Arc::new(info_log);
     let refused = |error: &Error| {
         info_log.error(format_args!("the database cannot be opened: {error}"));
     };
@@ -227,7 +228,7 @@ impl LogsReplayed {
     fn into_writer(
         self,
         lock: Box<dyn FileLock>,
-        info_log: InfoLog,
+        info_log: Arc<InfoLog>,
         is_new: bool,
     ) -> Result<Writer> {
         let Self { home: directory, storage, options, factory, families, manifest, .. } = self;
@@ -361,7 +362,11 @@ impl LogsReplayed {
         writer.clear(&directories)?;
         if !inline {
             // What it makes has names that clearing removes.
-            writer.logs().start_making_space()?;
+            let info_log = Arc::clone(&writer.info_log);
+            let tell = move |durability: &LogDurability| {
+                info_log.info(format_args!("direct logs: {durability}"));
+            };
+            writer.logs().start_making_space(tell)?;
         }
         Ok(writer)
     }

@@ -19,11 +19,11 @@ use tailwater_format::Comparator;
 use tailwater_format::log::Torn;
 use tailwater_io::Storage;
 
-use crate::Error;
 use crate::recovery::OpenOptions;
 use crate::table::TableReader;
 use crate::version::Version;
 use crate::version::manifest::{self, FamilyState, Manifest};
+use crate::{Error, ErrorKind};
 
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,8 +32,10 @@ pub enum Severity {
     Note,
     /// A log or MANIFEST ends inside its last record, as a crash leaves it.
     TornTail,
-    /// Bytes contradict their checksum or each other, something is missing, or it cannot be read
-    /// because it uses what is not built.
+    /// It needs what this version does not have, or what was not supplied, such as a comparator: it
+    /// was not verified, and nothing is known to be wrong with it.
+    Unsupported,
+    /// Bytes contradict their checksum or each other, or something is missing.
     Damage,
 }
 
@@ -89,10 +91,19 @@ impl Report {
         self.add(Severity::Damage, path, Some(offset), message.into());
     }
 
+    fn unsupported(&mut self, path: &Path, offset: Option<u64>, feature: &str) {
+        self.add(Severity::Unsupported, path, offset, format!("not supported: {feature}"));
+    }
+
     /// An error that a read of `path` gave.
     fn error(&mut self, path: &Path, error: &Error) {
         let named = error.path().unwrap_or(path);
-        self.add(Severity::Damage, named, error.offset(), error.message().to_owned());
+        let severity = match error.kind() {
+            // What is wrong with a call is what the options do not say.
+            ErrorKind::NotSupported | ErrorKind::InvalidArgument => Severity::Unsupported,
+            _ => Severity::Damage,
+        };
+        self.add(severity, named, error.offset(), error.message().to_owned());
     }
 }
 
@@ -146,7 +157,8 @@ pub fn verify(
 /// Reads all of a table that is in no database.
 ///
 /// # Errors
-/// Corruption, for the first damage that it finds.
+/// Corruption, for the first damage that it finds; not supported, for what this version does not
+/// have.
 pub(crate) fn check_table(
     storage: &Arc<dyn Storage>,
     path: &Path,
@@ -163,13 +175,16 @@ pub(crate) fn check_table(
     };
     verification.check_external_table(path, table)?;
     let mut findings = verification.report.findings.into_iter();
-    match findings.find(|finding| finding.severity == Severity::Damage) {
-        Some(Finding { path, offset: Some(offset), message, .. }) => {
-            Err(Error::corruption_at(&path, offset, message))
-        }
-        Some(Finding { path, message, .. }) => Err(Error::corruption(&path, message)),
-        None => Ok(()),
-    }
+    let Some(Finding { severity, path, offset, message }) =
+        findings.find(|finding| finding.severity >= Severity::Unsupported)
+    else {
+        return Ok(());
+    };
+    Err(match (severity, offset) {
+        (Severity::Damage, Some(offset)) => Error::corruption_at(&path, offset, message),
+        (Severity::Damage, None) => Error::corruption(&path, message),
+        _ => Error::new(ErrorKind::NotSupported, message).in_file(&path),
+    })
 }
 
 impl Verification<'_> {
@@ -212,7 +227,7 @@ impl Verification<'_> {
                 return None;
             }
         };
-        if let Some(Torn { offset, dropped, reason }) = manifest.torn {
+        if let Some(Torn { offset, dropped, reason, .. }) = manifest.torn {
             let message = format!("{reason}: {dropped} bytes are left out");
             self.report.add(Severity::TornTail, &manifest.path, Some(offset), message);
         }

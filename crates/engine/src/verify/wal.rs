@@ -1,8 +1,8 @@
 //! The write-ahead logs.
 //!
 //! A log that was recycled ends where the bytes of the file's earlier use begin, and those may look
-//! like anything: a bad checksum there is damage only if records of this log follow. So is a record
-//! whose sectors were not all written, as a crash of the machine leaves the last.
+//! like anything: what is wrong there is damage only if records of this log follow. So is a record
+//! of this log whose sectors were not all written, as a crash of the machine leaves the last.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,11 @@ use std::sync::Arc;
 
 use tailwater_format::batch::BatchReader;
 use tailwater_format::file_name::FileKind;
-use tailwater_format::log::{Damage, DamageReason, Event, PredecessorWal, Record};
-use tailwater_io::{IoMode, Purpose};
+use tailwater_format::log::{Damage, DamageReason, Event, PredecessorWal, Record, SkippedReason};
+use tailwater_io::{IoMode, Purpose, ReadFile};
 
 use super::{Family, Numbers, Severity, Verification};
+use crate::wal::batch::Refusal;
 use crate::wal::replay::list_logs;
 use crate::wal::{batch, unwritten};
 use crate::{Result, record_log};
@@ -48,6 +49,32 @@ enum EndingKind {
     Doubtful,
     /// Before what the file held earlier.
     Recycled,
+}
+
+/// A log that is being read.
+struct Log<'a> {
+    path: &'a Path,
+    number: u64,
+    file: Arc<dyn ReadFile>,
+    /// Where the log before ended early, if it did.
+    before: Option<Ending>,
+    is_first_batch: bool,
+    /// Where space begins that was never written, if no batch was found since.
+    unwritten_from: Option<u64>,
+}
+
+impl Log<'_> {
+    /// That it ends there.
+    fn ending(&self, offset: u64, message: String, kind: EndingKind) -> Ending {
+        Ending { path: self.path.to_owned(), log_number: self.number, offset, message, kind }
+    }
+}
+
+/// Whether a log goes on.
+#[derive(PartialEq, Eq)]
+enum Flow {
+    Continue,
+    EndOfLog,
 }
 
 impl Verification<'_> {
@@ -120,83 +147,41 @@ impl Verification<'_> {
         let length = file.length()?;
         self.report.logs += 1;
         self.report.bytes += length;
-        let before = course.ending.take();
-        let mut first_batch = true;
-        let ending = |offset, message, kind| {
-            Some(Ending { path: path.to_owned(), log_number: number, offset, message, kind })
-        };
         let mut reader = record_log::reader(Arc::clone(&file), number, Purpose::Verification);
-        let mut unwritten_from = None;
+        let before = course.ending.take();
+        let mut log =
+            Log { path, number, file, before, is_first_batch: true, unwritten_from: None };
         loop {
             let event = reader.next_event()?;
             if let Some(offset) = unwritten::begins_with(&event) {
-                unwritten_from.get_or_insert(offset);
+                log.unwritten_from.get_or_insert(offset);
             }
-            match event {
-                Event::Record(record)
-                    if unwritten_from.is_some() && sequence(&record) != course.next_sequence =>
-                {
-                    let at = record.start;
-                    let message = format!("batches before the one at offset {at} were not written");
-                    let from = unwritten_from.unwrap_or(at);
-                    course.ending = ending(from, message, EndingKind::Torn);
-                    break;
-                }
-                Event::Record(record) => {
-                    unwritten_from = None;
-                    for (offset, message, _) in course.doubtful.drain(..) {
-                        self.report.damage_at(path, offset, message);
-                    }
-                    if std::mem::take(&mut first_batch)
-                        && let Some(before) = &before
-                    {
-                        self.check_continues(path, &record, before, course);
-                    }
-                    self.check_batch(path, &record, course);
-                }
-                Event::Damage(damage) if may_be_earlier_use(&damage) => {
-                    let message = damage.reason.to_string();
-                    course.doubtful.push((damage.offset, message, EndingKind::Doubtful));
-                }
-                Event::Damage(damage)
-                    if unwritten_from.is_some() || unwritten::explains(&*file, &damage)? =>
-                {
-                    let message = format!("{}: {} bytes are lost", damage.reason, damage.dropped);
-                    course.doubtful.push((damage.offset, message, EndingKind::Torn));
-                    unwritten_from.get_or_insert(damage.offset);
-                }
-                Event::Damage(damage) => {
-                    let message = format!("{}: {} bytes are lost", damage.reason, damage.dropped);
-                    self.report.damage_at(path, damage.offset, message);
-                }
-                Event::Torn(torn) => {
-                    let message = format!("{}: {} bytes are left out", torn.reason, torn.dropped);
-                    course.ending = ending(torn.offset, message, EndingKind::Torn);
-                }
-                Event::Stale(stale) => {
-                    self.check_stale(path, stale.offset, first_batch);
-                    let (message, kind) = match stale.in_record {
-                        true => ("the log ends inside a record", EndingKind::Torn),
-                        false => ("the log ends here", EndingKind::Recycled),
-                    };
-                    course.ending = ending(stale.offset, message.to_owned(), kind);
-                    break;
-                }
-                Event::End => break,
-                Event::TimestampSizes(_) => {
-                    self.report.damage(path, "not supported: user-defined timestamps");
-                }
+            let flow = match event {
+                Event::End => Flow::EndOfLog,
+                Event::Record(record) => self.check_record(&mut log, &record, course),
                 Event::Predecessor(predecessor) => {
                     self.check_predecessor(path, &predecessor, course);
+                    Flow::Continue
                 }
-                Event::Skipped(_) => {}
+                Event::TimestampSizes(_) => {
+                    self.report.unsupported(path, None, "user-defined timestamps");
+                    Flow::Continue
+                }
+                event => self.check_irregularity(&mut log, &event, course)?,
+            };
+            if flow == Flow::EndOfLog {
+                break;
             }
         }
         course.previous = Some((number, length));
-        if let Some((offset, message, kind)) = course.doubtful.drain(..).next() {
-            course.ending = ending(offset, message, kind);
+        let doubts = std::mem::take(&mut course.doubtful);
+        let worst = doubts.iter().find(|(.., kind)| *kind == EndingKind::Torn).or(doubts.first());
+        if let Some((offset, message, kind)) = worst {
+            course.ending = Some(log.ending(*offset, message.clone(), *kind));
         }
-        if first_batch && let Some(before) = before {
+        if log.is_first_batch
+            && let Some(before) = log.before
+        {
             // A log without a batch says nothing about whether the one before lost any.
             let log_number = course.ending.as_ref().map_or(before.log_number, |_| number);
             course.ending = Some(Ending { log_number, ..before });
@@ -204,13 +189,90 @@ impl Verification<'_> {
         Ok(())
     }
 
-    /// A log may begin with what its file held before only if files are used again; else the
-    /// record's type is damaged.
-    fn check_stale(&mut self, path: &Path, offset: u64, is_first: bool) {
-        if is_first && self.options.database().recycle_log_file_num == 0 {
-            let message = "a record of another log, though logs' files are not used again";
-            self.report.damage_at(path, offset, message);
+    fn check_record(
+        &mut self,
+        log: &mut Log<'_>,
+        record: &Record<'_>,
+        course: &mut Course<'_>,
+    ) -> Flow {
+        if let Some(from) = log.unwritten_from.take()
+            && sequence(record) != course.next_sequence
+        {
+            let at = record.start;
+            let message = format!("batches before the one at offset {at} were not written");
+            course.ending = Some(log.ending(from, message, EndingKind::Torn));
+            return Flow::EndOfLog;
         }
+        for (offset, message, _) in course.doubtful.drain(..) {
+            self.report.damage_at(log.path, offset, message);
+        }
+        if std::mem::take(&mut log.is_first_batch)
+            && let Some(before) = &log.before
+        {
+            self.check_continues(log.path, record, before, course);
+        }
+        self.check_batch(log.path, record, course);
+        Flow::Continue
+    }
+
+    /// Takes in what is not as a writer left it.
+    fn check_irregularity(
+        &mut self,
+        log: &mut Log<'_>,
+        event: &Event<'_>,
+        course: &mut Course<'_>,
+    ) -> Result<Flow> {
+        let (offset, message, kind) = match event {
+            Event::Damage(damage) if may_be_earlier_use(damage) => {
+                let kind = if damage.own { EndingKind::Torn } else { EndingKind::Doubtful };
+                (damage.offset, damage.reason.to_string(), kind)
+            }
+            Event::Damage(damage) => {
+                let message = format!("{}: {} bytes are lost", damage.reason, damage.dropped);
+                let is_torn =
+                    log.unwritten_from.is_some() || unwritten::explains(&*log.file, damage)?;
+                if !is_torn {
+                    self.report.damage_at(log.path, damage.offset, message);
+                    return Ok(Flow::Continue);
+                }
+                log.unwritten_from.get_or_insert(damage.offset);
+                (damage.offset, message, EndingKind::Torn)
+            }
+            Event::Torn(torn) => {
+                let message = format!("{}: {} bytes are left out", torn.reason, torn.dropped);
+                let kind = if torn.own { EndingKind::Torn } else { EndingKind::Recycled };
+                (torn.offset, message, kind)
+            }
+            Event::Stale(stale) if log.is_first_batch && self.stale_is_damage() => {
+                let message = "a record of another log, though logs' files are not used again";
+                self.report.damage_at(log.path, stale.offset, message);
+                let ending = log.ending(stale.offset, message.to_owned(), EndingKind::Recycled);
+                course.ending = Some(ending);
+                return Ok(Flow::EndOfLog);
+            }
+            Event::Stale(stale) => match stale.in_record {
+                true => (stale.offset, "the log ends inside a record".to_owned(), EndingKind::Torn),
+                false => (stale.offset, "the log ends here".to_owned(), EndingKind::Recycled),
+            },
+            Event::Skipped(skipped) if skipped.lossy => {
+                let (offset, message) = (skipped.offset, skipped.reason.to_string());
+                if skipped.reason != SkippedReason::Zeros {
+                    self.report.damage_at(log.path, offset, message);
+                    return Ok(Flow::Continue);
+                }
+                log.unwritten_from.get_or_insert(offset);
+                (offset, message, EndingKind::Torn)
+            }
+            _ => return Ok(Flow::Continue),
+        };
+        course.doubtful.push((offset, message, kind));
+        Ok(Flow::Continue)
+    }
+
+    /// Whether a log that begins with a record of another is damaged: it may begin so only where
+    /// files are used again.
+    fn stale_is_damage(&self) -> bool {
+        self.options.database().recycle_log_file_num == 0
     }
 
     /// What a log says of the one before it must be so.
@@ -257,20 +319,26 @@ impl Verification<'_> {
 
     fn check_batch(&mut self, path: &Path, record: &Record<'_>, course: &mut Course<'_>) {
         self.report.batches += 1;
-        let mut check = || -> std::result::Result<(), String> {
-            let checked = batch::check(record.payload, course.next_sequence)
-                .map_err(|refusal| refusal.reason().to_owned())?;
-            course.next_sequence = Some(checked.next_sequence);
-            for operation in checked.records {
-                let operation = operation.map_err(|error| error.to_string())?;
-                if operation.column_family > course.numbers.max_column_family {
-                    let family = operation.column_family;
-                    return Err(format!("a write to column family {family}, which never was"));
-                }
+        let checked = match batch::check(record.payload, course.next_sequence) {
+            Ok(checked) => checked,
+            Err(Refusal::NotSupported(feature)) => {
+                return self.report.unsupported(path, Some(record.start), feature);
             }
-            Ok(())
+            Err(refusal) => {
+                return self.report.damage_at(path, record.start, refusal.reason());
+            }
         };
-        if let Err(message) = check() {
+        course.next_sequence = Some(checked.next_sequence);
+        let highest = course.numbers.max_column_family;
+        let problem = checked.records.into_iter().find_map(|operation| match operation {
+            Ok(operation) if operation.column_family <= highest => None,
+            Ok(operation) => {
+                let family = operation.column_family;
+                Some(format!("a write to column family {family}, which never was"))
+            }
+            Err(error) => Some(error.to_string()),
+        });
+        if let Some(message) = problem {
             self.report.damage_at(path, record.start, message);
         }
     }
@@ -285,7 +353,7 @@ fn sequence(record: &Record<'_>) -> Option<u64> {
 fn may_be_earlier_use(damage: &Damage) -> bool {
     let reasons = matches!(
         damage.reason,
-        DamageReason::Checksum { .. } | DamageReason::Length { .. } | DamageReason::UnknownType(_)
+        DamageReason::Checksum { .. } | DamageReason::Length { .. } | DamageReason::Zeros
     );
-    damage.recycled && reasons
+    damage.recycled && !damage.followed && reasons
 }

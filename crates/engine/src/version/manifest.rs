@@ -13,7 +13,8 @@ use std::sync::Arc;
 use tailwater_format::file_name::{self, FileKind};
 use tailwater_format::key::Sequence;
 use tailwater_format::log::{
-    Damage, Event, HEADER_LENGTH, RecordReader, RecoveryMode, Torn, TornReason, Verdict,
+    BLOCK_LENGTH, Damage, Event, HEADER_LENGTH, RecordReader, SkippedReason, Torn, TornReason,
+    records_within,
 };
 use tailwater_format::version_edit::VersionEdit;
 use tailwater_io::{IoMode, Purpose, ReadFile, Storage};
@@ -113,7 +114,7 @@ impl Manifest {
             let reason = format!("{} edits are of a group without an end", self.unfinished_edits);
             note(start, end - start, reason);
         }
-        if let Some(Torn { offset, dropped, reason }) = self.torn {
+        if let Some(Torn { offset, dropped, reason, .. }) = self.torn {
             note(offset, dropped, reason.to_string());
         }
         left_out
@@ -136,36 +137,67 @@ impl Manifest {
         let mut replay = Replay::new(path.clone(), number);
         let mut reader = record_log::reader(Arc::clone(&file), number, Purpose::Manifest);
         loop {
-            let event = reader.next_event()?;
-            match RecoveryMode::TolerateCorruptedTailRecords.verdict(&event) {
-                Verdict::Continue => {
-                    if let Event::Record(record) = event {
-                        replay.record(record.payload, record.start..record.end)?;
-                    }
+            let found = match reader.next_event()? {
+                Event::Record(record) => {
+                    replay.record(record.payload, record.start..record.end)?;
+                    continue;
                 }
-                Verdict::End | Verdict::StopReplay => {
-                    if let Event::Torn(torn) = event {
-                        replay.manifest.torn = Some(torn);
-                    }
+                Event::End => return replay.finish(),
+                Event::Torn(torn) => {
+                    replay.manifest.torn = Some(torn);
                     return replay.finish();
                 }
-                Verdict::Fail => {
-                    let Event::Damage(Damage { offset, dropped, .. }) = event else {
-                        return Err(damage(&path, replay.manifest.records, &event));
-                    };
-                    let is_torn = is_torn_inside(&*file, offset)? && !is_followed(&mut reader)?;
-                    if !is_torn {
-                        let what = "bytes that are no edit, and edits that were synced after them";
-                        let records = replay.manifest.records;
-                        let message = format!("damage after record {records}: {what}");
-                        return Err(Error::corruption_at(&path, offset, message));
-                    }
-                    let reason = TornReason::Payload;
-                    replay.manifest.torn = Some(Torn { offset, dropped, reason });
-                    return replay.finish();
-                }
+                event => match Irregularity::of(&event, &*file)? {
+                    Some(found) => found,
+                    None => continue,
+                },
+            };
+            let Irregularity { offset, dropped, may_be_torn, reason } = found;
+            if !may_be_torn || is_followed(&mut reader, &*file, offset)? {
+                let records = replay.manifest.records;
+                let message = format!("damage after record {records}: {reason}");
+                return Err(Error::corruption_at(&path, offset, message));
             }
+            if dropped > 0 {
+                let (own, reason) = (true, TornReason::Payload);
+                replay.manifest.torn = Some(Torn { offset, dropped, own, reason });
+            }
+            return replay.finish();
         }
+    }
+}
+
+/// Bytes in a MANIFEST that are no edit.
+struct Irregularity {
+    offset: u64,
+    /// How many bytes of edits there are at least.
+    dropped: u64,
+    /// Whether a crash explains them, unless edits follow.
+    may_be_torn: bool,
+    reason: String,
+}
+
+impl Irregularity {
+    /// What an event is, if that is no edit.
+    fn of(event: &Event<'_>, file: &dyn ReadFile) -> Result<Option<Self>> {
+        let (offset, dropped, may_be_torn, reason) = match event {
+            Event::Damage(Damage { offset, dropped, reason, .. }) => {
+                (*offset, *dropped, is_torn_inside(file, *offset)?, reason.to_string())
+            }
+            // Edits are appended: nothing makes space for them before.
+            Event::Skipped(skipped) if skipped.reason == SkippedReason::Zeros => {
+                let dropped = if skipped.lossy { skipped.dropped } else { 0 };
+                (skipped.offset, dropped, true, skipped.reason.to_string())
+            }
+            Event::Skipped(skipped) if skipped.lossy => {
+                (skipped.offset, skipped.dropped, false, skipped.reason.to_string())
+            }
+            Event::Stale(stale) => {
+                (stale.offset, stale.dropped, false, "a record of another file".to_owned())
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(Self { offset, dropped, may_be_torn, reason }))
     }
 }
 
@@ -188,31 +220,29 @@ fn is_torn_inside(file: &dyn ReadFile, offset: u64) -> Result<bool> {
     Ok(sectors.any(|sector| sector.iter().all(|&byte| byte == 0)))
 }
 
-/// Whether an edit follows that was appended later. Only those of one group are written together,
-/// so that one of them may be whole behind one that is not.
-fn is_followed(reader: &mut RecordReader<FileSource>) -> Result<bool> {
+/// Whether an edit that was appended later follows what stands at `offset`, in its block or behind.
+/// Only those of one group are written together, so that one of them may be whole behind one that is
+/// not.
+fn is_followed(
+    reader: &mut RecordReader<FileSource>,
+    file: &dyn ReadFile,
+    offset: u64,
+) -> Result<bool> {
+    let is_later = |payload: &[u8]| {
+        VersionEdit::decode(payload).is_ok_and(|edit| edit.atomic_group_remaining.is_none())
+    };
+    let mut dropped = vec![0; BLOCK_LENGTH - offset as usize % BLOCK_LENGTH];
+    let count = file.read_full_at(&mut dropped, offset, Purpose::Manifest)?;
+    dropped.truncate(count);
+    if records_within(&dropped).any(is_later) {
+        return Ok(true);
+    }
     loop {
         match reader.next_event()? {
-            Event::Record(record) => {
-                let edit = VersionEdit::decode(record.payload);
-                if edit.is_ok_and(|edit| edit.atomic_group_remaining.is_none()) {
-                    return Ok(true);
-                }
-            }
+            Event::Record(record) if is_later(record.payload) => return Ok(true),
             Event::End | Event::Torn(_) => return Ok(false),
             _ => {}
         }
-    }
-}
-
-fn damage(path: &Path, records: u64, event: &Event<'_>) -> Error {
-    match event {
-        Event::Damage(damage) => Error::corruption_at(
-            path,
-            damage.offset,
-            format!("damage after record {records}: {}", damage.reason),
-        ),
-        event => Error::corruption(path, format!("damage after record {records}: {event:?}")),
     }
 }
 

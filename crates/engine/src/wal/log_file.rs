@@ -7,6 +7,7 @@
 //! Several such parts may be on their way at a time ([`super::flight`]).
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tailwater_format::batch::WriteBatch;
 use tailwater_format::key::Sequence;
@@ -15,7 +16,7 @@ use tailwater_io::buffer::ALIGNMENT;
 use tailwater_io::{Create, IoMode, Purpose, Storage, WriteFile};
 
 use super::blocks::Blocks;
-use super::flight::{Lane, LogFlight};
+use super::flight::{Flushes, Lane, LogFlight};
 use super::log_set::LiveLog;
 use super::space::{Ended, LogSpace, Room};
 use crate::{Error, Result};
@@ -62,6 +63,8 @@ struct Direct {
     blocks: Blocks,
     /// For parts that are written beside each other, those that are free.
     lanes: Vec<Lane>,
+    /// What makes these durable, where that is not done by their writes.
+    flushes: Arc<Flushes>,
 }
 
 /// When bytes are to be on the device.
@@ -218,7 +221,7 @@ impl LogFile {
         let zeros = self.encoder.pad_but_zeros(&mut self.buffer);
         let end = self.written + (self.buffer.len() + zeros) as u64;
         let is_over_zeros = room.as_ref().is_some_and(|room| room.reaches(end));
-        let is_flushed = room.as_ref().is_some_and(Room::is_flush_quicker);
+        let is_flushed = room.as_ref().is_some_and(Room::is_by_flush);
         blocks.set(&self.buffer, zeros);
         match urgency {
             Urgency::Durable if is_over_zeros && !is_flushed => {
@@ -239,8 +242,10 @@ impl LogFile {
     /// it is in doubt but those.
     pub(super) fn take_off(&mut self, storage: &dyn Storage) -> Option<LogFlight> {
         let is_certain = self.synced == self.written && !self.is_cut && self.name_synced;
-        let Direct { room: Some(room), lanes, .. } = self.direct.as_mut()? else { return None };
-        if !is_certain || room.is_flush_quicker() {
+        let Direct { room: Some(room), lanes, flushes, .. } = self.direct.as_mut()? else {
+            return None;
+        };
+        if !is_certain {
             return None;
         }
         // A block more than it is, if padding takes one.
@@ -250,7 +255,8 @@ impl LogFile {
         }
         let lane = lanes.pop().or_else(|| Lane::new(storage, &self.path).ok())?;
         let zeros = self.encoder.pad_but_zeros(&mut self.buffer);
-        let flight = lane.take_off(&self.buffer, zeros, self.next);
+        let flushes = room.is_by_flush().then_some(&*flushes);
+        let flight = lane.take_off(&self.buffer, zeros, self.next, flushes);
         self.next = flight.end();
         self.buffer.clear();
         Some(flight)
@@ -402,5 +408,5 @@ fn begin_direct(
     let file = storage.create(path, create, IoMode::Direct, Purpose::Wal)?;
     let end = file.length()?;
     let room = space.map(|space| space.room(end - end % ALIGNMENT as u64));
-    Ok((file, Direct { room, blocks: Blocks::new(), lanes: Vec::new() }))
+    Ok((file, Direct { room, blocks: Blocks::new(), lanes: Vec::new(), flushes: Arc::default() }))
 }

@@ -29,8 +29,9 @@ use tailwater_format::batch::WriteBatch;
 use tailwater_format::file_name::FileKind;
 use tailwater_format::key::{MAX_SEQUENCE, Sequence};
 use tailwater_format::log::PredecessorWal;
-use tailwater_io::Storage;
+use tailwater_io::{Clock, Storage};
 
+use super::durability::LogDurability;
 use super::flight::LogFlight;
 use super::followed::{Followed, Follower};
 use super::log_file::{Beginning, LogFile, Way};
@@ -77,6 +78,10 @@ pub(crate) struct LogOptions {
     /// Logs with a lower number stay when nothing needs them any more: whether they are the
     /// database's own is not certain yet.
     pub(crate) first_removable: u64,
+    /// How direct logs become durable, once that is known.
+    pub(crate) durability: Arc<LogDurability>,
+    /// By which that is found out.
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 /// A log that may still be needed.
@@ -127,7 +132,9 @@ impl LogSet {
         let has_space = options.mode != LogMode::Buffered && options.space_block > 0;
         let space = has_space.then(|| {
             let (storage, directory) = (Arc::clone(&storage), options.directory.clone());
-            LogSpace::new(storage, directory, numbers.clone(), options.space_block)
+            let (durability, clock) = (Arc::clone(&options.durability), Arc::clone(&options.clock));
+            let (numbers, block) = (numbers.clone(), options.space_block);
+            LogSpace::new(storage, directory, numbers, block, durability, clock)
         });
         let suited = SuitedMode::new(options.mode);
         let place = Place { storage: &*storage, options: &options, space: space.as_ref() };
@@ -154,12 +161,16 @@ impl LogSet {
         })
     }
 
-    /// Has a thread make space for direct logs from here on, if there are any.
+    /// Has a thread make space for direct logs from here on, if there are any. `tell` says how they
+    /// become durable, once that is known.
     ///
     /// # Errors
     /// The system's, where it has no room for another thread.
-    pub(crate) fn start_making_space(&mut self) -> Result<()> {
-        self.space.as_mut().map_or(Ok(()), LogSpace::start)
+    pub(crate) fn start_making_space(
+        &mut self,
+        tell: impl FnOnce(&LogDurability) + Send + 'static,
+    ) -> Result<()> {
+        self.space.as_mut().map_or(Ok(()), |space| space.start(tell))
     }
 
     /// Goes by other options: of the log that is written, by those that do not depend on how it

@@ -2,11 +2,11 @@
 
 pub(crate) mod batch;
 mod blocks;
+mod durability;
 mod flight;
 mod followed;
 mod log_file;
 mod log_set;
-mod quicker;
 pub(crate) mod replay;
 mod space;
 mod suited_mode;
@@ -16,6 +16,7 @@ mod tests;
 pub(crate) mod unwritten;
 mod updates;
 
+pub(crate) use durability::LogDurability;
 pub(crate) use flight::LogFlight;
 pub(crate) use log_set::{LiveLog, LogMode, LogOptions, LogSet};
 pub(crate) use updates::LogsOf;

@@ -14,6 +14,10 @@
 //! A crash of the machine may also have left zeros where a group was on its way to the device and
 //! one behind it had come there: a record behind zeros counts only if no batch is missing before
 //! it. Inside a fragment they are what is missing of a write that did not finish.
+//!
+//! Behind the end of a recycled log is what its file held earlier, which may look like anything. So
+//! a log is read on to the end of its file where it seems to end: a record of this log there shows
+//! that it did not, and that what seemed to be its end is damage.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -32,6 +36,10 @@ use crate::record_log;
 use crate::wal::batch::{self, CheckedBatch, Refusal};
 use crate::wal::unwritten;
 use crate::{Error, Result};
+
+mod findings;
+
+use findings::{Doubt, Finding, Trouble};
 
 /// A column family that logs are replayed into.
 #[derive(Debug)]
@@ -107,6 +115,9 @@ pub(crate) struct ReplayRules {
     pub(crate) min_log_number: u64,
     /// Whether what a log says of the one before it must be so: `track_and_verify_wals`.
     pub(crate) verifies_predecessors: bool,
+    /// Whether files of logs are used again, so that a log without a record may begin with those of
+    /// an older one.
+    pub(crate) recycles: bool,
 }
 
 /// Replays the logs of `directory`. `last_sequence` is the highest sequence number in tables.
@@ -129,9 +140,10 @@ pub(crate) fn replay(
         next_sequence: None,
         log_before: None,
         last_batch: 0,
+        has_begun: false,
         is_damaged: false,
         whole: true,
-        unwritten_from: None,
+        doubt: None,
         stopped_at: None,
         replayed: Replayed { last_sequence, ..Replayed::default() },
     };
@@ -147,8 +159,9 @@ pub(crate) fn replay(
             let file = storage.open(&path, IoMode::Buffered, Purpose::Wal)?;
             let length = file.length()?;
             replay.last_batch = 0;
+            replay.has_begun = false;
             replay.whole = true;
-            replay.unwritten_from = None;
+            replay.doubt = None;
             replay.read_log(&Log { path, number, length, file })?;
             let last_sequence = replay.last_batch;
             replay.log_before =
@@ -181,12 +194,14 @@ struct Replay<'a> {
     log_before: Option<PredecessorWal>,
     /// The sequence number of the log's last batch; 0 before its first.
     last_batch: Sequence,
+    /// Whether a record of the log was found.
+    has_begun: bool,
     /// Whether something was left out of the log that no crash explains.
     is_damaged: bool,
     /// Whether nothing was wrong in the log so far.
     whole: bool,
-    /// Where space begins that was never written, if no record was taken since.
-    unwritten_from: Option<u64>,
+    /// Where the log may have ended, if no record was taken since.
+    doubt: Option<Doubt>,
     /// Where something ended replay, unless a later log showed that nothing is missing.
     stopped_at: Option<Stop>,
     replayed: Replayed,
@@ -221,15 +236,15 @@ impl Replay<'_> {
         let mut reader = record_log::reader(Arc::clone(&log.file), log.number, Purpose::Wal);
         loop {
             let event = match reader.next_event()? {
-                Event::Damage(damage) if self.is_unfinished(log, &damage)? => {
-                    let Damage { offset, dropped, .. } = damage;
-                    Event::Torn(Torn { offset, dropped, reason: TornReason::Unwritten })
+                Event::Damage(damage)
+                    if !damage.recycled && self.is_unfinished(log, &damage)? =>
+                {
+                    let (Damage { offset, dropped, own, .. }, reason) =
+                        (damage, TornReason::Unwritten);
+                    Event::Torn(Torn { offset, dropped, own, reason })
                 }
                 event => event,
             };
-            if let Some(offset) = unwritten::begins_with(&event) {
-                self.unwritten_from.get_or_insert(offset);
-            }
             if let Flow::EndOfLog = self.event(log, &event)? {
                 return Ok(());
             }
@@ -240,7 +255,8 @@ impl Replay<'_> {
     /// time asks: to the stricter modes it is damage, as it is to RocksDB.
     fn is_unfinished(&self, log: &Log, damage: &Damage) -> Result<bool> {
         let asks = self.rules.mode == RecoveryMode::PointInTime;
-        Ok(asks && (self.unwritten_from.is_some() || unwritten::explains(&*log.file, damage)?))
+        let is_behind_zeros = self.doubt.as_ref().is_some_and(|doubt| doubt.missing.torn);
+        Ok(asks && (is_behind_zeros || unwritten::explains(&*log.file, damage)?))
     }
 
     fn event(&mut self, log: &Log, event: &Event<'_>) -> Result<Flow> {
@@ -252,31 +268,47 @@ impl Replay<'_> {
                 return self.contradicted(log, recorded.log_number, contradiction);
             }
         }
-        let trouble = Trouble::of(event);
-        self.whole &= trouble.is_none();
-        match self.rules.mode.verdict(event) {
-            Verdict::Continue => match (event, trouble) {
-                (Event::Record(record), _) => self.record(log, record),
-                (Event::TimestampSizes(_), _) => {
-                    Err(Error::not_supported("user-defined timestamps").in_file(&log.path))
-                }
-                (_, Some(trouble)) => {
-                    self.leave_out(log, trouble);
-                    Ok(Flow::Continue)
-                }
-                (_, None) => Ok(Flow::Continue),
-            },
-            Verdict::End => {
-                if let Some(trouble) = trouble {
-                    self.leave_out(log, trouble.up_to_end_of(log));
-                }
+        self.has_begun |= matches!(event, Event::Record(_) | Event::Predecessor(_));
+        let verdict = self.rules.mode.verdict(event);
+        let trouble = match (event, Finding::of(event, self.may_be_stale())) {
+            (Event::Record(record), _) => return self.record(log, record),
+            (Event::TimestampSizes(_), _) => {
+                return Err(Error::not_supported("user-defined timestamps").in_file(&log.path));
+            }
+            (Event::End, _) => return self.end(log),
+            (_, Finding::Nothing) => return Ok(Flow::Continue),
+            (_, Finding::Doubt(doubt)) if verdict != Verdict::Fail => {
+                self.raise(doubt);
+                return Ok(Flow::Continue);
+            }
+            (_, Finding::Doubt(Doubt { missing, .. })) => missing,
+            (_, Finding::Trouble(trouble)) => trouble,
+        };
+        self.whole = false;
+        // This is of the log, too, which then did not end where it seemed to.
+        let doubt = self.doubt.take_if(|doubt| doubt.ends_early);
+        let trouble = match doubt.map(|doubt| doubt.at_end.unwrap_or(doubt.missing)) {
+            Some(earlier) if verdict == Verdict::Continue => {
+                self.leave_out(log, earlier);
+                trouble
+            }
+            Some(earlier) => earlier,
+            None => trouble,
+        };
+        match verdict {
+            Verdict::Continue => {
+                self.leave_out(log, trouble);
+                Ok(Flow::Continue)
+            }
+            // No log ends at damage, though it may look so to the mode.
+            Verdict::End if trouble.torn => {
+                self.leave_out(log, trouble.up_to_end_of(log));
                 Ok(Flow::EndOfLog)
             }
             Verdict::StopReplay => Ok(self.stop(log, trouble)),
-            Verdict::Fail => Err(match trouble {
-                Some(trouble) => Error::corruption_at(&log.path, trouble.offset, trouble.reason),
-                None => Error::corruption(&log.path, "the log ends before its last record"),
-            }),
+            Verdict::End | Verdict::Fail => {
+                Err(Error::corruption_at(&log.path, trouble.offset, trouble.reason))
+            }
         }
     }
 
@@ -329,9 +361,8 @@ impl Replay<'_> {
         if self.rules.mode != RecoveryMode::PointInTime {
             return Err(Error::corruption(&log.path, reason));
         }
-        let (offset, bytes) = (0, 0);
-        let trouble = Trouble { offset, bytes, reason, torn: is_gap, recycled: false, drops: true };
-        let flow = self.stop(log, Some(trouble));
+        let trouble = Trouble { offset: 0, bytes: 0, reason, torn: is_gap };
+        let flow = self.stop(log, trouble);
         // Whatever the reason, what is left out here is whole.
         self.is_damaged = true;
         if let Some(stop) = &mut self.stopped_at {
@@ -345,9 +376,7 @@ impl Replay<'_> {
     fn record(&mut self, log: &Log, record: &LogRecord<'_>) -> Result<Flow> {
         let offset = record.start;
         let refusal = match batch::check(record.payload, self.next_sequence) {
-            Ok(checked)
-                if self.is_behind_a_hole(&checked) && self.hole(log, offset)? == Flow::EndOfLog =>
-            {
+            Ok(checked) if self.dispel(log, &checked, offset)? == Flow::EndOfLog => {
                 return Ok(Flow::EndOfLog);
             }
             Ok(checked) if self.follows(&checked) => match self.apply(log, checked) {
@@ -359,8 +388,7 @@ impl Replay<'_> {
                 // Whatever the reason, what is left out here is whole.
                 self.is_damaged = true;
                 let torn = self.stopped_at.as_ref().is_some_and(|stop| stop.torn);
-                let trouble =
-                    Trouble { offset, bytes: 0, reason, torn, recycled: false, drops: true };
+                let trouble = Trouble { offset, bytes: 0, reason, torn };
                 self.leave_out(log, trouble.up_to_end_of(log));
                 return Ok(Flow::EndOfLog);
             }
@@ -369,52 +397,92 @@ impl Replay<'_> {
             }
             Err(refusal) => refusal,
         };
-        let reason = refusal.reason().to_owned();
-        let trouble = Trouble {
-            offset,
-            bytes: record.end - offset,
-            reason,
-            torn: false,
-            recycled: false,
-            drops: true,
-        };
+        let (bytes, reason) = (record.end - offset, refusal.reason().to_owned());
+        let trouble = Trouble { offset, bytes, reason, torn: false };
         match refusal.verdict(self.rules.mode) {
             Verdict::Continue => {
                 self.leave_out(log, trouble);
                 Ok(Flow::Continue)
             }
-            Verdict::StopReplay => Ok(self.stop(log, Some(trouble))),
+            Verdict::StopReplay => Ok(self.stop(log, trouble)),
             Verdict::End | Verdict::Fail => {
                 Err(Error::corruption_at(&log.path, offset, trouble.reason))
             }
         }
     }
 
-    /// Whether batches may be missing between this one and the last, where zeros are.
-    fn is_behind_a_hole(&self, checked: &CheckedBatch<'_>) -> bool {
-        self.unwritten_from.is_some() && self.next_sequence != Some(checked.records.sequence())
+    /// Whether a record of another log may stand here, without anything being wrong. The strict
+    /// modes have no logs of theirs written over, but may meet those of another opening.
+    fn may_be_stale(&self) -> bool {
+        let is_strict = matches!(
+            self.rules.mode,
+            RecoveryMode::TolerateCorruptedTailRecords | RecoveryMode::AbsoluteConsistency
+        );
+        self.has_begun || self.rules.recycles || is_strict
     }
 
-    /// Ends replay, goes on, or fails, as the mode has it, where a batch is found at `offset`
-    /// behind zeros.
-    fn hole(&mut self, log: &Log, offset: u64) -> Result<Flow> {
-        let from = self.unwritten_from.unwrap_or(offset);
-        let reason = format!("batches before the one at offset {offset} were never written");
-        let (bytes, recycled) = (offset - from, false);
+    /// Notes that the log may end here.
+    fn raise(&mut self, doubt: Doubt) {
+        self.whole &= !doubt.ends_early;
+        match &mut self.doubt {
+            None => self.doubt = Some(doubt),
+            // What is found first counts.
+            Some(first) => {
+                first.at_end = first.at_end.take().or(doubt.at_end);
+                first.missing.torn &= doubt.missing.torn;
+                first.may_go_on &= doubt.may_go_on;
+                first.ends_early |= doubt.ends_early;
+            }
+        }
+    }
+
+    /// Ends the doubt whether the log ended, where a batch at `offset` shows that it did not: replay
+    /// ends, goes on, or fails, as the mode has it, unless no batch is missing.
+    fn dispel(&mut self, log: &Log, checked: &CheckedBatch<'_>, offset: u64) -> Result<Flow> {
+        let Some(doubt) = self.doubt.take() else { return Ok(Flow::Continue) };
+        let follows = self.next_sequence == Some(checked.records.sequence());
+        let goes_on = doubt.may_go_on || self.rules.mode == RecoveryMode::SkipAnyCorruptedRecords;
+        if follows && goes_on {
+            return Ok(Flow::Continue);
+        }
         self.whole = false;
+        let Trouble { offset: from, reason, torn, .. } = doubt.missing;
+        let reason = match torn {
+            true => format!("batches before the one at offset {offset} were never written"),
+            false => reason,
+        };
+        let trouble = Trouble { offset: from, bytes: offset - from, reason, torn };
         match self.rules.mode {
             RecoveryMode::TolerateCorruptedTailRecords | RecoveryMode::AbsoluteConsistency => {
-                Err(Error::corruption_at(&log.path, from, reason))
+                Err(Error::corruption_at(&log.path, from, trouble.reason))
             }
-            mode => {
-                let (torn, drops) = (true, true);
-                let trouble = Trouble { offset: from, bytes, reason, torn, recycled, drops };
-                if mode == RecoveryMode::PointInTime {
-                    return Ok(self.stop(log, Some(trouble)));
-                }
+            RecoveryMode::PointInTime => Ok(self.stop(log, trouble)),
+            RecoveryMode::SkipAnyCorruptedRecords => {
                 self.leave_out(log, trouble);
                 Ok(Flow::Continue)
             }
+        }
+    }
+
+    /// The log's file ends.
+    fn end(&mut self, log: &Log) -> Result<Flow> {
+        let Some(doubt) = self.doubt.take() else { return Ok(Flow::EndOfLog) };
+        match (self.rules.mode, doubt.at_end) {
+            (RecoveryMode::AbsoluteConsistency, Some(Trouble { offset, reason, .. })) => {
+                Err(Error::corruption_at(&log.path, offset, reason))
+            }
+            (RecoveryMode::PointInTime, Some(trouble)) => Ok(self.stop(log, trouble)),
+            (RecoveryMode::PointInTime, None) if doubt.ends_early => {
+                let Trouble { offset, .. } = doubt.missing;
+                let reason = "the log ends before what the file held earlier".to_owned();
+                self.stop_at(log, offset, reason, true);
+                Ok(Flow::EndOfLog)
+            }
+            (_, Some(trouble)) => {
+                self.leave_out(log, trouble.up_to_end_of(log));
+                Ok(Flow::EndOfLog)
+            }
+            (_, None) => Ok(Flow::EndOfLog),
         }
     }
 
@@ -445,7 +513,6 @@ impl Replay<'_> {
             sequence += 1;
         }
         self.last_batch = batch_sequence;
-        self.unwritten_from = None;
         self.next_sequence = Some(checked.next_sequence);
         // An empty batch may stand at sequence number 0.
         let last = checked.next_sequence.saturating_sub(1);
@@ -453,26 +520,21 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Ends replay in this log, unless a later one shows that nothing is missing.
-    fn stop(&mut self, log: &Log, trouble: Option<Trouble>) -> Flow {
-        let (offset, reason) = match &trouble {
-            Some(trouble) => (trouble.offset, trouble.reason.clone()),
-            None => (log.length, "the log ends".to_owned()),
-        };
-        let torn = trouble.as_ref().is_none_or(|trouble| trouble.torn);
-        let path = log.path.clone();
-        self.stopped_at = Some(Stop { log_number: log.number, path, offset, reason, torn });
-        if let Some(trouble) = trouble {
-            self.leave_out(log, trouble.up_to_end_of(log));
-        }
+    /// Ends replay in this log, unless a later one shows that nothing is missing, and leaves out what
+    /// the log has from there on.
+    fn stop(&mut self, log: &Log, trouble: Trouble) -> Flow {
+        self.stop_at(log, trouble.offset, trouble.reason.clone(), trouble.torn);
+        self.leave_out(log, trouble.up_to_end_of(log));
         Flow::EndOfLog
     }
 
+    fn stop_at(&mut self, log: &Log, offset: u64, reason: String, torn: bool) {
+        let path = log.path.clone();
+        self.stopped_at = Some(Stop { log_number: log.number, path, offset, reason, torn });
+    }
+
     fn leave_out(&mut self, log: &Log, trouble: Trouble) {
-        if !trouble.drops {
-            return;
-        }
-        self.is_damaged |= !trouble.torn && !trouble.recycled;
+        self.is_damaged |= !trouble.torn;
         self.replayed.left_out.push(LeftOut {
             path: log.path.clone(),
             offset: trouble.offset,
@@ -500,58 +562,5 @@ impl Replay<'_> {
             }
             None => Ok(self.replayed),
         }
-    }
-}
-
-/// Something in a log that is not as a writer left it.
-struct Trouble {
-    offset: u64,
-    bytes: u64,
-    reason: String,
-    torn: bool,
-    /// Whether the log's file held another before, whose records look like damage behind its end.
-    recycled: bool,
-    /// Whether anything is left out. A recycled log may just end before what its file held earlier.
-    drops: bool,
-}
-
-impl Trouble {
-    fn of(event: &Event<'_>) -> Option<Self> {
-        Some(match event {
-            Event::Damage(damage) => Self {
-                offset: damage.offset,
-                bytes: damage.dropped,
-                reason: damage.reason.to_string(),
-                torn: false,
-                recycled: damage.recycled,
-                drops: true,
-            },
-            Event::Torn(torn) => Self {
-                offset: torn.offset,
-                bytes: torn.dropped,
-                reason: torn.reason.to_string(),
-                torn: true,
-                recycled: false,
-                drops: true,
-            },
-            Event::Stale(stale) => Self {
-                offset: stale.offset,
-                bytes: stale.dropped,
-                reason: if stale.in_record {
-                    "the log ends inside a record, before what the file held earlier".to_owned()
-                } else {
-                    "the log ends before what the file held earlier".to_owned()
-                },
-                torn: true,
-                recycled: true,
-                drops: stale.in_record,
-            },
-            _ => return None,
-        })
-    }
-
-    /// The same, with everything up to the end of the log left out too.
-    fn up_to_end_of(self, log: &Log) -> Self {
-        Self { bytes: log.length.saturating_sub(self.offset), ..self }
     }
 }

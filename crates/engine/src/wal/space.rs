@@ -28,15 +28,14 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use tailwater_format::file_name::FileKind;
 use tailwater_io::buffer::AlignedBuffer;
 use tailwater_io::sync::{Condvar, Mutex};
 use tailwater_io::thread::{Thread, spawn};
-use tailwater_io::{Create, IoMode, Purpose, Storage, WriteFile};
+use tailwater_io::{Clock, Create, IoMode, Purpose, Storage, WriteFile};
 
-use super::quicker;
+use super::durability::LogDurability;
 use crate::version::FileNumbers;
 use crate::{Error, ErrorKind, Result};
 
@@ -61,8 +60,9 @@ struct Shared {
     numbers: FileNumbers,
     /// Space is made in multiples of so many bytes, which is not 0.
     block: u64,
-    /// Whether the device is quicker to write and flush than to write durably.
-    is_flush_quicker: AtomicBool,
+    /// Which way is found out when the thread starts.
+    durability: Arc<LogDurability>,
+    clock: Arc<dyn Clock>,
     work: Mutex<Work>,
     /// Something is to be done.
     wanted: Condvar,
@@ -117,26 +117,37 @@ impl LogSpace {
         directory: PathBuf,
         numbers: FileNumbers,
         block: u64,
+        durability: Arc<LogDurability>,
+        clock: Arc<dyn Clock>,
     ) -> Self {
         let shared = Shared {
             storage,
             directory,
             numbers,
             block,
-            is_flush_quicker: AtomicBool::new(false),
+            durability,
+            clock,
             work: Mutex::default(),
             wanted: Condvar::new(),
         };
         Self { shared: Arc::new(shared), thread: None }
     }
 
-    /// Has a thread make space from here on.
+    /// Has a thread make space from here on, which first finds out how logs are best made durable,
+    /// and has `tell` say so.
     ///
     /// # Errors
     /// The system's, where it has no room for another thread.
-    pub(super) fn start(&mut self) -> Result<()> {
+    pub(super) fn start(
+        &mut self,
+        tell: impl FnOnce(&LogDurability) + Send + 'static,
+    ) -> Result<()> {
         let shared = Arc::clone(&self.shared);
-        let thread = spawn("tailwater-wal", move || shared.serve()).map_err(|error| {
+        let body = move || {
+            shared.choose_durability(tell);
+            shared.serve();
+        };
+        let thread = spawn("tailwater-wal", body).map_err(|error| {
             Error::new(ErrorKind::Io, format!("cannot start a thread of tailwater-wal: {error}"))
         })?;
         self.shared.work.lock().has_thread = true;
@@ -206,20 +217,23 @@ impl Room {
         length + (self.end / LEFT_OVER_PARTS).min(LEFT_OVER_MAX) > self.end && self.end > 0
     }
 
-    /// Whether the device is quicker to write and flush than to write durably. That is found out
-    /// when the thread starts, and assumed not to be so before.
-    pub(super) fn is_flush_quicker(&self) -> bool {
-        self.shared.is_flush_quicker.load(Ordering::Relaxed)
+    /// Whether what is written there is best made durable by flushes.
+    pub(super) fn is_by_flush(&self) -> bool {
+        self.shared.durability.is_by_flush()
     }
 }
 
 impl Shared {
+    /// Finds out how logs are best made durable. Where that cannot be done, there is nothing to
+    /// choose.
+    fn choose_durability(&self, tell: impl FnOnce(&LogDurability)) {
+        let path = self.temporary();
+        let _ = self.durability.try_both(&*self.storage, &*self.clock, &path);
+        tell(&self.durability);
+    }
+
     /// What the thread does, a piece at a time.
     fn serve(&self) {
-        let path = self.temporary();
-        // Where it cannot be found out there is nothing to choose.
-        let is_flush = quicker::is_flush(&*self.storage, &path).unwrap_or(false);
-        self.is_flush_quicker.store(is_flush, Ordering::Relaxed);
         let mut work = self.work.lock();
         while !work.is_closed {
             if let Some(making) = work.making.take() {
@@ -318,7 +332,9 @@ mod tests {
 
     fn space(disk: &SimStorage) -> LogSpace {
         let storage: Arc<dyn Storage> = Arc::new(disk.clone());
-        LogSpace::new(storage, "/".into(), FileNumbers::starting_at(7), BLOCK)
+        let (durability, clock) = (Arc::default(), disk.clock());
+        let numbers = FileNumbers::starting_at(7);
+        LogSpace::new(storage, "/".into(), numbers, BLOCK, durability, clock)
     }
 
     fn names(disk: &SimStorage) -> Vec<String> {
@@ -358,7 +374,7 @@ mod tests {
     fn spares_become_as_long_as_logs() {
         let disk = SimStorage::new(1);
         let mut space = space(&disk);
-        space.start().unwrap();
+        space.start(|_| ()).unwrap();
         let first = space.take(ended(3 * BLOCK - 1, false), MAX).unwrap();
         assert_eq!(length(&disk, &first), BLOCK);
         let mut lengths = Vec::new();
@@ -396,7 +412,7 @@ mod tests {
         space.take(ended(MAX, false), MAX).unwrap();
         let full = FaultRule::new(Fault::NoSpace).operation(Operation::Allocate).at(0);
         disk.set_faults(FaultPlan::none().with(full));
-        space.start().unwrap();
+        space.start(|_| ()).unwrap();
         let short = take_made(&space, Ended::default());
         assert_eq!(length(&disk, &short), BLOCK);
     }
@@ -409,7 +425,7 @@ mod tests {
             let full = FaultRule::new(Fault::NoSpace).operation(Operation::Write).from(0);
             disk.set_faults(FaultPlan::none().with(full));
             if has_thread {
-                space.start().unwrap();
+                space.start(|_| ()).unwrap();
             }
             assert!(space.take(ended(4 * BLOCK, false), MAX).is_none());
             while has_thread && space.shared.work.lock().is_wanted {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tailwater_format::batch::WriteBatch;
 use tailwater_format::file_name::FileKind;
 use tailwater_format::key::Sequence;
-use tailwater_format::log::{Event, Record, RecordReader, SkippedReason};
+use tailwater_format::log::{Event, Record, RecordReader};
 use tailwater_io::{IoMode, Purpose, ReadFile, Storage};
 
 use crate::record_log::FileSource;
@@ -84,12 +84,8 @@ impl LogTail {
             let (offset, reason) = match reader.next_event()? {
                 Event::Record(record) => return found(&self.path, record).map(Some),
                 Event::Predecessor(_) => continue,
-                Event::Skipped(skipped) => match skipped.reason {
-                    SkippedReason::Zeros | SkippedReason::Ignorable(_) => continue,
-                    SkippedReason::Decompression => {
-                        (skipped.offset, "a fragment that does not decompress".to_owned())
-                    }
-                },
+                Event::Skipped(skipped) if !skipped.lossy => continue,
+                Event::Skipped(skipped) => (skipped.offset, skipped.reason.to_string()),
                 Event::Damage(damage) => (damage.offset, damage.reason.to_string()),
                 Event::Torn(torn) => (torn.offset, torn.reason.to_string()),
                 Event::Stale(stale) => {

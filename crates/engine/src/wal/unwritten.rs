@@ -11,15 +11,18 @@ use crate::Result;
 /// What a device writes whole or not at all, in bytes.
 const SECTOR: u64 = 512;
 
-/// Where space begins that was never written, if that is what was found. What a writer leaves free
-/// at the end of a block is shorter.
+/// Where space begins that was never written, if that is what was found.
 pub(crate) fn begins_with(found: &Event<'_>) -> Option<u64> {
     match found {
-        Event::Skipped(Skipped { offset, dropped, reason: SkippedReason::Zeros }) => {
-            (*dropped >= SECTOR).then_some(*offset)
-        }
+        Event::Skipped(skipped) if is_space(skipped) => Some(skipped.offset),
         _ => None,
     }
+}
+
+/// Whether what was passed over is space that was never written: what a writer leaves free at the
+/// end of a block is shorter.
+pub(crate) fn is_space(skipped: &Skipped) -> bool {
+    skipped.reason == SkippedReason::Zeros && skipped.dropped >= SECTOR
 }
 
 /// Whether damage of a log is what a write leaves that a crash of the machine cut off: sectors of

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tailwater::inspect::wal::{LogItem, LogReader};
 use tailwater::{Db, ErrorKind, WriteOptions};
-use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
+use tailwater_io::sim::{DeviceTimes, Fault, FaultPlan, FaultRule, SimStorage};
 use tailwater_io::{IoMode, Operation, Purpose, Storage};
 
 use crate::support::{
@@ -335,6 +335,96 @@ fn who_cannot_have_it_is_told_which_option_asks_for_it() {
     disk.set_alignment(16 << 10);
     let (kind, message) = told(Db::open(PATH.as_ref(), &simulated(&disk, DIRECT)));
     assert!(kind == ErrorKind::NotSupported && message.contains("16384"), "{message}");
+}
+
+/// The LOG of the database.
+fn info_log(disk: &SimStorage) -> String {
+    let file = disk.open(&Path::new(PATH).join("LOG"), IoMode::Buffered, Purpose::Metadata);
+    let file = file.expect("a LOG");
+    let mut bytes = vec![0; file.length().expect("its length") as usize];
+    let count = file.read_full_at(&mut bytes, 0, Purpose::Metadata).expect("its bytes");
+    String::from_utf8_lossy(&bytes[..count]).into_owned()
+}
+
+/// Nothing could show what comes of a kernel that loses direct writes.
+#[test]
+fn where_the_kernel_loses_direct_writes_they_are_refused_or_buffered() {
+    let fault = "direct writes to ext4 lose data under Linux 6.1.64 and 6.1.65";
+    let disk = SimStorage::new(1);
+    disk.set_direct_write_fault(fault);
+    for text in
+        [DIRECT, "use_direct_io_for_wal=true", "use_direct_io_for_flush_and_compaction=true"]
+    {
+        let (kind, message) = told(Db::open(PATH.as_ref(), &simulated(&disk, text)));
+        let option = text.split('=').next().expect("a name");
+        assert_eq!(kind, ErrorKind::NotSupported, "{message}");
+        assert!(message.contains(fault) && message.contains(option), "{message}");
+    }
+    let db = open(&disk, "use_direct_reads=true;wal_io_mode=auto;flush_write_io_mode=auto");
+    let modes = property(&db, "tailwater.io-modes");
+    for line in [
+        "user_read: asked direct by use_direct_reads, effective direct",
+        "wal: asked auto by wal_io_mode, effective buffered",
+        "flush_write: asked auto by flush_write_io_mode, effective buffered",
+    ] {
+        assert!(modes.lines().any(|found| found == line), "{line}: {modes}");
+    }
+    assert!(!modes.contains("direct logs:"), "{modes}");
+    let log = info_log(&disk);
+    let warned = log.lines().any(|line| line.contains(" WARN ") && line.contains(fault));
+    assert!(warned, "{log}");
+    for number in 0..200 {
+        put_synced(&db, &format!("{number}"), "1").expect("a put");
+    }
+    assert!(!is_direct(&disk.clone()));
+}
+
+/// Whether logs are flushed could not be seen, and no test could bring it about.
+#[test]
+fn the_quicker_way_to_make_logs_durable_is_taken_and_told() {
+    let us = |write: u64, durable: u64, sync: u64| DeviceTimes {
+        write_ns: write * 1000,
+        durable_write_ns: durable * 1000,
+        sync_ns: sync * 1000,
+    };
+    for (times, words, syncs) in [
+        (us(50, 90, 70), "durable writes (RWF_DSYNC) rather than flushes", 0),
+        (us(50, 130, 70), "durable writes (RWF_DSYNC) rather than flushes", 0),
+        (us(50, 8000, 4000), "flushes (fdatasync) rather than durable writes", 1),
+    ] {
+        let disk = SimStorage::new(1);
+        disk.set_times(times);
+        let mut options = simulated(&disk, DIRECT);
+        options.set_inline_background(false);
+        let db = Db::open(PATH.as_ref(), &options).expect("a database");
+        while property(&db, "tailwater.io-modes").contains("were not tried") {
+            std::thread::yield_now();
+        }
+        let modes = property(&db, "tailwater.io-modes");
+        let line = modes.lines().find(|line| line.starts_with("direct logs: ")).expect("a line");
+        assert!(line.contains(words), "{line}");
+        put_synced(&db, "first", "1").expect("a put");
+        let log = newest_log(&disk);
+        disk.start_recording();
+        put_synced(&db, "second", "1").expect("a put");
+        let calls = disk.calls();
+        let of_log = calls.iter().filter(|call| *call.path == *log);
+        let found = of_log.filter(|call| call.operation == Operation::Sync).count();
+        assert_eq!(found, syncs, "{line}");
+        drop(db);
+        let log = info_log(&disk);
+        assert!(log.contains(line), "{line}: {log}");
+    }
+}
+
+/// Before anything was tried, what is assumed is told.
+#[test]
+fn how_logs_become_durable_is_told_before_it_is_known() {
+    let disk = SimStorage::new(1);
+    let db = open(&disk, DIRECT);
+    let modes = property(&db, "tailwater.io-modes");
+    assert!(modes.contains("direct logs: synced by durable writes (RWF_DSYNC); "), "{modes}");
+    assert!(modes.contains("flushes (fdatasync) were not tried"), "{modes}");
 }
 
 /// With threads, space is being made while memtables are flushed, logs are switched, and the

@@ -18,6 +18,8 @@ pub(crate) enum Call {
     Link,
     /// A durable write of a block.
     WriteDurably,
+    /// A write of a block to a log.
+    WriteLog,
 }
 
 #[derive(Debug, Default)]
@@ -178,6 +180,9 @@ struct GatedFile {
 
 impl WriteFile for GatedFile {
     fn write_at(&mut self, bytes: &[u8], offset: u64, purpose: Purpose) -> Result<usize> {
+        if bytes.len() == ALIGNMENT && purpose == Purpose::Wal {
+            self.barrier.pass(Call::WriteLog);
+        }
         self.file.write_at(bytes, offset, purpose)
     }
 

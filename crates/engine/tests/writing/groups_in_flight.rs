@@ -6,11 +6,11 @@ use std::thread;
 
 use tailwater::verify::Severity;
 use tailwater::{Db, ErrorKind};
-use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
-use tailwater_io::{Operation, Purpose, Storage};
+use tailwater_io::sim::{DeviceTimes, Fault, FaultPlan, FaultRule, SimStorage};
+use tailwater_io::{IoMode, Operation, Purpose, Storage};
 
 use crate::gate::{Call, Gate};
-use crate::support::{default_family, findings, get, names, simulated, synced};
+use crate::support::{default_family, findings, get, logs, names, property, simulated, synced};
 
 const PATH: &str = "/db";
 const DIRECT: &str = "wal_io_mode=direct";
@@ -92,6 +92,85 @@ fn recover_without_them(image: &SimStorage) {
     assert_eq!(findings(Path::new(PATH), &simulated(image, "")), []);
     let db = Db::open(Path::new(PATH), &simulated(image, "")).expect("a database");
     assert!(["before", "after"].iter().all(|key| get(&db, key).is_some()));
+}
+
+/// The same on a device whose flushes are quicker than its durable writes, once that is known.
+fn open_with_flushes(disk: &SimStorage) -> (Arc<Gate>, Db) {
+    let times = DeviceTimes { write_ns: 50_000, durable_write_ns: 8_000_000, sync_ns: 4_000_000 };
+    disk.set_times(times);
+    let gate = Gate::over(Arc::new(disk.clone()));
+    let mut options = gate.options(DIRECT);
+    options.set_clock(disk.clock());
+    let db = Db::open(Path::new(PATH), &options).expect("a database");
+    while !property(&db, "tailwater.io-modes").contains("synced by flushes") {
+        thread::yield_now();
+    }
+    put(&db, "before").expect("a put");
+    (gate, db)
+}
+
+/// Waits until a key is in the log.
+fn wait_for_key_in_log(disk: &SimStorage, key: &str) {
+    let log = logs(disk, Path::new(PATH)).pop().expect("a log");
+    let file = disk.open(&Path::new(PATH).join(log), IoMode::Buffered, Purpose::Wal);
+    let file = file.expect("a log");
+    let mut bytes = vec![0; 1 << 20];
+    let mut is_there = || {
+        let count = file.read_full_at(&mut bytes, 0, Purpose::Wal).expect("its bytes");
+        bytes[..count].windows(key.len()).any(|found| found == key.as_bytes())
+    };
+    while !is_there() {
+        thread::yield_now();
+    }
+}
+
+/// Where flushes were quicker, each group waited for the one ahead, and nothing said so.
+#[test]
+fn groups_that_are_flushed_are_written_beside_each_other_too() {
+    let disk = SimStorage::new(1);
+    let (gate, db) = open_with_flushes(&disk);
+    gate.stop(Call::WriteLog, 0);
+    thread::scope(|scope| {
+        let opening = Opening(&gate);
+        let ahead = scope.spawn(|| put(&db, "ahead"));
+        gate.wait();
+        let behind = scope.spawn(|| put(&db, "behind"));
+        wait_for_key_in_log(&disk, "behind");
+        recover_without_them(&disk.crash_image(1));
+        assert!(!behind.is_finished() && get(&db, "behind").is_none());
+        drop(opening);
+        ahead.join().expect("a writer").expect("a put");
+        behind.join().expect("a writer").expect("a put");
+    });
+    let recovered = Db::open(Path::new(PATH), &simulated(&disk.crash_image(1), "")).expect("one");
+    assert!(["before", "ahead", "behind"].iter().all(|key| get(&recovered, key).is_some()));
+}
+
+#[test]
+fn when_a_flush_fails_nothing_is_acknowledged() {
+    let disk = SimStorage::new(1);
+    let (gate, db) = open_with_flushes(&disk);
+    gate.stop(Call::WriteLog, 0);
+    thread::scope(|scope| {
+        let opening = Opening(&gate);
+        let ahead = scope.spawn(|| put(&db, "ahead"));
+        gate.wait();
+        let broken = FaultRule::new(Fault::InputOutput).operation(Operation::Sync).from(0);
+        disk.set_faults(FaultPlan::none().with(broken));
+        let behind = scope.spawn(|| put(&db, "behind"));
+        wait_for_key_in_log(&disk, "behind");
+        drop(opening);
+        for writer in [ahead, behind] {
+            let error = writer.join().expect("a writer").expect_err("it was not flushed");
+            assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+        }
+    });
+    assert!(put(&db, "refused").is_err());
+    assert!(get(&db, "ahead").is_none() && get(&db, "behind").is_none());
+    disk.set_faults(FaultPlan::none());
+    let recovered = Db::open(Path::new(PATH), &simulated(&disk.crash_image(1), "")).expect("one");
+    assert!(get(&recovered, "before").is_some() && get(&recovered, "refused").is_none());
+    put(&recovered, "after").expect("a put");
 }
 
 #[test]

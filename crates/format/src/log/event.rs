@@ -18,7 +18,7 @@ pub enum Event<'a> {
     Damage(Damage),
     /// Bytes that every recovery mode passes over in silence.
     Skipped(Skipped),
-    /// A fragment that an earlier use of this file left behind: a recycled log ends before it.
+    /// A whole fragment that an earlier use of this file left behind: a recycled log ends before it.
     Stale(Stale),
     /// The log ends before something that was begun in it. The next event is the end.
     Torn(Torn),
@@ -74,6 +74,12 @@ pub struct Damage {
     /// Whether the log has recyclable fragments, so that this may be what an earlier use of the
     /// file left behind.
     pub recycled: bool,
+    /// Whether a fragment of this log is damaged. Without `recycled` always; with it, if a header
+    /// with this log's number stands there, or did before one bit of it changed, or if `followed`.
+    pub own: bool,
+    /// Whether a whole fragment of this log, which is recycled, is among the bytes that are dropped,
+    /// so that the log does not end here.
+    pub followed: bool,
     /// What is wrong.
     pub reason: DamageReason,
 }
@@ -156,6 +162,9 @@ pub struct Skipped {
     pub offset: u64,
     /// How many they are, those of an unfinished record before them included.
     pub dropped: u64,
+    /// Whether a fragment may be among them: of zeros, if other bytes follow them in their block,
+    /// or in a recycled log a fragment of this log; of other bytes, if they belong to a record.
+    pub lossy: bool,
     /// Why they are skipped.
     pub reason: SkippedReason,
 }
@@ -173,7 +182,18 @@ pub enum SkippedReason {
     Decompression,
 }
 
-/// A fragment with another log's number.
+impl fmt::Display for SkippedReason {
+    /// What is wrong where [`Skipped::lossy`] says that a fragment may be lost.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Zeros => f.write_str("unwritten space before what was written"),
+            Self::Ignorable(kind) => write!(f, "a record of type {kind} inside another"),
+            Self::Decompression => f.write_str("a fragment that does not decompress"),
+        }
+    }
+}
+
+/// A whole fragment with another log's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stale {
     /// Where it begins, in bytes from the start of the log.
@@ -191,6 +211,8 @@ pub struct Torn {
     pub offset: u64,
     /// How many bytes are dropped, those of an unfinished record before them included.
     pub dropped: u64,
+    /// Whether what is incomplete is of this log, as [`Damage::own`] says it of damage.
+    pub own: bool,
     /// What the log ends inside.
     pub reason: TornReason,
 }

@@ -31,6 +31,7 @@ mod event;
 mod reader;
 mod recovery;
 mod stream;
+mod trace;
 mod writer;
 
 use crate::key::Sequence;
@@ -44,6 +45,7 @@ pub use event::{
 };
 pub use reader::RecordReader;
 pub use recovery::{RecoveryMode, Verdict};
+pub use trace::records_within;
 pub use writer::Writer;
 
 /// The length of a block, in bytes. Fragments do not cross from one block into the next.

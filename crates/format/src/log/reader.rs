@@ -16,9 +16,8 @@ use super::event::{
     TornReason,
 };
 use super::stream::Decompressor;
-use super::{
-    HEADER_LENGTH, PredecessorWal, RECYCLABLE_HEADER_LENGTH, ZSTD, fragment_type, mask_crc,
-};
+use super::trace::{self, Header, Traces};
+use super::{HEADER_LENGTH, PredecessorWal, ZSTD, fragment_type, mask_crc};
 use crate::varint::Reader;
 
 /// Reads a log record by record. Source: `db/log_reader.cc`.
@@ -26,7 +25,7 @@ pub struct RecordReader<S> {
     cursor: BlockCursor<S>,
     /// The low half of the log's number, which recyclable fragments carry.
     log_number: u32,
-    /// A recyclable header was seen.
+    /// A recyclable fragment was seen that is whole or carries the log's number.
     recycled: bool,
     /// A whole record was read.
     any_record: bool,
@@ -61,11 +60,11 @@ struct Fragment {
 /// What stands at the cursor.
 enum Physical {
     Fragment(Fragment),
-    Zeros { offset: u64, length: u64 },
+    Zeros { offset: u64, length: u64, lossy: bool },
     Undecompressable { offset: u64, length: u64 },
-    Damage { offset: u64, length: u64, reason: DamageReason },
+    Damage { offset: u64, length: u64, traces: Traces, reason: DamageReason },
     Stale { offset: u64 },
-    Torn { offset: u64, length: u64, reason: TornReason },
+    Torn { offset: u64, length: u64, own: bool, reason: TornReason },
     End { offset: u64 },
 }
 
@@ -123,8 +122,9 @@ impl<S: BlockSource> RecordReader<S> {
                 None => {
                     let dropped = self.bytes(&payload).len() as u64;
                     let offset = self.offset() - dropped;
+                    let (recycled, own, followed) = (self.recycled, true, false);
                     let reason = DamageReason::TimestampSizesMalformed;
-                    Event::Damage(Damage { offset, dropped, recycled: self.recycled, reason })
+                    Event::Damage(Damage { offset, dropped, recycled, own, followed, reason })
                 }
             },
         })
@@ -147,29 +147,38 @@ impl<S: BlockSource> RecordReader<S> {
                     Some(found) => found,
                     None => continue,
                 },
-                Physical::Zeros { offset, length } => {
-                    self.skip(offset, length, SkippedReason::Zeros, DamageReason::Zeros)
+                Physical::Zeros { offset, length, .. } if self.partial_start.is_some() => {
+                    self.damage(offset, length, DamageReason::Zeros)
                 }
-                Physical::Undecompressable { offset, length } => self.skip(
-                    offset,
-                    length,
-                    SkippedReason::Decompression,
-                    DamageReason::Decompression,
-                ),
-                Physical::Damage { offset, length, reason } => self.damage(offset, length, reason),
+                Physical::Zeros { offset, length: dropped, lossy } => {
+                    let reason = SkippedReason::Zeros;
+                    Found::Event(Event::Skipped(Skipped { offset, dropped, lossy, reason }))
+                }
+                Physical::Undecompressable { offset, length } if self.partial_start.is_some() => {
+                    self.damage(offset, length, DamageReason::Decompression)
+                }
+                Physical::Undecompressable { offset, length: dropped } => {
+                    let (lossy, reason) = (true, SkippedReason::Decompression);
+                    Found::Event(Event::Skipped(Skipped { offset, dropped, lossy, reason }))
+                }
+                Physical::Damage { offset, length, traces, reason } => {
+                    self.damage_of(offset, length, traces, reason)
+                }
                 Physical::Stale { offset } => {
                     let in_record = self.partial_start.is_some();
                     let dropped = self.drop_partial();
                     Found::Event(Event::Stale(Stale { offset, dropped, in_record }))
                 }
-                Physical::Torn { offset, length, reason } => {
+                Physical::Torn { offset, length, own, reason } => {
+                    let own = own || self.partial_start.is_some();
                     let dropped = length + self.drop_partial();
-                    Found::Event(Event::Torn(Torn { offset, dropped, reason }))
+                    Found::Event(Event::Torn(Torn { offset, dropped, own, reason }))
                 }
                 Physical::End { offset } => Found::Event(match self.partial_start {
                     Some(_) => {
-                        let (dropped, reason) = (self.drop_partial(), TornReason::Record);
-                        Event::Torn(Torn { offset, dropped, reason })
+                        let (own, reason) = (true, TornReason::Record);
+                        let dropped = self.drop_partial();
+                        Event::Torn(Torn { offset, dropped, own, reason })
                     }
                     None => Event::End,
                 }),
@@ -239,9 +248,10 @@ impl<S: BlockSource> RecordReader<S> {
                 Some(Found::TimestampSizes(fragment.payload))
             }
             kind if kind & IGNORABLE != 0 => {
+                let lossy = self.partial_start.is_some();
                 let (offset, dropped) = (fragment.offset, length + self.drop_partial());
                 let reason = SkippedReason::Ignorable(kind);
-                Some(Found::Event(Event::Skipped(Skipped { offset, dropped, reason })))
+                Some(Found::Event(Event::Skipped(Skipped { offset, dropped, lossy, reason })))
             }
             kind => Some(self.damage(fragment.offset, length, DamageReason::UnknownType(kind))),
         }
@@ -266,24 +276,23 @@ impl<S: BlockSource> RecordReader<S> {
         Found::Record { payload, start, end: self.cursor.offset() }
     }
 
-    /// Damage of `length` bytes, which takes the unfinished record before it along.
+    /// Damage of `length` bytes of this log, which takes the unfinished record before it along.
     fn damage(&mut self, offset: u64, length: u64, reason: DamageReason) -> Found {
-        let dropped = length + self.drop_partial();
-        Found::Event(Event::Damage(Damage { offset, dropped, recycled: self.recycled, reason }))
+        self.damage_of(offset, length, Traces::OF_ITS_OWN_FILE, reason)
     }
 
-    /// Bytes that are nothing between records, and damage inside one.
-    fn skip(
+    /// Damage of `length` bytes, which takes the unfinished record before it along.
+    fn damage_of(
         &mut self,
         offset: u64,
         length: u64,
-        outside: SkippedReason,
-        inside: DamageReason,
+        traces: Traces,
+        reason: DamageReason,
     ) -> Found {
-        if self.partial_start.is_some() {
-            return self.damage(offset, length, inside);
-        }
-        Found::Event(Event::Skipped(Skipped { offset, dropped: length, reason: outside }))
+        let own = traces.own || self.partial_start.is_some();
+        let dropped = length + self.drop_partial();
+        let (recycled, followed) = (self.recycled, traces.followed);
+        Found::Event(Event::Damage(Damage { offset, dropped, recycled, own, followed, reason }))
     }
 
     /// Gives up the record at hand and answers how many bytes of it there were.
@@ -325,12 +334,11 @@ impl<S: BlockSource> RecordReader<S> {
             if recyclable && self.any_record && !self.recycled {
                 let (offset, length) = (self.offset(), self.cursor.skip_block());
                 let reason = DamageReason::UnexpectedRecyclable;
-                return Ok(Physical::Damage { offset, length, reason });
+                let traces = Traces::OF_ITS_OWN_FILE;
+                return Ok(Physical::Damage { offset, length, traces, reason });
             }
-            self.recycled |= recyclable;
-            let header_length = if recyclable { RECYCLABLE_HEADER_LENGTH } else { HEADER_LENGTH };
-            if self.cursor.rest().len() >= header_length {
-                return Ok(self.read_fragment(header_length));
+            if let Some(header) = Header::parse(self.cursor.rest()) {
+                return Ok(self.read_fragment(&header));
             }
             let rest = self.cursor.rest();
             let (offset, length) = (self.offset(), rest.len() as u64);
@@ -339,48 +347,77 @@ impl<S: BlockSource> RecordReader<S> {
                 continue;
             }
             self.cursor.skip_block();
+            // So few bytes do not say whose they are.
+            let own = !self.recycled;
             return Ok(match (length, is_zero) {
                 (0, _) => Physical::End { offset },
-                (_, true) => Physical::Torn { offset, length, reason: TornReason::ZeroPadding },
-                (_, false) => Physical::Torn { offset, length, reason: TornReason::Header },
+                (_, true) => {
+                    Physical::Torn { offset, length, own, reason: TornReason::ZeroPadding }
+                }
+                (_, false) => Physical::Torn { offset, length, own, reason: TornReason::Header },
             });
         }
     }
 
     /// Reads the fragment at the cursor, whose header is there whole.
-    fn read_fragment(&mut self, header_length: usize) -> Physical {
+    fn read_fragment(&mut self, header: &Header) -> Physical {
         let offset = self.cursor.offset();
-        let Some(header) = Header::parse(self.cursor.rest(), header_length) else {
-            let (length, reason) = (self.cursor.skip_block(), TornReason::Header);
-            return Physical::Torn { offset, length, reason };
+        self.recycled |= header.log_number == Some(self.log_number);
+        let Some(found) = header.crc_of(self.cursor.rest()) else {
+            return self.reach_past_block(header);
         };
-        let length = header_length + usize::from(header.length);
-        let Some(covered) = self.cursor.rest().get(4..length) else {
-            let dropped = self.cursor.skip_block();
-            if self.cursor.is_last() {
-                return Physical::Torn { offset, length: dropped, reason: TornReason::Payload };
-            }
-            let reason = DamageReason::Length { stated: header.length };
-            return Physical::Damage { offset, length: dropped, reason };
-        };
-        if header.log_number.is_some_and(|number| number != self.log_number) {
-            self.cursor.skip(length);
-            return Physical::Stale { offset };
-        }
         if header.kind == fragment_type::ZERO && header.length == 0 {
-            return Physical::Zeros { offset, length: self.cursor.skip_block() };
+            let lossy = self.loses_behind_zeros();
+            return Physical::Zeros { offset, length: self.cursor.skip_block(), lossy };
         }
-        // The length is not covered: it says what is.
-        let found = crc32c::crc32c(covered.get(2..).unwrap_or_default());
         if mask_crc(found) != header.masked_crc {
+            let traces = self.traces();
             let expected = unmask_crc(header.masked_crc);
             let reason = DamageReason::Checksum { expected, found };
-            return Physical::Damage { offset, length: self.cursor.skip_block(), reason };
+            return Physical::Damage { offset, length: self.cursor.skip_block(), traces, reason };
         }
+        let length = header.fragment_length();
         let end = self.cursor.position() + length;
-        let range = end - usize::from(header.length)..end;
         self.cursor.skip(length);
+        if header.log_number.is_some_and(|number| number != self.log_number) {
+            self.recycled = true;
+            return Physical::Stale { offset };
+        }
+        let range = end - usize::from(header.length)..end;
         self.decompress(header.kind, offset, range)
+    }
+
+    /// What stands at the cursor if its header says that it reaches further than the block.
+    fn reach_past_block(&mut self, header: &Header) -> Physical {
+        let (offset, traces) = (self.cursor.offset(), self.traces());
+        // Where a log ends inside a fragment, its length is right, and nothing follows.
+        let is_cut = self.cursor.is_last()
+            && !traces.followed
+            && !trace::is_one_bit_off(self.cursor.rest(), self.log_number);
+        let length = self.cursor.skip_block();
+        if is_cut {
+            let reason = TornReason::Payload;
+            return Physical::Torn { offset, length, own: traces.own, reason };
+        }
+        let reason = DamageReason::Length { stated: header.length };
+        Physical::Damage { offset, length, traces, reason }
+    }
+
+    /// What there is of this log at the cursor, where something is not as it should be, and behind
+    /// it in its block.
+    fn traces(&self) -> Traces {
+        match self.recycled {
+            true => Traces::of(self.cursor.rest(), self.log_number),
+            false => Traces::OF_ITS_OWN_FILE,
+        }
+    }
+
+    /// Whether a fragment may be among what follows the header of zeros at the cursor in its block.
+    fn loses_behind_zeros(&self) -> bool {
+        match self.recycled {
+            true => trace::holds_fragment_of(self.cursor.rest(), self.log_number),
+            false => self.cursor.rest().iter().any(|&byte| byte != 0),
+        }
     }
 
     fn decompress(&mut self, kind: u8, offset: u64, range: Range<usize>) -> Physical {
@@ -395,28 +432,6 @@ impl<S: BlockSource> RecordReader<S> {
             _ => Place::Block(range),
         };
         Physical::Fragment(Fragment { kind, offset, payload })
-    }
-}
-
-/// A fragment's header.
-struct Header {
-    masked_crc: u32,
-    length: u16,
-    kind: u8,
-    log_number: Option<u32>,
-}
-
-impl Header {
-    fn parse(bytes: &[u8], header_length: usize) -> Option<Self> {
-        let mut reader = Reader::new(bytes);
-        let masked_crc = reader.fixed32("log record header").ok()?;
-        let length = reader.fixed16("log record header").ok()?;
-        let kind = reader.u8("log record header").ok()?;
-        let log_number = match header_length {
-            RECYCLABLE_HEADER_LENGTH => Some(reader.fixed32("log record header").ok()?),
-            _ => None,
-        };
-        Some(Self { masked_crc, length, kind, log_number })
     }
 }
 

@@ -91,16 +91,20 @@ fn a_header_of_zeros_hides_the_rest_of_its_block() {
 }
 
 #[test]
-fn one_bit_of_its_first_type_hides_a_log() {
+fn one_bit_of_its_first_type_does_not_hide_a_log() {
     let sound = golden("tour/000008.log");
     assert_eq!(read(&sound).0, 3);
-    // The record about the log before, and the first batch; then the second batch.
-    for (at, bit, hides) in [(6, 0, true), (37, 2, true), (88, 2, false)] {
+    // The record about the log before, and the first batch; then the second batch: each becomes a
+    // fragment that seems to be of another log.
+    for (at, bit) in [(6, 0), (37, 2), (88, 2)] {
         let mut damaged = sound.clone();
         damaged[at] ^= 1 << bit;
-        let (records, others) = read(&damaged);
-        let stale = others.iter().any(|other| other.starts_with("Stale"));
-        assert_eq!((stale, records == 0), (hides, hides), "byte {at}: {others:?}");
+        let (_, others) = read(&damaged);
+        let is_found = others.iter().any(|other| {
+            other.starts_with("checksum mismatch") || other.starts_with("a recyclable record")
+        });
+        let is_stale = others.iter().any(|other| other.starts_with("Stale"));
+        assert!(is_found && !is_stale, "byte {at}: {others:?}");
     }
 }
 

@@ -6,7 +6,7 @@ use tailwater_format::batch::{BatchReader, RecordKind};
 use tailwater_format::log::{
     BLOCK_LENGTH, BlockSource, DamageReason, Event, HEADER_LENGTH, PADDING_TYPE, PredecessorWal,
     RECYCLABLE_HEADER_LENGTH, RecordReader, RecoveryMode, Skipped, SkippedReason, SliceSource,
-    Stale, Torn, TornReason, Verdict, Writer,
+    Stale, Torn, TornReason, Verdict, Writer, records_within,
 };
 
 use crate::support;
@@ -238,6 +238,89 @@ fn a_record_cut_off_by_a_new_one_is_damage_that_may_be_stale() {
             assert_eq!((records, verdict == Verdict::Fail), (3, false), "{mode:?}");
         }
     }
+}
+
+/// The first event of a log that is neither a record nor about the log.
+fn first_irregularity(bytes: &[u8], log_number: u64) -> Option<Event<'static>> {
+    let mut reader = RecordReader::new(SliceSource::new(bytes), log_number);
+    loop {
+        match reader.next_event() {
+            Ok(Event::Record(_) | Event::Predecessor(_) | Event::TimestampSizes(_)) => {}
+            Ok(Event::Damage(damage)) => return Some(Event::Damage(damage)),
+            Ok(Event::Torn(torn)) => return Some(Event::Torn(torn)),
+            Ok(Event::Stale(stale)) => return Some(Event::Stale(stale)),
+            Ok(Event::Skipped(skipped)) => return Some(Event::Skipped(skipped)),
+            Ok(Event::End) => return None,
+            Err(never) => match never {},
+        }
+    }
+}
+
+#[test]
+fn a_flipped_bit_of_a_header_does_not_make_a_record_one_of_another_log() {
+    for bytes in [STALE, STALE_UNALIGNED] {
+        let records = read(bytes, 10).records;
+        for (_, start, _) in &records {
+            for bit in 0..8 * RECYCLABLE_HEADER_LENGTH {
+                let mut damaged = bytes.to_vec();
+                damaged[*start as usize + bit / 8] ^= 1 << (bit % 8);
+                let found = first_irregularity(&damaged, 10);
+                let is_own = matches!(found, Some(Event::Damage(damage)) if damage.own);
+                assert!(is_own, "bit {bit} at {start}: {found:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_left_of_an_old_record_is_not_of_this_log() {
+    for bytes in [STALE_UNALIGNED, STALE_ZSTD] {
+        // However the file ends.
+        let (_, _, end) = read(bytes, 10).records.pop().expect("a record");
+        for length in end as usize + 1..bytes.len() {
+            let is_end = match first_irregularity(&bytes[..length], 10) {
+                Some(Event::Damage(damage)) => damage.recycled && !damage.own,
+                Some(Event::Torn(torn)) => !torn.own,
+                _ => false,
+            };
+            assert!(is_end, "{length}");
+        }
+    }
+    // Unless a whole record of this log follows.
+    let mut bytes = STALE_UNALIGNED.to_vec();
+    bytes.extend(fragment(5, b"later", 10));
+    let found = first_irregularity(&bytes, 10);
+    assert!(matches!(found, Some(Event::Damage(damage)) if damage.followed), "{found:?}");
+}
+
+#[test]
+fn a_length_with_a_flipped_bit_is_no_torn_tail() {
+    let last = read(PLAIN, 4).records.pop().expect("a record");
+    for bit in 0..16 {
+        let mut bytes = PLAIN.to_vec();
+        bytes[last.1 as usize + 4 + bit / 8] ^= 1 << (bit % 8);
+        let found = first_irregularity(&bytes, 4);
+        assert!(matches!(found, Some(Event::Damage(_))), "bit {bit}: {found:?}");
+    }
+}
+
+#[test]
+fn unwritten_space_before_written_bytes_may_have_lost_some() {
+    let mut bytes = PLAIN[..36].to_vec();
+    bytes.extend([0; 600]);
+    let is_lossy = |bytes: &[u8]| match first_irregularity(bytes, 4) {
+        Some(Event::Skipped(skipped)) => skipped.lossy,
+        found => panic!("{found:?}"),
+    };
+    assert!(!is_lossy(&bytes));
+    bytes.push(1);
+    assert!(is_lossy(&bytes));
+    // Those of the next block are found.
+    bytes.truncate(636);
+    bytes.resize(BLOCK_LENGTH, 0);
+    bytes.extend(fragment(1, b"later", 4));
+    assert!(!is_lossy(&bytes));
+    assert_eq!(records_within(&bytes[100..]).collect::<Vec<_>>(), [b"later"]);
 }
 
 #[test]

@@ -62,7 +62,7 @@ impl AlignedBuffer {
     /// If `bytes` is near the size of the address space. Ends the process where there is no memory,
     /// as a Vec does.
     pub fn with_capacity(bytes: usize) -> Self {
-        let layout = Self::layout(bytes.max(1).next_multiple_of(ALIGNMENT));
+        let layout = Self::layout(round_up(bytes, ALIGNMENT));
         let (memory, pages) = if layout.size() < MAPPED_MIN {
             // SAFETY: the layout's size is at least ALIGNMENT and so not zero.
             (NonNull::new(unsafe { alloc_zeroed(layout) }), None)
@@ -94,7 +94,7 @@ impl AlignedBuffer {
     /// As [`Self::with_capacity`].
     pub fn reserve(&mut self, bytes: usize, alignment: usize) {
         if self.capacity < bytes || !self.memory.addr().get().is_multiple_of(alignment) {
-            *self = Self::with_capacity(bytes.max(1).next_multiple_of(alignment));
+            *self = Self::with_capacity(round_up(bytes, alignment));
         }
     }
 
@@ -135,6 +135,14 @@ impl AlignedBuffer {
         let start = self.length;
         self.set_length(start.next_multiple_of(alignment));
         self[start..].fill(0);
+    }
+}
+
+/// The smallest multiple of `unit` that is not below `bytes`, and not 0.
+fn round_up(bytes: usize, unit: usize) -> usize {
+    match bytes.max(1).checked_next_multiple_of(unit) {
+        Some(rounded) => rounded,
+        None => panic!("a buffer of {bytes} bytes does not fit the address space"),
     }
 }
 
@@ -231,6 +239,14 @@ mod tests {
     #[should_panic(expected = "of capacity")]
     fn a_length_beyond_the_capacity_is_refused() {
         AlignedBuffer::with_capacity(1).set_length(4097);
+    }
+
+    /// In builds without checks of arithmetic the capacity became 0, and memory of no size was asked
+    /// for.
+    #[test]
+    #[should_panic(expected = "does not fit the address space")]
+    fn a_capacity_beyond_the_address_space_is_refused() {
+        AlignedBuffer::with_capacity(usize::MAX - 100);
     }
 
     #[test]

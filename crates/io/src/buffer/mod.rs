@@ -2,6 +2,7 @@
 
 mod aligned;
 mod pages;
+pub mod poison;
 mod pool;
 
 pub use aligned::{ALIGNMENT, AlignedBuffer, MAX_ALIGNMENT, align_down, align_up};

@@ -35,6 +35,7 @@ impl Pages {
         let begin = unsafe { mmap_anonymous(ptr::null_mut(), whole, flags, MapFlags::PRIVATE) };
         let begin = begin.ok()?.cast::<u8>();
         let before = begin.align_offset(alignment);
+        assert!(before <= spare, "the alignment is a power of two");
         for (offset, surplus) in [(0, before), (before + length, spare - before)] {
             if surplus > 0 {
                 // SAFETY: whole pages inside the mapping and outside the bytes that are kept. If

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::calls::{Call, Opening};
 use super::disk::{Disk, Effect};
-use super::state::State;
+use super::state::{DeviceTimes, State};
 use super::storage::SimStorage;
 use crate::clock::ManualClock;
 
@@ -47,6 +47,8 @@ pub(super) struct Surroundings {
     direct_refused: Vec<PathBuf>,
     alignment: usize,
     request_bytes_max: Option<usize>,
+    direct_write_fault: Option<&'static str>,
+    times: DeviceTimes,
 }
 
 impl Surroundings {
@@ -57,6 +59,8 @@ impl Surroundings {
             direct_refused: state.direct_refused.clone(),
             alignment: state.alignment,
             request_bytes_max: state.request_bytes_max,
+            direct_write_fault: state.direct_write_fault,
+            times: state.times,
         }
     }
 
@@ -75,6 +79,8 @@ impl Surroundings {
         state.direct_refused.clone_from(&self.direct_refused);
         state.alignment = self.alignment;
         state.request_bytes_max = self.request_bytes_max;
+        state.direct_write_fault = self.direct_write_fault;
+        state.times = self.times;
         SimStorage::with_state(state)
     }
 }

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use super::calls::Opening;
 use super::disk::Effect;
 use super::namespace::FileId;
-use super::state::{State, Verdict};
+use super::state::{DeviceTimes, State, Verdict};
 use super::storage::Shared;
 use crate::purpose::{IoMode, Purpose};
 use crate::storage::{FileLock, ReadFile, WriteFile};
@@ -91,6 +91,8 @@ impl SimFile {
         let mut state = self.state();
         let call = state.calls;
         let verdict = state.begin(Operation::Write, &self.path, Some(purpose))?;
+        let DeviceTimes { write_ns, durable_write_ns, .. } = state.times;
+        state.take_time(if is_durable { durable_write_ns } else { write_ns });
         self.check_alignment(bytes, offset)?;
         let span = offset..offset + bytes.len() as u64;
         state.acknowledged.check(self.file, call, &self.path, span);
@@ -121,6 +123,7 @@ impl SimFile {
         let failed = |error| Error::new(Operation::Sync, &self.path, error);
         let mut state = self.state();
         let verdict = state.begin(Operation::Sync, &self.path, Some(purpose)).map_err(failed)?;
+        state.take_time(state.times.sync_ns);
         if let Verdict::Fail(error) = verdict {
             let seed = state.random_seed();
             state.apply(Effect::FailSync { file: self.file, seed });

@@ -55,4 +55,5 @@ pub use calls::{Call, Coverage, Opening, path_class};
 pub use contents::SECTOR;
 pub use crash::Replay;
 pub use faults::{Fault, FaultPlan, FaultRule};
+pub use state::DeviceTimes;
 pub use storage::SimStorage;

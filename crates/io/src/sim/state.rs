@@ -39,6 +39,17 @@ impl Verdict {
     }
 }
 
+/// How long a simulated device takes for writes, in nanoseconds of its clock. Nothing at first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DeviceTimes {
+    /// For a write that a crash may lose.
+    pub write_ns: u64,
+    /// For a write that is durable when it returns.
+    pub durable_write_ns: u64,
+    /// For a sync of a file.
+    pub sync_ns: u64,
+}
+
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) disk: Disk,
@@ -54,6 +65,10 @@ pub(super) struct State {
     pub(super) alignment: usize,
     /// The largest request that the device says it takes as one, in bytes.
     pub(super) request_bytes_max: Option<usize>,
+    /// Why direct writes would lose data, if they would.
+    pub(super) direct_write_fault: Option<&'static str>,
+    /// How long the device takes.
+    pub(super) times: DeviceTimes,
     /// How many calls were made: the number of the next.
     pub(super) calls: u64,
     pub(super) next_id: u64,
@@ -77,6 +92,8 @@ impl State {
             direct_refused: Vec::new(),
             alignment: ALIGNMENT,
             request_bytes_max: None,
+            direct_write_fault: None,
+            times: DeviceTimes::default(),
             calls: 0,
             next_id,
             random: fastrand::Rng::with_seed(seed),
@@ -121,6 +138,13 @@ impl State {
         purpose: Option<Purpose>,
     ) -> io::Result<()> {
         self.begin(operation, path, purpose)?.all_or_nothing()
+    }
+
+    /// The device takes so long for the call that began last.
+    pub(super) fn take_time(&self, duration_ns: u64) {
+        if duration_ns > 0 {
+            self.clock.advance(duration_ns);
+        }
     }
 
     /// Does something to the disk as part of the call that began last.

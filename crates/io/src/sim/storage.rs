@@ -14,7 +14,7 @@ use super::disk::{Disk, Effect};
 use super::faults::FaultPlan;
 use super::file::{SimFile, SimLock};
 use super::namespace::{Change, DirectoryId, FileId, LinkId, Node, Place, ROOT};
-use super::state::State;
+use super::state::{DeviceTimes, State};
 use crate::clock::ManualClock;
 use crate::purpose::{IoMode, Purpose};
 use crate::statistics::Statistics;
@@ -118,6 +118,17 @@ impl SimStorage {
     /// ones are taken all the same.
     pub fn set_request_bytes_max(&self, bytes: usize) {
         self.state().request_bytes_max = Some(bytes);
+    }
+
+    /// The system says from now on that direct writes lose data here, and why: some kernels do.
+    pub fn set_direct_write_fault(&self, fault: &'static str) {
+        self.state().direct_write_fault = Some(fault);
+    }
+
+    /// Writes and syncs of files take so long from now on: each moves the [clock](Self::clock)
+    /// ahead.
+    pub fn set_times(&self, times: DeviceTimes) {
+        self.state().times = times;
     }
 
     /// How many calls were made, which is the number of the next.
@@ -486,7 +497,7 @@ impl Storage for SimStorage {
             Ok(Capabilities {
                 filesystem,
                 direct_io,
-                direct_write_fault: None,
+                direct_write_fault: state.direct_write_fault,
                 request_bytes_max: state.request_bytes_max,
             })
         })

@@ -8,15 +8,23 @@
 //! From its submission until its end was seen, a request's buffer is the kernel's: it stands in
 //! `under_way`, where nothing looks at its bytes. Dropping this waits for all of them, so buffers
 //! and files outlive what the kernel does with them; forgetting it leaks them.
+//!
+//! # Refusals
+//! A kernel may stop taking requests: a filter that is set up later forbids the call, or there is no
+//! memory for long. Then the ring is given up, and nothing is handed in by it any more. Requests
+//! that the kernel has not taken are made by plain reads. The ends of the others are still told by
+//! the memory that is shared with it; one whose end does not come fails, and its buffer is leaked,
+//! because the kernel may write to it at any time.
 #![expect(unsafe_code, reason = "the kernel is told the addresses of buffers")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
-use io_uring::{IoUring, cqueue, opcode, types};
+use io_uring::{IoUring, opcode, types};
 use rustix::io::Errno;
 
 use super::requests::{Chunk, Source};
@@ -29,15 +37,34 @@ use crate::{Error, Operation};
 /// How many requests are handed to the kernel in one call. More may be on their way.
 const ENTRIES: u32 = 8;
 
+/// How often in a row the kernel may refuse to look at a ring, for reasons that pass, before it is
+/// given up: about a second.
+const REFUSALS_MAX: u32 = 1000;
+
+/// How often ends are looked for in vain in a ring that was given up: about a minute.
+const LOOKS_MAX: u32 = 60_000;
+
+/// How long a thread rests between two of either.
+const REST: Duration = Duration::from_millis(1);
+
 /// Set to `off`, it has all streams do without io_uring.
 const SWITCH: &str = "TAILWATER_IO_URING";
 
 /// The requests of one stream.
 pub(super) struct RingRequests {
     ring: IoUring,
-    /// By a number that no other request of this ring has.
+    /// By numbers that count them in the order in which they are pushed.
     under_way: BTreeMap<u64, UnderWay>,
     next_number: u64,
+    /// Those whose end was seen and that nobody has asked for.
+    done: VecDeque<(UnderWay, Result<usize, Errno>)>,
+    /// Those that the kernel has not taken and will not take.
+    left: VecDeque<UnderWay>,
+    /// How often in a row the kernel has refused to look.
+    refusals: u32,
+    is_given_up: bool,
+    /// How often more ends are looked for in vain, once it is.
+    looks: u32,
 }
 
 struct UnderWay {
@@ -78,7 +105,16 @@ impl RingRequests {
         if !is_allowed() {
             return None;
         }
-        Some(Self { ring: build().ok()?, under_way: BTreeMap::new(), next_number: 0 })
+        Some(Self {
+            ring: build().ok()?,
+            under_way: BTreeMap::new(),
+            next_number: 0,
+            done: VecDeque::new(),
+            left: VecDeque::new(),
+            refusals: 0,
+            is_given_up: false,
+            looks: LOOKS_MAX,
+        })
     }
 
     /// Hands in a request. The file has a descriptor.
@@ -87,9 +123,12 @@ impl RingRequests {
         let length = (range.end - range.start) as usize;
         buffer.set_length(length);
         let (source, submitted_ns) = (Arc::clone(source), monotonic_ns());
-        let number = self.next_number;
-        self.next_number += 1;
         let request = UnderWay { index, source, buffer, submitted_ns };
+        if self.is_given_up {
+            self.left.push_back(request);
+            return;
+        }
+        let number = self.next_number;
         let request = self.under_way.entry(number).or_insert(request);
         // A descriptor that is not there fails as one that is closed, and the request is made anew
         // by a plain read.
@@ -105,31 +144,37 @@ impl RingRequests {
             .build()
             .user_data(number);
         // SAFETY: the memory is `length` bytes that the buffer owns. It stays in `under_way`, and
-        // nothing reads or writes its bytes there, until the end of this request was seen; whoever
-        // drops or unwinds past this waits for that.
+        // nothing reads or writes its bytes there, until the end of this request was seen, or until
+        // it is certain that the kernel does not take it any more; whoever drops or unwinds past
+        // this waits for that.
         while unsafe { self.ring.submission().push(&entry) }.is_err() {
-            // What was pushed before was not taken, for want of memory: until some of it is.
+            // What was pushed before was not taken: until some of it is.
             self.enter(0);
+            if self.is_given_up {
+                return;
+            }
         }
+        self.next_number += 1;
         self.enter(0);
     }
 
     /// A request that has ended, if any has.
     pub(super) fn ended(&mut self) -> Option<Chunk> {
-        if self.under_way.is_empty() {
-            return None;
+        if self.done.is_empty() && !self.under_way.is_empty() {
+            // The kernel tells of an end when this thread comes by.
+            self.enter(0);
+            self.reap();
         }
-        // The kernel tells of an end when this thread comes by.
-        self.enter(0);
-        let end = self.ring.completion().next()?;
-        let (request, result) = self.take(&end);
+        let (request, result) = self.done.pop_front()?;
         Some(Self::chunk(request, result))
     }
 
     /// Waits for the end of some request. One is under way.
     pub(super) fn wait(&mut self) -> Chunk {
-        let (request, result) = self.next_end();
-        Self::chunk(request, result)
+        match self.next_end() {
+            Some((request, result)) => Self::chunk(request, result),
+            None => self.lose(),
+        }
     }
 
     fn chunk(mut request: UnderWay, result: Result<usize, Errno>) -> Chunk {
@@ -150,32 +195,82 @@ impl RingRequests {
         Chunk { index, buffer: request.buffer, error }
     }
 
-    /// Waits for the end of some request and takes it out.
-    fn next_end(&mut self) -> (UnderWay, Result<usize, Errno>) {
+    /// Waits for the end of some request and takes it out; `None` if it does not come. What the
+    /// kernel has not taken ends as if it had given it back.
+    fn next_end(&mut self) -> Option<(UnderWay, Result<usize, Errno>)> {
         loop {
-            let end = self.ring.completion().next();
-            let Some(end) = end else {
+            self.reap();
+            if let Some(end) = self.done.pop_front() {
+                return Some(end);
+            }
+            if let Some(request) = self.left.pop_front() {
+                return Some((request, Err(Errno::CANCELED)));
+            }
+            if !self.is_given_up {
                 self.enter(1);
-                continue;
+            } else if self.looks > 0 {
+                self.looks -= 1;
+                std::thread::sleep(REST);
+            } else {
+                return None;
+            }
+        }
+    }
+
+    /// Takes out the requests whose ends can be seen.
+    fn reap(&mut self) {
+        for end in self.ring.completion() {
+            let Some(request) = self.under_way.remove(&end.user_data()) else {
+                unreachable!("the kernel ends each request once")
             };
-            return self.take(&end);
+            let result = usize::try_from(end.result());
+            let result = result.map_err(|_| Errno::from_raw_os_error(-end.result()));
+            self.done.push_back((request, result));
         }
     }
 
-    fn take(&mut self, end: &cqueue::Entry) -> (UnderWay, Result<usize, Errno>) {
-        let Some(request) = self.under_way.remove(&end.user_data()) else {
-            unreachable!("the kernel ends each request once")
+    /// Hands over what was pushed and waits until so many requests have ended, or gives the ring up.
+    fn enter(&mut self, ends: usize) {
+        if self.is_given_up {
+            return;
+        }
+        let Err(error) = self.ring.submitter().submit_and_wait(ends) else {
+            self.refusals = 0;
+            return;
         };
-        let result = usize::try_from(end.result());
-        (request, result.map_err(|_| Errno::from_raw_os_error(-end.result())))
+        self.refusals += 1;
+        // There may be no room for ends that nobody takes.
+        self.reap();
+        match Errno::from_io_error(&error) {
+            // A signal. Whoever called looks again.
+            Some(Errno::INTR) => self.refusals = 0,
+            Some(Errno::AGAIN | Errno::BUSY | Errno::NOMEM) if self.refusals < REFUSALS_MAX => {
+                std::thread::sleep(REST);
+            }
+            _ => self.give_up(),
+        }
     }
 
-    /// Hands over what was pushed and waits until so many requests have ended.
-    fn enter(&self, ends: usize) {
-        if self.ring.submitter().submit_and_wait(ends).is_err() {
-            // A signal, or no memory for now: whoever called looks again.
-            std::thread::yield_now();
-        }
+    /// Hands nothing in any more. The kernel takes requests only when it is called, so those that it
+    /// has not taken are nobody's but ours.
+    fn give_up(&mut self) {
+        self.is_given_up = true;
+        let waiting = self.ring.submission().len() as u64;
+        let not_taken = self.under_way.split_off(&(self.next_number - waiting));
+        self.left.extend(not_taken.into_values());
+    }
+
+    /// Fails a request whose end does not come.
+    fn lose(&mut self) -> Chunk {
+        let Some((_, UnderWay { index, source, buffer, .. })) = self.under_way.pop_first() else {
+            unreachable!("whoever waits has sent a request")
+        };
+        let offset = source.plan.range(index).start;
+        let reason = io::Error::other("the kernel does not end a request that was handed to it");
+        let error = Error::at(Operation::Read, source.file.path(), offset, reason);
+        // It keeps the file open.
+        std::mem::forget(source);
+        Chunk { index, buffer: buffer.leak_and_replace(), error: Some(error) }
     }
 }
 
@@ -195,8 +290,12 @@ fn was_given_back(error: Errno) -> bool {
 
 impl Drop for RingRequests {
     fn drop(&mut self) {
+        self.left.clear();
         while !self.under_way.is_empty() {
-            drop(self.next_end());
+            if self.next_end().is_none() {
+                // The kernel may write to their buffers at any time.
+                std::mem::forget(std::mem::take(&mut self.under_way));
+            }
         }
     }
 }
@@ -207,3 +306,6 @@ impl fmt::Debug for RingRequests {
         f.debug_struct("RingRequests").field("under_way", &indices).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -45,6 +45,10 @@ impl Summary {
     pub(super) fn count(&mut self, batch: &LogBatch<'_>) {
         if let Some(end) = &mut self.end {
             end.batches_behind += 1;
+            if end.is_stale_behind {
+                // So that was not the end.
+                self.note(Outcome::Damage);
+            }
             return;
         }
         self.batches += 1;

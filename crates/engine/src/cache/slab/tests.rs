@@ -95,6 +95,7 @@ fn an_empty_region_is_zero_pages_again() {
     assert_eq!(slabs.bytes(), 0);
     let space = slabs.space.lock();
     assert!(space.empty.contains_key(&start.addr().get()));
+    unpoison(start, SLOT_MAX);
     // SAFETY: it is inside a chunk, and nobody writes to it.
     let bytes = unsafe { std::slice::from_raw_parts(start.as_ptr(), SLOT_MAX) };
     assert!(bytes.iter().all(|&byte| byte == 0));
@@ -124,6 +125,7 @@ fn free_pages_of_a_sparse_region_are_zero_and_the_rest_stays() {
     slabs.release();
     assert_eq!(slabs.bytes(), REGION);
     for (seed, start) in starts.iter().enumerate() {
+        unpoison(*start, 5000);
         // SAFETY: it is inside a chunk, and nobody writes to it.
         let bytes = unsafe { std::slice::from_raw_parts(start.as_ptr(), 5000) };
         match seed % 50 {
@@ -157,6 +159,22 @@ fn bytes_outlive_the_slabs() {
     let copy = slabs.copy(&pattern(5000, 9)).unwrap();
     drop(slabs);
     assert!(*copy == *pattern(5000, 9));
+}
+
+#[test]
+#[should_panic(expected = "being trimmed is open")]
+fn nobody_takes_a_slot_from_a_region_that_is_being_trimmed() {
+    let slabs = Slabs::new();
+    let kept = slabs.copy(&pattern(5000, 1)).unwrap();
+    let dropped: Vec<_> = (0..100).map(|seed| slabs.copy(&pattern(5000, seed)).unwrap()).collect();
+    drop(dropped);
+    let size = &slabs.sizes[kept.index as usize];
+    while slabs.reclaim(size, |_| ()).1 {}
+    let mut regions = size.regions.lock();
+    let address = *regions.open.first().unwrap();
+    assert!(regions.begin_to_trim(address, size.slot).is_some());
+    regions.open.insert(address);
+    regions.take(size.slot);
 }
 
 #[test]

@@ -102,7 +102,9 @@ impl<'list> Node<'list> {
     /// Writes a node into the arena: `height` links to nothing, the target as its key, and the
     /// value.
     ///
-    /// The key and trailer together and the value must each be at most `u32::MAX` bytes long.
+    /// # Panics
+    /// If the height is 0, or the key and trailer together or the value are longer than `u32::MAX`
+    /// bytes, which is how their lengths are kept.
     pub(super) fn create(
         arena: &'list Arena,
         shard: usize,
@@ -112,7 +114,12 @@ impl<'list> Node<'list> {
     ) -> Self {
         let user_key = target.user_key;
         let key_length = user_key.len() + TRAILER_LENGTH;
-        debug_assert!(height >= 1 && u32::try_from(key_length.max(value.len())).is_ok());
+        let (Ok(stored_key_length), Ok(value_length)) =
+            (u32::try_from(key_length), u32::try_from(value.len()))
+        else {
+            panic!("an entry of {key_length} and {} bytes is too long for a node", value.len())
+        };
+        assert!(height >= 1, "a node has a level at least");
         let tower = (height - 1) * LINK_SIZE;
         let memory = arena.allocate(shard, tower + KEY + key_length + value.len());
         // SAFETY: the arena gave this call alone `tower` bytes, `KEY` bytes and room for key and
@@ -125,8 +132,8 @@ impl<'list> Node<'list> {
                 address.sub(level * LINK_SIZE).cast::<AtomicPtr<u8>>().write(link);
             }
             address.add(PREFIX).cast::<u64>().write(target.prefix);
-            address.add(KEY_LENGTH).cast::<u32>().write(key_length as u32);
-            address.add(VALUE_LENGTH).cast::<u32>().write(value.len() as u32);
+            address.add(KEY_LENGTH).cast::<u32>().write(stored_key_length);
+            address.add(VALUE_LENGTH).cast::<u32>().write(value_length);
             let key = address.add(KEY);
             let trailer = key.add(user_key.len());
             let end = trailer.add(TRAILER_LENGTH);
@@ -215,5 +222,22 @@ impl<'list> Node<'list> {
         // SAFETY: the node has that level, because it was reached on it or is being put there, and
         // `create` wrote a link for each of its levels.
         unsafe { self.address.sub(level * LINK_SIZE).cast::<AtomicPtr<u8>>().as_ref() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In builds without debug assertions the length was cut to 32 bits, and what follows the value
+    /// was read as the rest of it, or beyond the end.
+    #[test]
+    #[should_panic(expected = "too long for a node")]
+    fn a_value_whose_length_does_not_fit_is_refused() {
+        let arena = Arena::new(1);
+        let target = Target { prefix: 0, user_key: b"key", trailer: 0 };
+        // Its pages are never touched.
+        let value = vec![0; u32::MAX as usize + 1];
+        Node::create(&arena, 0, 1, &target, &value);
     }
 }

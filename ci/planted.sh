@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# Shows that the tools of ci/sanitize.sh find what they are for: plants one defect at a time in a copy of the working
+# tree, and fails if a tool does not find it.
+#
+# usage: ci/planted.sh [NAME...]     all of ci/planted/*.patch unless said otherwise
+#
+# The copy and its builds are in target/planted. Prints the line with which each defect was found.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+copy=target/planted/source
+host=$(rustc -vV | sed -n 's/^host: //p')
+build=$PWD/target/planted
+
+# By defect: the tool that is to find it, the tests it runs, and what it is to say.
+declare -A tool=(
+    [epoch-use-after-free]="address epoch:: heap-use-after-free"
+    [skiplist-out-of-bounds]="address memtable:: use-after-poison"
+    [slab-out-of-bounds]="address cache::slab use-after-poison"
+    [arena-uninitialised]="memcheck memtable:: uninitialised"
+    [epoch-missing-fence]="loom epoch::loom Causality|assertion|panicked"
+)
+
+run() {
+    case $1 in
+    address)
+        RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address --cfg asan" ASAN_OPTIONS=detect_leaks=0 \
+            cargo test --quiet --locked -p tailwater --lib --target "$host" --target-dir "$build/asan" -- "$2"
+        ;;
+    memcheck)
+        local runner=CARGO_TARGET_$(tr 'a-z-' 'A-Z_' <<< "$host")_RUNNER
+        env "$runner=valgrind --quiet --error-exitcode=9 --leak-check=no" TAILWATER_SLOW_TOOL=1 \
+            cargo test --quiet --locked -p tailwater --lib --target "$host" --target-dir "$build/plain" -- "$2"
+        ;;
+    loom)
+        RUSTFLAGS="--cfg loom" \
+            cargo test --quiet --locked -p tailwater --lib --target-dir "$build/loom" -- "$2"
+        ;;
+    esac
+}
+
+if [ $# -gt 0 ]; then names=("$@"); else names=("${!tool[@]}"); fi
+missed=0
+for name in "${names[@]}"; do
+    read -r by tests words <<< "${tool[$name]}"
+    if [ "$by" = memcheck ] && ! command -v valgrind >/dev/null; then
+        echo "$name: skipped, there is no valgrind"
+        continue
+    fi
+    rm -rf "$copy" && mkdir -p "$copy"
+    git ls-files -z --cached --others --exclude-standard | tar --null -T - -c --ignore-failed-read | tar -x -C "$copy"
+    patch --quiet -d "$copy" -p1 < "ci/planted/$name.patch"
+    log=$build/$name.log
+    if (cd "$copy" && run "$by" "$tests") > "$log" 2>&1; then
+        echo "$name: NOT FOUND by $by" && missed=1
+    elif found=$(grep -m1 -E "$words" "$log"); then
+        echo "$name: found by $by: ${found#"${found%%[![:space:]]*}"}"
+    else
+        echo "$name: the run failed without saying why, see $log" && missed=1
+    fi
+done
+rm -rf "$copy"
+exit "$missed"

@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# Runs the tests of what has unsafe code in it under tools that see what a test does not: AddressSanitizer, memcheck
+# and the model checker loom. Each step says what it runs, or why it does not.
+#
+# usage: ci/sanitize.sh [STEP...]     all steps unless said otherwise: address memcheck loom thread
+#
+#   address    use of memory that was given back, and beyond its end. The caches' slabs and the memtables' arenas tell
+#              the sanitizer which of their memory is nobody's (`--cfg asan`, crates/io/src/buffer/poison.rs).
+#   memcheck   decisions that depend on memory nobody wrote. Needs valgrind.
+#   loom       every order, and every value that a load may see, of the lock-free parts.
+#   thread     is skipped, and says why.
+#
+# TAILWATER_STEP_MINUTES bounds what a step's tests may take, 20 unless said otherwise; builds come on top. They are in
+# target/asan and target/loom.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+minutes=${TAILWATER_STEP_MINUTES:-20}
+host=$(rustc -vV | sed -n 's/^host: //p')
+export TAILWATER_SEED=${TAILWATER_SEED:-20261120}
+
+say() {
+    echo
+    echo "== $* (at ${SECONDS}s)"
+}
+
+# Builds a crate's tests as the environment and the last arguments say, and runs those whose names have one of the
+# filters, by the command in `under`: run_tests FILTER... -- ARGUMENT...
+under=()
+run_tests() {
+    local filters=() built binary
+    while [ "$1" != -- ]; do filters+=("$1"); shift; done
+    shift
+    built=$(cargo test --locked --no-run --message-format=json-render-diagnostics "$@")
+    for binary in $(sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' <<< "$built"); do
+        timeout "${minutes}m" "${under[@]}" "$binary" --quiet "${filters[@]}"
+    done
+}
+
+# The tests of the engine's library that are about unsafe code.
+engine_filters=(epoch:: cache:: memtable::)
+
+address() {
+    say "AddressSanitizer: all tests of tailwater-io, those of epochs, caches and memtables, and LZ4"
+    # A stable compiler ships the sanitizer's runtime and lets nobody ask for it otherwise.
+    export RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address --cfg asan"
+    # What is given up for good is meant to be: slots of threads, buffers that the kernel may write to.
+    export ASAN_OPTIONS=detect_leaks=0:detect_stack_use_after_return=1
+    local options=(--target "$host" --target-dir target/asan)
+    run_tests -- "${options[@]}" -p tailwater-io
+    run_tests lz4 -- "${options[@]}" -p tailwater-format --lib
+    run_tests "${engine_filters[@]}" -- "${options[@]}" -p tailwater --lib
+}
+
+memcheck() {
+    if ! command -v valgrind >/dev/null; then
+        say "memcheck: skipped, there is no valgrind"
+        return
+    fi
+    say "memcheck: the tests of epochs, caches, memtables, buffers and LZ4"
+    under=(valgrind --quiet --error-exitcode=9 --leak-check=no --fair-sched=yes)
+    # It does not know io_uring. Tests with many rounds have few.
+    export TAILWATER_SLOW_TOOL=1 TAILWATER_IO_URING=off
+    run_tests buffer:: -- -p tailwater-io --lib
+    run_tests lz4 -- -p tailwater-format --lib
+    run_tests "${engine_filters[@]}" -- -p tailwater --lib
+}
+
+loom() {
+    say "loom: epochs, caches, the skiplist and the write queue"
+    RUSTFLAGS="--cfg loom" timeout "${minutes}m" \
+        cargo test --quiet --locked -p tailwater --lib --target-dir target/loom -- loom models
+}
+
+thread() {
+    say "ThreadSanitizer: skipped"
+    echo "It knows only the synchronisation that it was compiled into, and the standard library that comes with a"
+    echo "stable compiler has none of it: each lock, channel and Arc would be reported, and a list of exceptions long"
+    echo "enough would hide real races. loom covers the parts that use atomics."
+}
+
+if [ $# -gt 0 ]; then steps=("$@"); else steps=(address memcheck loom thread); fi
+for step in "${steps[@]}"; do
+    case $step in address | memcheck | loom | thread) ;; *) sed -n 's/^# usage: //p' "$0" >&2; exit 2 ;; esac
+    # What a step sets is its own.
+    ("$step")
+done
+echo
+echo "done in ${SECONDS}s"

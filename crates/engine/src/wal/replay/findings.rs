@@ -1,0 +1,122 @@
+//! What is found in a log that is not as a writer left it, and what it may mean.
+
+use tailwater_format::log::{Damage, DamageReason, Event, Skipped, SkippedReason, Stale, Torn};
+
+use super::Log;
+use crate::wal::unwritten;
+
+/// Something in a log that is not as a writer left it.
+#[derive(Debug, Clone)]
+pub(super) struct Trouble {
+    pub(super) offset: u64,
+    pub(super) bytes: u64,
+    pub(super) reason: String,
+    /// Whether a crash explains it.
+    pub(super) torn: bool,
+}
+
+/// A place at which the log may end: whether anything is missing shows only behind it.
+#[derive(Debug, Clone)]
+pub(super) struct Doubt {
+    /// What is wrong if batches follow and some before them are missing.
+    pub(super) missing: Trouble,
+    /// What is wrong if none follow; `None` if nothing is.
+    pub(super) at_end: Option<Trouble>,
+    /// Whether batches that follow without a gap count in the modes that stop at damage.
+    pub(super) may_go_on: bool,
+    /// Whether a log that ends here ends before its file does, so that replay goes on only with a
+    /// log that follows without a gap.
+    pub(super) ends_early: bool,
+}
+
+/// What an event is, besides a record.
+pub(super) enum Finding {
+    /// What a writer may have left.
+    Nothing,
+    /// What no writer left.
+    Trouble(Trouble),
+    /// What depends on what follows.
+    Doubt(Doubt),
+}
+
+impl Trouble {
+    /// The same, with everything up to the end of the log left out too.
+    pub(super) fn up_to_end_of(self, log: &Log) -> Self {
+        Self { bytes: log.length.saturating_sub(self.offset), ..self }
+    }
+}
+
+impl Finding {
+    /// What an event is. `may_be_stale` is whether a record of another log may stand there.
+    pub(super) fn of(event: &Event<'_>, may_be_stale: bool) -> Self {
+        match event {
+            Event::Skipped(skipped) => Self::of_skipped(skipped),
+            Event::Damage(damage) => Self::of_damage(damage),
+            Event::Torn(torn) => Self::of_torn(torn),
+            Event::Stale(stale) if may_be_stale => Self::of_stale(stale),
+            Event::Stale(Stale { offset, dropped, .. }) => {
+                let reason = "a record of another log, though logs' files are not used again";
+                Self::trouble(*offset, *dropped, reason.to_owned(), false)
+            }
+            _ => Self::Nothing,
+        }
+    }
+
+    /// Bytes that a reader passes over in silence are nothing, unless a fragment is among them. A
+    /// record behind unwritten space shows that there was none.
+    fn of_skipped(skipped: &Skipped) -> Self {
+        let Skipped { offset, dropped: bytes, lossy, reason } = *skipped;
+        if !lossy && !unwritten::is_space(skipped) {
+            return Self::Nothing;
+        }
+        let torn = reason == SkippedReason::Zeros;
+        let missing = Trouble { offset, bytes, reason: reason.to_string(), torn };
+        let at_end = lossy.then(|| missing.clone());
+        Self::Doubt(Doubt { missing, at_end, may_go_on: true, ends_early: lossy })
+    }
+
+    /// In a recycled log, bytes that are no fragment end it, and those of a fragment of this log may
+    /// be of a write that a crash cut off; elsewhere they are damage.
+    fn of_damage(damage: &Damage) -> Self {
+        let Damage { offset, dropped: bytes, recycled, own, followed, reason } = *damage;
+        let may_end = recycled
+            && !followed
+            && matches!(
+                reason,
+                DamageReason::Checksum { .. } | DamageReason::Length { .. } | DamageReason::Zeros
+            );
+        if !may_end {
+            return Self::trouble(offset, bytes, reason.to_string(), false);
+        }
+        let missing = Trouble { offset, bytes, reason: reason.to_string(), torn: false };
+        let at_end = own.then(|| Trouble { torn: true, ..missing.clone() });
+        Self::Doubt(Doubt { missing, at_end, may_go_on: !own, ends_early: true })
+    }
+
+    fn of_torn(torn: &Torn) -> Self {
+        let Torn { offset, dropped: bytes, own, reason } = *torn;
+        let trouble = Trouble { offset, bytes, reason: reason.to_string(), torn: true };
+        match own {
+            true => Self::Trouble(trouble),
+            false => Self::Doubt(Doubt {
+                missing: trouble,
+                at_end: None,
+                may_go_on: true,
+                ends_early: true,
+            }),
+        }
+    }
+
+    fn of_stale(stale: &Stale) -> Self {
+        let Stale { offset, dropped: bytes, in_record } = *stale;
+        let reason = "a record of another log before the end of this one".to_owned();
+        let missing = Trouble { offset, bytes, reason, torn: false };
+        let reason = "the log ends inside a record, before what the file held earlier".to_owned();
+        let at_end = in_record.then(|| Trouble { reason, torn: true, ..missing.clone() });
+        Self::Doubt(Doubt { missing, at_end, may_go_on: !in_record, ends_early: true })
+    }
+
+    fn trouble(offset: u64, bytes: u64, reason: String, torn: bool) -> Self {
+        Self::Trouble(Trouble { offset, bytes, reason, torn })
+    }
+}

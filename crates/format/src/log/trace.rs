@@ -1,0 +1,141 @@
+//! What bytes that are no whole fragment give away of the log that they stand in.
+//!
+//! A recycled log ends before whatever its file held earlier, which may look like anything: where a
+//! fragment is not as it should be, the log ends, unless something there is of this log. That is
+//! so if a header carries the log's number, or did before one of its bits changed, or if a whole
+//! fragment with that number stands further on.
+
+use super::{HEADER_LENGTH, PADDING_TYPE, RECYCLABLE_HEADER_LENGTH, fragment_type, mask_crc};
+use crate::varint::Reader;
+
+/// Where a header holds what its checksum does not stand for, in bits: length, type and log number.
+const MEANING: std::ops::Range<usize> = 32..8 * RECYCLABLE_HEADER_LENGTH;
+
+/// A fragment's header.
+pub(super) struct Header {
+    pub(super) masked_crc: u32,
+    pub(super) length: u16,
+    pub(super) kind: u8,
+    /// Of recyclable types only.
+    pub(super) log_number: Option<u32>,
+}
+
+impl Header {
+    /// The header at the start of `bytes`; `None` where they end inside it.
+    pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
+        let mut reader = Reader::new(bytes);
+        let masked_crc = reader.fixed32("log record header").ok()?;
+        let length = reader.fixed16("log record header").ok()?;
+        let kind = reader.u8("log record header").ok()?;
+        let log_number = match fragment_type::is_recyclable(kind) {
+            true => Some(reader.fixed32("log record header").ok()?),
+            false => None,
+        };
+        Some(Self { masked_crc, length, kind, log_number })
+    }
+
+    /// Its own length, in bytes.
+    pub(super) fn header_length(&self) -> usize {
+        match self.log_number {
+            Some(_) => RECYCLABLE_HEADER_LENGTH,
+            None => HEADER_LENGTH,
+        }
+    }
+
+    /// The length of the fragment, header included, in bytes.
+    pub(super) fn fragment_length(&self) -> usize {
+        self.header_length() + usize::from(self.length)
+    }
+
+    /// The checksum of the fragment at the start of `bytes`, whose header this is; `None` where
+    /// they end inside it. The length is not covered: it says what is.
+    pub(super) fn crc_of(&self, bytes: &[u8]) -> Option<u32> {
+        Some(crc32c::crc32c(bytes.get(HEADER_LENGTH - 1..self.fragment_length())?))
+    }
+
+    /// Whether the fragment at the start of `bytes`, whose header this is, is whole and as it was
+    /// written.
+    pub(super) fn is_sound(&self, bytes: &[u8]) -> bool {
+        self.crc_of(bytes).is_some_and(|crc| mask_crc(crc) == self.masked_crc)
+    }
+
+    /// Whether a writer of log `log_number` may have written it.
+    fn is_of(&self, log_number: u32) -> bool {
+        let written = matches!(
+            self.kind,
+            fragment_type::FULL
+                ..=fragment_type::RECYCLABLE_TIMESTAMP_SIZES
+                    | fragment_type::PREDECESSOR
+                    | fragment_type::RECYCLABLE_PREDECESSOR
+                    | PADDING_TYPE
+        );
+        written && self.log_number.is_none_or(|number| number == log_number)
+    }
+}
+
+/// Whether `bytes` begin with a fragment of log `log_number` of which one bit of length, type or
+/// log number has changed.
+pub(super) fn is_one_bit_off(bytes: &[u8], log_number: u32) -> bool {
+    let mut mended = bytes.to_vec();
+    let flip = |bytes: &mut [u8], bit: usize| {
+        if let Some(byte) = bytes.get_mut(bit / 8) {
+            *byte ^= 1 << (bit % 8);
+        }
+    };
+    MEANING.into_iter().any(|bit| {
+        flip(&mut mended, bit);
+        let is_sound = Header::parse(&mended).is_some_and(|header| {
+            let is_in_header = bit < 8 * header.header_length();
+            is_in_header && header.is_of(log_number) && header.is_sound(&mended)
+        });
+        flip(&mut mended, bit);
+        is_sound
+    })
+}
+
+/// What there is of a log where its next fragment should begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Traces {
+    /// As [`Damage::own`](super::Damage::own).
+    pub(super) own: bool,
+    /// As [`Damage::followed`](super::Damage::followed).
+    pub(super) followed: bool,
+}
+
+impl Traces {
+    /// Those of a log that is not recycled, whose file holds nothing else.
+    pub(super) const OF_ITS_OWN_FILE: Self = Self { own: true, followed: false };
+
+    /// What there is in `bytes` of the recycled log `log_number`.
+    pub(super) fn of(bytes: &[u8], log_number: u32) -> Self {
+        let claims =
+            Header::parse(bytes).is_some_and(|header| header.log_number == Some(log_number));
+        let followed = holds_fragment_of(bytes.get(1..).unwrap_or_default(), log_number);
+        Self { own: claims || followed || is_one_bit_off(bytes, log_number), followed }
+    }
+}
+
+/// The payloads of whole records in one fragment, not recyclable, that begin anywhere in `bytes`,
+/// whatever stands before them: where a header is lost, a reader drops the rest of its block.
+///
+/// A record may hold another's bytes, which are found, too.
+pub fn records_within(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    (0..bytes.len()).filter_map(move |at| {
+        let fragment = bytes.get(at..)?;
+        let header = Header::parse(fragment)?;
+        let is_record = header.kind == fragment_type::FULL && header.is_sound(fragment);
+        is_record.then(|| fragment.get(HEADER_LENGTH..header.fragment_length()))?
+    })
+}
+
+/// Whether a whole fragment that carries `log_number` begins anywhere in `bytes`.
+pub(super) fn holds_fragment_of(bytes: &[u8], log_number: u32) -> bool {
+    let number = log_number.to_le_bytes();
+    let headers = bytes.windows(RECYCLABLE_HEADER_LENGTH).enumerate();
+    let claiming = headers.filter(|(_, header)| header.ends_with(&number));
+    claiming.into_iter().any(|(at, _)| {
+        let fragment = bytes.get(at..).unwrap_or_default();
+        Header::parse(fragment)
+            .is_some_and(|header| header.log_number.is_some() && header.is_sound(fragment))
+    })
+}

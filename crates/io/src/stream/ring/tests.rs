@@ -1,0 +1,109 @@
+//! Rings that the kernel stops looking at. Where there is no io_uring, there is nothing to test.
+
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
+
+use super::*;
+use crate::buffer::BufferPool;
+use crate::purpose::Purpose;
+use crate::storage::ReadFile;
+use crate::stream::requests::Plan;
+
+const REQUEST: usize = 4096;
+
+/// A pipe as a file: a request for its bytes ends when somebody has written some.
+#[derive(Debug)]
+struct Pipe(OwnedFd);
+
+impl ReadFile for Pipe {
+    fn read_at(&self, buffer: &mut [u8], _: u64, _: Purpose) -> crate::Result<usize> {
+        rustix::io::read(&self.0, buffer)
+            .map_err(|error| Error::at(Operation::Read, self.path(), 0, error))
+    }
+
+    fn length(&self) -> crate::Result<u64> {
+        Ok(u64::MAX)
+    }
+
+    fn path(&self) -> &Path {
+        Path::new("pipe")
+    }
+
+    fn mode(&self) -> IoMode {
+        IoMode::Buffered
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.0.as_fd())
+    }
+}
+
+/// A ring, a source of eight requests, the pipe's other end, and buffers.
+fn set_up() -> Option<(RingRequests, Arc<Source>, OwnedFd, BufferPool)> {
+    let ring = RingRequests::new()?;
+    let (reading, writing) = io::pipe().unwrap();
+    let (reading, writing) = (OwnedFd::from(reading), OwnedFd::from(writing));
+    let plan = Plan::new(0..8 * REQUEST as u64, REQUEST, REQUEST);
+    let source = Source { file: Arc::new(Pipe(reading)), plan, purpose: Purpose::Verification };
+    Some((ring, Arc::new(source), writing, BufferPool::new(16 * REQUEST)))
+}
+
+/// Has all calls on a ring fail from now on. What the kernel has taken goes on.
+fn break_ring(ring: &RingRequests) {
+    let null = rustix::fs::open("/dev/null", OFlags::RDONLY, Mode::empty()).unwrap();
+    // SAFETY: the descriptor is the ring's, which keeps it open and closes it.
+    let mut descriptor = ManuallyDrop::new(unsafe { OwnedFd::from_raw_fd(ring.ring.as_raw_fd()) });
+    rustix::io::dup2(&null, &mut descriptor).unwrap();
+}
+
+/// A ring that kept failing was called again and again, forever.
+#[test]
+fn requests_that_a_failing_ring_does_not_take_are_made_by_plain_reads() {
+    let Some((mut ring, source, writing, pool)) = set_up() else { return };
+    break_ring(&ring);
+    for index in 0..3 {
+        ring.submit(&source, index, pool.try_acquire(REQUEST).unwrap());
+    }
+    assert!(ring.is_given_up);
+    for index in 0..3 {
+        assert_eq!(rustix::io::write(&writing, &[index; REQUEST]).unwrap(), REQUEST);
+        let chunk = ring.wait();
+        assert_eq!((chunk.index, chunk.error.is_none()), (u64::from(index), true));
+        assert!(chunk.buffer[..] == [index; REQUEST]);
+    }
+}
+
+#[test]
+fn requests_that_the_kernel_took_end_though_the_ring_fails() {
+    let Some((mut ring, source, writing, pool)) = set_up() else { return };
+    ring.submit(&source, 0, pool.try_acquire(REQUEST).unwrap());
+    break_ring(&ring);
+    ring.submit(&source, 1, pool.try_acquire(REQUEST).unwrap());
+    assert_eq!((ring.under_way.len(), ring.left.len()), (1, 1));
+    ring.left.clear();
+    assert_eq!(rustix::io::write(&writing, &[7; REQUEST]).unwrap(), REQUEST);
+    let chunk = ring.wait();
+    assert_eq!((chunk.index, chunk.error.is_none()), (0, true));
+    assert!(chunk.buffer[..] == [7; REQUEST]);
+}
+
+#[test]
+fn a_request_that_never_ends_fails_and_the_kernel_keeps_its_buffer() {
+    let Some((mut ring, source, writing, pool)) = set_up() else { return };
+    for index in 0..2 {
+        ring.submit(&source, index, pool.try_acquire(REQUEST).unwrap());
+    }
+    let memory = ring.under_way[&0].buffer.as_ptr();
+    break_ring(&ring);
+    ring.enter(0);
+    ring.looks = 3;
+    let chunk = ring.wait();
+    assert!(chunk.error.is_some() && chunk.buffer.as_ptr() != memory);
+    drop(chunk);
+    drop(ring);
+    assert_eq!(pool.in_use(), REQUEST, "the buffer of the other request is not given back");
+    drop(writing);
+}

@@ -15,6 +15,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.Random;
+import org.rocksdb.Checkpoint;
 import org.rocksdb.ColumnFamilyDescriptor;
 import org.rocksdb.ColumnFamilyHandle;
 import org.rocksdb.ColumnFamilyOptions;
@@ -77,6 +78,7 @@ final class Database {
       case "open-existing" -> open(How.EXISTING);
       case "open-read-only" -> open(How.READ_ONLY);
       case "close" -> close();
+      case "destroy" -> destroy();
       case "put", "merge", "delete", "single-delete", "delete-range" -> write(words);
       case "timed-put" -> timedPut(words);
       case "begin" -> batch = new WriteBatch();
@@ -91,6 +93,7 @@ final class Database {
           family(words[1]), MutableColumnFamilyOptions.parse(words[2]).build());
       case "create" -> create(words[1], words[2]);
       case "drop" -> drop(words[1]);
+      case "checkpoint" -> checkpoint(words[1]);
       case "flush-wal" -> open.flushWal(true);
       case "snapshot" -> snapshots.add(open.getSnapshot());
       case "release" -> release();
@@ -234,6 +237,21 @@ final class Database {
     openFamilyOptions.clear();
     batch = null;
     external = null;
+  }
+
+  private void destroy() throws RocksDBException {
+    DBOptions options = databaseOptions();
+    if (!databasePaths.isEmpty()) {
+      options.setDbPaths(databasePaths);
+    }
+    ColumnFamilyDescriptor family = describedFamily("default", familyOptions.get("default"));
+    RocksDB.destroyDB(directory, new Options(options, family.getOptions()));
+  }
+
+  private void checkpoint(String path) throws RocksDBException {
+    try (Checkpoint checkpoint = Checkpoint.create(open)) {
+      checkpoint.createCheckpoint(path);
+    }
   }
 
   private ColumnFamilyHandle family(String name) {

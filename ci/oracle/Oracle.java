@@ -25,6 +25,7 @@ import java.nio.charset.StandardCharsets;
  *   open-existing                       opens it; nothing may be missing
  *   open-read-only                      opens it for reading, beside whoever writes it
  *   close                               closes it
+ *   destroy                             instead removes it
  *
  * writes
  *   put FAMILY KEY VALUE
@@ -46,6 +47,7 @@ import java.nio.charset.StandardCharsets;
  *   change FAMILY OPTIONS               sets options that may change while it is open
  *   create FAMILY OPTIONS
  *   drop FAMILY
+ *   checkpoint PATH                     makes a copy there
  *   flush-wal                           hands what is logged to the system, and syncs it
  *   snapshot                            from here on nothing older is forgotten
  *   release                             gives all snapshots back

@@ -5,6 +5,7 @@
 //! - [`dump`]: what a database holds, as both of them tell it.
 //! - [`model`]: the answers that follow from a dump, to be compared with ours.
 //! - [`directory`]: what stands in a directory, to show that nothing changed it.
+//! - [`scenario`]: what becomes of databases that are moved, copied and damaged, by a table.
 //! - [`filesystem`]: small filesystems of several kinds, mounted for a test.
 //! - [`seed`]: random numbers that a failed test can be repeated with.
 #![cfg_attr(
@@ -21,6 +22,7 @@ pub mod filesystem;
 pub mod golden;
 pub mod model;
 pub mod oracle;
+pub mod scenario;
 pub mod seed;
 #[cfg(target_os = "linux")]
 pub mod volatile_disk;

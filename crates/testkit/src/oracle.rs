@@ -42,7 +42,15 @@ impl Oracle {
     /// # Panics
     /// If it cannot be had and the environment requires it.
     pub fn start(part: &str) -> Option<Self> {
-        match Self::try_start() {
+        Self::start_in(part, Path::new("."))
+    }
+
+    /// As [`Oracle::start`], but relative paths begin in `directory` there.
+    ///
+    /// # Panics
+    /// If it cannot be had and the environment requires it.
+    pub fn start_in(part: &str, directory: &Path) -> Option<Self> {
+        match Self::try_start(directory) {
             Ok(oracle) => Some(oracle),
             Err(reason) => {
                 let required =
@@ -56,7 +64,7 @@ impl Oracle {
         }
     }
 
-    fn try_start() -> Result<Self, String> {
+    fn try_start(working_directory: &Path) -> Result<Self, String> {
         let directory = make_ready()?;
         let mut library = std::ffi::OsString::from("-Djava.library.path=");
         library.push(&directory);
@@ -66,6 +74,7 @@ impl Oracle {
         let mut process = Command::new("java")
             .args([library.as_os_str(), "-XX:+UseSerialGC".as_ref(), "-cp".as_ref(), &classes])
             .arg("Oracle")
+            .current_dir(working_directory)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

@@ -2,6 +2,7 @@
 
 mod compacting;
 mod damage;
+mod directories;
 mod documentation;
 mod endings;
 mod ingesting;

@@ -70,11 +70,17 @@ pub(crate) fn db_with_input<'a>(
     arguments: impl IntoIterator<Item = &'a str>,
     input: &[u8],
 ) -> Answer {
+    let mut command = program();
+    command.arg("db").arg(verb).arg(path).args(arguments);
+    run_with_input(command, input)
+}
+
+/// Runs a command with that standard input.
+pub(crate) fn run_with_input(mut command: Command, input: &[u8]) -> Answer {
     let mut file = tempfile::tempfile().expect("a temporary file");
     file.write_all(input).expect("a file that can be written");
     std::io::Seek::rewind(&mut file).expect("a file that can be sought");
-    let mut command = program();
-    command.arg("db").arg(verb).arg(path).args(arguments).stdin(file);
+    command.stdin(file);
     run(command)
 }
 

@@ -105,6 +105,8 @@ impl Writer {
         let io_modes = self.readers.io_modes();
         let purpose = Purpose::Checkpoint;
         write_whole(storage, &aside.join(FileKind::Staging.to_string()), &[], purpose)?;
+        // A crash must not keep what follows and lose the mark.
+        storage.sync_directory(aside)?;
         for warning in io_modes.try_in(storage, aside, &[purpose])? {
             self.info_log.warn(format_args!("{warning}"));
         }

@@ -38,7 +38,7 @@ pub(crate) fn destroy(directory: &Path, mut options: OpenOptions) -> Result<()> 
     let id = database_id(storage, &home.path)?;
     let found = Directories::find(storage, home.clone(), &options, &id)?;
     found.check_home(storage)?;
-    check_is_home(&found)?;
+    check_is_home(storage, &found)?;
     let outside = doomed(&found, &options)?;
     remove_if_there(storage, &home.path.join(FileKind::Current.to_string()))?;
     storage.sync_directory(&home.path)?;
@@ -91,17 +91,24 @@ fn newest_manifest(storage: &dyn Storage, home: &Path) -> Result<Option<u64>> {
     Ok(numbers.max())
 }
 
-/// Refuses a directory that only holds files of a database whose home is elsewhere.
-fn check_is_home(found: &Directories) -> Result<()> {
-    let files = found.home_files();
-    let says_id = |kind| matches!(kind, FileKind::Manifest(_) | FileKind::Identity);
-    if files.has(FileKind::Current) || files.iter().any(says_id) {
+/// Refuses a directory that is no database's home: nothing there says an id, and there are files
+/// that a database may need.
+fn check_is_home(storage: &dyn Storage, found: &Directories) -> Result<()> {
+    let (files, home) = (found.home_files(), &found.home().path);
+    let is_readable = |kind| match kind {
+        FileKind::Manifest(number) => Manifest::read(storage, home, number).is_ok(),
+        FileKind::Current | FileKind::Identity => true,
+        _ => false,
+    };
+    if files.iter().any(is_readable) {
         return Ok(());
     }
-    match files.first_with_data() {
+    let of_a_database =
+        |kind: &FileKind| holds_data(*kind) || matches!(kind, FileKind::Manifest(_));
+    match files.iter().find(of_a_database) {
         Some(kind) => {
             let message = format!("there is no database here to destroy, but its file {kind}");
-            Err(Error::invalid_argument(message).in_file(&found.home().path))
+            Err(Error::invalid_argument(message).in_file(home))
         }
         None => Ok(()),
     }

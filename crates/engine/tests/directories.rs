@@ -1,0 +1,31 @@
+//! The directories of databases: moved, copied, shared, given and taken away.
+//!
+//! - `scenarios`: those of `docs/directories.md`, on a simulated disk.
+//! - `random`: several databases on one disk, whose options name the right directories or wrong
+//!   ones, and which are copied, moved, adopted, destroyed and interrupted by crashes. A model
+//!   knows what each holds, and which files each needs.
+//!
+//! A failure names the seed; `TAILWATER_SEED` repeats it, and `TAILWATER_ROUNDS` does everything so
+//! many times over.
+
+#[path = "directories/database.rs"]
+mod database;
+#[path = "common/scenario/library.rs"]
+mod library;
+#[path = "directories/openings.rs"]
+mod openings;
+#[path = "directories/random.rs"]
+mod random;
+#[path = "directories/scenarios.rs"]
+mod scenarios;
+#[path = "directories/session.rs"]
+mod session;
+#[path = "common/scenario/sim_files.rs"]
+mod sim_files;
+#[path = "directories/steps.rs"]
+mod steps;
+#[path = "directories/world.rs"]
+mod world;
+
+/// An answer, or what is wrong with a database.
+type Checked<T> = Result<T, String>;

@@ -1,0 +1,137 @@
+//! What the model knows of a database: where its files are, what it holds, and whose its
+//! directories are.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use tailwater::{Db, ReadOptions};
+
+/// What a database holds, by column family.
+pub(crate) type State = BTreeMap<String, BTreeMap<String, String>>;
+
+/// The name of the column family that is always there.
+pub(crate) const DEFAULT: &str = "default";
+
+/// A directory for tables, by its canonical path, with the bytes that are meant to be there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) directory: PathBuf,
+    pub(crate) target_size: u64,
+}
+
+/// Where the files of a database are, by canonical paths.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Layout {
+    pub(crate) home: PathBuf,
+    /// `wal_dir`, if it is given.
+    pub(crate) logs: Option<PathBuf>,
+    /// `db_paths`.
+    pub(crate) tables: Vec<Place>,
+    /// `cf_paths` of the column families that have some.
+    pub(crate) family_tables: BTreeMap<String, Vec<Place>>,
+}
+
+impl Layout {
+    /// A database all of whose files are in its home.
+    pub(crate) fn at(home: PathBuf) -> Self {
+        Self { home, logs: None, tables: Vec::new(), family_tables: BTreeMap::new() }
+    }
+
+    /// The directory of the logs.
+    pub(crate) fn log_directory(&self) -> &Path {
+        self.logs.as_deref().unwrap_or(&self.home)
+    }
+
+    /// The directory of a table of a column family that has this path number.
+    pub(crate) fn table_directory(&self, family: &str, path: u32) -> &Path {
+        let own = self.family_tables.get(family).filter(|own| !own.is_empty());
+        let places = own.unwrap_or(&self.tables);
+        let place = places.get(path as usize).or(places.last());
+        place.map_or(&self.home, |place| &place.directory)
+    }
+
+    /// Every directory but the home.
+    pub(crate) fn outside(&self) -> BTreeSet<PathBuf> {
+        let places = self.tables.iter().chain(self.family_tables.values().flatten());
+        let mut all: BTreeSet<PathBuf> = places.map(|place| place.directory.clone()).collect();
+        all.extend(self.logs.clone());
+        all.remove(&self.home);
+        all
+    }
+
+    /// The same after `from` and all below it were renamed.
+    pub(crate) fn renamed(&mut self, from: &Path, to: &Path) {
+        let rename = |path: &mut PathBuf| {
+            if let Ok(below) = path.strip_prefix(from) {
+                // Joining an empty path would end it with a slash.
+                let is_itself = below.as_os_str().is_empty();
+                *path = if is_itself { to.to_owned() } else { to.join(below) };
+            }
+        };
+        rename(&mut self.home);
+        self.logs.iter_mut().for_each(rename);
+        let places = self.tables.iter_mut().chain(self.family_tables.values_mut().flatten());
+        places.for_each(|place| rename(&mut place.directory));
+    }
+}
+
+/// Whose directories the options of a database name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// Its own: it opens with exactly its data.
+    Owner,
+    /// Those of the database that it is a copy of, or those that a copy of it has adopted: it opens
+    /// with exactly its data, or is refused. What it needs of them is another's.
+    Copy,
+}
+
+/// A database.
+#[derive(Debug, Clone)]
+pub(crate) struct Database {
+    /// Keys begin with it.
+    pub(crate) number: usize,
+    /// The database that this one and its copies come from.
+    pub(crate) lineage: usize,
+    pub(crate) layout: Layout,
+    pub(crate) state: State,
+    pub(crate) standing: Standing,
+    /// Options that are not about directories.
+    pub(crate) tuning: String,
+    /// The one that it is a copy of was opened for writing or destroyed since.
+    pub(crate) is_stale: bool,
+    /// The claims in its outside directories, as its last opening left them.
+    pub(crate) claims: BTreeMap<PathBuf, Vec<u8>>,
+}
+
+/// What an open database holds.
+pub(crate) fn state_of(db: &Db) -> tailwater::Result<State> {
+    let mut state = State::new();
+    for family in db.column_families() {
+        let table = state.entry(family.name().to_owned()).or_default();
+        let mut iterator = db.iterator(&family, &ReadOptions::default())?;
+        iterator.seek_to_first()?;
+        while let Some((key, value)) = iterator.entry() {
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            table.insert(text(key), text(value));
+            iterator.next()?;
+        }
+    }
+    Ok(state)
+}
+
+/// The first difference between what should be there and what is.
+pub(crate) fn difference(expected: &State, found: &State) -> Option<String> {
+    let names = |state: &State| state.keys().cloned().collect::<Vec<_>>();
+    if names(expected) != names(found) {
+        return Some(format!("column families {:?}, not {:?}", names(found), names(expected)));
+    }
+    for (family, expected) in expected {
+        let found = &found[family];
+        let keys: BTreeSet<&String> = expected.keys().chain(found.keys()).collect();
+        if let Some(key) = keys.into_iter().find(|&key| expected.get(key) != found.get(key)) {
+            let (expected, found) = (expected.get(key), found.get(key));
+            return Some(format!("'{family}' has {key} = {found:?}, not {expected:?}"));
+        }
+    }
+    None
+}

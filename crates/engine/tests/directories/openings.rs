@@ -1,0 +1,290 @@
+//! Openings, as they should be and as they should not, with crashes.
+
+use std::path::{Path, PathBuf};
+
+use tailwater::{Db, Error, ErrorKind, OpenOptions};
+use tailwater_io::Storage;
+
+use crate::Checked;
+use crate::database::{Database, Layout, Standing, State, difference, state_of};
+use crate::session::Session;
+use crate::world::World;
+
+/// How a database is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// It is made, if it is not there.
+    Create,
+    /// For writing.
+    Write,
+    /// For writing, and its directories are adopted.
+    Adopt,
+}
+
+impl World {
+    /// What a database is opened with in some manner.
+    fn options_for(&mut self, database: &Database, manner: Manner) -> OpenOptions {
+        let families = self.families(database);
+        let mut options = self.options(&database.layout, &database.tuning, &families);
+        let create = manner == Manner::Create;
+        options.set_options(&format!("create_if_missing={create}")).expect("options");
+        if manner == Manner::Adopt {
+            options.set_adopt_directories(true);
+        }
+        options
+    }
+
+    /// Opens a database, which has exactly its data then, works on it and closes it. Answers what
+    /// became of it, or why it was refused. At times a crash is in between; it is opened after that
+    /// as before, and must open.
+    pub(crate) fn open_and_work(
+        &mut self,
+        database: &mut Database,
+        manner: Manner,
+        may_crash: bool,
+    ) -> Checked<Result<(), Error>> {
+        let others = self.needed_by_others(&[database.number])?;
+        let crashes = may_crash && self.rng.u8(..3) == 0;
+        if crashes {
+            self.disk.start_recording();
+        }
+        let start = self.disk.call_count();
+        let options = self.options_for(database, manner);
+        let home = self.spelled(&database.layout.home);
+        let db = match Db::open(&home, &options) {
+            Ok(db) => db,
+            Err(error) => {
+                self.check(&others)?;
+                return Ok(Err(error));
+            }
+        };
+        let session = self.opened(&db, database, &options)?;
+        if self.rng.bool() {
+            db.close().map_err(|error| format!("cannot be closed: {error}"))?;
+        }
+        drop(db);
+        self.check(&others)?;
+        let mut remade = Vec::new();
+        if crashes {
+            let call = self.rng.u64(start..=self.disk.call_count());
+            self.crash(call);
+            remade = self.open_after_crash(database, manner, &session, call)?;
+        } else {
+            database.state = session.state().clone();
+        }
+        self.note_checkpoints(database, &session, &remade)?;
+        database.layout.family_tables = session.family_tables;
+        let names: Vec<&String> = database.state.keys().collect();
+        database.layout.family_tables.retain(|name, _| names.contains(&name));
+        database.claims = self.claims(&database.layout);
+        Ok(Ok(()))
+    }
+
+    fn opened(&mut self, db: &Db, database: &Database, options: &OpenOptions) -> Checked<Session> {
+        let found = state_of(db).map_err(|error| format!("it opens, but: {error}"))?;
+        if let Some(difference) = difference(&database.state, &found) {
+            return Err(format!("database {} opens, but {difference}", database.number));
+        }
+        self.work_on(db, database, options)
+    }
+
+    /// Goes on with what a power cut, or the end of the process, leaves before a call.
+    fn crash(&mut self, call: u64) {
+        let seed = self.rng.u64(..);
+        let mut replay = self.disk.replay();
+        replay.advance_to(call);
+        let image = match self.rng.u8(..4) {
+            0 => replay.process_crash_image(seed),
+            _ => replay.crash_image(seed),
+        };
+        self.note(format_args!("  crash at call {call}"));
+        self.replace_disk(image);
+    }
+
+    /// Opens a database in the same manner as before the crash. Answers the checkpoints that had to
+    /// be made again.
+    fn open_after_crash(
+        &mut self,
+        database: &mut Database,
+        manner: Manner,
+        session: &Session,
+        call: u64,
+    ) -> Checked<Vec<PathBuf>> {
+        database.layout.family_tables.clone_from(&session.family_tables);
+        let options = self.options_for(database, manner);
+        let home = self.spelled(&database.layout.home);
+        let db = Db::open(&home, &options).map_err(|error| {
+            format!("database {} does not open after a crash: {error}", database.number)
+        })?;
+        let found = state_of(&db).map_err(|error| format!("after a crash: {error}"))?;
+        let mut allowed = session.left_by_crash(call).into_iter();
+        if !allowed.any(|state| *state == found) {
+            let expected = session.left_by_crash(call)[0];
+            let difference = difference(expected, &found).unwrap_or_default();
+            return Err(format!("database {} after a crash: {difference}", database.number));
+        }
+        database.state = found;
+        // What is left of a checkpoint that was not finished is in nobody's way.
+        let homes = session.checkpoints.iter().map(|(home, _)| home);
+        let unfinished: Vec<PathBuf> = homes.filter(|it| !self.is_database(it)).cloned().collect();
+        for home in &unfinished {
+            db.checkpoint(home).map_err(|error| format!("a checkpoint after a crash: {error}"))?;
+        }
+        Ok(unfinished)
+    }
+
+    /// Checkpoints are databases of their own. `remade` are those that were made after a crash.
+    fn note_checkpoints(
+        &mut self,
+        database: &Database,
+        session: &Session,
+        remade: &[PathBuf],
+    ) -> Checked<()> {
+        for (home, state) in &session.checkpoints {
+            if !self.is_database(home) {
+                return Err(format!("there is no checkpoint in {}", home.display()));
+            }
+            let is_of_now = remade.contains(home);
+            let state = if is_of_now { &database.state } else { state };
+            self.add(Database {
+                number: 0,
+                lineage: database.lineage,
+                layout: Layout::at(home.clone()),
+                state: state.clone(),
+                standing: Standing::Owner,
+                tuning: database.tuning.clone(),
+                is_stale: false,
+                claims: Default::default(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Adds a database to those that there are.
+    pub(crate) fn add(&mut self, database: Database) {
+        self.numbers += 1;
+        self.databases.push(Database { number: self.numbers, ..database });
+    }
+
+    /// What is seen by opening a database for reading with this layout.
+    pub(crate) fn look(
+        &mut self,
+        database: &Database,
+        layout: &Layout,
+    ) -> tailwater::Result<State> {
+        let families = self.families(database);
+        let options = self.options(layout, &database.tuning, &families);
+        let home = self.spelled(&layout.home);
+        state_of(&Db::open_read_only(&home, &options)?)
+    }
+
+    /// Every database that must open has exactly its data.
+    pub(crate) fn look_at_all(&mut self) -> Checked<()> {
+        self.leave_what_is_gone();
+        for database in self.databases.clone() {
+            let found = self.look(&database, &database.layout);
+            let number = database.number;
+            match found {
+                Ok(found) => {
+                    if let Some(difference) = difference(&database.state, &found) {
+                        return Err(format!("database {number}, looked at: {difference}"));
+                    }
+                }
+                Err(error) if self.is_rightful(&database) => {
+                    return Err(format!("database {number} cannot be looked at: {error}"));
+                }
+                Err(error) => names_a_cause(&error)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// A process in a directory that was removed finds nothing by relative paths.
+    fn leave_what_is_gone(&mut self) {
+        if self.disk.metadata(Path::new(".")).is_err() {
+            self.enter(Path::new("/"));
+        }
+    }
+
+    /// What copies of a database are worth when it was opened for writing, or is gone.
+    pub(crate) fn outdate_copies(&mut self, of: &Database) {
+        let outside = of.layout.outside();
+        for copy in &mut self.databases {
+            let is_copy = copy.standing == Standing::Copy && copy.number != of.number;
+            if is_copy && !copy.layout.outside().is_disjoint(&outside) {
+                copy.is_stale = true;
+            }
+        }
+    }
+
+    /// Removes a database as its users do. At times a crash is in between, after which it is whole,
+    /// or none and is removed again.
+    pub(crate) fn destroy(&mut self, database: &Database, layout: &Layout) -> Checked<bool> {
+        let others = self.needed_by_others(&[database.number])?;
+        let own = self.needed(database)?;
+        let is_rightful = self.is_rightful(database)
+            && self.has_claimed_all(database)
+            && *layout == database.layout;
+        let crashes = is_rightful && self.rng.u8(..3) == 0;
+        if crashes {
+            self.disk.start_recording();
+        }
+        let start = self.disk.call_count();
+        let destroyed = self.try_to_destroy(database, layout);
+        self.check(&others)?;
+        match destroyed {
+            Err(error) if is_rightful => {
+                return Err(format!("{} cannot be destroyed: {error}", database.number));
+            }
+            Err(error) => {
+                self.check(&own).map_err(|change| format!("refused ({error}), but {change}"))?;
+                names_a_cause(&error)?;
+                return Ok(false);
+            }
+            Ok(()) => {}
+        }
+        if crashes {
+            let call = self.rng.u64(start..=self.disk.call_count());
+            self.crash(call);
+            if self.is_database(&layout.home) {
+                // As it was, which the next look at all tells.
+                return Ok(false);
+            }
+            let others = self.needed_by_others(&[database.number])?;
+            let again = self.try_to_destroy(database, layout);
+            again.map_err(|error| format!("{} again: {error}", database.number))?;
+            self.check(&others)?;
+        }
+        if self.is_database(&layout.home) {
+            return Err(format!("{} is there after it was destroyed", database.number));
+        }
+        Ok(true)
+    }
+
+    fn try_to_destroy(&mut self, database: &Database, layout: &Layout) -> tailwater::Result<()> {
+        let families = self.families(database);
+        let options = self.options(layout, &database.tuning, &families);
+        let home = self.spelled(&layout.home);
+        Db::destroy(&home, &options)
+    }
+}
+
+/// An error says which file or directory it is about.
+pub(crate) fn names_a_cause(error: &Error) -> Checked<()> {
+    let has_path = error.path().is_some_and(|path| path != Path::new(""));
+    let is_about_files = matches!(
+        error.kind(),
+        ErrorKind::Corruption | ErrorKind::InvalidArgument | ErrorKind::NotFound
+    );
+    if has_path && is_about_files {
+        return Ok(());
+    }
+    Err(format!("an error of kind {:?} names no file or directory: {error}", error.kind()))
+}
+
+/// A path that nothing has.
+pub(crate) fn fresh(world: &mut World, letter: char) -> PathBuf {
+    world.numbers += 1;
+    let above = *world.rng.choice(["/", "/", "/deep/er"]).as_ref().expect("one of them");
+    Path::new(above).join(format!("{letter}{}", world.numbers))
+}

@@ -1,0 +1,178 @@
+//! What is done to a database while it is open for writing.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use tailwater::{
+    BottommostRewrite, CompactRangeOptions, Db, IngestOptions, OpenOptions, SstFileWriter,
+    WriteBatch, WriteOptions,
+};
+use tailwater_io::Storage;
+
+use crate::Checked;
+use crate::database::{DEFAULT, Database, Place, State};
+use crate::world::World;
+
+/// How an open database came to what it holds.
+#[derive(Debug)]
+pub(crate) struct Session {
+    /// The number of the call at which a state began to hold, and the state, oldest first.
+    pub(crate) states: Vec<(u64, State)>,
+    /// The checkpoints that were made, with what they hold.
+    pub(crate) checkpoints: Vec<(PathBuf, State)>,
+    /// Column families that were made, with where their tables are.
+    pub(crate) family_tables: BTreeMap<String, Vec<Place>>,
+}
+
+impl Session {
+    /// What it holds now.
+    pub(crate) fn state(&self) -> &State {
+        &self.states.last().expect("a first state").1
+    }
+
+    /// The states that may be left by a crash before a call.
+    pub(crate) fn left_by_crash(&self, call: u64) -> Vec<&State> {
+        let reached = self.states.iter().rposition(|(since, _)| *since <= call).unwrap_or(0);
+        self.states[reached..].iter().take(2).map(|(_, state)| state).collect()
+    }
+}
+
+impl World {
+    /// Does random work to an open database. All of it is on the device when it is done.
+    pub(crate) fn work_on(
+        &mut self,
+        db: &Db,
+        database: &Database,
+        options: &OpenOptions,
+    ) -> Checked<Session> {
+        let mut session = Session {
+            states: vec![(0, database.state.clone())],
+            checkpoints: Vec::new(),
+            family_tables: database.layout.family_tables.clone(),
+        };
+        for _ in 0..self.rng.usize(..6) {
+            let mut state = session.state().clone();
+            let done = match self.rng.u8(..20) {
+                0..=6 => self.put(db, database, &mut state),
+                7 | 8 => db.flush_all(),
+                9 | 10 => compact(db),
+                11 | 12 => self.create_family(db, database, options, &mut session, &mut state),
+                13 => self.drop_family(db, &mut state),
+                14 | 15 => self.ingest(db, database, options, &mut state),
+                16 | 17 => self.checkpoint(db, database, &mut session),
+                _ => self.put(db, database, &mut state).and_then(|()| db.flush_all()),
+            };
+            done.map_err(|error| format!("database {}, open: {error}", database.number))?;
+            session.states.push((self.disk.call_count(), state));
+        }
+        Ok(session)
+    }
+
+    fn entry(&mut self, database: &Database) -> (String, String) {
+        let key = format!("{}/{:02}", database.number, self.rng.u8(..30));
+        self.numbers += 1;
+        (key, format!("{}{}", self.numbers, "v".repeat(self.rng.usize(..300))))
+    }
+
+    fn put(&mut self, db: &Db, database: &Database, state: &mut State) -> tailwater::Result<()> {
+        let mut batch = WriteBatch::new();
+        for _ in 0..self.rng.usize(1..8) {
+            let names: Vec<String> = state.keys().cloned().collect();
+            let name = self.rng.choice(&names).expect("a column family");
+            let family = db.column_family(name)?;
+            let (key, value) = self.entry(database);
+            let table = state.entry(name.clone()).or_default();
+            if self.rng.u8(..5) == 0 {
+                batch.delete(family.id(), key.as_bytes()).expect("room");
+                table.remove(&key);
+            } else {
+                batch.put(family.id(), key.as_bytes(), value.as_bytes()).expect("room");
+                table.insert(key, value);
+            }
+        }
+        db.write(&mut batch, &WriteOptions { sync: true, ..WriteOptions::default() })
+    }
+
+    fn create_family(
+        &mut self,
+        db: &Db,
+        database: &Database,
+        options: &OpenOptions,
+        session: &mut Session,
+        state: &mut State,
+    ) -> tailwater::Result<()> {
+        self.numbers += 1;
+        let name = format!("family{}", self.numbers);
+        // Only directories that the database has claimed already: those of its first families.
+        let mut known: Vec<&Vec<Place>> = session.family_tables.values().collect();
+        known.push(&database.layout.tables);
+        let places = self.rng.choice(known).expect("a list").clone();
+        let cf_paths = self.paths(&places);
+        let own = tailwater::options::ColumnFamilyOptions {
+            cf_paths,
+            ..options.column_family(DEFAULT).clone()
+        };
+        session.family_tables.insert(name.clone(), places);
+        state.insert(name.clone(), BTreeMap::new());
+        db.create_column_family(&name, &own).map(drop)
+    }
+
+    fn drop_family(&mut self, db: &Db, state: &mut State) -> tailwater::Result<()> {
+        let names: Vec<String> = state.keys().filter(|name| *name != DEFAULT).cloned().collect();
+        let Some(name) = self.rng.choice(names) else { return Ok(()) };
+        state.remove(&name);
+        db.drop_column_family(&db.column_family(&name)?)
+    }
+
+    fn ingest(
+        &mut self,
+        db: &Db,
+        database: &Database,
+        options: &OpenOptions,
+        state: &mut State,
+    ) -> tailwater::Result<()> {
+        let path = PathBuf::from(format!("/files/{}.sst", self.numbers));
+        let entries: BTreeMap<String, String> = (0..3).map(|_| self.entry(database)).collect();
+        let mut writer = SstFileWriter::new(options, DEFAULT)?;
+        writer.open(&path)?;
+        for (key, value) in &entries {
+            writer.put(key.as_bytes(), value.as_bytes())?;
+        }
+        writer.finish()?;
+        state.entry(DEFAULT.to_owned()).or_default().extend(entries);
+        let options = IngestOptions { move_files: self.rng.bool(), ..IngestOptions::default() };
+        let path = self.spelled(&path);
+        db.ingest_external_file(&db.column_family(DEFAULT)?, &[&path], &options).map(drop)
+    }
+
+    fn checkpoint(
+        &mut self,
+        db: &Db,
+        database: &Database,
+        session: &mut Session,
+    ) -> tailwater::Result<()> {
+        self.numbers += 1;
+        let above = match self.rng.u8(..4) {
+            0 => database.layout.home.clone(),
+            1 => PathBuf::from("/deep/er"),
+            _ => PathBuf::from("/"),
+        };
+        let path = above.join(format!("c{}", self.numbers));
+        let spelled = self.spelled(&path);
+        session.checkpoints.push((path, session.state().clone()));
+        db.checkpoint(&spelled)
+    }
+
+    /// Whether there is a database.
+    pub(crate) fn is_database(&self, home: &Path) -> bool {
+        self.disk.metadata(&home.join("CURRENT")).is_ok()
+    }
+}
+
+fn compact(db: &Db) -> tailwater::Result<()> {
+    let options = CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
+    for family in db.column_families() {
+        db.compact_range(&family, None, None, &options)?;
+    }
+    Ok(())
+}

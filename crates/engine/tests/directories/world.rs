@@ -1,0 +1,418 @@
+//! A disk with several databases, and what of it each of them needs.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fastrand::Rng;
+use tailwater::inspect::manifest;
+use tailwater::options::{ColumnFamilyOptions, DbOptions, DbPath};
+use tailwater::{Db, OpenOptions};
+use tailwater_format::file_name::FileKind;
+use tailwater_io::sim::SimStorage;
+use tailwater_io::{Create, IoMode, Purpose, Storage};
+
+use crate::database::{Database, Layout, Place, Standing};
+
+/// The file that says whose an outside directory is.
+pub(crate) const CLAIM: &str = "TAILWATER-CLAIM";
+
+/// A file as it must stay.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Needed {
+    /// Who needs it.
+    pub(crate) by: String,
+    inode: u64,
+    hash: u64,
+}
+
+/// A disk, the databases on it, and how paths are written at the moment.
+pub(crate) struct World {
+    pub(crate) disk: SimStorage,
+    pub(crate) rng: Rng,
+    pub(crate) databases: Vec<Database>,
+    /// How many databases there ever were.
+    pub(crate) numbers: usize,
+    /// Files that are no database's, in outside directories: nobody may touch them.
+    pub(crate) strays: Vec<PathBuf>,
+    /// Where relative paths begin.
+    working_directory: PathBuf,
+    /// Symbolic links, with the canonical paths of what they lead to.
+    links: Vec<(PathBuf, PathBuf)>,
+    /// What was done, for messages.
+    pub(crate) trace: Vec<String>,
+}
+
+impl World {
+    /// An empty disk.
+    pub(crate) fn new(mut rng: Rng) -> Self {
+        // What databases choose at random, their ids among it, is to repeat.
+        fastrand::seed(rng.u64(..));
+        let disk = SimStorage::new(rng.u64(..));
+        let world = Self {
+            disk,
+            rng,
+            databases: Vec::new(),
+            numbers: 0,
+            strays: Vec::new(),
+            working_directory: PathBuf::from("/"),
+            links: Vec::new(),
+            trace: Vec::new(),
+        };
+        for directory in ["/deep/er", "/links", "/files"] {
+            world.make_directory(Path::new(directory));
+        }
+        world
+    }
+
+    /// Notes what is being done.
+    pub(crate) fn note(&mut self, what: impl fmt::Display) {
+        self.trace.push(what.to_string());
+    }
+
+    /// Goes on with what a crash left.
+    pub(crate) fn replace_disk(&mut self, disk: SimStorage) {
+        self.disk = disk;
+        // The next process may be started anywhere.
+        self.working_directory = PathBuf::from("/");
+    }
+
+    /// Where relative paths begin.
+    pub(crate) fn working_directory(&self) -> &Path {
+        &self.working_directory
+    }
+
+    pub(crate) fn enter(&mut self, directory: &Path) {
+        self.disk.set_working_directory(directory).expect("a directory");
+        self.working_directory = directory.to_owned();
+    }
+
+    /// A symbolic link to a directory.
+    pub(crate) fn add_link(&mut self, target: &Path) {
+        let link = PathBuf::from(format!("/links/{}", self.links.len()));
+        self.disk.create_symbolic_link(target, &link).expect("a link");
+        self.disk.sync_directory(Path::new("/links")).expect("a sync");
+        self.links.push((link, target.to_owned()));
+    }
+
+    /// One of the ways to write a path. A name that is not there yet is last in it.
+    pub(crate) fn spelled(&mut self, canonical: &Path) -> PathBuf {
+        let spelling = match self.rng.u8(..6) {
+            0 | 1 => self.relative(canonical),
+            2 => self.through_link(canonical),
+            3 => match canonical.parent() {
+                Some(parent) if parent != Path::new("/") => {
+                    // Down and up again.
+                    let name = parent.file_name().unwrap_or_default();
+                    parent.join("..").join(name).join(canonical.file_name().unwrap_or_default())
+                }
+                _ => canonical.to_owned(),
+            },
+            4 => PathBuf::from(format!("{}/", canonical.display())),
+            _ => canonical.to_owned(),
+        };
+        let leads_there = |path: &Path| match self.disk.canonical_path(path) {
+            Ok(found) => found == canonical,
+            Err(_) => match (path.parent(), canonical.parent()) {
+                (Some(spelled), Some(parent)) => {
+                    let spelled = if spelled == Path::new("") { Path::new(".") } else { spelled };
+                    let is_new = self.disk.metadata(canonical).is_err();
+                    is_new && self.disk.canonical_path(spelled).is_ok_and(|it| it == parent)
+                }
+                _ => false,
+            },
+        };
+        if leads_there(&spelling) { spelling } else { canonical.to_owned() }
+    }
+
+    fn relative(&self, canonical: &Path) -> PathBuf {
+        let mut above = self.working_directory.as_path();
+        let mut path = PathBuf::new();
+        loop {
+            if let Ok(below) = canonical.strip_prefix(above) {
+                let path = path.join(below);
+                // An empty path leads nowhere.
+                return if path == Path::new("") { PathBuf::from(".") } else { path };
+            }
+            path.push("..");
+            above = above.parent().unwrap_or(Path::new("/"));
+        }
+    }
+
+    fn through_link(&mut self, canonical: &Path) -> PathBuf {
+        let links = self.links.iter().filter(|(_, target)| canonical.starts_with(target));
+        let links: Vec<_> = links.collect();
+        match self.rng.choice(links) {
+            Some((link, target)) => match canonical.strip_prefix(target) {
+                Ok(below) if below.as_os_str().is_empty() => link.clone(),
+                Ok(below) => link.join(below),
+                Err(_) => canonical.to_owned(),
+            },
+            None => canonical.to_owned(),
+        }
+    }
+
+    /// Options that name the directories of a layout, for column families of these names.
+    pub(crate) fn options(
+        &mut self,
+        layout: &Layout,
+        tuning: &str,
+        families: &[String],
+    ) -> OpenOptions {
+        let mut options = OpenOptions::new(Arc::new(self.disk.clone()));
+        options.set_inline_background(true);
+        options.set_clock(self.disk.clock());
+        options.set_options(tuning).expect("options");
+        let logs = layout.logs.as_ref();
+        let wal_dir = logs.map(|logs| self.spelled(logs).display().to_string());
+        let db_paths = self.paths(&layout.tables);
+        options.set_database(DbOptions {
+            wal_dir: wal_dir.unwrap_or_default(),
+            db_paths,
+            ..options.database().clone()
+        });
+        for family in families {
+            let places = layout.family_tables.get(family).cloned().unwrap_or_default();
+            let cf_paths = self.paths(&places);
+            let own = ColumnFamilyOptions { cf_paths, ..options.column_family(family).clone() };
+            options.set_column_family(family, own);
+        }
+        options
+    }
+
+    pub(crate) fn paths(&mut self, places: &[Place]) -> Vec<DbPath> {
+        let path = |place: &Place| DbPath {
+            path: self.spelled(&place.directory),
+            target_size: place.target_size,
+        };
+        places.iter().map(path).collect()
+    }
+
+    /// The column families that a database has, by its MANIFEST; those of the model where that
+    /// cannot be read.
+    pub(crate) fn families(&self, database: &Database) -> Vec<String> {
+        let options = OpenOptions::new(Arc::new(self.disk.clone()));
+        let listed = Db::list_column_families(&database.layout.home, &options);
+        listed.unwrap_or_else(|_| database.state.keys().cloned().collect())
+    }
+
+    /// Every file that a database needs, by path.
+    pub(crate) fn needed(&self, database: &Database) -> Result<BTreeMap<PathBuf, Needed>, String> {
+        let layout = &database.layout;
+        let failed = |error: &dyn fmt::Display| {
+            format!("database {} cannot be looked at: {error}", database.number)
+        };
+        let number = manifest::current(&self.disk, &layout.home).map_err(|it| failed(&it))?;
+        let state = manifest::state(&self.disk, &layout.home, number).map_err(|it| failed(&it))?;
+        let in_home = [FileKind::Current, FileKind::Identity, FileKind::Manifest(number)];
+        let mut paths: Vec<PathBuf> =
+            in_home.iter().map(|kind| layout.home.join(kind.to_string())).collect();
+        let oldest = state.column_families.iter().map(|family| family.log_number).min();
+        let oldest = oldest.unwrap_or(0).max(state.min_log_number_to_keep);
+        let mut outside: Vec<PathBuf> = self
+            .names(layout.log_directory())
+            .into_iter()
+            .filter(|name| {
+                let kind = FileKind::parse(name);
+                matches!(kind, Some(FileKind::Wal(number)) if number >= oldest)
+            })
+            .map(|name| layout.log_directory().join(name))
+            .collect();
+        for family in &state.column_families {
+            for file in family.levels.iter().flatten() {
+                let name = FileKind::Table(file.number).to_string();
+                outside.push(layout.table_directory(&family.name, file.path_id.into()).join(name));
+            }
+        }
+        match database.standing {
+            Standing::Owner => paths.extend(outside),
+            Standing::Copy => {
+                paths.extend(outside.into_iter().filter(|it| it.parent() == Some(&layout.home)));
+            }
+        }
+        let by = format!("database {}", database.number);
+        let file = |path: PathBuf| match self.file(&path, &by) {
+            Some(needed) => Ok((path, needed)),
+            None => Err(format!("{} is missing, which {by} needs", path.display())),
+        };
+        paths.into_iter().map(file).collect()
+    }
+
+    /// What is needed by all databases but those with these numbers, and the files that are no
+    /// database's.
+    pub(crate) fn needed_by_others(
+        &self,
+        but: &[usize],
+    ) -> Result<BTreeMap<PathBuf, Needed>, String> {
+        let mut all = BTreeMap::new();
+        for database in self.databases.iter().filter(|it| !but.contains(&it.number)) {
+            all.extend(self.needed(database)?);
+        }
+        for path in &self.strays {
+            let Some(needed) = self.file(path, "nobody") else {
+                return Err(format!("{} is gone, which was no database's", path.display()));
+            };
+            all.insert(path.clone(), needed);
+        }
+        Ok(all)
+    }
+
+    /// Checks that files are as they were.
+    pub(crate) fn check(&self, needed: &BTreeMap<PathBuf, Needed>) -> Result<(), String> {
+        for (path, before) in needed {
+            let by = &before.by;
+            match self.file(path, by) {
+                None => return Err(format!("{} is gone, which {by} needs", path.display())),
+                Some(now) if now != *before => {
+                    return Err(format!("{} has changed, which {by} needs", path.display()));
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn file(&self, path: &Path, by: &str) -> Option<Needed> {
+        let inode = self.disk.identity(path).ok()?.inode;
+        let mut hasher = DefaultHasher::new();
+        self.read(path)?.hash(&mut hasher);
+        Some(Needed { by: by.to_owned(), inode, hash: hasher.finish() })
+    }
+
+    /// The bytes of a file.
+    pub(crate) fn read(&self, path: &Path) -> Option<Vec<u8>> {
+        let file = self.disk.open(path, IoMode::Buffered, Purpose::Metadata).ok()?;
+        let mut bytes = vec![0; file.length().ok()? as usize];
+        file.read_full_at(&mut bytes, 0, Purpose::Metadata).ok()?;
+        Some(bytes)
+    }
+
+    /// The claims in the outside directories of a layout.
+    pub(crate) fn claims(&self, layout: &Layout) -> BTreeMap<PathBuf, Vec<u8>> {
+        let claim = |directory: PathBuf| {
+            let claim = self.read(&directory.join(CLAIM))?;
+            Some((directory, claim))
+        };
+        layout.outside().into_iter().filter_map(claim).collect()
+    }
+
+    /// Whether a database must open with its own options: its directories are its own, and nobody
+    /// has claimed one or made it a home since it was open.
+    pub(crate) fn is_rightful(&self, database: &Database) -> bool {
+        if database.layout.outside().iter().any(|it| self.is_database(it)) {
+            return false;
+        }
+        let claims = self.claims(&database.layout);
+        let mut claims = claims.iter();
+        let is_own = claims.all(|(path, claim)| database.claims.get(path) == Some(claim));
+        database.standing == Standing::Owner && is_own
+    }
+
+    /// Whether a database has claimed all of its directories that are there.
+    pub(crate) fn has_claimed_all(&self, database: &Database) -> bool {
+        let claims = self.claims(&database.layout);
+        let outside = database.layout.outside();
+        let mut there = outside.iter().filter(|it| self.disk.metadata(it).is_ok());
+        there.all(|it| claims.contains_key(it) && claims.get(it) == database.claims.get(it))
+    }
+
+    /// Whether nothing of a database is in a directory, or it is not there.
+    pub(crate) fn is_free(&self, directory: &Path) -> bool {
+        let is_lock = |name: &str| {
+            matches!(name, "LOCK" | "TAILWATER-LOCK" | "LOG") || name.starts_with("LOG.old")
+        };
+        let is_of_database =
+            |name: &String| name == CLAIM || FileKind::parse(name).is_some() && !is_lock(name);
+        !self.names(directory).iter().any(is_of_database)
+    }
+
+    /// The names of the files in a directory; none where it is not there.
+    pub(crate) fn names(&self, directory: &Path) -> Vec<String> {
+        let entries = self.disk.list(directory).unwrap_or_default();
+        let files = entries.into_iter().filter(|entry| !entry.is_directory);
+        files.map(|entry| entry.name).collect()
+    }
+
+    /// A directory that is on the device.
+    pub(crate) fn make_directory(&self, path: &Path) {
+        self.disk.create_directory(path).expect("a directory");
+        for below in path.ancestors() {
+            self.sync_parent(below);
+        }
+    }
+
+    pub(crate) fn sync_parent(&self, path: &Path) {
+        if let Some(parent) = path.parent() {
+            self.disk.sync_directory(parent).expect("a directory");
+        }
+    }
+
+    /// Writes a file that is on the device.
+    pub(crate) fn write(&self, path: &Path, bytes: &[u8]) {
+        let purpose = Purpose::Metadata;
+        let file = self.disk.create(path, Create::Truncate, IoMode::Buffered, purpose);
+        let mut file = file.expect("a file");
+        file.write_all_at(bytes, 0, purpose).expect("a write");
+        file.sync_all(purpose).expect("a sync");
+        self.sync_parent(path);
+    }
+
+    /// Renames a directory, and tells the model.
+    pub(crate) fn rename(&mut self, from: &Path, to: &Path) {
+        self.disk.rename(from, to).expect("a name that can be changed");
+        self.sync_parent(from);
+        self.sync_parent(to);
+        let mut paths = Layout::at(PathBuf::new());
+        for database in &mut self.databases {
+            database.layout.renamed(from, to);
+            let claims = std::mem::take(&mut database.claims);
+            database.claims = claims
+                .into_iter()
+                .map(|(path, claim)| {
+                    paths.home = path;
+                    paths.renamed(from, to);
+                    (paths.home.clone(), claim)
+                })
+                .collect();
+        }
+        for stray in &mut self.strays {
+            paths.home.clone_from(stray);
+            paths.renamed(from, to);
+            stray.clone_from(&paths.home);
+        }
+        paths.home.clone_from(&self.working_directory);
+        paths.renamed(from, to);
+        self.enter(&paths.home.clone());
+    }
+
+    /// Copies a directory with all that is in it, whose files get inodes of their own.
+    pub(crate) fn copy(&self, from: &Path, to: &Path) {
+        self.make_directory(to);
+        for entry in self.disk.list(from).expect("a directory") {
+            let (from, to) = (from.join(&entry.name), to.join(&entry.name));
+            if entry.is_directory {
+                self.copy(&from, &to);
+            } else if let Some(bytes) = self.read(&from) {
+                self.write(&to, &bytes);
+            }
+        }
+    }
+
+    /// Removes a directory with all that is in it.
+    pub(crate) fn remove(&mut self, directory: &Path) {
+        for entry in self.disk.list(directory).expect("a directory") {
+            let path = directory.join(&entry.name);
+            if entry.is_directory {
+                self.remove(&path);
+            } else {
+                self.disk.remove(&path).expect("a file");
+            }
+        }
+        self.disk.sync_directory(directory).expect("a sync");
+        self.disk.remove_directory(directory).expect("an empty directory");
+        self.sync_parent(directory);
+        self.strays.retain(|stray| stray.parent() != Some(directory));
+    }
+}

@@ -1,0 +1,60 @@
+//! The scenarios of `docs/directories.md` on a real filesystem: with the library, and with RocksDB
+//! what the document says of that.
+//!
+//! The library finds relative paths by the working directory of the process, which all threads
+//! share: only one test here may use it.
+
+#[path = "common/scenario/library.rs"]
+mod library;
+
+use std::sync::Arc;
+
+use tailwater::OpenOptions;
+use tailwater_io::Storage;
+use tailwater_io::posix::PosixStorage;
+use tailwater_testkit::scenario::{
+    self, Answer, Column, Files, Job, RealFiles, RocksDb, RocksDbTarget, Target,
+};
+
+use library::Library;
+
+/// The library on a real filesystem.
+struct Real {
+    files: RealFiles,
+    library: Library,
+}
+
+impl Real {
+    fn new(directory: &std::path::Path) -> Self {
+        let begin = |storage: &Arc<dyn Storage>| OpenOptions::new(Arc::clone(storage));
+        let library = Library { storage: Arc::new(PosixStorage::new()), begin };
+        Self { files: RealFiles::new(directory), library }
+    }
+}
+
+impl Target for Real {
+    fn files(&mut self) -> &mut dyn Files {
+        &mut self.files
+    }
+
+    fn work(&mut self, job: &Job<'_>) -> Result<Answer, String> {
+        std::env::set_current_dir(self.files.directory()).expect("a directory");
+        self.library.work(job).map_err(|error| error.to_string())
+    }
+}
+
+#[test]
+fn what_the_tables_say_holds_on_a_real_filesystem() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let rocksdb = RocksDb::start("scenarios of databases that RocksDB makes");
+    scenario::run_all(Column::Tailwater, rocksdb, || Box::new(Real::new(scratch.path())));
+}
+
+#[test]
+fn what_the_tables_say_of_rocksdb_holds() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let Some(rocksdb) = RocksDb::start("what docs/directories.md says of RocksDB") else { return };
+    scenario::run_all(Column::RocksDb, Some(rocksdb.clone()), || {
+        Box::new(RocksDbTarget::new(&rocksdb, scratch.path()))
+    });
+}

@@ -1,0 +1,118 @@
+//! The files around databases: what steps do to them, and what stands there.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// What a name stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Node {
+    /// A file, with its bytes.
+    File(Vec<u8>),
+    /// A directory.
+    Directory,
+    /// A symbolic link, with where it leads.
+    Link(PathBuf),
+}
+
+/// A filesystem as the steps of scenarios see it. All paths are absolute but where links lead.
+/// Whatever fails panics.
+pub trait Files {
+    /// The directory of the scenario.
+    fn root(&self) -> PathBuf;
+    /// Makes relative paths of the engine begin in this directory.
+    fn enter(&mut self, directory: &Path);
+    /// Everything below the root, by path, without what links lead to.
+    fn tree(&self) -> BTreeMap<PathBuf, Node>;
+    /// Writes a file, over what it was.
+    fn write(&mut self, path: &Path, bytes: &[u8]);
+    /// Makes a directory and those above it.
+    fn make_directory(&mut self, path: &Path);
+    /// Makes a symbolic link.
+    fn link(&mut self, target: &Path, path: &Path);
+    /// Renames a file, a link or a directory.
+    fn rename(&mut self, from: &Path, to: &Path);
+    /// Removes a file, a link or an empty directory.
+    fn remove(&mut self, path: &Path, node: &Node);
+}
+
+/// A directory of a real filesystem.
+#[derive(Debug)]
+pub struct RealFiles {
+    root: PathBuf,
+    directory: PathBuf,
+}
+
+impl RealFiles {
+    /// The files in `directory`, from which everything is removed first.
+    ///
+    /// # Panics
+    /// If that cannot be done.
+    pub fn new(directory: &Path) -> Self {
+        let root = directory.canonicalize().expect("a path of the directory");
+        let mut new = Self { directory: root.clone(), root };
+        for (path, node) in new.tree().iter().rev() {
+            new.remove(path, node);
+        }
+        new
+    }
+
+    /// Where relative paths begin.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "around databases, and damage to their files")]
+impl Files for RealFiles {
+    fn root(&self) -> PathBuf {
+        self.root.clone()
+    }
+
+    fn enter(&mut self, directory: &Path) {
+        self.directory = directory.to_owned();
+    }
+
+    fn tree(&self) -> BTreeMap<PathBuf, Node> {
+        let mut tree = BTreeMap::new();
+        let mut waiting = vec![self.root.clone()];
+        while let Some(directory) = waiting.pop() {
+            for entry in std::fs::read_dir(&directory).expect("a directory that can be listed") {
+                let path = entry.expect("an entry of the directory").path();
+                let kind = std::fs::symlink_metadata(&path).expect("a file's metadata");
+                let node = if kind.is_symlink() {
+                    Node::Link(std::fs::read_link(&path).expect("a link"))
+                } else if kind.is_dir() {
+                    waiting.push(path.clone());
+                    Node::Directory
+                } else {
+                    Node::File(std::fs::read(&path).expect("a file's bytes"))
+                };
+                tree.insert(path, node);
+            }
+        }
+        tree
+    }
+
+    fn write(&mut self, path: &Path, bytes: &[u8]) {
+        std::fs::write(path, bytes).expect("a file that can be written");
+    }
+
+    fn make_directory(&mut self, path: &Path) {
+        std::fs::create_dir_all(path).expect("a directory that can be made");
+    }
+
+    fn link(&mut self, target: &Path, path: &Path) {
+        std::os::unix::fs::symlink(target, path).expect("a link that can be made");
+    }
+
+    fn rename(&mut self, from: &Path, to: &Path) {
+        std::fs::rename(from, to).expect("a name that can be changed");
+    }
+
+    fn remove(&mut self, path: &Path, node: &Node) {
+        match node {
+            Node::Directory => std::fs::remove_dir(path).expect("an empty directory"),
+            Node::File(_) | Node::Link(_) => std::fs::remove_file(path).expect("a file"),
+        }
+    }
+}

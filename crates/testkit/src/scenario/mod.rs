@@ -1,0 +1,104 @@
+//! The scenarios of `docs/directories.md`: the tables there are the tests.
+//!
+//! That document describes the steps that a scenario consists of. Here they are read
+//! ([`all`]) and carried out ([`Runner`]) on a [`Target`]: an engine, with a filesystem for its
+//! databases. The engine's tests have the library on a simulated disk and on a real filesystem, the
+//! program's tests have the program, and [`RocksDb`] is the real RocksDB, for its own column.
+//!
+//! Beside what a row says, the runner checks of every opening or destruction by Tailwater that
+//! fails, and of every opening for reading only, that all files are afterwards as they were before,
+//! but for the LOG and the LOCK.
+
+mod files;
+mod parse;
+mod rocksdb;
+mod runner;
+mod step;
+
+pub use files::{Files, Node, RealFiles};
+pub use rocksdb::{RocksDb, RocksDbTarget, SharedRocksDb};
+pub use runner::{Answer, Job, Runner, Target, run_all};
+pub use step::{Action, Contents, Engine, Expected, Step, Work};
+
+/// The document with the tables.
+const DOCUMENT: &str = include_str!("../../../../docs/directories.md");
+
+/// A row of a table.
+#[derive(Debug, Clone)]
+pub struct Scenario {
+    /// The heading above its table, and what is special about it, in words.
+    pub name: String,
+    /// The line of the document.
+    pub line: usize,
+    /// How it is made. Each of these steps has to succeed, with either engine.
+    pub made_by: Vec<Step>,
+    /// What is done then with Tailwater, and what has to come of it.
+    pub tailwater: Vec<Step>,
+    /// The same with RocksDB; nothing where that cannot be run.
+    pub rocksdb: Vec<Step>,
+}
+
+/// Which steps are carried out after those that make the scenario.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Column {
+    /// Those of Tailwater.
+    Tailwater,
+    /// Those of RocksDB.
+    RocksDb,
+}
+
+impl Scenario {
+    /// The steps of a column.
+    pub fn steps(&self, column: Column) -> &[Step] {
+        match column {
+            Column::Tailwater => &self.tailwater,
+            Column::RocksDb => &self.rocksdb,
+        }
+    }
+
+    /// Whether RocksDB has to do some of the steps, whatever the column.
+    pub fn needs_rocksdb(&self, column: Column) -> bool {
+        let mut steps = self.made_by.iter().chain(self.steps(column));
+        steps.any(|step| step.engine == Engine::RocksDb)
+    }
+}
+
+/// All scenarios of the document, in its order.
+///
+/// # Panics
+/// If the document has a row or step that is none: the message says which and why.
+pub fn all() -> Vec<Scenario> {
+    parse::document(DOCUMENT).unwrap_or_else(|error| panic!("docs/directories.md: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::{Action, Expected, all};
+
+    #[test]
+    fn every_scenario_has_a_name_of_its_own_and_an_outcome() {
+        let scenarios = all();
+        let names: BTreeSet<&str> = scenarios.iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(names.len(), scenarios.len(), "two scenarios have one name");
+        for scenario in &scenarios {
+            let tells = |step: &super::Step| match step.action {
+                Action::There(_) | Action::Gone(_) | Action::Kept(_) => true,
+                _ => step.expected != Expected::default(),
+            };
+            assert!(scenario.tailwater.iter().any(tells), "'{}' expects nothing", scenario.name);
+        }
+    }
+
+    /// An engine that refuses everything, or nothing, must not pass.
+    #[test]
+    fn the_scenarios_expect_successes_and_failures() {
+        let (mut data, mut failures) = (0, 0);
+        for step in all().iter().flat_map(|scenario| &scenario.tailwater) {
+            data += usize::from(step.expected.contents.as_ref().is_some_and(|it| !it.is_empty()));
+            failures += usize::from(!step.expected.fails.is_empty());
+        }
+        assert!(data > 40 && failures > 40, "{data} with data, {failures} failures");
+    }
+}

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tailwater::inspect::table::{FilterFacts, FilterStructure, Index, TableFile};
 use tailwater_format::file_name::FileKind;
-use tailwater_format::table::{BlockHandle, Properties};
+use tailwater_format::table::{BlockHandle, Properties, sequence_times};
 use tailwater_io::Storage;
 
 use crate::arguments::TableArguments;
@@ -18,7 +18,7 @@ use crate::text::{escape, hex};
 
 /// The properties of RocksDB that are text; its others are numbers. The user's are what they look
 /// like.
-const TEXT_PROPERTIES: [&str; 15] = [
+const TEXT_PROPERTIES: [&str; 14] = [
     "block.based.table.decoupled.partitioned.filters",
     "block.based.table.prefix.filtering",
     "block.based.table.whole.key.filtering",
@@ -33,7 +33,6 @@ const TEXT_PROPERTIES: [&str; 15] = [
     "merge.operator",
     "prefix.extractor.name",
     "property.collectors",
-    "seqno.time.map",
 ];
 
 pub(crate) fn run(arguments: &TableArguments, output: &mut Output) -> Result<Outcome> {
@@ -224,6 +223,12 @@ fn shown_value(name: &[u8], value: &[u8]) -> String {
         let mut bytes = [0; 8];
         bytes[..value.len()].copy_from_slice(value);
         return u64::from_le_bytes(bytes).to_string();
+    }
+    if text == "rocksdb.seqno.time.map"
+        && let Ok(samples) = sequence_times::decode(value)
+    {
+        let shown = samples.iter().map(|it| format!("{}->{}", it.sequence, it.time_s));
+        return shown.collect::<Vec<_>>().join(",");
     }
     let is_text = TEXT_PROPERTIES.iter().any(|name| text.strip_prefix("rocksdb.") == Some(name));
     match tailwater_format::varint::decode_varint64(value) {

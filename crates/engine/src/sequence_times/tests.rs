@@ -1,6 +1,6 @@
 //! Samples against what RocksDB makes of the same.
 
-use tailwater_format::table::sequence_times::{SequenceTime, decode};
+use tailwater_format::table::sequence_times::{SequenceTime, decode, encode};
 
 use super::{Limits, SAMPLES_PER_TABLE, SequenceTimes};
 
@@ -49,7 +49,6 @@ fn one_sample_is_kept_that_is_older_than_the_window() {
 
 #[test]
 fn samples_go_where_their_neighbours_are_closest() {
-    // What RocksDB 11.9 keeps of these: see the test of its library in `tests/interop_compact`.
     let evenly: Vec<(u64, u64)> = (1..=9).map(|at| (at, at * 10)).collect();
     let limits = Limits { capacity: 8, window_s: u64::MAX };
     assert_eq!(of(&evenly, limits).samples.len(), 9);
@@ -63,6 +62,60 @@ fn samples_go_where_their_neighbours_are_closest() {
     assert!(times.samples.is_empty());
     times.sample(11, 200);
     assert!(times.samples.is_empty());
+}
+
+/// What RocksDB 11.9 made of samples: `limits`, the samples in the order they came, what it kept,
+/// what tables of a range of sequence numbers got, and what was written by a time.
+const ROCKSDB: &str = include_str!("rocksdb.txt");
+
+#[test]
+fn the_same_is_kept_as_by_rocksdb() {
+    let number = |text: &str| text.parse::<u64>().unwrap();
+    let sample = |text: &str| {
+        let (sequence, time_s) = text.split_once('@').unwrap();
+        SequenceTime { sequence: number(sequence), time_s: number(time_s) }
+    };
+    let hex = |bytes: &[u8]| {
+        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        if hex.is_empty() { "-".to_owned() } else { hex }
+    };
+    let (mut times, mut tables) = (SequenceTimes::new(NO_LIMITS), 0);
+    for line in ROCKSDB.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        match words[..] {
+            ["capacity", capacity, "window", window_s] => {
+                let capacity = number(capacity) as usize;
+                times = SequenceTimes::new(Limits { capacity, window_s: number(window_s) });
+            }
+            ["samples", ref samples @ ..] => {
+                for SequenceTime { sequence, time_s } in samples.iter().map(|text| sample(text)) {
+                    times.sample(sequence, time_s);
+                }
+            }
+            ["taken", "in", now_s, ref samples @ ..] => {
+                times.take_in(samples.iter().map(|text| sample(text)), number(now_s));
+            }
+            ["kept", expected] => {
+                let mut kept = Vec::new();
+                encode(&times.samples, &mut kept);
+                assert_eq!(hex(&kept), expected);
+            }
+            ["table", range, expected] => {
+                let (lowest, highest) = range.split_once("..").unwrap();
+                let table = times.encode(number(lowest), number(highest));
+                assert_eq!(hex(&table), expected, "{line}");
+                tables += 1;
+            }
+            ["written", "by", ref answers @ ..] => {
+                for (time_s, sequence) in answers.iter().map(|text| text.split_once('=').unwrap()) {
+                    let found = times.sequence_at(number(time_s)).unwrap_or(0);
+                    assert_eq!(found, number(sequence), "at {time_s}");
+                }
+            }
+            _ => panic!("{line}"),
+        }
+    }
+    assert_eq!(tables, 18);
 }
 
 #[test]

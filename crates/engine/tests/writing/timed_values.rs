@@ -91,10 +91,7 @@ fn tables_tell_when_they_were_written_where_that_is_preserved() {
         assert!(records.contains(&expected), "{expected:?} in {records:?}");
     }
     // A compaction to the bottom gives it that number, and keeps numbers that tell times.
-    let options = CompactRangeOptions {
-        bottommost_level_compaction: BottommostRewrite::Force,
-        ..CompactRangeOptions::default()
-    };
+    let options = CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
     let compact = || {
         db.compact_range(&default_family(&db), None, None, &options).expect("a compaction");
     };

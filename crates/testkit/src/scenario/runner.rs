@@ -292,7 +292,7 @@ impl<'a> Runner<'a> {
             Node::File(bytes) => Some((path, bytes)),
             Node::Directory | Node::Link(_) => None,
         });
-        let (path, bytes) = files.last().ok_or("finds no file to cut")?;
+        let (path, bytes) = files.next_back().ok_or("finds no file to cut")?;
         self.note(&path);
         self.target.files().write(&path, &bytes[..bytes.len() / 2]);
         Ok(())

@@ -3,7 +3,8 @@
 #
 # usage: ci/campaign.sh [MINUTES]     30 unless said otherwise
 #
-# Ends at the first failure, which prints the seed that repeats it, and says how often everything was done.
+# Ends at the first failure, which prints the seed that repeats it, and says how often everything was done. Before, it
+# runs AddressSanitizer and memcheck (ci/sanitize.sh), unless TAILWATER_SANITIZE=off.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,7 +13,12 @@ unset TAILWATER_SEED
 
 cargo test --quiet --locked -p tailwater --no-run
 
-for ((round = 1; SECONDS < minutes * 60; round++)); do
+if [ "${TAILWATER_SANITIZE:-on}" != off ]; then
+    ci/sanitize.sh address memcheck
+fi
+
+began=$SECONDS
+for ((round = 1; SECONDS - began < minutes * 60; round++)); do
     echo "== round $round (at ${SECONDS}s)"
     cargo test --quiet --locked -p tailwater \
         --test crash --test metamorphic --test concurrency --test model --test table_builder

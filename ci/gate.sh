@@ -47,3 +47,7 @@ RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --locked
 
 step "tests"
 cargo test --locked
+
+step "models of the lock-free parts"
+# Builds of their own, so that those of the tests stay.
+RUSTFLAGS="--cfg loom" cargo test --quiet --locked -p tailwater --lib --target-dir target/loom -- loom models

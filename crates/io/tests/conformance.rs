@@ -207,6 +207,117 @@ fn directories_and_metadata() {
 }
 
 #[test]
+fn what_is_behind_no_directory_is_not_found() {
+    on_both(|storage, base| {
+        let (file, missing) = (base.join("file"), base.join("missing/x"));
+        put(storage, &file, b"f");
+        for (place, expected) in
+            [(missing, ErrorKind::NotFound), (file.join("x"), ErrorKind::NotADirectory)]
+        {
+            let expected = Some(expected);
+            assert_eq!(kind(storage.open(&place, MODE, PURPOSE)), expected);
+            for create in [Create::New, Create::Truncate, Create::Existing] {
+                assert_eq!(kind(storage.create(&place, create, MODE, PURPOSE)), expected);
+            }
+            assert_eq!(kind(storage.rename(&file, &place)), expected);
+            assert_eq!(kind(storage.rename(&place, &file)), expected);
+            assert_eq!(kind(storage.link(&file, &place)), expected);
+            assert_eq!(kind(storage.link(&place, &base.join("new"))), expected);
+            assert_eq!(kind(storage.remove(&place)), expected);
+            assert_eq!(kind(storage.remove_directory(&place)), expected);
+            assert_eq!(kind(storage.lock(&place)), expected);
+            assert_eq!(kind(storage.capabilities(&place)), expected);
+        }
+        assert_eq!(get(storage, &file), b"f");
+    });
+}
+
+#[test]
+fn files_stay_open_while_their_directories_move() {
+    on_both(|storage, base| {
+        let [one, two] = ["one", "two"].map(|name| base.join(name));
+        storage.create_directory(&one.join("inner")).unwrap();
+        let path = one.join("inner/file");
+        let mut file = storage.create(&path, Create::New, MODE, PURPOSE).unwrap();
+        file.write_all_at(b"before", 0, PURPOSE).unwrap();
+        let reader = storage.open(&path, MODE, PURPOSE).unwrap();
+        let lock = storage.lock(&one.join("LOCK")).unwrap();
+        storage.rename(&one, &two).unwrap();
+        file.write_all_at(b"B", 0, PURPOSE).unwrap();
+        file.sync_data(PURPOSE).unwrap();
+        assert_eq!(get(storage, &two.join("inner/file")), b"Before");
+        let mut buffer = [0; 6];
+        assert_eq!(reader.read_full_at(&mut buffer, 0, PURPOSE).unwrap(), 6);
+        assert_eq!((&buffer, file.path()), (b"Before", path.as_path()));
+        // What the handle was opened by is there no more.
+        assert_eq!(kind(storage.sync_directory(&one)), Some(ErrorKind::NotFound));
+        assert_eq!(kind(storage.open(&path, MODE, PURPOSE)), Some(ErrorKind::NotFound));
+        assert_eq!(kind(storage.lock(&two.join("LOCK"))), Some(ErrorKind::WouldBlock));
+        // And somebody else may be there.
+        storage.create_directory(&one.join("inner")).unwrap();
+        put(storage, &path, b"other");
+        drop(storage.lock(&one.join("LOCK")).unwrap());
+        assert_eq!(get(storage, &two.join("inner/file")), b"Before");
+        drop(lock);
+        drop(storage.lock(&two.join("LOCK")).unwrap());
+    });
+}
+
+#[test]
+fn locks_are_of_files_and_not_of_names() {
+    on_both(|storage, base| {
+        let [path, other, more] = ["LOCK", "OTHER", "MORE"].map(|name| base.join(name));
+        let lock = storage.lock(&path).unwrap();
+        storage.link(&path, &other).unwrap();
+        assert_eq!(kind(storage.lock(&other)), Some(ErrorKind::WouldBlock));
+        assert_eq!(kind(storage.open(&other, MODE, PURPOSE)), Some(ErrorKind::ResourceBusy));
+        let create = storage.create(&other, Create::Truncate, MODE, PURPOSE);
+        assert_eq!(kind(create), Some(ErrorKind::ResourceBusy));
+        storage.rename(&path, &more).unwrap();
+        assert_eq!(kind(storage.lock(&more)), Some(ErrorKind::WouldBlock));
+        let second = storage.lock(&path).unwrap();
+        storage.remove(&more).unwrap();
+        storage.remove(&other).unwrap();
+        // Nobody can come by the first any more.
+        let third = storage.lock(&other).unwrap();
+        drop((lock, second));
+        assert_eq!(kind(storage.lock(&other)), Some(ErrorKind::WouldBlock));
+        drop(third);
+    });
+}
+
+#[test]
+fn names_and_offsets_have_bounds() {
+    on_both(|storage, base| {
+        let long = base.join("x".repeat(255));
+        put(storage, &long, b"long");
+        assert_eq!(get(storage, &long), b"long");
+        let longer = base.join("x".repeat(256));
+        let expected = Some(ErrorKind::InvalidFilename);
+        assert_eq!(kind(storage.open(&longer, MODE, PURPOSE)), expected);
+        assert_eq!(kind(storage.create(&longer, Create::New, MODE, PURPOSE)), expected);
+        assert_eq!(kind(storage.create_directory(&longer)), expected);
+        assert_eq!(kind(storage.rename(&long, &longer)), expected);
+        assert_eq!(kind(storage.link(&long, &longer)), expected);
+        assert_eq!(kind(storage.metadata(&longer.join("y"))), expected);
+        let nul = base.join("a\0b");
+        let expected = Some(ErrorKind::InvalidInput);
+        assert_eq!(kind(storage.open(&nul, MODE, PURPOSE)), expected);
+        assert_eq!(kind(storage.create(&nul, Create::New, MODE, PURPOSE)), expected);
+
+        let mut file = storage.create(&long, Create::Existing, MODE, PURPOSE).unwrap();
+        let reader = storage.open(&long, MODE, PURPOSE).unwrap();
+        for offset in [1 << 63, u64::MAX] {
+            assert_eq!(kind(reader.read_at(&mut [0], offset, PURPOSE)), expected);
+            assert_eq!(kind(file.write_at(b"x", offset, PURPOSE)), expected);
+            assert_eq!(kind(file.write_durably_at(b"x", offset, PURPOSE)), expected);
+            assert_eq!(kind(file.truncate(offset)), expected);
+        }
+        assert_eq!(get(storage, &long), b"long");
+    });
+}
+
+#[test]
 fn locking() {
     on_both(|storage, base| {
         let path = base.join("LOCK");

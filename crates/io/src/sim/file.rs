@@ -72,6 +72,7 @@ impl SimFile {
         let mut state = self.state();
         let verdict = state.begin(Operation::Read, &self.path, Some(purpose))?;
         self.check_alignment(buffer, offset)?;
+        check_offset(offset)?;
         let length = match verdict {
             Verdict::Whole => buffer.len(),
             Verdict::Short => state.short_length(buffer.len(), self.mode == IoMode::Direct),
@@ -94,6 +95,7 @@ impl SimFile {
         let DeviceTimes { write_ns, durable_write_ns, .. } = state.times;
         state.take_time(if is_durable { durable_write_ns } else { write_ns });
         self.check_alignment(bytes, offset)?;
+        check_offset(offset)?;
         let span = offset..offset + bytes.len() as u64;
         state.acknowledged.check(self.file, call, &self.path, span);
         let direct = self.mode == IoMode::Direct;
@@ -132,6 +134,14 @@ impl SimFile {
         state.apply(Effect::Sync(self.file));
         self.shared.statistics.record_sync(purpose, 0);
         Ok(())
+    }
+}
+
+/// The system counts bytes of files in 63 bits.
+fn check_offset(offset: u64) -> io::Result<()> {
+    match i64::try_from(offset) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(Errno::INVAL.into()),
     }
 }
 
@@ -206,6 +216,7 @@ impl WriteFile for SimFile {
         let mut state = self.state();
         state
             .begin_whole(Operation::Truncate, &self.path, Some(self.purpose))
+            .and_then(|()| check_offset(length))
             .map_err(|error| Error::at(Operation::Truncate, &self.path, length, error))?;
         state.acknowledged.truncate(self.file, length);
         state.apply(Effect::Truncate { file: self.file, length });

@@ -5,6 +5,9 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::io::Errno;
 
+/// How long a name may be, in bytes, as in ext4, XFS and btrfs.
+const NAME_LENGTH_MAX: usize = 255;
+
 /// A file, whatever names it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FileId(pub(super) u64);
@@ -245,6 +248,9 @@ impl Namespace {
     /// Follows a path name by name, as Linux does: `..` leads to the directory above the one that
     /// was reached, whatever link led there.
     fn resolve(&self, path: &Path, last: LastLink) -> Result<Resolved, Errno> {
+        if path.as_os_str().as_encoded_bytes().contains(&0) {
+            return Err(Errno::INVAL);
+        }
         let mut left = steps_backwards(&Path::new("/").join(&self.working_directory).join(path));
         let mut passed: Vec<Place> = Vec::new();
         let mut directory = ROOT;
@@ -254,6 +260,9 @@ impl Namespace {
                 directory = passed.pop().map_or(ROOT, |above| above.directory);
                 continue;
             };
+            if name.len() > NAME_LENGTH_MAX {
+                return Err(Errno::NAMETOOLONG);
+            }
             let place = Place { directory, name };
             match self.get(&place) {
                 Some(Node::Link(link)) if !left.is_empty() || last == LastLink::Followed => {

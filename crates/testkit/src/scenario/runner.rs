@@ -288,7 +288,7 @@ impl<'a> Runner<'a> {
 
     fn cut(&mut self, pattern: &str) -> Result<(), String> {
         let matches = self.matches(pattern);
-        let files = matches.into_iter().filter_map(|(path, node)| match node {
+        let mut files = matches.into_iter().filter_map(|(path, node)| match node {
             Node::File(bytes) => Some((path, bytes)),
             Node::Directory | Node::Link(_) => None,
         });

@@ -206,8 +206,8 @@ impl IoModes {
         &self.log_durability
     }
 
-    /// A line for each purpose: what was asked, by which option, and what it came to. Where logs may
-    /// be direct, another one says how they become durable.
+    /// A line for each purpose: what was asked, by which option, and what it came to. Where logs
+    /// may be direct, another one says how they become durable.
     pub(crate) fn text(&self) -> String {
         let mut text = self.text_of_purposes();
         if self.effective(Purpose::Wal).starts_with(IoMode::Direct.name()) {

@@ -221,8 +221,8 @@ fn is_torn_inside(file: &dyn ReadFile, offset: u64) -> Result<bool> {
 }
 
 /// Whether an edit that was appended later follows what stands at `offset`, in its block or behind.
-/// Only those of one group are written together, so that one of them may be whole behind one that is
-/// not.
+/// Only those of one group are written together, so that one of them may be whole behind one that
+/// is not.
 fn is_followed(
     reader: &mut RecordReader<FileSource>,
     file: &dyn ReadFile,

@@ -89,8 +89,8 @@ struct State {
 }
 
 impl Flushes {
-    /// Returns when a write that has ended is on the device: waits for a flush that begins from here
-    /// on, or makes it.
+    /// Returns when a write that has ended is on the device: waits for a flush that begins from
+    /// here on, or makes it.
     fn flush(&self, file: &mut dyn WriteFile) -> Result<()> {
         let mut state = self.state.lock();
         state.written += 1;

@@ -436,8 +436,8 @@ impl Replay<'_> {
         }
     }
 
-    /// Ends the doubt whether the log ended, where a batch at `offset` shows that it did not: replay
-    /// ends, goes on, or fails, as the mode has it, unless no batch is missing.
+    /// Ends the doubt whether the log ended, where a batch at `offset` shows that it did not:
+    /// replay ends, goes on, or fails, as the mode has it, unless no batch is missing.
     fn dispel(&mut self, log: &Log, checked: &CheckedBatch<'_>, offset: u64) -> Result<Flow> {
         let Some(doubt) = self.doubt.take() else { return Ok(Flow::Continue) };
         let follows = self.next_sequence == Some(checked.records.sequence());
@@ -520,8 +520,8 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Ends replay in this log, unless a later one shows that nothing is missing, and leaves out what
-    /// the log has from there on.
+    /// Ends replay in this log, unless a later one shows that nothing is missing, and leaves out
+    /// what the log has from there on.
     fn stop(&mut self, log: &Log, trouble: Trouble) -> Flow {
         self.stop_at(log, trouble.offset, trouble.reason.clone(), trouble.torn);
         self.leave_out(log, trouble.up_to_end_of(log));

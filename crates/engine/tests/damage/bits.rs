@@ -1,11 +1,11 @@
-//! One flipped bit of a log or MANIFEST never loses acknowledged writes in silence, nor does a sector
-//! of zeros.
+//! One flipped bit of a log or MANIFEST never loses acknowledged writes in silence, nor does a
+//! sector of zeros.
 //!
-//! Every bit of small logs of every kind is flipped, and of longer ones those of all headers and some
-//! of what is between, one at a time, and the database is opened in
-//! each recovery mode. Either every write that was acknowledged is there, or the mode refuses to
-//! open it, or what was left out is told; and where it is opened for writing, a log that no crash
-//! explains is kept in the folder `lost`.
+//! Every bit of small logs of every kind is flipped, and of longer ones those of all headers and
+//! some of what is between, one at a time, and the database is opened in each recovery mode. Either
+//! every write that was acknowledged is there, or the mode refuses to open it, or what was left out
+//! is told; and where it is opened for writing, a log that no crash explains is kept in the folder
+//! `lost`.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -168,8 +168,8 @@ impl Killed {
         disk
     }
 
-    /// Makes zeros of each sector of the log, but of those that its last record begins in or behind: a
-    /// log may end there.
+    /// Makes zeros of each sector of the log, but of those that its last record begins in or
+    /// behind: a log may end there.
     fn zero_every_sector(&self) {
         let landmarks = landmarks(&self.disk, &self.file);
         let last = landmarks[landmarks.len() - 2];

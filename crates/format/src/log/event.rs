@@ -18,7 +18,8 @@ pub enum Event<'a> {
     Damage(Damage),
     /// Bytes that every recovery mode passes over in silence.
     Skipped(Skipped),
-    /// A whole fragment that an earlier use of this file left behind: a recycled log ends before it.
+    /// A whole fragment that an earlier use of this file left behind: a recycled log ends before
+    /// it.
     Stale(Stale),
     /// The log ends before something that was begun in it. The next event is the end.
     Torn(Torn),
@@ -77,8 +78,8 @@ pub struct Damage {
     /// Whether a fragment of this log is damaged. Without `recycled` always; with it, if a header
     /// with this log's number stands there, or did before one bit of it changed, or if `followed`.
     pub own: bool,
-    /// Whether a whole fragment of this log, which is recycled, is among the bytes that are dropped,
-    /// so that the log does not end here.
+    /// Whether a whole fragment of this log, which is recycled, is among the bytes that are
+    /// dropped, so that the log does not end here.
     pub followed: bool,
     /// What is wrong.
     pub reason: DamageReason,

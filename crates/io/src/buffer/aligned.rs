@@ -241,8 +241,8 @@ mod tests {
         AlignedBuffer::with_capacity(1).set_length(4097);
     }
 
-    /// In builds without checks of arithmetic the capacity became 0, and memory of no size was asked
-    /// for.
+    /// In builds without checks of arithmetic the capacity became 0, and memory of no size was
+    /// asked for.
     #[test]
     #[should_panic(expected = "does not fit the address space")]
     fn a_capacity_beyond_the_address_space_is_refused() {

@@ -163,8 +163,8 @@ pub struct PooledBuffer {
 }
 
 impl PooledBuffer {
-    /// An empty buffer of the same size, which takes this one's place in the pool. This one's memory
-    /// is not given back to anybody: somebody may still write to it.
+    /// An empty buffer of the same size, which takes this one's place in the pool. This one's
+    /// memory is not given back to anybody: somebody may still write to it.
     pub(crate) fn leak_and_replace(mut self) -> Self {
         let fresh = AlignedBuffer::with_capacity(self.capacity());
         std::mem::forget(self.buffer.replace(fresh));

@@ -10,8 +10,8 @@
 //! and files outlive what the kernel does with them; forgetting it leaks them.
 //!
 //! # Refusals
-//! A kernel may stop taking requests: a filter that is set up later forbids the call, or there is no
-//! memory for long. Then the ring is given up, and nothing is handed in by it any more. Requests
+//! A kernel may stop taking requests: a filter that is set up later forbids the call, or there is
+//! no memory for long. Then the ring is given up, and nothing is handed in by it any more. Requests
 //! that the kernel has not taken are made by plain reads. The ends of the others are still told by
 //! the memory that is shared with it; one whose end does not come fails, and its buffer is leaked,
 //! because the kernel may write to it at any time.
@@ -229,7 +229,8 @@ impl RingRequests {
         }
     }
 
-    /// Hands over what was pushed and waits until so many requests have ended, or gives the ring up.
+    /// Hands over what was pushed and waits until so many requests have ended, or gives the ring
+    /// up.
     fn enter(&mut self, ends: usize) {
         if self.is_given_up {
             return;
@@ -251,8 +252,8 @@ impl RingRequests {
         }
     }
 
-    /// Hands nothing in any more. The kernel takes requests only when it is called, so those that it
-    /// has not taken are nobody's but ours.
+    /// Hands nothing in any more. The kernel takes requests only when it is called, so those that
+    /// it has not taken are nobody's but ours.
     fn give_up(&mut self) {
         self.is_given_up = true;
         let waiting = self.ring.submission().len() as u64;

@@ -75,8 +75,8 @@ impl Finding {
         Self::Doubt(Doubt { missing, at_end, may_go_on: true, ends_early: lossy })
     }
 
-    /// In a recycled log, bytes that are no fragment end it, and those of a fragment of this log may
-    /// be of a write that a crash cut off; elsewhere they are damage.
+    /// In a recycled log, bytes that are no fragment end it, and those of a fragment of this log
+    /// may be of a write that a crash cut off; elsewhere they are damage.
     fn of_damage(damage: &Damage) -> Self {
         let Damage { offset, dropped: bytes, recycled, own, followed, reason } = *damage;
         let may_end = recycled

@@ -1,0 +1,111 @@
+"""The options of db_stress, drawn by RocksDB's own tools/db_crashtest.py.
+
+That script draws some options once for all runs on a database, when it is loaded, and the others for each run. So it
+is loaded anew for each database. What it is told besides, and why, stands here and nowhere else.
+"""
+
+import argparse
+import contextlib
+import importlib.util
+import io
+import os
+import random
+import sys
+from pathlib import Path
+
+# What db_crashtest.py calls its modes, with how often each is drawn, and what is told of each.
+MODES = {
+    "blackbox": (4, {"test_type": "blackbox"}),
+    "whitebox": (3, {"test_type": "whitebox"}),
+    "simple blackbox": (2, {"test_type": "blackbox", "simple": True}),
+    "simple whitebox": (2, {"test_type": "whitebox", "simple": True}),
+    "cf_consistency": (2, {"test_type": "blackbox", "cf_consistency": True}),
+    "optimistic_txn": (1, {"test_type": "blackbox", "optimistic_txn": True}),
+    "tiered_storage": (1, {"test_type": "blackbox", "test_tiered_storage": True}),
+    "best_efforts_recovery": (1, {"test_type": "blackbox", "test_best_efforts_recovery": True}),
+}
+
+# The modes that are not drawn.
+#   txn, multiops_txn    prepared transactions, which Tailwater refuses (allow_2pc)
+#   enable_ts            keys with timestamps, which Tailwater refuses
+
+# Options that are not drawn, as Tailwater refuses them or what they write, on purpose.
+REFUSED = {
+    # Blocks in compressions that only db_stress has: "custom" is the fifth choice.
+    "compression_manager": lambda: random.choice(["mixed", "none", "autoskip", "randommixed"]),
+    # RocksDB would not open tables without the user's index, and Tailwater makes none.
+    "use_udi_as_primary_index": 0,
+}
+
+# Options that are drawn, and that Tailwater refuses to open a database for writing with: it is told others.
+OPENED_OTHERWISE = {
+    # Logs are not archived: whoever follows the database would miss them.
+    "WAL_ttl_seconds": "0",
+    "WAL_size_limit_MB": "0",
+}
+
+# A release build of db_stress cannot do it.
+RELEASE_BUILD = {"metadata_read_fault_one_in": 0, "read_fault_one_in": 0, "mock_direct_io": False}
+
+# How many keys each column family has: few enough that a turn of seconds overwrites some and verifies all.
+MAX_KEYS = [1000, 10_000, 40_000]
+
+# How the tables are arranged, as whitebox_crash_main of db_crashtest.py varies it.
+COMPACTION_STYLES = [0, 0, 0, 0, 1, 1, 2]
+
+# What an unset flag of db_crashtest.py is.
+FLAGS = [
+    "simple", "cf_consistency", "txn", "optimistic_txn", "test_best_efforts_recovery", "enable_ts",
+    "test_multiops_txn", "test_tiered_storage",
+]
+
+
+def is_release_build():
+    """Whether db_stress was built without assertions: db_crashtest.py goes by the same variable."""
+    return os.environ.setdefault("DEBUG_LEVEL", "0") == "0"
+
+
+class Options:
+    """The options of one database."""
+
+    def __init__(self, crashtest, db_stress, database, expected, rng):
+        """Draws what stays the same for the database. `crashtest` is the path of db_crashtest.py."""
+        self.mode = rng.choices(list(MODES), [weight for weight, _ in MODES.values()])[0]
+        seed = rng.getrandbits(32)
+        style, max_key = rng.choice(COMPACTION_STYLES), rng.choice(MAX_KEYS)
+        self._module = _load(crashtest, seed)
+        self._module.stress_cmd = db_stress
+        told = dict.fromkeys(FLAGS, False) | MODES[self.mode][1]
+        random.seed(seed)
+        self._drawn = self._module.gen_cmd_params(argparse.Namespace(**told))
+        # Tiered storage comes with a style of its own.
+        if "test_tiered_storage" not in MODES[self.mode][1]:
+            self._drawn["compaction_style"] = style
+            if style == 1 and rng.random() < 0.5:
+                self._drawn["num_levels"] = 1
+        self._drawn |= REFUSED | {"db": str(database), "expected_values_dir": str(expected), "max_key": max_key}
+        if is_release_build():
+            self._drawn |= RELEASE_BUILD
+
+    def command(self, seed, **others):
+        """The command line of a run, and its options by name."""
+        random.seed(seed)
+        with contextlib.redirect_stdout(io.StringIO()):
+            return self._module.gen_cmd(self._drawn | others, [])
+
+
+def _load(path, seed):
+    """Runs db_crashtest.py as a module of its own, with a seed."""
+    path = Path(path)
+    if str(path.parent) not in sys.path:
+        sys.path.insert(0, str(path.parent))
+    spec = importlib.util.spec_from_file_location("db_crashtest", path)
+    module = importlib.util.module_from_spec(spec)
+    # It takes its seed from the command line, and reads the rest of it only when it is the program.
+    before, sys.argv = sys.argv, [str(path), f"--initial_random_seed_override={seed or 1}"]
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            spec.loader.exec_module(module)
+    finally:
+        sys.argv = before
+    return module

@@ -1,0 +1,266 @@
+"""The life of one database, which db_stress and Tailwater work on by turns."""
+
+import collections
+import re
+import shlex
+import shutil
+import time
+
+import process
+from draw import OPENED_OTHERWISE, Options
+
+# What db_stress prints when it has opened the database and verified all keys.
+OPERATES = "Starting database operations"
+VERIFIED = "Crash-recovery verification passed"
+# What db_stress says on standard error that is no failure.
+HARMLESS = re.compile(r"open_files_async requires skip_stats_update_on_db_open")
+# How long a run of db_stress may take that is not killed, in seconds.
+PATIENCE = 1200
+
+
+# What tells that db_stress stumbled over an error that it injected itself.
+INJECTED = re.compile(r"injected[a-z ]* error")
+
+
+class Failed(Exception):
+    """Something that must not be."""
+
+
+class Stumbled(Exception):
+    """RocksDB failed by itself: over an error that db_stress injected, or where Tailwater has not been yet."""
+
+
+class Life:
+    """One database: its directory, its options and its turns."""
+
+    def __init__(self, setup, number, rng, figures):
+        self.setup = setup
+        self.number = number
+        self.rng = rng
+        self.figures = figures
+        self.root = setup.work / f"life-{number}"
+        shutil.rmtree(self.root, ignore_errors=True)
+        self.database = self.root / "db"
+        self.expected = self.root / "expected"
+        self.scratch = self.root / "tmp"
+        for directory in [self.database, self.expected, self.scratch]:
+            directory.mkdir(parents=True)
+        self.environment = dict(setup.environment, TEST_TMPDIR=str(self.scratch))
+        self.options = Options(setup.crashtest, setup.db_stress, self.database, self.expected, rng)
+        self.turn = 0
+        self.steps = 0
+        # Whether Tailwater has not opened it yet.
+        self.is_untouched = True
+        self.last = {}
+
+    def run(self, deadline):
+        """Takes turns until this database has had enough of them or the time is up."""
+        self.figures["databases started afresh"] += 1
+        try:
+            self.take_turns(deadline)
+        except Stumbled as reason:
+            print(f"database {self.number} ends here: {reason}", flush=True)
+            self.figures["databases given up as RocksDB failed by itself"] += 1
+        shutil.rmtree(self.root)
+
+    def take_turns(self, deadline):
+        """Takes turns, and has RocksDB verify what is left."""
+        for self.turn in range(1, self.rng.randint(3, 9) + 1):
+            self.rocksdb_turn()
+            if not self.setup.without_tailwater:
+                self.tailwater_turn()
+            if time.monotonic() > deadline:
+                break
+        self.rocksdb_verifies()
+
+    # RocksDB's turn
+
+    def rocksdb_turn(self):
+        """Runs db_stress, and kills it or lets it end."""
+        rng, whitebox = self.rng, "whitebox" in self.options.mode
+        seed, kills, early = rng.getrandbits(32), rng.random() < 0.75, rng.random() < 0.2
+        moment = rng.uniform(0, self.setup.turn_seconds)
+        operations = rng.randint(100, 1000)
+        others = {"threads": rng.choice([4, 8, 16, 32])}
+        if not kills:
+            others["ops_per_thread"] = operations
+        elif whitebox:
+            others["ops_per_thread"] = 20 * operations
+        command, self.last = self.options.command(seed, **others)
+        self.count_options()
+        ended = self.db_stress(command, "rocksdb", moment if kills else None, None if early else OPERATES)
+        self.figures["turns of RocksDB"] += 1
+        self.figures["kills of RocksDB"] += ended.killed
+
+    def rocksdb_verifies(self):
+        """Has db_stress open the database, bring its expected state up to it, verify all keys and close it."""
+        command, self.last = self.options.command(self.rng.getrandbits(32), verification_only=1)
+        self.db_stress(command, "verification", None, None)
+
+    def db_stress(self, command, name, kill_after, after_line):
+        """Runs db_stress. What it says on standard error is a failure, as for db_crashtest.py."""
+        self.keep_copy()
+        log = self.log(name)
+        ended = process.run(command, log, kill_after, after_line, PATIENCE, self.environment)
+        self.tell(f"{name} ({self.options.mode})", ended)
+        complaints = [line for line in ended.err.splitlines() if line.strip() and not HARMLESS.search(line)]
+        if complaints or not (ended.killed or ended.code == 0):
+            message = f"db_stress failed with {ended.code}, see {log}:\n" + "\n".join(complaints[:20])
+            is_own = self.is_untouched or INJECTED.search(ended.err)
+            raise Stumbled(message) if is_own else Failed(message)
+        if VERIFIED in ended.out and self.has_numbered_keys():
+            self.figures["keys verified by RocksDB"] += self.last["max_key"] * self.families()
+        return ended
+
+    def count_options(self):
+        """Counts which values of which options were drawn."""
+        for name, value in self.last.items():
+            self.figures.drawn[name].add(str(value))
+
+    def families(self):
+        """How many column families db_stress has."""
+        return self.last.get("column_families") or 10
+
+    def has_numbered_keys(self):
+        """Whether db_stress keeps a state for each key and verifies them all."""
+        last = self.last
+        special = ["test_batches_snapshots", "test_cf_consistency", "skip_verifydb"]
+        return not any(int(last.get(name) or 0) for name in special)
+
+    # Tailwater's turn
+
+    def tailwater_turn(self):
+        """Runs Tailwater's program: some times killed, and then until it ends, or RocksDB recovers after the kill."""
+        rng = self.rng
+        restores, abandons = rng.random() < 0.6, rng.random() < 0.35
+        kills = rng.choice([0, 0, 1, 1, 2, 3])
+        seeds = [rng.getrandbits(32) for _ in range(5)]
+        moments = [rng.uniform(0, self.setup.turn_seconds) for _ in range(5)]
+        if self.has_history() and restores:
+            self.rocksdb_verifies()
+        reference = self.root / "reference"
+        reference.unlink(missing_ok=True)
+        told = self.tailwater_arguments(reference, abandons)
+        self.verify("before")
+        for seed, moment in list(zip(seeds, moments))[:kills]:
+            self.tailwater(told, seed, moment)
+        self.tailwater(told, seeds[4], moments[4] if abandons else None)
+        self.verify("after")
+        self.figures["turns of Tailwater"] += 1
+
+    def tailwater_arguments(self, reference, abandons):
+        """What Tailwater's program is told in all runs of a turn."""
+        last = self.last
+        told = ["--reference", reference, "--max-key", last["max_key"]]
+        told += ["--entity-one-in", last.get("use_put_entity_one_in") or 0]
+        overrides = [f"{name}={value}" for name, value in OPENED_OTHERWISE.items()] + self.setup.tailwater_options
+        told += ["--options", ";".join(overrides)]
+        if self.has_history():
+            # db_stress will replay as many of its writes as the sequence number says.
+            told.append("--keeps-sequence")
+        elif self.has_numbered_keys():
+            told += ["--expected", self.expected / "LATEST.state"]
+        if not self.has_numbered_keys():
+            told.append("--any-keys")
+        if abandons:
+            told.append("--settled")
+        modes_without = ["use_multiscan", "use_txn", "test_batches_snapshots"]
+        if any(int(last.get(name) or 0) for name in modes_without):
+            told.append("--no-delete-range")
+        return told
+
+    def tailwater(self, told, seed, kill_after):
+        """Runs Tailwater's program, and kills it or lets it end."""
+        self.keep_copy()
+        self.is_untouched = False
+        milliseconds = int(1000 * self.setup.turn_seconds)
+        command = [self.setup.stress_turn, self.database, *told, "--seed", seed, "--milliseconds", milliseconds]
+        log = self.log("tailwater")
+        ended = process.run(command, log, kill_after, None, PATIENCE, self.environment)
+        self.tell("tailwater", ended)
+        self.figures["runs of Tailwater"] += 1
+        self.figures["kills of Tailwater"] += ended.killed
+        checked = re.findall(r"^(\d+) keys are as db_stress expects", ended.out, re.MULTILINE)
+        self.figures["keys verified by Tailwater"] += sum(map(int, checked))
+        for number, what in re.findall(r"(\d+) ([a-z ]+)", " ".join(re.findall(r"^did (.*)", ended.out, re.MULTILINE))):
+            self.figures.work[what.strip()] += int(number)
+        if not (ended.killed or ended.code == 0):
+            said = [line for line in ended.out.splitlines() if line.startswith("FAILED")]
+            raise Failed(f"Tailwater failed with {ended.code}, see {log}:\n" + "\n".join(said) + ended.err[-2000:])
+
+    def verify(self, when):
+        """Has `tailwater db verify` read every byte. A torn tail (3) is what a kill leaves."""
+        log = self.log(f"verify-{when}")
+        ended = process.run([self.setup.tailwater, "db", "verify", self.database], log, timeout=PATIENCE)
+        if ended.code not in [0, 3]:
+            raise Failed(f"tailwater db verify found damage {when} Tailwater's turn, see {log}:\n{ended.out[-3000:]}")
+
+    def has_history(self):
+        """Whether db_stress has its writes since some moment, of which a part may be lost, and not their outcome."""
+        return any(re.fullmatch(r"\d+\.state", path.name) for path in self.expected.iterdir())
+
+    # Records
+
+    def keep_copy(self):
+        """Keeps the database and the expected state as they are before a run."""
+        copy = self.root / "before"
+        shutil.rmtree(copy, ignore_errors=True)
+        for directory in [self.database, self.expected]:
+            # Names may be replaced by a process that was killed and whose kernel threads still end.
+            shutil.copytree(directory, copy / directory.name, ignore_dangling_symlinks=True)
+
+    def log(self, name):
+        """The file for what the next run says."""
+        self.steps += 1
+        return self.root / f"{self.steps:03}-turn-{self.turn}-{name}.log"
+
+    def tell(self, what, ended):
+        """Prints what was run."""
+        end = "killed" if ended.killed else f"ended with {ended.code}"
+        print(f"database {self.number}, turn {self.turn}: {what}, {end}", flush=True)
+
+    def how_to_look(self):
+        """What there is to see after a failure."""
+        db = shlex.quote(str(self.root))
+        return "\n".join([
+            f"what there is: {self.root}",
+            "    *.log                   what each run was told and said; the first line is its command",
+            "    db, expected            the database and the state of db_stress, as the failure left them",
+            "    before/                 both as they were before the run that failed",
+            "    reference               what the database held when Tailwater's turn began",
+            "look at it:",
+            f"    {self.setup.tailwater} db verify {db}/before/db",
+            f"    {self.setup.tailwater} db dump --hex {db}/before/db",
+            "    put before/ in the place of db and expected, and run the command of the last log again",
+            "the same draws again, but for the moments of the kills:",
+            f"    ci/stress/run.py --seed {self.setup.seed} --database {self.number}",
+            "RocksDB alone, which shows whether db_stress fails by itself:",
+            f"    ci/stress/run.py --seed {self.setup.seed} --database {self.number} --without-tailwater",
+        ])
+
+
+class Figures(collections.Counter):
+    """What was done."""
+
+    def __init__(self):
+        super().__init__()
+        self.drawn = collections.defaultdict(set)
+        self.work = collections.Counter()
+
+    def report(self, seconds):
+        """The figures as lines."""
+        values = sum(map(len, self.drawn.values()))
+        lines = [f"{name}: {self[name]}" for name in NAMES]
+        lines.append(f"options drawn: {len(self.drawn)}, with {values} values")
+        work = ", ".join(f"{number} {what}" for what, number in self.work.most_common())
+        lines.append(f"Tailwater's work in runs that ended: {work}")
+        lines.append(f"seconds: {seconds:.0f}")
+        return "\n".join(lines)
+
+
+# The figures, in the order in which they are told.
+NAMES = [
+    "databases started afresh", "turns of RocksDB", "kills of RocksDB", "turns of Tailwater", "runs of Tailwater",
+    "kills of Tailwater", "keys verified by RocksDB", "keys verified by Tailwater",
+    "databases given up as RocksDB failed by itself",
+]

@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""Alternates RocksDB's own stress tool and Tailwater on one directory, and kills both.
+
+usage: ci/stress/run.py --db-stress PATH [--minutes 60] [--seed N]
+
+db_stress writes, reads and compacts a database under random options and keeps a state of what each key must have.
+Tailwater's program, `stress_turn` of crates/testkit, then opens the directory with its OPTIONS file, compares all it
+holds with that state, works without changing any key (it flushes, compacts, rewrites keys with their values, puts and
+deletes keys elsewhere, writes range tombstones over nothing, makes checkpoints and column families, reopens with other
+options) and compares again. Then db_stress goes on, and verifies all keys when it opens the database. Either is killed
+by SIGKILL at random moments; then the other recovers, or the same again. After some turns the database is started
+afresh, with other options.
+
+The options are drawn by tools/db_crashtest.py of the RocksDB checkout that db_stress was built from, which is found
+above its path, or given by --rocksdb. `draw.py` lists the few options that are not drawn, with the reasons. The seed
+determines the options and the turns, but not the moments of the kills within a run, nor what threads do.
+
+db_stress is built once, from RocksDB's public repository (20 to 40 minutes on 2 cores; Debian's packages
+libgflags-dev liblz4-dev libsnappy-dev libzstd-dev zlib1g-dev liburing-dev):
+
+    git clone --branch main https://github.com/facebook/rocksdb && cd rocksdb
+    cmake -G Ninja -B build -DCMAKE_BUILD_TYPE=Release -DFAIL_ON_WARNINGS=OFF -DROCKSDB_BUILD_SHARED=ON \\
+        -DWITH_LZ4=ON -DWITH_ZSTD=ON -DWITH_SNAPPY=ON -DWITH_ZLIB=ON -DWITH_LIBURING=ON
+    ninja -C build db_stress
+
+Of a build with assertions (CMAKE_BUILD_TYPE=Debug) say DEBUG_LEVEL=1: it can do more.
+
+Ends at the first failure, keeps its directory and says how to look at it; otherwise says how often everything was done.
+"""
+
+import argparse
+import itertools
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from draw import is_release_build
+from life import Failed, Figures, Life
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def arguments():
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--db-stress", type=Path, default=os.environ.get("DB_STRESS"), help="or the variable DB_STRESS")
+    parser.add_argument("--rocksdb", type=Path, help="the RocksDB checkout")
+    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32))
+    parser.add_argument("--database", type=int, help="only the database of that number")
+    parser.add_argument("--turn-seconds", type=float, default=8, help="how long a turn takes, at most")
+    parser.add_argument("--work", type=Path, default=ROOT / "target/stress", help="where the databases are")
+    parser.add_argument("--without-tailwater", action="store_true", help="only the turns of RocksDB")
+    parser.add_argument("--tailwater-options", action="append", default=[], help="an option that Tailwater is told, too")
+    parser.add_argument("--built", action="store_true", help="take Tailwater's programs as they were built last")
+    given = parser.parse_args()
+    if not given.db_stress:
+        parser.error("--db-stress or the variable DB_STRESS must say where db_stress is; --help says how to build it")
+    given.db_stress = Path(given.db_stress).resolve()
+    if given.rocksdb is None:
+        found = [path for path in given.db_stress.parents if (path / "tools/db_crashtest.py").exists()]
+        if not found:
+            parser.error(f"there is no tools/db_crashtest.py above {given.db_stress}: --rocksdb must say where")
+        given.rocksdb = found[0]
+    given.crashtest = given.rocksdb / "tools/db_crashtest.py"
+    return given
+
+
+def build(setup):
+    """Builds Tailwater's programs, with assertions."""
+    packages = ["-p", "tailwater-testkit", "--bin", "stress_turn", "-p", "tailwater-cli", "--bin", "tailwater"]
+    cargo = [os.environ.get("CARGO", "cargo"), "build", "--quiet", "--locked", *packages]
+    if not setup.built:
+        subprocess.run(cargo, cwd=ROOT, check=True)
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    setup.stress_turn = target / "debug/stress_turn"
+    setup.tailwater = target / "debug/tailwater"
+
+
+def campaign(setup, figures):
+    """Has one database after another live until the time is up. Returns whether all went well."""
+    began = time.monotonic()
+    deadline = began + 60 * setup.minutes
+    numbers = itertools.count(1) if setup.database is None else [setup.database]
+    for number in numbers:
+        life = Life(setup, number, random.Random(f"{setup.seed} {number}"), figures)
+        try:
+            life.run(deadline)
+        except (Failed, TimeoutError) as failure:
+            print(f"FAILED in turn {life.turn} of database {number}: {failure}\n\n{life.how_to_look()}", flush=True)
+            return False
+        if time.monotonic() > deadline:
+            break
+    return True
+
+
+def main():
+    setup = arguments()
+    setup.work.mkdir(parents=True, exist_ok=True)
+    setup.work = setup.work.resolve()
+    print(f"seed {setup.seed}, {'release' if is_release_build() else 'debug'} build of {setup.db_stress}", flush=True)
+    build(setup)
+    figures, began = Figures(), time.monotonic()
+    with tempfile.TemporaryDirectory(dir=setup.work) as scratch:
+        # db_crashtest.py makes a file when it is loaded.
+        os.environ["TEST_TMPDIR"] = scratch
+        setup.environment = dict(os.environ)
+        went_well = campaign(setup, figures)
+    print(f"\n{figures.report(time.monotonic() - began)}")
+    return 0 if went_well else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

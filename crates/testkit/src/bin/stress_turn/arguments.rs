@@ -1,0 +1,93 @@
+//! What the program is told.
+
+use std::path::PathBuf;
+
+const USAGE: &str = "usage: stress_turn DIRECTORY --reference FILE [--seed N] [--milliseconds N]
+    [--options TEXT] [--expected FILE] [--max-key N] [--entity-one-in N] [--threads N]
+    [--keeps-sequence] [--settled] [--no-delete-range] [--any-keys]";
+
+/// What the program is told.
+#[derive(Debug, Clone)]
+pub(crate) struct Arguments {
+    /// The database.
+    pub(crate) directory: PathBuf,
+    /// Where what it holds is kept for the runs of one turn.
+    pub(crate) reference: PathBuf,
+    /// What random choices begin with.
+    pub(crate) seed: u64,
+    /// How long to work.
+    pub(crate) milliseconds: u64,
+    /// An option string over the OPTIONS file.
+    pub(crate) options: Option<String>,
+    /// The state that `db_stress` keeps of its keys.
+    pub(crate) expected: Option<PathBuf>,
+    /// How many keys `db_stress` uses of each column family.
+    pub(crate) max_key: u64,
+    /// `use_put_entity_one_in` of `db_stress`.
+    pub(crate) entity_one_in: u32,
+    /// How many threads work.
+    pub(crate) threads: u64,
+    /// Nothing is written, so that the database keeps its last sequence number.
+    pub(crate) keeps_sequence: bool,
+    /// The contents are the same at every moment, as every kill may find them.
+    pub(crate) settled: bool,
+    /// No range tombstones are written.
+    pub(crate) no_delete_range: bool,
+    /// The keys are not those of `db_stress` by number, so any may be overwritten.
+    pub(crate) any_keys: bool,
+}
+
+impl Arguments {
+    /// Parses a command line.
+    pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
+        let mut parsed = Self {
+            directory: words.next().ok_or(USAGE)?.into(),
+            reference: PathBuf::new(),
+            seed: fastrand::u64(..),
+            milliseconds: 5000,
+            options: None,
+            expected: None,
+            max_key: 0,
+            entity_one_in: 0,
+            threads: 3,
+            keeps_sequence: false,
+            settled: false,
+            no_delete_range: false,
+            any_keys: false,
+        };
+        while let Some(name) = words.next() {
+            match name.as_str() {
+                "--keeps-sequence" => parsed.keeps_sequence = true,
+                "--settled" => parsed.settled = true,
+                "--no-delete-range" => parsed.no_delete_range = true,
+                "--any-keys" => parsed.any_keys = true,
+                name => {
+                    let value = words.next().ok_or_else(|| format!("{name}: no value\n{USAGE}"))?;
+                    parsed.set(name, value)?;
+                }
+            }
+        }
+        if parsed.reference.as_os_str().is_empty() {
+            return Err(USAGE.to_owned());
+        }
+        Ok(parsed)
+    }
+
+    fn set(&mut self, name: &str, value: String) -> Result<(), String> {
+        let number = || value.parse::<u64>().map_err(|error| format!("{name} {value}: {error}"));
+        match name {
+            "--reference" => self.reference = value.into(),
+            "--options" => self.options = Some(value),
+            "--expected" => self.expected = Some(value.into()),
+            "--seed" => self.seed = number()?,
+            "--milliseconds" => self.milliseconds = number()?,
+            "--max-key" => self.max_key = number()?,
+            "--threads" => self.threads = number()?,
+            "--entity-one-in" => {
+                self.entity_one_in = number()?.try_into().map_err(|_| USAGE)?;
+            }
+            _ => return Err(format!("{name}: unknown\n{USAGE}")),
+        }
+        Ok(())
+    }
+}

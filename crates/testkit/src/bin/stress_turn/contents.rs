@@ -1,0 +1,150 @@
+//! What a database holds: every key of every column family with its value, but for the extra keys
+//! and the extra column family that the work leaves behind when it is killed.
+#![expect(clippy::disallowed_methods, reason = "the reference file is no database's")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::ErrorKind;
+use std::path::Path;
+
+use tailwater::{ColumnFamily, Db, ReadOptions};
+use tailwater_testkit::dump::{self, Entry};
+
+use crate::text;
+use crate::work::{EXTRA_FAMILY, EXTRA_KEYS};
+
+/// How many differences are told.
+const TOLD: usize = 10;
+
+/// What a database holds: by column family, its entries in the order of their keys.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Contents {
+    families: BTreeMap<String, Vec<Pair>>,
+}
+
+/// A key and its value.
+pub(crate) type Pair = (Box<[u8]>, Box<[u8]>);
+
+impl Contents {
+    /// Reads everything, forward.
+    pub(crate) fn read(db: &Db) -> Result<Self, String> {
+        let mut contents = Self::default();
+        for family in db.column_families() {
+            if family.name() != EXTRA_FAMILY {
+                let pairs = read_family(db, &family)?;
+                contents.families.insert(family.name().to_owned(), pairs);
+            }
+        }
+        Ok(contents)
+    }
+
+    /// What a reference file holds, if it is there.
+    pub(crate) fn load(path: &Path) -> Result<Option<Self>, String> {
+        let bytes = match fs::read(path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(format!("{}: {error}", path.display())),
+        };
+        let mut contents = Self::default();
+        for Entry { family, key, value } in dump::parse(&bytes) {
+            let pairs = contents.families.entry(family).or_default();
+            pairs.push((key.into(), value.into()));
+        }
+        Ok(Some(contents))
+    }
+
+    /// Makes a reference file.
+    pub(crate) fn save(&self, path: &Path) -> Result<(), String> {
+        let entries = self.families.iter().flat_map(|(family, pairs)| {
+            pairs.iter().map(|(key, value)| Entry {
+                family: family.clone(),
+                key: key.to_vec(),
+                value: value.to_vec(),
+            })
+        });
+        let bytes = dump::bytes(&entries.collect::<Vec<_>>());
+        // A run that is killed here leaves no reference that is not complete.
+        let unfinished = path.with_extension("new");
+        fs::write(&unfinished, bytes)
+            .and_then(|()| fs::rename(&unfinished, path))
+            .map_err(|error| format!("{}: {error}", path.display()))
+    }
+
+    /// Says where it differs from what it must be, if it does.
+    pub(crate) fn compare(&self, reference: &Self) -> Result<(), String> {
+        let mut differences = Vec::new();
+        let names = self.families.keys().chain(reference.families.keys());
+        for name in names.collect::<std::collections::BTreeSet<_>>() {
+            differ(name, self.family(name), reference.family(name), &mut differences);
+        }
+        if differences.is_empty() {
+            return Ok(());
+        }
+        let (count, told) = (differences.len(), differences.iter().take(TOLD));
+        let told: Vec<_> = told.cloned().collect();
+        Err(format!("the contents changed in {count} places:\n    {}", told.join("\n    ")))
+    }
+
+    /// The entries of a column family.
+    pub(crate) fn family(&self, name: &str) -> &[Pair] {
+        self.families.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// How many keys there are.
+    pub(crate) fn len(&self) -> usize {
+        self.families.values().map(Vec::len).sum()
+    }
+
+    /// A number that differs where the contents do.
+    pub(crate) fn digest(&self) -> String {
+        let mut hasher = DefaultHasher::new();
+        self.families.iter().filter(|(_, pairs)| !pairs.is_empty()).for_each(|it| {
+            it.hash(&mut hasher);
+        });
+        format!("{:016x}", hasher.finish())
+    }
+}
+
+fn read_family(db: &Db, family: &ColumnFamily) -> Result<Vec<Pair>, String> {
+    let options = ReadOptions {
+        total_order_seek: true,
+        fill_cache: false,
+        iterate_upper_bound: Some(EXTRA_KEYS.to_vec()),
+        ..ReadOptions::default()
+    };
+    let doing = format!("reading all of column family '{}'", family.name());
+    let doing = text(&doing);
+    let mut pairs = Vec::new();
+    let mut iterator = db.iterator(family, &options).map_err(&doing)?;
+    iterator.seek_to_first().map_err(&doing)?;
+    while let Some((key, value)) = iterator.entry() {
+        pairs.push((key.into(), value.into()));
+        iterator.next().map_err(&doing)?;
+    }
+    Ok(pairs)
+}
+
+/// The places where two lists of entries differ, which are in the order of their keys.
+fn differ(family: &str, found: &[Pair], wanted: &[Pair], differences: &mut Vec<String>) {
+    let wanted: BTreeMap<_, _> = wanted.iter().map(|(key, value)| (key, value)).collect();
+    let mut missing = wanted.clone();
+    for (key, value) in found {
+        let shown = key.escape_ascii();
+        match wanted.get(key) {
+            Some(wanted) if *wanted == value => {}
+            Some(wanted) => differences.push(format!(
+                "{family}: key {shown} has {} and must have {}",
+                value.escape_ascii(),
+                wanted.escape_ascii()
+            )),
+            None => differences
+                .push(format!("{family}: key {shown} has {} and must not be", value.escape_ascii())),
+        }
+        missing.remove(key);
+    }
+    for (key, value) in missing {
+        let (key, value) = (key.escape_ascii(), value.escape_ascii());
+        differences.push(format!("{family}: key {key} is missing, with {value}"));
+    }
+}

@@ -1,0 +1,257 @@
+//! What `db_stress` expects: its keys by their numbers, the values it gives them, and the file in
+//! which it keeps what it knows of each key.
+//!
+//! The file is an array of 32-bit little-endian words, one for each key of each column family, the
+//! families in the order of their ids:
+//!
+//! ```text
+//! bits 0-14     number of the value
+//! bit 15        whether a write is under way
+//! bits 16-29    how often the key was deleted
+//! bit 30        whether a deletion is under way
+//! bit 31        whether the key is deleted
+//! ```
+//!
+//! Sources: `db_stress_tool/expected_value.h`, `db_stress_common.{h,cc}` and
+//! `db_stress_shared_state.h`.
+#![expect(clippy::disallowed_methods, reason = "the state of db_stress is no database's")]
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
+
+use tailwater::Db;
+use tailwater_format::wide_column::{self, WideColumn};
+
+use crate::arguments::Arguments;
+use crate::contents::Contents;
+
+/// How many keys share the leading part of a key: `key_window_scale_factor` times 100.
+const WINDOW: u64 = 1000;
+/// Of those, how many have one, two and three parts: `key_len_percent_dist`.
+const WEIGHTS: [u64; 3] = [10, 300, 690];
+/// `value_size_mult`.
+const SIZE_STEP: usize = 32;
+/// `seed`, which the keys that are never overwritten are drawn with.
+const SEED: u64 = 2_341_234;
+/// `nooverwritepercent`.
+const NO_OVERWRITE_PERCENT: u64 = 1;
+
+const VALUE_MASK: u32 = 0x7fff;
+const WRITE_UNDER_WAY: u32 = 1 << 15;
+const DELETION_UNDER_WAY: u32 = 1 << 30;
+const DELETED: u32 = 1 << 31;
+
+/// What may be done to which keys.
+#[derive(Debug)]
+pub(crate) struct Keys {
+    /// The keys that are put once and then deleted by a single deletion.
+    put_once: HashSet<Vec<u8>>,
+    entity_one_in: u32,
+}
+
+impl Keys {
+    /// The keys of a database.
+    pub(crate) fn new(arguments: &Arguments) -> Self {
+        let numbers = match arguments.any_keys {
+            true => Vec::new(),
+            false => put_once(arguments.max_key),
+        };
+        let put_once = numbers.into_iter().map(key).collect();
+        Self { put_once, entity_one_in: arguments.entity_one_in }
+    }
+
+    /// Whether a key may be written over without being deleted before.
+    pub(crate) fn may_overwrite(&self, key: &[u8]) -> bool {
+        !self.put_once.contains(key)
+    }
+
+    /// The entity that a key has whose value as one is `value`; `None`, if it has a plain value.
+    pub(crate) fn entity(&self, value: &[u8]) -> Option<Vec<u8>> {
+        let number = value.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))?;
+        if self.entity_one_in == 0 || number % self.entity_one_in != 0 {
+            return None;
+        }
+        let more = (1..=number as usize % 4).map(|at| {
+            let (name, value) = (value.get(..at), value.get(at..));
+            WideColumn::new(name.unwrap_or_default(), value.unwrap_or_default())
+        });
+        let columns = [WideColumn::new(wide_column::DEFAULT_COLUMN, value)].into_iter().chain(more);
+        let mut entity = Vec::new();
+        wide_column::encode(&columns.collect::<Vec<_>>(), &mut entity).ok()?;
+        Some(entity)
+    }
+}
+
+/// Compares what a database holds with the state that `db_stress` keeps. Returns how many keys it
+/// compared.
+pub(crate) fn check(
+    contents: &Contents,
+    db: &Db,
+    state: &Path,
+    arguments: &Arguments,
+) -> Result<usize, String> {
+    let bytes = fs::read(state).map_err(|error| format!("{}: {error}", state.display()))?;
+    let (words, _) = bytes.as_chunks::<4>();
+    let max_key = usize::try_from(arguments.max_key).map_err(|error| error.to_string())?;
+    let families = db.column_families();
+    if words.len() != max_key * families.len() {
+        let (words, families) = (words.len(), families.len());
+        return Err(format!("{words} words in the state for {families} families of {max_key} keys"));
+    }
+    for (family, words) in families.iter().zip(words.chunks(max_key)) {
+        check_family(contents, family.name(), words)?;
+    }
+    Ok(words.len())
+}
+
+fn check_family(contents: &Contents, name: &str, words: &[[u8; 4]]) -> Result<(), String> {
+    let mut found = contents.family(name).iter().peekable();
+    for (number, word) in words.iter().enumerate() {
+        let key = key(number as u64);
+        let failed = |what: &str| {
+            let word = u32::from_le_bytes(*word);
+            let shown = key.escape_ascii();
+            format!("{name}: key {number} ({shown}), whose state is {word:#010x}, {what}")
+        };
+        if let Some((unknown, _)) = found.next_if(|(found, _)| **found < key[..]) {
+            return Err(failed(&format!("comes behind {}", unknown.escape_ascii())));
+        }
+        let value = found.next_if(|(found, _)| **found == key[..]).map(|(_, value)| &value[..]);
+        check_value(u32::from_le_bytes(*word), value).map_err(|what| failed(&what))?;
+    }
+    match found.next() {
+        Some((unknown, _)) => Err(format!("{name}: nobody put {}", unknown.escape_ascii())),
+        None => Ok(()),
+    }
+}
+
+/// Whether a key may have this value, or none, in this state.
+fn check_value(word: u32, value: Option<&[u8]>) -> Result<(), String> {
+    let (before, after) = (word & VALUE_MASK, (word + 1) & VALUE_MASK);
+    let is_deleted = word & DELETED != 0;
+    let (writes, deletes) = (word & WRITE_UNDER_WAY != 0, word & DELETION_UNDER_WAY != 0);
+    match value {
+        None if is_deleted || deletes => Ok(()),
+        None => Err("is missing".to_owned()),
+        Some(value) if !is_deleted && *value == *value_of(before) => Ok(()),
+        Some(value) if writes && *value == *value_of(after) => Ok(()),
+        Some(value) => Err(format!("has {}", value.escape_ascii())),
+    }
+}
+
+/// The value of that number.
+fn value_of(number: u32) -> Vec<u8> {
+    let length = (number as usize % 3 + 1) * SIZE_STEP;
+    let mut value = number.to_le_bytes().to_vec();
+    value.extend((4..length).map(|at| number as u8 ^ at as u8));
+    value
+}
+
+/// The key of that number: the keys of ascending numbers ascend.
+///
+/// It has as many parts of eight bytes as the place in its window wants, each a big-endian number,
+/// of which all but the last stand at their bound; some end in a few letters.
+fn key(number: u64) -> Vec<u8> {
+    let (window, mut offset) = (number / WINDOW, number % WINDOW);
+    let mut key = Vec::new();
+    for (level, weight) in WEIGHTS.into_iter().enumerate() {
+        let base = if level == 0 { window * weight } else { 0 };
+        key.extend_from_slice(&(base + offset.min(weight - 1)).to_be_bytes());
+        if offset < weight {
+            let is_followed = offset + 1 == weight || level + 1 == WEIGHTS.len();
+            let letters = if is_followed { 0 } else { offset & 7 };
+            key.extend((0..letters).map(|_| b'x'));
+            break;
+        }
+        offset -= weight;
+    }
+    key
+}
+
+/// The numbers of the keys that are never overwritten: the first of a shuffle.
+fn put_once(max_key: u64) -> Vec<u64> {
+    let mut numbers: Vec<u64> = (0..max_key).collect();
+    let mut random = MersenneTwister::new(SEED);
+    let count = (max_key * NO_OVERWRITE_PERCENT / 100) as usize;
+    for at in 0..count {
+        let chosen = at + (random.next() % (max_key - at as u64)) as usize;
+        numbers.swap(at, chosen);
+    }
+    numbers.truncate(count);
+    numbers
+}
+
+/// The 64-bit Mersenne Twister of the C++ library, `std::mt19937_64`.
+struct MersenneTwister {
+    state: [u64; 312],
+    at: usize,
+}
+
+impl MersenneTwister {
+    fn new(seed: u64) -> Self {
+        let mut state = [seed; 312];
+        for at in 1..state.len() {
+            let before = state[at - 1] ^ (state[at - 1] >> 62);
+            state[at] = before.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(at as u64);
+        }
+        Self { state, at: 312 }
+    }
+
+    fn next(&mut self) -> u64 {
+        if self.at == self.state.len() {
+            self.twist();
+        }
+        let mut word = self.state[self.at];
+        self.at += 1;
+        word ^= (word >> 29) & 0x5555_5555_5555_5555;
+        word ^= (word << 17) & 0x71d6_7fff_eda6_0000;
+        word ^= (word << 37) & 0xfff7_eee0_0000_0000;
+        word ^ (word >> 43)
+    }
+
+    fn twist(&mut self) {
+        const LOW: u64 = (1 << 31) - 1;
+        let length = self.state.len();
+        for at in 0..length {
+            let joined = (self.state[at] & !LOW) | (self.state[(at + 1) % length] & LOW);
+            let odd = if joined & 1 == 1 { 0xb502_6f5a_a966_19e9 } else { 0 };
+            self.state[at] = self.state[(at + 156) % length] ^ (joined >> 1) ^ odd;
+        }
+        self.at = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MersenneTwister, check_value, key, value_of};
+
+    #[test]
+    fn the_generator_is_that_of_the_cpp_library() {
+        // The standard says what the ten thousandth number is.
+        let mut random = MersenneTwister::new(5489);
+        let last = (0..10_000).map(|_| random.next()).last();
+        assert_eq!(last, Some(9_981_545_732_273_789_042));
+    }
+
+    #[test]
+    fn keys_ascend() {
+        let keys: Vec<_> = (0..5000).map(key).collect();
+        assert!(keys.is_sorted_by(|a, b| a < b));
+        assert_eq!(key(1003), [&[0, 0, 0, 0, 0, 0, 0, 13][..], b"xxx"].concat());
+        assert_eq!(key(310).len(), 24);
+    }
+
+    #[test]
+    fn a_key_under_way_may_have_both_values() {
+        let (old, new) = (value_of(6), value_of(7));
+        assert!(check_value(6, Some(&old)).is_ok());
+        assert!(check_value(6, Some(&new)).is_err());
+        assert!(check_value(6, None).is_err());
+        assert!(check_value(6 | 1 << 15, Some(&new)).is_ok());
+        assert!(check_value(6 | 1 << 15, Some(&old)).is_ok());
+        assert!(check_value(6 | 1 << 30, None).is_ok());
+        assert!(check_value(6 | 1 << 31, Some(&old)).is_err());
+        assert!(check_value(6 | 1 << 31, None).is_ok());
+    }
+}

@@ -1,0 +1,164 @@
+//! The engine's turn on a database that `db_stress`, the stress tool of RocksDB, writes, too.
+//!
+//! `ci/stress/run.py` alternates both on one directory. This program opens the directory with the
+//! options of its OPTIONS file, compares what is there with what must be there, does work that
+//! changes files but no key's value, and compares again:
+//!
+//! 1. It opens the database for reading and reads everything. The first run of a turn writes what
+//!    it found into the reference file; later runs of the turn, which begin where a run was killed,
+//!    must find the same. With `--expected` it also holds that against the state that `db_stress`
+//!    keeps of its keys.
+//! 2. Until its time is up, it opens the database for writing, in every round with other options,
+//!    works ([`work`]) and closes it.
+//! 3. It opens the database for reading once more and reads everything.
+//!
+//! It may be killed at any moment. With `--settled` the contents then are what they were; without,
+//! there may be extra keys, behind all others, and an extra column family, which only the next run
+//! removes.
+//!
+//! It prints what it does, a line for each step, and ends with 0; with 1 after a line that begins
+//! with `FAILED:`, if anything was wrong; and with 2, if it was not called as it must be.
+
+mod arguments;
+mod contents;
+mod expected;
+mod settings;
+mod work;
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+use tailwater::{Db, OpenOptions};
+
+use arguments::Arguments;
+use contents::Contents;
+use expected::Keys;
+use work::Work;
+
+/// How long a round works before the database is reopened, at most.
+const ROUND_MS: u64 = 2500;
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::parse(std::env::args().skip(1)) {
+        Ok(arguments) => arguments,
+        Err(message) => {
+            eprintln!("{message}");
+            return ExitCode::from(2);
+        }
+    };
+    match take_turn(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            println!("FAILED: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn take_turn(arguments: &Arguments) -> Result<(), String> {
+    let deadline = Instant::now() + Duration::from_millis(arguments.milliseconds);
+    let directory = &arguments.directory;
+    let mut rng = Rng::with_seed(arguments.seed);
+    let own = settings::of_directory(directory, arguments.options.as_deref())?;
+
+    let (reference, sequence) = look(arguments, &own)?;
+    println!("found {} keys at sequence {sequence}: {}", reference.len(), reference.digest());
+
+    let keys = Keys::new(arguments);
+    let mut is_first = true;
+    while is_first || Instant::now() < deadline {
+        let (options, text) = match is_first {
+            true => (own.clone(), "its own options".to_owned()),
+            false => settings::other(&own, &mut rng)?,
+        };
+        is_first = false;
+        println!("opening with {text}");
+        let remaining = deadline.saturating_duration_since(Instant::now());
+        let time = remaining.min(Duration::from_millis(rng.u64(200..ROUND_MS)));
+        round(arguments, &options, &keys, &reference, time, &mut rng)?;
+    }
+
+    let (kept, last) = look(arguments, &own)?;
+    if arguments.keeps_sequence && last != sequence {
+        return Err(format!("nothing was written, and sequence {sequence} became {last}"));
+    }
+    println!("kept {} keys at sequence {last}: {}", kept.len(), kept.digest());
+    Ok(())
+}
+
+/// Opens the database for reading and compares what it holds with the reference file, which is
+/// made if it is not there, and with what `db_stress` expects. Returns it and its last sequence
+/// number.
+fn look(arguments: &Arguments, options: &OpenOptions) -> Result<(Contents, u64), String> {
+    let db = Db::open_read_only(&arguments.directory, options).map_err(text("reading"))?;
+    report_opening(&db)?;
+    let contents = Contents::read(&db)?;
+    match Contents::load(&arguments.reference)? {
+        Some(reference) => contents.compare(&reference)?,
+        None => contents.save(&arguments.reference)?,
+    }
+    if let Some(state) = &arguments.expected {
+        let checked = expected::check(&contents, &db, state, arguments)?;
+        println!("{checked} keys are as db_stress expects them");
+    }
+    Ok((contents, db.latest_sequence()))
+}
+
+/// Opens the database for writing, works for some time and closes it.
+fn round(
+    arguments: &Arguments,
+    options: &OpenOptions,
+    keys: &Keys,
+    reference: &Contents,
+    time: Duration,
+    rng: &mut Rng,
+) -> Result<(), String> {
+    let db = Db::open(&arguments.directory, options).map_err(text("opening"))?;
+    report_opening(&db)?;
+    if !arguments.keeps_sequence {
+        work::remove_extras(&db)?;
+    }
+    Contents::read(&db)?.compare(reference)?;
+    let work = Work::new(&db, options, arguments, keys, reference);
+    let done = work.run(Instant::now() + time, rng)?;
+    println!("did {done}");
+    if !arguments.keeps_sequence {
+        work::remove_extras(&db)?;
+    }
+    Contents::read(&db)?.compare(reference)?;
+    if let Some(error) = db.background_error() {
+        return Err(format!("an error in the background: {error}"));
+    }
+    match rng.u8(..4) {
+        0 => drop(db),
+        _ => db.close().map_err(text("closing"))?,
+    }
+    Ok(())
+}
+
+/// Prints what was left out when a database was opened. It may be only a record that the end of the
+/// last log or of the MANIFEST cuts short: no kill leaves more.
+fn report_opening(db: &Db) -> Result<(), String> {
+    for left_out in db.left_out() {
+        println!("left out: {left_out:?}");
+        if !left_out.torn_tail {
+            return Err(format!("more than a torn tail was left out: {left_out:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// An error as a sentence that says what was being done.
+fn text(doing: &str) -> impl Fn(tailwater::Error) -> String {
+    move |error| format!("{doing}: {error}")
+}
+
+/// A path beside the database's directory.
+fn beside(directory: &Path, what: &str) -> std::path::PathBuf {
+    let mut name = directory.file_name().unwrap_or_default().to_owned();
+    name.push(".");
+    name.push(what);
+    directory.with_file_name(name)
+}

@@ -1,0 +1,131 @@
+//! What the database is opened with: the options of its OPTIONS file, and in later rounds some
+//! others over them, none of which changes what a key has.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use fastrand::Rng;
+use tailwater::options::DbOptions;
+use tailwater::{CustomMergeOperator, Db, MergeOperator, OpenOptions};
+
+use crate::text;
+
+/// Options of the database, of which a round draws one of each line. What is empty leaves the
+/// option as it is.
+const OF_DATABASE: [&[&str]; 17] = [
+    &["", "max_open_files=-1", "max_open_files=50"],
+    &["", "max_background_jobs=1", "max_background_jobs=4"],
+    &["", "max_subcompactions=1", "max_subcompactions=4"],
+    &["", "avoid_flush_during_recovery=true", "avoid_flush_during_recovery=false"],
+    &["", "avoid_flush_during_shutdown=true", "avoid_flush_during_shutdown=false"],
+    &["", "", "atomic_flush=true"],
+    &["", "manual_wal_flush=true", "manual_wal_flush=false"],
+    &["", "wal_compression=kZSTD", "wal_compression=kNoCompression"],
+    &["", "", "recycle_log_file_num=2"],
+    &["", "", "track_and_verify_wals=true"],
+    &["", "max_total_wal_size=100000"],
+    &["", "max_manifest_file_size=1000;max_manifest_space_amp_pct=0"],
+    &["", "db_write_buffer_size=200000"],
+    &["", "use_direct_reads=true;allow_mmap_reads=false"],
+    &["", "use_direct_io_for_flush_and_compaction=true"],
+    &["", "wal_io_mode=buffered", "wal_io_mode=direct", "wal_io_mode=auto"],
+    &["", "wal_preallocation_block_size=0", "wal_preallocation_block_size=65536"],
+];
+
+/// The same of all column families.
+const OF_FAMILY: [&[&str]; 12] = [
+    &["", "write_buffer_size=65536", "write_buffer_size=1000000"],
+    &["", "level0_file_num_compaction_trigger=1", "level0_file_num_compaction_trigger=3"],
+    &["", "target_file_size_base=20000", "target_file_size_base=1000000"],
+    &["", "max_bytes_for_level_base=100000", "max_bytes_for_level_base=1000000"],
+    &["", "level_compaction_dynamic_level_bytes=true", "level_compaction_dynamic_level_bytes=false"],
+    &["", "compression=kNoCompression", "compression=kSnappyCompression", "compression=kZSTD"],
+    &["", "compression=kLZ4Compression", "compression=kLZ4HCCompression", "compression=kZlibCompression"],
+    &["", "bottommost_compression=kZSTD", "bottommost_compression=kNoCompression"],
+    &["", "compression_opts={level=1}", "compression_opts={level=9}"],
+    &["", "memtable_max_range_deletions=3"],
+    &["", "min_write_buffer_number_to_merge=2;max_write_buffer_number=5"],
+    &["", "paranoid_file_checks=true"],
+];
+
+/// The same of tables.
+const OF_TABLE: [&[&str]; 9] = [
+    &["format_version=5", "format_version=6", "format_version=7"],
+    &["", "block_size=1000", "block_size=16384"],
+    &["", "block_restart_interval=1", "block_restart_interval=16"],
+    &["", "index_block_restart_interval=4"],
+    &["", "checksum=kCRC32c", "checksum=kxxHash64", "checksum=kXXH3"],
+    &["", "filter_policy=nullptr", "filter_policy=bloomfilter:10:false", "filter_policy=ribbonfilter:10"],
+    &["", "data_block_index_type=kDataBlockBinaryAndHash"],
+    &["", "index_shortening=kNoShortening", "index_shortening=kShortenSeparatorsAndSuccessor"],
+    &["", "cache_index_and_filter_blocks=true", "no_block_cache=true;cache_index_and_filter_blocks=false"],
+];
+
+/// Options that are changed while the database is open.
+const WHILE_OPEN: [(&str, &[&str]); 7] = [
+    ("write_buffer_size", &["65536", "300000", "4000000"]),
+    ("level0_file_num_compaction_trigger", &["1", "2", "8"]),
+    ("target_file_size_base", &["20000", "2000000"]),
+    ("max_bytes_for_level_base", &["100000", "10000000"]),
+    ("compression", &["kNoCompression", "kLZ4Compression", "kZSTD"]),
+    ("disable_auto_compactions", &["true", "false", "false"]),
+    ("block_based_table_factory", &["{format_version=5}", "{format_version=7;block_size=2000}"]),
+];
+
+/// The merge operator of `db_stress` for databases with entities: the newest operand wins. It
+/// would make entities of some operands, but `db_stress` merges none of those.
+struct NewestOperand;
+
+impl CustomMergeOperator for NewestOperand {
+    fn name(&self) -> &str {
+        "DBStressWideMergeOperator"
+    }
+
+    fn full_merge(&self, _: &[u8], _: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>> {
+        operands.last().map(|operand| operand.to_vec())
+    }
+}
+
+/// The options that the OPTIONS file of a database says, with `given` over them.
+pub(crate) fn of_directory(directory: &Path, given: Option<&str>) -> Result<OpenOptions, String> {
+    let mut options = OpenOptions::load(directory).map_err(text("reading the options"))?;
+    options.add_merge_operator(MergeOperator::Custom(Arc::new(NewestOperand)));
+    let names = Db::list_column_families(directory, &options)
+        .map_err(text("reading the names of the column families"))?;
+    options.retain_column_families(&names);
+    options.set_database(DbOptions {
+        create_if_missing: false,
+        error_if_exists: false,
+        create_missing_column_families: false,
+        ..options.database().clone()
+    });
+    if let Some(given) = given {
+        options.set_options(given).map_err(text(given))?;
+    }
+    Ok(options)
+}
+
+/// Others, with what they have over the database's own.
+pub(crate) fn other(own: &OpenOptions, rng: &mut Rng) -> Result<(OpenOptions, String), String> {
+    let tables = choose(&OF_TABLE, rng);
+    let text = format!(
+        "{};{};block_based_table_factory={{{tables}}}",
+        choose(&OF_DATABASE, rng),
+        choose(&OF_FAMILY, rng)
+    );
+    let mut options = own.clone();
+    options.set_options(&text).map_err(|error| format!("setting {text}: {error}"))?;
+    Ok((options, text))
+}
+
+/// A change of an option of a column family while the database is open.
+pub(crate) fn change(rng: &mut Rng) -> (&'static str, &'static str) {
+    let (name, values) = WHILE_OPEN[rng.usize(..WHILE_OPEN.len())];
+    (name, values[rng.usize(..values.len())])
+}
+
+/// One choice of each line.
+fn choose(lines: &[&[&str]], rng: &mut Rng) -> String {
+    let choices = lines.iter().map(|choices| choices[rng.usize(..choices.len())]);
+    choices.filter(|choice| !choice.is_empty()).collect::<Vec<_>>().join(";")
+}

@@ -1,0 +1,158 @@
+//! Work on a database that changes its files and the value of no key.
+//!
+//! Several threads work at the same time. All of them write and read; the first also flushes,
+//! compacts, changes options, makes checkpoints and column families, and ingests tables. As no key
+//! changes, every read at every moment has one right answer.
+
+mod reading;
+mod upkeep;
+mod writing;
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+use fastrand::Rng;
+use tailwater::{Db, OpenOptions, ReadOptions, WriteOptions};
+
+use crate::arguments::Arguments;
+use crate::contents::Contents;
+use crate::expected::Keys;
+use crate::text;
+
+/// The column family that the work makes and drops.
+pub(crate) const EXTRA_FAMILY: &str = "tailwater";
+/// What the keys begin with that the work puts and deletes: no key of `db_stress` comes behind.
+pub(crate) const EXTRA_KEYS: [u8; 16] = [0xff; 16];
+
+/// The work of one round.
+pub(crate) struct Work<'a> {
+    db: &'a Db,
+    options: &'a OpenOptions,
+    arguments: &'a Arguments,
+    keys: &'a Keys,
+    reference: &'a Contents,
+    /// Whether writes may leave the log out. Not where logs are recycled: what lies between two
+    /// logged records must be logged, too, or their sequence numbers do not follow.
+    may_skip_log: bool,
+    has_failed: AtomicBool,
+    counts: Counts,
+}
+
+/// How often what was done.
+#[derive(Debug, Default)]
+struct Counts {
+    rewritten: AtomicU64,
+    extra: AtomicU64,
+    range_tombstones: AtomicU64,
+    ingested: AtomicU64,
+    flushes: AtomicU64,
+    compactions: AtomicU64,
+    checkpoints: AtomicU64,
+    families: AtomicU64,
+    changes: AtomicU64,
+    read: AtomicU64,
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = [
+            (&self.rewritten, "keys rewritten"),
+            (&self.extra, "extra keys"),
+            (&self.range_tombstones, "range tombstones"),
+            (&self.ingested, "keys ingested"),
+            (&self.flushes, "flushes"),
+            (&self.compactions, "compactions"),
+            (&self.checkpoints, "checkpoints"),
+            (&self.families, "column families made"),
+            (&self.changes, "options changed"),
+            (&self.read, "keys read"),
+        ];
+        let counted = all.map(|(count, what)| (count.load(Ordering::Relaxed), what));
+        let told = counted.iter().filter(|(count, _)| *count > 0);
+        let told: Vec<_> = told.map(|(count, what)| format!("{count} {what}")).collect();
+        f.write_str(&told.join(", "))
+    }
+}
+
+fn count(counter: &AtomicU64, by: usize) {
+    counter.fetch_add(by as u64, Ordering::Relaxed);
+}
+
+impl<'a> Work<'a> {
+    /// Work on a database that is open.
+    pub(crate) fn new(
+        db: &'a Db,
+        options: &'a OpenOptions,
+        arguments: &'a Arguments,
+        keys: &'a Keys,
+        reference: &'a Contents,
+    ) -> Self {
+        let may_skip_log = options.database().recycle_log_file_num == 0;
+        let has_failed = AtomicBool::new(false);
+        let counts = Counts::default();
+        Self { db, options, arguments, keys, reference, may_skip_log, has_failed, counts }
+    }
+
+    /// Works until the deadline. Returns what it did, as text.
+    pub(crate) fn run(self, deadline: Instant, rng: &mut Rng) -> Result<String, String> {
+        let threads = self.arguments.threads.max(1);
+        let seeds: Vec<u64> = (0..threads).map(|_| rng.u64(..)).collect();
+        let this = &self;
+        let mut ended = Vec::new();
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..)
+                .zip(seeds)
+                .map(|(thread, seed)| {
+                    scope.spawn(move || this.thread(thread, Rng::with_seed(seed), deadline))
+                })
+                .collect();
+            ended.extend(threads.into_iter().map(|thread| thread.join()));
+        });
+        for result in ended {
+            result.map_err(|_| "a thread panicked".to_owned())??;
+        }
+        Ok(self.counts.to_string())
+    }
+
+    fn thread(&self, thread: u8, mut rng: Rng, deadline: Instant) -> Result<(), String> {
+        while Instant::now() < deadline && !self.has_failed.load(Ordering::Relaxed) {
+            let done = match rng.u8(..10) {
+                0 if thread == 0 => self.upkeep(&mut rng),
+                0..5 if !self.arguments.keeps_sequence => self.write(thread, &mut rng),
+                _ => self.read(&mut rng),
+            };
+            if done.is_err() {
+                self.has_failed.store(true, Ordering::Relaxed);
+                return done;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_options(&self, rng: &mut Rng) -> WriteOptions {
+        let disable_wal = self.may_skip_log && rng.u8(..10) == 0;
+        let sync = !disable_wal && rng.u8(..50) == 0;
+        WriteOptions { sync, disable_wal, ..WriteOptions::default() }
+    }
+}
+
+/// Deletes the extra keys and drops the extra column family, where a round or a run that was killed
+/// left any.
+pub(crate) fn remove_extras(db: &Db) -> Result<(), String> {
+    let options = ReadOptions { total_order_seek: true, ..ReadOptions::default() };
+    for family in db.column_families() {
+        if family.name() == EXTRA_FAMILY {
+            db.drop_column_family(&family).map_err(text("dropping the extra column family"))?;
+            continue;
+        }
+        let doing = text("deleting extra keys");
+        let mut iterator = db.iterator(&family, &options).map_err(&doing)?;
+        iterator.seek(&EXTRA_KEYS).map_err(&doing)?;
+        while iterator.valid() {
+            db.delete(&family, iterator.key(), &WriteOptions::default()).map_err(&doing)?;
+            iterator.next().map_err(&doing)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,141 @@
+//! Reads, each of which is compared with what the keys had when the turn began.
+
+use fastrand::Rng;
+use tailwater::{ColumnFamily, ReadOptions};
+
+use super::{EXTRA_FAMILY, EXTRA_KEYS, Work, count};
+use crate::contents::Pair;
+use crate::text;
+
+/// How many keys a read asks for, at most.
+const KEYS: usize = 100;
+
+impl Work<'_> {
+    /// The column families that are `db_stress`'s.
+    pub(super) fn families(&self) -> Vec<ColumnFamily> {
+        let mut families = self.db.column_families();
+        families.retain(|family| family.name() != EXTRA_FAMILY);
+        families
+    }
+
+    /// Reads something.
+    pub(super) fn read(&self, rng: &mut Rng) -> Result<(), String> {
+        let families = self.families();
+        let family = &families[rng.usize(..families.len())];
+        let pairs = self.reference.family(family.name());
+        if pairs.is_empty() {
+            return Ok(());
+        }
+        let start = rng.usize(..pairs.len());
+        let end = pairs.len().min(start + rng.usize(1..KEYS));
+        let wanted = &pairs[start..end];
+        let options = ReadOptions {
+            snapshot: rng.bool().then(|| self.db.snapshot()),
+            fill_cache: rng.bool(),
+            readahead_size: if rng.u8(..4) == 0 { 65536 } else { 0 },
+            ..ReadOptions::default()
+        };
+        match rng.u8(..4) {
+            0 => self.get(family, wanted, &options)?,
+            1 => self.multi_get(family, wanted, &options)?,
+            _ => self.scan(family, pairs, (start, end), options, rng)?,
+        }
+        count(&self.counts.read, wanted.len());
+        Ok(())
+    }
+
+    /// Gets keys, and for each one that is not there.
+    fn get(
+        &self,
+        family: &ColumnFamily,
+        wanted: &[Pair],
+        options: &ReadOptions,
+    ) -> Result<(), String> {
+        for (key, value) in wanted {
+            let found = self.db.get(family, key, options).map_err(text("getting a key"))?;
+            compare(family, key, found.as_deref(), Some(value))?;
+            let absent = [key, &b"-"[..]].concat();
+            let found = self.db.get(family, &absent, options).map_err(text("getting a key"))?;
+            compare(family, &absent, found.as_deref(), None)?;
+        }
+        Ok(())
+    }
+
+    fn multi_get(
+        &self,
+        family: &ColumnFamily,
+        wanted: &[Pair],
+        options: &ReadOptions,
+    ) -> Result<(), String> {
+        let keys: Vec<&[u8]> = wanted.iter().map(|(key, _)| &**key).collect();
+        let found = self.db.multi_get(family, &keys, options);
+        for ((key, value), found) in wanted.iter().zip(found) {
+            let found = found.map_err(text("getting keys"))?;
+            compare(family, key, found.as_deref(), Some(value))?;
+        }
+        Ok(())
+    }
+
+    /// Goes over a range, forward or backward.
+    fn scan(
+        &self,
+        family: &ColumnFamily,
+        pairs: &[Pair],
+        (start, end): (usize, usize),
+        options: ReadOptions,
+        rng: &mut Rng,
+    ) -> Result<(), String> {
+        let doing = text("going over a range");
+        let bound = pairs.get(end).map_or(EXTRA_KEYS.to_vec(), |(key, _)| key.to_vec());
+        let options = ReadOptions {
+            total_order_seek: true,
+            iterate_lower_bound: rng.bool().then(|| pairs[start].0.to_vec()),
+            iterate_upper_bound: Some(bound),
+            ..options
+        };
+        let mut iterator = self.db.iterator(family, &options).map_err(&doing)?;
+        let forward = rng.bool();
+        match forward {
+            true => iterator.seek(&pairs[start].0).map_err(&doing)?,
+            false => iterator.seek_to_last().map_err(&doing)?,
+        }
+        for step in 0..end - start {
+            let at = if forward { start + step } else { end - 1 - step };
+            let (key, value) = &pairs[at];
+            if iterator.key() != &**key {
+                let (found, key) = (iterator.key().escape_ascii(), key.escape_ascii());
+                let name = family.name();
+                return Err(format!("{name}: an iterator stands on '{found}', not on '{key}'"));
+            }
+            compare(family, key, Some(iterator.value()), Some(value))?;
+            match forward {
+                true => iterator.next().map_err(&doing)?,
+                false => iterator.previous().map_err(&doing)?,
+            }
+        }
+        let is_at_end = forward || options.iterate_lower_bound.is_some();
+        match iterator.entry().filter(|_| is_at_end) {
+            Some((key, _)) => {
+                Err(format!("{}: an iterator shows '{}'", family.name(), key.escape_ascii()))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+fn compare(
+    family: &ColumnFamily,
+    key: &[u8],
+    found: Option<&[u8]>,
+    wanted: Option<&[u8]>,
+) -> Result<(), String> {
+    if found == wanted {
+        return Ok(());
+    }
+    let shown = |value: Option<&[u8]>| {
+        value.map_or_else(|| "nothing".to_owned(), |value| value.escape_ascii().to_string())
+    };
+    let (found, wanted) = (shown(found), shown(wanted));
+    let key = key.escape_ascii();
+    Err(format!("{}: key {key} reads as {found} and has {wanted}", family.name()))
+}

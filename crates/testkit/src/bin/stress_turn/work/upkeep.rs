@@ -1,0 +1,157 @@
+//! What is done to a database as a whole: flushes, compactions, other options, checkpoints, column
+//! families and ingestion.
+
+use std::path::{Path, PathBuf};
+
+use fastrand::Rng;
+use tailwater::{
+    BottommostRewrite, ColumnFamily, CompactRangeOptions, Db, IngestOptions, SstFileWriter,
+    WriteOptions,
+};
+
+use super::{EXTRA_FAMILY, Work, count};
+use crate::contents::Contents;
+use crate::{beside, settings, text};
+
+impl Work<'_> {
+    /// Does one thing of its kind.
+    pub(super) fn upkeep(&self, rng: &mut Rng) -> Result<(), String> {
+        let families = self.families();
+        let family = &families[rng.usize(..families.len())];
+        let writes = !self.arguments.keeps_sequence;
+        match rng.u8(..20) {
+            0..5 => self.flush(family, rng),
+            5..11 => self.compact(family, rng),
+            11 | 12 => self.change_option(family, rng),
+            13 => self.db.flush_wal(rng.bool()).map_err(text("flushing the log")),
+            14 => self.checkpoint(),
+            15 if writes && !self.arguments.settled => self.make_family(rng),
+            16..18 if writes => self.ingest(family, rng),
+            18 => self.pause_compactions(family),
+            _ => Ok(()),
+        }
+    }
+
+    fn flush(&self, family: &ColumnFamily, rng: &mut Rng) -> Result<(), String> {
+        let flushed = match rng.bool() {
+            true => self.db.flush_all(),
+            false => self.db.flush(family),
+        };
+        count(&self.counts.flushes, 1);
+        flushed.map_err(text("flushing"))
+    }
+
+    /// Compacts a column family, or a range of its keys.
+    fn compact(&self, family: &ColumnFamily, rng: &mut Rng) -> Result<(), String> {
+        use BottommostRewrite::{Force, ForceOptimized, IfHaveCompactionFilter, Skip};
+        let rewrites = [Skip, IfHaveCompactionFilter, Force, ForceOptimized];
+        let options = CompactRangeOptions {
+            bottommost_level_compaction: rewrites[rng.usize(..rewrites.len())],
+        };
+        let pairs = self.reference.family(family.name());
+        let mut bounds = [None, None];
+        if !pairs.is_empty() && rng.bool() {
+            let mut ends = [rng.usize(..pairs.len()), rng.usize(..pairs.len())];
+            ends.sort_unstable();
+            bounds = ends.map(|at| Some(&*pairs[at].0));
+        }
+        let [begin, end] = bounds;
+        count(&self.counts.compactions, 1);
+        self.db.compact_range(family, begin, end, &options).map_err(text("compacting"))
+    }
+
+    fn change_option(&self, family: &ColumnFamily, rng: &mut Rng) -> Result<(), String> {
+        let change = settings::change(rng);
+        count(&self.counts.changes, 1);
+        let doing = format!("changing {} to {}", change.0, change.1);
+        self.db.set_options(family, &[change]).map_err(text(&doing))
+    }
+
+    fn pause_compactions(&self, family: &ColumnFamily) -> Result<(), String> {
+        let doing = text("flushing while compactions are paused");
+        self.db.pause_compactions().map_err(&doing)?;
+        self.db.flush(family).map_err(&doing)?;
+        self.db.continue_compactions().map_err(&doing)
+    }
+
+    /// Makes a checkpoint, which must hold the same, and be a database that can be written to.
+    fn checkpoint(&self) -> Result<(), String> {
+        let directory = beside(&self.arguments.directory, "checkpoint");
+        let options = self.options;
+        Db::destroy(&directory, options).map_err(text("removing an old checkpoint"))?;
+        self.db.checkpoint(&directory).map_err(text("making a checkpoint"))?;
+        let doing = text("opening the checkpoint");
+        let own = settings::of_directory(&directory, self.arguments.options.as_deref())?;
+        let db = Db::open(&directory, &own).map_err(&doing)?;
+        super::remove_extras(&db)?;
+        Contents::read(&db)?.compare(self.reference).map_err(|e| format!("checkpoint: {e}"))?;
+        let family = db.column_family("default").map_err(&doing)?;
+        db.put(&family, b"only in the checkpoint", b"", &WriteOptions::default())
+            .map_err(&doing)?;
+        db.close().map_err(text("closing the checkpoint"))?;
+        let report = tailwater::verify::verify(&directory, &own, &mut |_| ());
+        let damage = tailwater::verify::Severity::Damage;
+        if let Some(finding) = report.findings.iter().find(|it| it.severity == damage) {
+            return Err(format!("the checkpoint is damaged: {finding:?}"));
+        }
+        count(&self.counts.checkpoints, 1);
+        Db::destroy(&directory, &own).map_err(text("removing the checkpoint"))
+    }
+
+    /// Makes a column family, writes to it and drops it.
+    fn make_family(&self, rng: &mut Rng) -> Result<(), String> {
+        let doing = text("making a column family and dropping it");
+        let options = self.options.column_family("default");
+        let family = self.db.create_column_family(EXTRA_FAMILY, options).map_err(&doing)?;
+        for number in 0..rng.u32(1..200) {
+            let key = number.to_be_bytes();
+            self.db.put(&family, &key, &[7; 100], &self.write_options(rng)).map_err(&doing)?;
+        }
+        if rng.bool() {
+            self.db.flush(&family).map_err(&doing)?;
+        }
+        count(&self.counts.families, 1);
+        self.db.drop_column_family(&family).map_err(&doing)
+    }
+
+    /// Takes in a table with some keys and the values that they have.
+    fn ingest(&self, family: &ColumnFamily, rng: &mut Rng) -> Result<(), String> {
+        let pairs = self.reference.family(family.name());
+        if pairs.is_empty() {
+            return Ok(());
+        }
+        let (start, most) = (rng.usize(..pairs.len()), rng.usize(1..300));
+        let end = pairs.len().min(start + most);
+        let pairs = pairs[start..end].iter().filter(|(key, value)| {
+            self.keys.may_overwrite(key) && self.keys.entity(value).is_none()
+        });
+        let doing = text("ingesting a table");
+        let path = beside(&self.arguments.directory, "sst");
+        let mut writer = SstFileWriter::new(self.options, family.name()).map_err(&doing)?;
+        let mut written = 0;
+        for (key, value) in pairs {
+            if written == 0 {
+                writer.open(&path).map_err(&doing)?;
+            }
+            writer.put(key, value).map_err(&doing)?;
+            written += 1;
+        }
+        if written == 0 {
+            return Ok(());
+        }
+        writer.finish().map_err(&doing)?;
+        let moves = rng.bool();
+        let options = IngestOptions { move_files: moves, ..IngestOptions::default() };
+        self.db.ingest_external_file(family, &[&path], &options).map_err(&doing)?;
+        if !moves {
+            self.remove(&path)?;
+        }
+        count(&self.counts.ingested, written);
+        Ok(())
+    }
+
+    fn remove(&self, path: &Path) -> Result<(), String> {
+        let removed = self.db.storage().remove(path);
+        removed.map_err(|error| format!("removing {}: {error}", PathBuf::from(path).display()))
+    }
+}

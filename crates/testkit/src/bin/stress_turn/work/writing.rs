@@ -1,0 +1,109 @@
+//! Writes after which every key has what it had.
+
+use fastrand::Rng;
+use tailwater::{ColumnFamily, WriteBatch};
+
+use super::{EXTRA_KEYS, Work, count};
+use crate::contents::Pair;
+use crate::text;
+
+/// How many keys a batch writes, at most.
+const BATCH: usize = 60;
+
+impl Work<'_> {
+    /// Writes something.
+    pub(super) fn write(&self, thread: u8, rng: &mut Rng) -> Result<(), String> {
+        let families = self.families();
+        let family = &families[rng.usize(..families.len())];
+        match rng.u8(..10) {
+            0 | 1 => self.write_extra_keys(family, thread, rng),
+            2 if !self.arguments.no_delete_range => self.delete_nothing(family, rng),
+            _ => self.rewrite(family, rng),
+        }
+    }
+
+    /// Gives some keys the value that they have.
+    fn rewrite(&self, family: &ColumnFamily, rng: &mut Rng) -> Result<(), String> {
+        let pairs = self.reference.family(family.name());
+        if pairs.is_empty() {
+            return Ok(());
+        }
+        let mut batch = WriteBatch::new();
+        let mut written = 0;
+        let (start, in_order) = (rng.usize(..pairs.len()), rng.bool());
+        for step in 0..rng.usize(1..BATCH) {
+            let at = if in_order { (start + step) % pairs.len() } else { rng.usize(..pairs.len()) };
+            self.rewrite_pair(family, &pairs[at], &mut batch, rng).map_err(|e| e.to_string())?;
+            written += 1;
+        }
+        self.db.write(&mut batch, &self.write_options(rng)).map_err(text("rewriting keys"))?;
+        count(&self.counts.rewritten, written);
+        Ok(())
+    }
+
+    /// A single deletion counts on being the first after one put, so keys that are deleted by one
+    /// are deleted before they are put again.
+    fn rewrite_pair(
+        &self,
+        family: &ColumnFamily,
+        (key, value): &Pair,
+        batch: &mut WriteBatch,
+        rng: &mut Rng,
+    ) -> tailwater_format::Result<()> {
+        let id = family.id();
+        let may_overwrite = self.keys.may_overwrite(key);
+        if !may_overwrite || rng.u8(..8) == 0 {
+            batch.delete(id, key)?;
+        }
+        if let Some(entity) = self.keys.entity(value) {
+            return batch.put_entity(id, key, &entity);
+        }
+        let merges = family.options().merge_operator.id().is_some();
+        match rng.u8(..4) {
+            0 if merges && may_overwrite => batch.merge(id, key, value),
+            _ => batch.put(id, key, value),
+        }
+    }
+
+    /// Puts keys behind all others and deletes them: in the same batch, or later.
+    fn write_extra_keys(
+        &self,
+        family: &ColumnFamily,
+        thread: u8,
+        rng: &mut Rng,
+    ) -> Result<(), String> {
+        let doing = text("writing extra keys");
+        let numbers: Vec<u16> = (0..rng.u8(1..10)).map(|_| rng.u16(..500)).collect();
+        let put_now = self.arguments.settled || rng.bool();
+        let delete_now = self.arguments.settled || !put_now;
+        let options = self.write_options(rng);
+        let mut batch = WriteBatch::new();
+        for number in &numbers {
+            let key = [&EXTRA_KEYS[..], &[thread], &number.to_be_bytes()].concat();
+            let length = rng.usize(..200);
+            let id = family.id();
+            if put_now {
+                batch.put(id, &key, &vec![thread; length]).map_err(|e| e.to_string())?;
+            }
+            if delete_now {
+                batch.delete(id, &key).map_err(|e| e.to_string())?;
+            }
+        }
+        self.db.write(&mut batch, &options).map_err(&doing)?;
+        count(&self.counts.extra, numbers.len());
+        Ok(())
+    }
+
+    /// Deletes a range between two keys, which is empty.
+    fn delete_nothing(&self, family: &ColumnFamily, rng: &mut Rng) -> Result<(), String> {
+        let pairs = self.reference.family(family.name());
+        let Some(last) = pairs.len().checked_sub(1).filter(|last| *last > 0) else { return Ok(()) };
+        let at = rng.usize(..last);
+        let begin = [&pairs[at].0[..], &[0]].concat();
+        let end = &pairs[at + 1].0;
+        let options = self.write_options(rng);
+        self.db.delete_range(family, &begin, end, &options).map_err(text("deleting a range"))?;
+        count(&self.counts.range_tombstones, 1);
+        Ok(())
+    }
+}

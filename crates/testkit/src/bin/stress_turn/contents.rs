@@ -138,8 +138,10 @@ fn differ(family: &str, found: &[Pair], wanted: &[Pair], differences: &mut Vec<S
                 value.escape_ascii(),
                 wanted.escape_ascii()
             )),
-            None => differences
-                .push(format!("{family}: key {shown} has {} and must not be", value.escape_ascii())),
+            None => differences.push(format!(
+                "{family}: key {shown} has {} and must not be",
+                value.escape_ascii()
+            )),
         }
         missing.remove(key);
     }

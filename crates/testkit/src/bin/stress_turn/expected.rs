@@ -97,7 +97,9 @@ pub(crate) fn check(
     let families = db.column_families();
     if words.len() != max_key * families.len() {
         let (words, families) = (words.len(), families.len());
-        return Err(format!("{words} words in the state for {families} families of {max_key} keys"));
+        return Err(format!(
+            "{words} words in the state for {families} families of {max_key} keys"
+        ));
     }
     for (family, words) in families.iter().zip(words.chunks(max_key)) {
         check_family(contents, family.name(), words)?;

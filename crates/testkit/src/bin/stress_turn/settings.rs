@@ -38,9 +38,18 @@ const OF_FAMILY: [&[&str]; 12] = [
     &["", "level0_file_num_compaction_trigger=1", "level0_file_num_compaction_trigger=3"],
     &["", "target_file_size_base=20000", "target_file_size_base=1000000"],
     &["", "max_bytes_for_level_base=100000", "max_bytes_for_level_base=1000000"],
-    &["", "level_compaction_dynamic_level_bytes=true", "level_compaction_dynamic_level_bytes=false"],
+    &[
+        "",
+        "level_compaction_dynamic_level_bytes=true",
+        "level_compaction_dynamic_level_bytes=false",
+    ],
     &["", "compression=kNoCompression", "compression=kSnappyCompression", "compression=kZSTD"],
-    &["", "compression=kLZ4Compression", "compression=kLZ4HCCompression", "compression=kZlibCompression"],
+    &[
+        "",
+        "compression=kLZ4Compression",
+        "compression=kLZ4HCCompression",
+        "compression=kZlibCompression",
+    ],
     &["", "bottommost_compression=kZSTD", "bottommost_compression=kNoCompression"],
     &["", "compression_opts={level=1}", "compression_opts={level=9}"],
     &["", "memtable_max_range_deletions=3"],
@@ -55,10 +64,19 @@ const OF_TABLE: [&[&str]; 9] = [
     &["", "block_restart_interval=1", "block_restart_interval=16"],
     &["", "index_block_restart_interval=4"],
     &["", "checksum=kCRC32c", "checksum=kxxHash64", "checksum=kXXH3"],
-    &["", "filter_policy=nullptr", "filter_policy=bloomfilter:10:false", "filter_policy=ribbonfilter:10"],
+    &[
+        "",
+        "filter_policy=nullptr",
+        "filter_policy=bloomfilter:10:false",
+        "filter_policy=ribbonfilter:10",
+    ],
     &["", "data_block_index_type=kDataBlockBinaryAndHash"],
     &["", "index_shortening=kNoShortening", "index_shortening=kShortenSeparatorsAndSuccessor"],
-    &["", "cache_index_and_filter_blocks=true", "no_block_cache=true;cache_index_and_filter_blocks=false"],
+    &[
+        "",
+        "cache_index_and_filter_blocks=true",
+        "no_block_cache=true;cache_index_and_filter_blocks=false",
+    ],
 ];
 
 /// Options that are changed while the database is open.

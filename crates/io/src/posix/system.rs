@@ -306,6 +306,12 @@ pub(crate) const RWF_DONTCACHE: u32 = 0x80;
 const UNCACHED: rustix::io::ReadWriteFlags =
     rustix::io::ReadWriteFlags::from_bits_retain(RWF_DONTCACHE);
 
+/// Refuses the one offset that stands for the file's own position in calls with flags.
+#[cfg(target_os = "linux")]
+fn refuse_no_offset(offset: u64) -> rustix::io::Result<()> {
+    if offset == u64::MAX { Err(Errno::INVAL) } else { Ok(()) }
+}
+
 /// Reads without leaving in the page cache what was not there before.
 #[cfg(target_os = "linux")]
 pub(super) fn read_uncached(
@@ -314,6 +320,7 @@ pub(super) fn read_uncached(
     offset: u64,
 ) -> rustix::io::Result<usize> {
     let buffers = &mut [io::IoSliceMut::new(buffer)];
+    refuse_no_offset(offset)?;
     rustix::io::preadv2(descriptor, buffers, offset, UNCACHED)
 }
 
@@ -333,6 +340,7 @@ pub(super) fn write_uncached(
     bytes: &[u8],
     offset: u64,
 ) -> rustix::io::Result<usize> {
+    refuse_no_offset(offset)?;
     rustix::io::pwritev2(descriptor, &[io::IoSlice::new(bytes)], offset, UNCACHED)
 }
 
@@ -352,6 +360,7 @@ pub(super) fn write_durably(
     bytes: &[u8],
     offset: u64,
 ) -> rustix::io::Result<usize> {
+    refuse_no_offset(offset)?;
     let flags = rustix::io::ReadWriteFlags::DSYNC;
     rustix::io::pwritev2(descriptor, &[io::IoSlice::new(bytes)], offset, flags)
 }

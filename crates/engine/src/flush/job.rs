@@ -35,6 +35,15 @@ struct Flushed<'a> {
     table: Option<FlushedTable>,
 }
 
+/// Which logs are needed when a flush is installed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Logs {
+    /// Those that hold what is in memory.
+    AsNeeded,
+    /// None before this number, for any column family.
+    From(u64),
+}
+
 impl Writer {
     /// What the flushing thread does until the database is closed.
     pub(crate) fn run_flushes(&self) {
@@ -131,10 +140,29 @@ impl Writer {
         let families = self.shared.family_set();
         let due = self.due(&families);
         let flushed = if self.database.fixed().atomic_flush {
-            self.flush_together(&due)
+            self.flush_together(&due, Logs::AsNeeded)
         } else {
-            due.chunks(1).try_for_each(|family| self.flush_together(family))
+            due.chunks(1).try_for_each(|family| self.flush_together(family, Logs::AsNeeded))
         };
+        if flushed.is_err() {
+            due.iter().for_each(|due| due.family.request_flush(true));
+        }
+        flushed?;
+        self.release_logs();
+        Ok(())
+    }
+
+    /// Flushes all that is sealed, however little, and lets go of the logs before `number`, which
+    /// holds the first entries of all active memtables. It takes effect at once for all column
+    /// families.
+    pub(crate) fn flush_leaving_logs(&self, number: u64) -> Result<()> {
+        let _flushing = self.flushing();
+        let families = self.shared.family_set();
+        let due: Vec<_> = {
+            let _sealing = self.sealing();
+            families.iter().map(Due::of).collect()
+        };
+        let flushed = self.flush_together(&due, Logs::From(number));
         if flushed.is_err() {
             due.iter().for_each(|due| due.family.request_flush(true));
         }
@@ -147,12 +175,7 @@ impl Writer {
     /// together.
     fn due<'a>(&self, families: &'a FamilySet) -> Vec<Due<'a>> {
         let _sealing = self.sealing();
-        let due = families.iter().filter(|family| family.wants_flush()).map(|family| {
-            // What is sealed from here on asks for its own flush.
-            family.request_flush(false);
-            Due { family, memtables: family.sealed() }
-        });
-        due.collect()
+        families.iter().filter(|family| family.wants_flush()).map(Due::of).collect()
     }
 
     /// Only one thread flushes at a time.
@@ -161,11 +184,11 @@ impl Writer {
     }
 
     /// Flushes memtables of column families, which take effect together.
-    fn flush_together(&self, due: &[Due<'_>]) -> Result<()> {
+    fn flush_together(&self, due: &[Due<'_>], logs: Logs) -> Result<()> {
         let _running = self.shared.activity.running_flushes.enter();
         let flushed = self.write_tables(due).and_then(|flushed| {
-            if !flushed.is_empty() {
-                self.install(flushed)?;
+            if !flushed.is_empty() || logs != Logs::AsNeeded {
+                self.install(flushed, logs)?;
             }
             Ok(())
         });
@@ -193,15 +216,22 @@ impl Writer {
     }
 
     /// Steps 3 to 5.
-    fn install(&self, mut flushed: Vec<Flushed<'_>>) -> Result<()> {
+    fn install(&self, mut flushed: Vec<Flushed<'_>>, logs: Logs) -> Result<()> {
         self.sync_closed_logs()?;
-        let min_log_number = self.oldest_needed_log(&flushed, None);
+        let min_log_number = match logs {
+            Logs::AsNeeded => self.oldest_needed_log(&flushed, None),
+            Logs::From(number) => number,
+        };
         let tables = flushed.iter_mut().filter_map(|flushed| flushed.table.as_mut());
         tables.filter_map(|table| table.takeover.as_mut()).for_each(Takeover::take_in);
         let mut versions = self.versions();
         // A column family that was dropped meanwhile needs its table no more.
         flushed.retain(|flushed| !flushed.family.is_dropped());
-        let edits = flushed.iter().map(|it| edit(it, &versions, min_log_number)).collect();
+        let mut edits: Vec<VersionEdit> =
+            flushed.iter().map(|it| edit(it, &versions, min_log_number)).collect();
+        if let Logs::From(number) = logs {
+            leave_logs(&mut edits, &versions, number);
+        }
         self.apply(&mut versions, edits)?;
         for Flushed { family, memtables, table } in flushed {
             match versions.families().get(&family.id()) {
@@ -255,6 +285,14 @@ impl Writer {
     }
 }
 
+impl<'a> Due<'a> {
+    fn of(family: &'a ColumnFamily) -> Self {
+        // What is sealed from here on asks for its own flush.
+        family.request_flush(false);
+        Self { family, memtables: family.sealed() }
+    }
+}
+
 impl Flushed<'_> {
     fn holds(&self, memtable: &Arc<MemTable>) -> bool {
         self.memtables.iter().any(|sealed| Arc::ptr_eq(&sealed.memtable, memtable))
@@ -273,5 +311,21 @@ fn edit(flushed: &Flushed<'_>, versions: &VersionSet, min_log_number: u64) -> Ve
         min_log_number_to_keep: Some(min_log_number),
         new_files: new_files.into_iter().collect(),
         ..VersionEdit::default()
+    }
+}
+
+/// Adds to the edits of a flush that no column family needs a log before `number`, those neither
+/// that have nothing to flush.
+fn leave_logs(edits: &mut Vec<VersionEdit>, versions: &VersionSet, number: u64) {
+    for &id in versions.families().keys() {
+        match edits.iter_mut().find(|edit| edit.column_family == id) {
+            Some(edit) => edit.log_number = Some(number),
+            None => edits.push(VersionEdit {
+                column_family: id,
+                log_number: Some(number),
+                min_log_number_to_keep: Some(number),
+                ..VersionEdit::default()
+            }),
+        }
     }
 }

@@ -19,6 +19,7 @@ pub mod key;
 pub mod log;
 pub mod options_text;
 pub mod table;
+pub mod user_code;
 pub mod varint;
 pub mod version_edit;
 pub mod wide_column;

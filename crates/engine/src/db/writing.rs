@@ -358,13 +358,14 @@ impl Db {
             let message = format!("column family '{}' was dropped", family.name());
             return Err(Error::invalid_argument(message));
         }
-        // Taken out while it is used: a callback of the user's may write, too.
-        let mut batch = SINGLE.take();
+        // Taken out while it is used: a callback of the user's may write, too. A thread that ends
+        // may have it no more.
+        let mut batch = SINGLE.try_with(Cell::take).unwrap_or_default();
         batch.clear();
         add(&mut batch, family.id()).map_err(|error| Error::invalid_argument(error.to_string()))?;
         let written = self.write(&mut batch, options);
         if batch.data_size() <= SINGLE_BYTES_KEPT {
-            SINGLE.set(batch);
+            let _ = SINGLE.try_with(|single| single.set(batch));
         }
         written
     }

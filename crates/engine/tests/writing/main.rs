@@ -9,6 +9,7 @@ mod compactions;
 #[path = "../common/database.rs"]
 mod database;
 mod direct_logs;
+mod endings;
 mod errors;
 mod families;
 mod flushes;

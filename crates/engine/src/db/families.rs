@@ -72,8 +72,9 @@ impl Writer {
             );
             id
         };
-        let family =
-            ColumnFamily::new(id, name.to_owned(), options, readers, Arc::new(memtable), version);
+        let opening = self.shared.opening;
+        let (owned, memtable) = (name.to_owned(), Arc::new(memtable));
+        let family = ColumnFamily::new(opening, id, owned, options, readers, memtable, version);
         *self.options() = all_options;
         let families = self.shared.family_set().with(family.clone());
         self.shared.families.store(Some(Arc::new(families)));

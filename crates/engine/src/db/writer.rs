@@ -15,7 +15,9 @@ use tailwater_io::{Clock, FileLock, Storage};
 use crate::background::Background;
 use crate::db::errors::{ErrorState, FailedPart};
 use crate::db::obsolete::Obsolete;
-use crate::db::{Closing, ColumnFamily, DatabaseOptions, FamilySet, ReaderFactory, SnapshotList};
+use crate::db::{
+    Closing, ColumnFamily, DatabaseOptions, FamilySet, OpeningId, ReaderFactory, SnapshotList,
+};
 use crate::epoch::EpochCell;
 use crate::io_modes::IoModes;
 use crate::recovery::OpenOptions;
@@ -29,6 +31,8 @@ use crate::{Error, ErrorKind, Result};
 /// What reading and writing have in common.
 #[derive(Debug)]
 pub(crate) struct Shared {
+    /// What its handles to column families have.
+    pub(crate) opening: OpeningId,
     /// The column families.
     pub(crate) families: EpochCell<FamilySet>,
     /// The highest sequence number that reads see.
@@ -47,6 +51,7 @@ pub(crate) struct Shared {
 impl Shared {
     /// Column families, and what of them reads see.
     pub(crate) fn new(
+        opening: OpeningId,
         families: FamilySet,
         published: Sequence,
         activity: Activity,
@@ -54,6 +59,7 @@ impl Shared {
         io_modes: Arc<IoModes>,
     ) -> Self {
         Self {
+            opening,
             families: EpochCell::new(Some(Arc::new(families))),
             published: AtomicU64::new(published),
             snapshots: SnapshotList::default(),

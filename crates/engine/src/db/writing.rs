@@ -127,7 +127,8 @@ impl Db {
     }
 
     /// Writes a batch, all of it or nothing, and gives its operations their sequence numbers. It
-    /// may name several column families by their ids. A batch can be written again.
+    /// may name several column families by their ids, which say nothing of the database that they
+    /// are of. A batch can be written again.
     ///
     /// # Errors
     /// Invalid argument, for a batch that names a column family that there is not, and for a handle
@@ -142,8 +143,10 @@ impl Db {
     /// Flushes what was written to a column family to a table, and waits for it.
     ///
     /// # Errors
-    /// Those of writing; not the ones that are tried again later.
+    /// Those of writing; not the ones that are tried again later; invalid argument, for a column
+    /// family that was dropped or is not of this opening of the database.
     pub fn flush(&self, family: &ColumnFamily) -> Result<()> {
+        self.check_writable(family)?;
         self.writer()?.flush(&[family])
     }
 
@@ -169,6 +172,7 @@ impl Db {
         end: Option<&[u8]>,
         options: &CompactRangeOptions,
     ) -> Result<()> {
+        self.check_writable(family)?;
         self.writer()?.compact_range(family, begin, end, options)
     }
 
@@ -205,6 +209,7 @@ impl Db {
         &self,
         files: &[ExternalFiles<'_>],
     ) -> Result<Vec<Vec<IngestedFile>>> {
+        files.iter().try_for_each(|files| self.check_writable(files.family))?;
         self.writer()?.ingest(files)
     }
 
@@ -236,9 +241,11 @@ impl Db {
         self.writer().map_or(0, |writer| writer.background.running_compactions())
     }
 
-    /// Whether something should be compacted of a column family, even if it cannot be yet.
+    /// Whether something should be compacted of a column family, even if it cannot be yet. Nothing
+    /// of one that is not of this opening of the database.
     pub fn needs_compaction(&self, family: &ColumnFamily) -> bool {
-        self.writer().is_ok_and(|writer| writer.needs_compaction(family))
+        self.check_family(family).is_ok()
+            && self.writer().is_ok_and(|writer| writer.needs_compaction(family))
     }
 
     /// Hands what `manual_wal_flush` holds back to the system, and with `sync` makes everything
@@ -278,6 +285,7 @@ impl Db {
     /// or cannot be changed while it is open, and for a value that is refused; those of writing the
     /// OPTIONS file. Nothing is changed then.
     pub fn set_options(&self, family: &ColumnFamily, changes: &[(&str, &str)]) -> Result<()> {
+        self.check_writable(family)?;
         self.writer()?.set_family_options(family, changes)
     }
 
@@ -304,6 +312,7 @@ impl Db {
     /// Invalid argument, for `default` and for one that is not of this database; those of writing
     /// the MANIFEST.
     pub fn drop_column_family(&self, family: &ColumnFamily) -> Result<()> {
+        self.check_writable(family)?;
         self.writer()?.drop_family(family)
     }
 
@@ -354,10 +363,7 @@ impl Db {
         options: &WriteOptions,
         add: impl FnOnce(&mut WriteBatch, u32) -> tailwater_format::Result<()>,
     ) -> Result<()> {
-        if family.is_dropped() {
-            let message = format!("column family '{}' was dropped", family.name());
-            return Err(Error::invalid_argument(message));
-        }
+        self.check_writable(family)?;
         // Taken out while it is used: a callback of the user's may write, too. A thread that ends
         // may have it no more.
         let mut batch = SINGLE.try_with(Cell::take).unwrap_or_default();
@@ -370,6 +376,13 @@ impl Db {
         written
     }
 
+    /// Refuses a column family of others, and one that was dropped.
+    #[inline]
+    fn check_writable(&self, family: &ColumnFamily) -> Result<()> {
+        self.check_family(family)?;
+        if family.is_dropped() { Err(dropped(family)) } else { Ok(()) }
+    }
+
     fn writer(&self) -> Result<&Writer> {
         self.write_side().map(|writing| &*writing.writer)
     }
@@ -378,4 +391,9 @@ impl Db {
         let reading = || Error::invalid_argument("the database was opened for reading only");
         self.inner.writing.as_ref().ok_or_else(reading)
     }
+}
+
+#[cold]
+fn dropped(family: &ColumnFamily) -> Error {
+    Error::invalid_argument(format!("column family '{}' was dropped", family.name()))
 }

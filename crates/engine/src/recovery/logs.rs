@@ -116,7 +116,8 @@ fn family(
     check_levels(&name, &version, set.num_levels)?;
     let readers = Arc::new(factory.readers(options, &name, &comparator));
     let memtable = Arc::new(MemTable::new(comparator));
-    Ok(ColumnFamily::new(id, name, set, readers, memtable, Arc::new(version)))
+    let (opening, version) = (factory.opening(), Arc::new(version));
+    Ok(ColumnFamily::new(opening, id, name, set, readers, memtable, version))
 }
 
 /// Refuses tables in levels that the options do not count, as RocksDB does: what is written could

@@ -25,7 +25,7 @@ use tailwater_format::key::Sequence;
 use tailwater_io::Storage;
 
 use crate::compaction::CompactCursors;
-use crate::db::{ColumnFamily, ReaderFactory};
+use crate::db::{ColumnFamily, OpeningId, ReaderFactory};
 use crate::io_modes::IoModes;
 use crate::stats::{Activity, Statistics};
 use crate::version::manifest::Manifest;
@@ -79,6 +79,11 @@ impl LogsReplayed {
     /// Where what the database does is counted, if it is.
     pub(crate) fn statistics(&self) -> Option<Arc<Statistics>> {
         self.options.statistics().cloned()
+    }
+
+    /// What its column families have.
+    pub(crate) fn opening(&self) -> OpeningId {
+        self.factory.opening()
     }
 
     /// How its files are opened.

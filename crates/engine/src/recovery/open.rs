@@ -283,6 +283,7 @@ impl LogsReplayed {
         let stall = StallController::new(Arc::clone(factory.urgency()));
         let writer = Writer {
             shared: Arc::new(Shared::new(
+                factory.opening(),
                 FamilySet::new(families),
                 self.last_sequence,
                 Activity::new(Arc::clone(options.clock())),

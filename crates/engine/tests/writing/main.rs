@@ -20,6 +20,7 @@ mod ingestion;
 mod ingestion_beside;
 mod logs;
 mod opening;
+mod owners;
 mod places;
 mod recoveries;
 mod removals;

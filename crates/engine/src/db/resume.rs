@@ -24,8 +24,15 @@ impl Writer {
     /// Lets writes go on after an error, where that is possible.
     pub(crate) fn resume(&self) -> Result<()> {
         // A flush that waits for room, and the writes that are stopped for it, need no more.
-        self.background.flush_soon();
+        self.background.try_again();
+        self.round(FailedPart::Upkeep, "resuming", || self.go_on())?
+    }
+
+    fn go_on(&self) -> Result<()> {
         let _leadership = self.queue.lead()?;
+        if self.errors.is_closed() {
+            return Err(Error::closed());
+        }
         self.resume_compactions();
         let Some((part, error)) = self.errors.latched() else { return Ok(()) };
         if !ErrorState::can_resume(part, &error) {

@@ -12,7 +12,7 @@ use tailwater_io::stream::Workers;
 use tailwater_io::sync::Mutex;
 use tailwater_io::{Clock, FileLock, Storage};
 
-use crate::background::Background;
+use crate::background::{Background, Threads};
 use crate::db::errors::{ErrorState, FailedPart};
 use crate::db::obsolete::Obsolete;
 use crate::db::{
@@ -20,6 +20,7 @@ use crate::db::{
 };
 use crate::epoch::EpochCell;
 use crate::io_modes::IoModes;
+use crate::panics;
 use crate::recovery::OpenOptions;
 use crate::stats::{Activity, InfoLog, Statistics};
 use crate::version::{FileNumbers, VersionSet};
@@ -150,6 +151,8 @@ pub(crate) struct Writer {
     pub(crate) obsolete: Mutex<Vec<Obsolete>>,
     /// Held while options change, and the set of what has options.
     pub(crate) changing_options: Mutex<()>,
+    /// The threads that are to end when the cleaning thread closes the database.
+    pub(crate) abandoned: Mutex<Option<Threads>>,
     /// Held until the database is closed.
     pub(crate) lock: Mutex<Option<Box<dyn FileLock>>>,
     #[expect(dead_code, reason = "dropped after the others, among which the versions have tables")]
@@ -303,6 +306,19 @@ impl Writer {
         families: &[&ColumnFamily],
         flush: Flush,
     ) -> Result<()> {
+        if self.seal_only(leadership, families, flush)? {
+            self.flush_soon();
+        }
+        Ok(())
+    }
+
+    /// The same for who has them flushed himself. Answers whether there are any.
+    pub(crate) fn seal_only(
+        &self,
+        leadership: &Leadership<'_>,
+        families: &[&ColumnFamily],
+        flush: Flush,
+    ) -> Result<bool> {
         leadership.stand_still();
         let all = self.shared.family_set();
         let holds_something = |family: &&ColumnFamily| !family.active().is_empty();
@@ -313,7 +329,7 @@ impl Writer {
             families.iter().copied().filter(holds_something).collect()
         };
         if due.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
         let next_log = self.switch_log(leadership)?;
         let sealing = self.sealing();
@@ -327,8 +343,7 @@ impl Writer {
         }
         drop(sealing);
         self.update_stall(&due);
-        self.flush_soon();
-        Ok(())
+        Ok(true)
     }
 
     /// Memtables are sealed together while this is held.
@@ -379,9 +394,17 @@ impl Writer {
 
     /// Refuses writes after a failure.
     pub(crate) fn latch(&self, part: FailedPart, error: &Error) {
-        self.errors.latch(part, error.clone());
-        self.info_log.error(format_args!("writes are refused from now on: {part}: {error}"));
+        let is_new = self.errors.latch(part, error.clone());
         self.stall.wake();
+        if is_new {
+            let tell = || {
+                let told = format_args!("writes are refused from now on: {part}: {error}");
+                self.info_log.error(told);
+                Ok(())
+            };
+            // The LOG asks the clock and the storage, and one of them may be what panicked.
+            let _ = panics::catch("the LOG", tell);
+        }
     }
 
     /// As [`Writer::update_stall`], where any column family may have changed.

@@ -37,7 +37,8 @@ impl Db {
     /// # Errors
     /// Busy, where the database is open for writing elsewhere; not found, where there is none;
     /// those of [`Db::open_read_only`]; invalid argument and not supported, with its name, for an
-    /// option that contradicts another or needs what is not built; no space and I/O.
+    /// option that contradicts another or needs what is not built; no space and I/O, the latter also
+    /// for a thread that the system does not start, with its name.
     pub fn open(directory: &Path, options: &OpenOptions) -> Result<Self> {
         recovery::open(directory, options).map(|opened| Self::writing(directory, opened))
     }
@@ -131,20 +132,25 @@ impl Db {
     /// are of. A batch can be written again.
     ///
     /// # Errors
-    /// Invalid argument, for a batch that names a column family that there is not, and for a handle
-    /// that was opened for reading or closed; busy, where writes are stalled and
-    /// [`WriteOptions::no_slowdown`] is set; no space and I/O, after which writes are refused until
-    /// [`Db::resume`] or reopening. The batch that failed may be found again after reopening, as
-    /// may one whose process ended before it was acknowledged.
+    /// Invalid argument, for a batch that names a column family that there is not; not supported,
+    /// for a handle that was opened for reading; closed, for one that was closed; busy, where writes
+    /// are stalled and [`WriteOptions::no_slowdown`] is set; no space and I/O, after which writes
+    /// are refused with that error until [`Db::resume`] or reopening. The batch that failed may be
+    /// found again after reopening, as may one whose process ended before it was acknowledged.
+    ///
+    /// # Panics
+    /// If a comparator of the user's does. Other writers, and all later ones, are told of it by an
+    /// error then.
     pub fn write(&self, batch: &mut WriteBatch, options: &WriteOptions) -> Result<()> {
         self.writer()?.write(batch, options)
     }
 
-    /// Flushes what was written to a column family to a table, and waits for it.
+    /// Flushes what was written to a column family to a table, and waits for it. What found no space
+    /// before, and is tried again later, is tried at once.
     ///
     /// # Errors
-    /// Those of writing; not the ones that are tried again later; invalid argument, for a column
-    /// family that was dropped or is not of this opening of the database.
+    /// Those of writing; invalid argument, for a column family that was dropped or is not of this
+    /// opening of the database; panicked, for code of the user's that panics.
     pub fn flush(&self, family: &ColumnFamily) -> Result<()> {
         self.check_writable(family)?;
         self.writer()?.flush(&[family])
@@ -164,7 +170,8 @@ impl Db {
     ///
     /// # Errors
     /// As [`Db::flush`]; corruption, with the file, for damaged tables, which stay as they are;
-    /// busy, while compactions are paused.
+    /// busy, while compactions are paused. After a panic of a filter or merge operator here nothing
+    /// was changed, and writes go on.
     pub fn compact_range(
         &self,
         family: &ColumnFamily,
@@ -217,7 +224,7 @@ impl Db {
     /// waits until none runs. Writes are stalled as soon as they would be without compactions.
     ///
     /// # Errors
-    /// Invalid argument, for a handle that was opened for reading.
+    /// Not supported, for a handle that was opened for reading.
     pub fn pause_compactions(&self) -> Result<()> {
         let writer = self.writer()?;
         let _waiting = writer.stall.urgency().wait();
@@ -228,7 +235,7 @@ impl Db {
     /// Takes back one [`Db::pause_compactions`].
     ///
     /// # Errors
-    /// Invalid argument, for a handle that was opened for reading.
+    /// Not supported, for a handle that was opened for reading.
     pub fn continue_compactions(&self) -> Result<()> {
         let writer = self.writer()?;
         writer.background.continue_compactions();
@@ -300,7 +307,7 @@ impl Db {
     /// The options of the database as they are at this moment.
     ///
     /// # Errors
-    /// Invalid argument, for a handle that was opened for reading.
+    /// Not supported, for a handle that was opened for reading.
     pub fn database_options(&self) -> Result<Arc<DbOptions>> {
         Ok(self.writer()?.database.now())
     }
@@ -316,7 +323,8 @@ impl Db {
         self.writer()?.drop_family(family)
     }
 
-    /// Lets writes go on after an error, when its cause is gone.
+    /// Lets writes go on after an error, when its cause is gone. What found no space, and is tried
+    /// again later, is tried at once.
     ///
     /// # Errors
     /// The error itself, where only reopening helps; those of flushing what is in memory.
@@ -339,7 +347,7 @@ impl Db {
         self.writer().map_or(StallState::Normal, |writer| writer.stall.state())
     }
 
-    /// The error after which writes are refused, if there was one.
+    /// The error after which writes are refused, if there was one; closing does not change it.
     pub fn background_error(&self) -> Option<Error> {
         self.writer().ok()?.errors.failure()
     }
@@ -348,8 +356,13 @@ impl Db {
     /// `avoid_flush_during_shutdown` is set, and the lock is given up. Reads go on; writes are
     /// refused. Dropping the last handle does the same, but cannot tell an error.
     ///
+    /// Where code of the user's drops the last handle that the database calls in a thread of its own,
+    /// a compaction filter perhaps, the database is closed soon after that call has returned: another
+    /// opening is busy until then.
+    ///
     /// # Errors
-    /// The error after which writes were refused; those of the last flush and write.
+    /// The error after which writes were refused; those of the last flush and write; invalid
+    /// argument, in code that the database calls, which closing would wait for.
     pub fn close(&self) -> Result<()> {
         match &self.inner.writing {
             Some(writing) => writing.close(),
@@ -388,8 +401,7 @@ impl Db {
     }
 
     fn write_side(&self) -> Result<&Writing> {
-        let reading = || Error::invalid_argument("the database was opened for reading only");
-        self.inner.writing.as_ref().ok_or_else(reading)
+        self.inner.writing.as_ref().ok_or_else(Error::read_only)
     }
 }
 

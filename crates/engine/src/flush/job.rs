@@ -2,13 +2,12 @@
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
-use std::time::Duration;
 
 use tailwater_format::version_edit::{NewFile, VersionEdit};
 use tailwater_io::sync;
 
 use super::table::FlushedTable;
-use crate::background::Task;
+use crate::background::{Backoff, Task};
 use crate::db::errors::FailedPart;
 use crate::db::{ColumnFamily, FamilySet, SealedMemTable, Writer};
 use crate::handover::{self, Takeover};
@@ -16,10 +15,6 @@ use crate::memtable::MemTable;
 use crate::stats::Work;
 use crate::version::VersionSet;
 use crate::{Error, ErrorKind, Result};
-
-/// After a full disk the first pause is this part of `bgerror_resume_retry_interval`, and the
-/// longest so many times as long as it.
-const PAUSE_RANGE: u32 = 8;
 
 /// The sealed memtables of a column family that are to be flushed.
 struct Due<'a> {
@@ -50,26 +45,46 @@ impl Writer {
         // Writers wait for it when memtables are full.
         sync::serve_users();
         loop {
-            match self.background.next_flush() {
-                Task::End => return,
-                Task::Idle => self.look_after_snapshots(),
-                Task::Flush => {
-                    self.flush_round();
-                    self.compact_soon();
-                }
+            let task = self.background.next_flush();
+            if task == Task::End {
+                return;
             }
-            self.dump_statistics_if_due();
+            if task == Task::Flush {
+                self.flush_round();
+            }
+            let look_after = || {
+                match task {
+                    Task::Flush => self.compact_soon(),
+                    Task::Idle | Task::End => self.look_after_snapshots(),
+                }
+                self.dump_statistics_if_due();
+            };
+            // Who is refused is told of a failure.
+            let _ = self.round(FailedPart::Upkeep, "the upkeep of statistics", look_after);
         }
     }
 
     /// Has sealed memtables flushed: by the thread for it, or here and now where there is none.
     pub(crate) fn flush_soon(&self) {
         if self.options().inline_background() {
-            self.flush_round();
-            self.compact_soon();
+            self.flush_here();
         } else {
             self.background.flush_soon();
         }
+    }
+
+    /// The same for who waits for it: what found no space is tried again at once.
+    pub(super) fn flush_now(&self) {
+        if self.options().inline_background() {
+            self.flush_here();
+        } else {
+            self.background.flush_now();
+        }
+    }
+
+    fn flush_here(&self) {
+        self.flush_round();
+        self.compact_soon();
     }
 
     /// Has compactions looked for when snapshots were released that kept what the last level could
@@ -81,44 +96,48 @@ impl Writer {
         }
     }
 
-    /// Flushes what is to be flushed; after a full disk again and again, until there is room.
+    /// Flushes what is to be flushed, and says how that ended.
     fn flush_round(&self) {
-        if let Some(error) = self.errors.failure() {
-            // Resuming flushes.
-            self.background.round_ended(Some(error));
-            return;
-        }
-        let interval = Duration::from_micros(self.database.fixed().bgerror_resume_retry_interval);
-        let mut pause = interval / PAUSE_RANGE;
+        let flushed = self.round(FailedPart::Flush, "a flush", || self.flush_until_done());
+        self.background.round_ended(flushed.and_then(|done| done).err());
+    }
+
+    /// Flushes what is to be flushed; after a full disk again and again, until there is room.
+    fn flush_until_done(&self) -> Result<()> {
+        // Resuming flushes.
+        self.errors.failure().map_or(Ok(()), Err)?;
+        let mut backoff = Backoff::new(self.database.fixed().bgerror_resume_retry_interval);
         let mut tries_left = self.database.fixed().max_bgerror_resume_count;
         let failure = loop {
+            let asked = self.background.asked();
             let flushed = self.flush_all_sealed();
             if flushed.is_err() {
                 self.shared.activity.background_errors.add(1);
             }
             match flushed {
-                Ok(()) => break None,
+                Ok(()) => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::NoSpace && self.is_retried() => {
                     if tries_left <= 0 || self.background.is_closing() {
-                        break Some(error);
+                        break error;
                     }
                     tries_left -= 1;
+                    let pause = backoff.next_pause();
                     self.info_log.warn(format_args!(
                         "a flush found no space and is tried again in {pause:?}: {error}"
                     ));
                     self.background.round_ended(Some(error));
-                    self.background.pause(pause);
-                    pause = (pause * 2).min(interval * PAUSE_RANGE);
+                    self.background.pause_flushes(pause, asked);
+                    if self.background.asked().was_resumed_since(asked) {
+                        backoff.restart();
+                    }
                 }
-                Err(error) => break Some(error),
+                Err(error) => break error,
             }
         };
-        if let Some(error) = &failure
-            && self.errors.latched().is_none()
-        {
-            self.latch(self.failed_part(), error);
+        if self.errors.latched().is_none() {
+            self.latch(self.failed_part(), &failure);
         }
-        self.background.round_ended(failure);
+        Err(failure)
     }
 
     /// Whether a flush that failed for want of space can just be tried again: not where it left the
@@ -224,6 +243,16 @@ impl Writer {
         };
         let tables = flushed.iter_mut().filter_map(|flushed| flushed.table.as_mut());
         tables.filter_map(|table| table.takeover.as_mut()).for_each(Takeover::take_in);
+        self.halfway("a flush", || self.install_tables(flushed, logs, min_log_number))
+    }
+
+    /// Steps 4 and 5.
+    fn install_tables(
+        &self,
+        mut flushed: Vec<Flushed<'_>>,
+        logs: Logs,
+        min_log_number: u64,
+    ) -> Result<()> {
         let mut versions = self.versions();
         // A column family that was dropped meanwhile needs its table no more.
         flushed.retain(|flushed| !flushed.family.is_dropped());

@@ -270,11 +270,9 @@ impl LogsReplayed {
         let jobs = usize::try_from(database.max_background_jobs).unwrap_or(1);
         let workers = |name, count| match inline {
             true => Ok(None),
-            false => {
-                Workers::new(name, count).map(|workers| Some(Arc::new(workers))).map_err(|error| {
-                    Error::new(ErrorKind::Io, format!("cannot start a thread of {name}: {error}"))
-                })
-            }
+            false => Workers::new(name, count)
+                .map(|workers| Some(Arc::new(workers)))
+                .map_err(Error::no_thread),
         };
         // One flushes at a time.
         let flush_writers = workers("tailwater-write", 1)?;
@@ -319,6 +317,7 @@ impl LogsReplayed {
             flushing: Mutex::new(()),
             sealing: Mutex::new(()),
             obsolete: Mutex::default(),
+            abandoned: Mutex::default(),
             lock: Mutex::new(Some(lock)),
             changing_options: Mutex::default(),
             database: DatabaseOptions::new(database),
@@ -332,10 +331,6 @@ impl LogsReplayed {
             writer.flush_recovered(number)?;
         }
         writer.clear(&directories)?;
-        if !inline {
-            // What it makes has names that clearing removes.
-            writer.logs().start_making_space()?;
-        }
         Ok(writer)
     }
 }

@@ -34,7 +34,7 @@ use tailwater_io::Storage;
 use super::flight::LogFlight;
 use super::followed::{Followed, Follower};
 use super::log_file::{Beginning, LogFile, Way};
-use super::space::{Ended, LogSpace};
+use super::space::{Ended, LogSpace, TellOfPanic};
 use super::suited_mode::SuitedMode;
 use crate::version::FileNumbers;
 use crate::{Error, Result};
@@ -151,12 +151,13 @@ impl LogSet {
         })
     }
 
-    /// Has a thread make space for direct logs from here on, if there are any.
+    /// Has a thread make space for direct logs from here on, if there are any. Where that panics,
+    /// `tell` is told.
     ///
     /// # Errors
-    /// The system's, where it has no room for another thread.
-    pub(crate) fn start_making_space(&mut self) -> Result<()> {
-        self.space.as_mut().map_or(Ok(()), LogSpace::start)
+    /// Those of starting a thread.
+    pub(crate) fn start_making_space(&mut self, tell: TellOfPanic) -> Result<()> {
+        self.space.as_mut().map_or(Ok(()), |space| space.start(tell))
     }
 
     /// Goes by other options: of the log that is written, by those that do not depend on how it
@@ -358,7 +359,7 @@ impl LogSet {
     /// Begins to follow the logs, from the oldest there is.
     ///
     /// # Errors
-    /// Invalid argument, after [`LogSet::end_following`].
+    /// Closed, after [`LogSet::end_following`].
     pub(crate) fn follow(&self) -> Result<Follower> {
         self.followed.follow()
     }

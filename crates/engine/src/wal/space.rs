@@ -37,6 +37,7 @@ use tailwater_io::thread::{Thread, spawn};
 use tailwater_io::{Create, IoMode, Purpose, Storage, WriteFile};
 
 use super::quicker;
+use crate::panics;
 use crate::version::FileNumbers;
 use crate::{Error, ErrorKind, Result};
 
@@ -48,6 +49,9 @@ const LEFT_OVER_PARTS: u64 = 16;
 const LEFT_OVER_MAX: u64 = 64 << 10;
 /// So many times as long as a log that used its space up is the one behind the next.
 const GROWTH: u64 = 4;
+
+/// Is told of a panic of the thread that makes space.
+pub(crate) type TellOfPanic = Box<dyn Fn(Error) + Send>;
 
 /// Makes space for the logs of one database.
 pub(super) struct LogSpace {
@@ -130,15 +134,15 @@ impl LogSpace {
         Self { shared: Arc::new(shared), thread: None }
     }
 
-    /// Has a thread make space from here on.
+    /// Has a thread make space from here on. Where that panics there is no space, as where there is
+    /// no room for it, and `tell` is told.
     ///
     /// # Errors
-    /// The system's, where it has no room for another thread.
-    pub(super) fn start(&mut self) -> Result<()> {
+    /// Those of starting a thread.
+    pub(super) fn start(&mut self, tell: TellOfPanic) -> Result<()> {
         let shared = Arc::clone(&self.shared);
-        let thread = spawn("tailwater-wal", move || shared.serve()).map_err(|error| {
-            Error::new(ErrorKind::Io, format!("cannot start a thread of tailwater-wal: {error}"))
-        })?;
+        let thread = spawn("tailwater-wal", move || shared.serve(&tell));
+        let thread = thread.map_err(Error::no_thread)?;
         self.shared.work.lock().has_thread = true;
         self.thread = Some(thread);
         Ok(())
@@ -215,16 +219,17 @@ impl Room {
 
 impl Shared {
     /// What the thread does, a piece at a time.
-    fn serve(&self) {
+    fn serve(&self, tell: &TellOfPanic) {
         let path = self.temporary();
+        let find_out = || Ok(quicker::is_flush(&*self.storage, &path)?);
         // Where it cannot be found out there is nothing to choose.
-        let is_flush = quicker::is_flush(&*self.storage, &path).unwrap_or(false);
+        let is_flush = told(tell, find_out).unwrap_or(false);
         self.is_flush_quicker.store(is_flush, Ordering::Relaxed);
         let mut work = self.work.lock();
         while !work.is_closed {
             if let Some(making) = work.making.take() {
                 drop(work);
-                let made = self.make_more(making);
+                let made = told(tell, || self.make_more(making));
                 work = self.work.lock();
                 match made {
                     Ok(making) if making.zeroed < making.length => work.making = Some(making),
@@ -235,7 +240,7 @@ impl Shared {
                 work.is_wanted = false;
                 let length = work.length;
                 drop(work);
-                let begun = self.begin_making(length);
+                let begun = told(tell, || self.begin_making(length));
                 work = self.work.lock();
                 match begun {
                     Ok(making) => work.making = Some(making),
@@ -306,6 +311,17 @@ impl Shared {
     }
 }
 
+/// Does a piece of the thread's work. If it panics, somebody is told.
+fn told<R>(tell: &TellOfPanic, work: impl FnOnce() -> Result<R>) -> Result<R> {
+    let done = panics::catch("making space for logs", work);
+    if let Err(error) = &done
+        && error.kind() == ErrorKind::Panicked
+    {
+        tell(error.clone());
+    }
+    done
+}
+
 #[cfg(test)]
 mod tests {
     use tailwater_io::Operation;
@@ -319,6 +335,10 @@ mod tests {
     fn space(disk: &SimStorage) -> LogSpace {
         let storage: Arc<dyn Storage> = Arc::new(disk.clone());
         LogSpace::new(storage, "/".into(), FileNumbers::starting_at(7), BLOCK)
+    }
+
+    fn nobody() -> TellOfPanic {
+        Box::new(|error| panic!("{error}"))
     }
 
     fn names(disk: &SimStorage) -> Vec<String> {
@@ -358,7 +378,7 @@ mod tests {
     fn spares_become_as_long_as_logs() {
         let disk = SimStorage::new(1);
         let mut space = space(&disk);
-        space.start().unwrap();
+        space.start(nobody()).unwrap();
         let first = space.take(ended(3 * BLOCK - 1, false), MAX).unwrap();
         assert_eq!(length(&disk, &first), BLOCK);
         let mut lengths = Vec::new();
@@ -396,7 +416,7 @@ mod tests {
         space.take(ended(MAX, false), MAX).unwrap();
         let full = FaultRule::new(Fault::NoSpace).operation(Operation::Allocate).at(0);
         disk.set_faults(FaultPlan::none().with(full));
-        space.start().unwrap();
+        space.start(nobody()).unwrap();
         let short = take_made(&space, Ended::default());
         assert_eq!(length(&disk, &short), BLOCK);
     }
@@ -409,7 +429,7 @@ mod tests {
             let full = FaultRule::new(Fault::NoSpace).operation(Operation::Write).from(0);
             disk.set_faults(FaultPlan::none().with(full));
             if has_thread {
-                space.start().unwrap();
+                space.start(nobody()).unwrap();
             }
             assert!(space.take(ended(4 * BLOCK, false), MAX).is_none());
             while has_thread && space.shared.work.lock().is_wanted {

@@ -167,8 +167,8 @@ impl RateLimiter {
     }
 }
 
-/// Who sleeps until the next filling is due. Dropped meanwhile, because the clock panicked, it gives
-/// up its place in the queue and lets another one sleep.
+/// Who sleeps until the next filling is due. Dropped meanwhile, because the clock panicked, it
+/// gives up its place in the queue and lets another one sleep.
 struct Filler<'l> {
     limiter: &'l RateLimiter,
     ticket: u64,

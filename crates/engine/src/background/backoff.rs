@@ -4,6 +4,8 @@ use std::time::Duration;
 
 /// The first pause is this part of the interval, and the longest so many times as long as it.
 const RANGE: u32 = 8;
+/// No pause is shorter, however short the interval.
+const SHORTEST: Duration = Duration::from_millis(1);
 
 /// Pauses that grow, each twice as long as the one before.
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +26,7 @@ impl Backoff {
         let longest = self.interval.saturating_mul(RANGE);
         let pause = self.next;
         self.next = pause.saturating_mul(2).min(longest);
-        pause
+        pause.max(SHORTEST)
     }
 
     /// Begins with the shortest pause again.
@@ -45,6 +47,8 @@ mod tests {
         assert_eq!(taken, [1, 2, 4, 8, 16, 32, 64, 64, 64]);
         backoff.restart();
         assert_eq!([0, 1].map(|_| backoff.next_pause().as_secs()), [1, 2]);
+        let mut none = Backoff::new(0);
+        assert_eq!([0, 1].map(|_| none.next_pause()), [SHORTEST; 2]);
         let mut longest = Backoff::new(u64::MAX);
         assert!((0..100).map(|_| longest.next_pause()).is_sorted(), "none overflows");
     }

@@ -91,8 +91,10 @@ impl Writing {
 impl Drop for Writing {
     fn drop(&mut self) {
         let writer = &self.writer;
-        if is_at_work_for(writer.shared.opening) && writer.lock.lock().is_some() {
-            *writer.abandoned.lock() = self.threads.lock().take();
+        if is_at_work_for(writer.shared.opening)
+            && let Some(threads) = self.threads.get_mut().take()
+        {
+            *writer.abandoned.lock() = Some(threads);
             writer.background.abandon();
             return;
         }

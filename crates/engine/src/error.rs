@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tailwater_format as format;
 use tailwater_io as io;
@@ -17,8 +18,8 @@ pub enum ErrorKind {
     InvalidArgument,
     /// What was asked for is not there: a database, a column family, a file.
     NotFound,
-    /// The data or the option needs something this version does not have: it was refused, not
-    /// misread.
+    /// The data or the option needs something this version does not have, or the handle was opened
+    /// for reading only: it was refused, not misread. Use a handle that was opened for writing.
     NotSupported,
     /// The disk or quota is full: make room, then try again.
     NoSpace,
@@ -30,6 +31,11 @@ pub enum ErrorKind {
     UserCode,
     /// The work was given up because somebody asked for that: nothing is wrong.
     Cancelled,
+    /// Code panicked, the user's or the database's own: mend it, then resume or reopen as the
+    /// message says.
+    Panicked,
+    /// The database was closed or is being closed: open it again.
+    Closed,
 }
 
 /// A failed operation: its kind, what happened, and the file and offset where that is known.
@@ -43,6 +49,7 @@ struct Inner {
     message: String,
     path: Option<PathBuf>,
     offset: Option<u64>,
+    source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
 /// The answer of an engine call.
@@ -52,7 +59,8 @@ impl Error {
     /// An error of that kind that concerns no file.
     #[cold]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner { kind, message: message.into(), path: None, offset: None }))
+        let message = message.into();
+        Self(Box::new(Inner { kind, message, path: None, offset: None, source: None }))
     }
 
     /// A wrong call or option.
@@ -65,6 +73,24 @@ impl Error {
     #[cold]
     pub fn not_supported(feature: impl fmt::Display) -> Self {
         Self::new(ErrorKind::NotSupported, format!("not supported: {feature}"))
+    }
+
+    /// A call on a database that was closed.
+    #[cold]
+    pub(crate) fn closed() -> Self {
+        Self::new(ErrorKind::Closed, "the database was closed")
+    }
+
+    /// A call that writes, on a handle that was opened for reading only.
+    #[cold]
+    pub(crate) fn read_only() -> Self {
+        Self::new(ErrorKind::NotSupported, "the database was opened for reading only")
+    }
+
+    /// A thread that the system did not start.
+    #[cold]
+    pub(crate) fn no_thread(error: std::io::Error) -> Self {
+        Self::new(ErrorKind::Io, error.to_string()).caused_by(error)
     }
 
     /// Damage in a file as a whole.
@@ -110,6 +136,24 @@ impl Error {
         self
     }
 
+    /// The same error with more behind its message.
+    #[must_use]
+    pub(crate) fn followed_by(mut self, more: &str) -> Self {
+        self.0.message.push_str(": ");
+        self.0.message.push_str(more);
+        self
+    }
+
+    /// The same error with what it came of.
+    #[must_use]
+    pub(crate) fn caused_by(
+        mut self,
+        source: impl std::error::Error + Send + Sync + 'static,
+    ) -> Self {
+        self.0.source = Some(Arc::new(source));
+        self
+    }
+
     /// What the caller must do.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
@@ -143,12 +187,13 @@ impl Error {
 
 impl Clone for Error {
     fn clone(&self) -> Self {
-        let Inner { kind, message, path, offset } = &*self.0;
+        let Inner { kind, message, path, offset, source } = &*self.0;
         Self(Box::new(Inner {
             kind: *kind,
             message: message.clone(),
             path: path.clone(),
             offset: *offset,
+            source: source.clone(),
         }))
     }
 }
@@ -172,15 +217,25 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for Error {
+    /// The failed call to storage, where the error came of one: a [`tailwater_io::Error`], whose
+    /// own source is the system's. What it says is part of [`Error::message`], too.
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source.as_deref().map(|source| source as _)
+    }
+}
 
 impl From<io::Error> for Error {
     fn from(error: io::Error) -> Self {
-        let kind = if error.is_not_found() {
+        let kind = if error.is_panic() {
+            ErrorKind::Panicked
+        } else if error.is_not_found() {
             ErrorKind::NotFound
         } else if error.is_no_space() {
             ErrorKind::NoSpace
-        } else if error.source.kind() == std::io::ErrorKind::WouldBlock {
+        } else if error.operation == io::Operation::Lock
+            && error.source.kind() == std::io::ErrorKind::WouldBlock
+        {
             ErrorKind::Busy
         } else {
             ErrorKind::Io
@@ -188,8 +243,9 @@ impl From<io::Error> for Error {
         Self(Box::new(Inner {
             kind,
             message: format!("cannot {}: {}", error.operation, error.source),
-            path: Some(error.path),
+            path: Some(error.path.clone()),
             offset: error.offset,
+            source: Some(Arc::new(error)),
         }))
     }
 }

@@ -21,6 +21,7 @@ mod iterator;
 pub mod memtable;
 mod merge_operator;
 pub mod options;
+mod panics;
 mod prefix_extractor;
 pub mod range_tombstone;
 mod read;

@@ -8,6 +8,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use tailwater_format::user_code;
+
 /// How operands fold into a value, for an operator that is not built in.
 pub trait CustomMergeOperator: Send + Sync {
     /// The name that stands in OPTIONS files and table properties.
@@ -122,7 +124,7 @@ impl MergeOperator {
         match self {
             Self::Custom(custom) => {
                 let operands: Vec<&[u8]> = operands.collect();
-                put(custom.full_merge(key, existing, &operands), out)
+                put(called(custom, || custom.full_merge(key, existing, &operands)), out)
             }
             _ => {
                 self.fold_into(existing.into_iter().chain(operands), out);
@@ -141,7 +143,7 @@ impl MergeOperator {
         match self {
             Self::Custom(custom) => {
                 let operands: Vec<&[u8]> = operands.collect();
-                put(custom.partial_merge(key, &operands), out)
+                put(called(custom, || custom.partial_merge(key, &operands)), out)
             }
             // It was made to see operands that stay as they are.
             Self::StringAppend { test_variant: true, .. } => false,
@@ -173,6 +175,11 @@ impl MergeOperator {
             Self::Custom(_) => {}
         }
     }
+}
+
+/// Calls an operator of the user's, which is named where it panics.
+fn called<R>(custom: &Arc<dyn CustomMergeOperator>, call: impl FnOnce() -> R) -> R {
+    user_code::call("merge operator", || custom.name(), call)
 }
 
 /// Replaces what `out` holds by a value, if there is one. Answers whether there is.

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use tailwater_format::user_code;
+
 use crate::{Error, Result};
 
 /// A prefix extractor that is not built in.
@@ -74,7 +76,9 @@ impl PrefixExtractor {
             Self::Fixed(length) => key.get(..*length),
             Self::Capped(length) => Some(&key[..key.len().min(*length)]),
             Self::Noop => Some(key),
-            Self::Custom(custom) => custom.prefix(key),
+            Self::Custom(custom) => {
+                user_code::call("prefix extractor", || custom.name(), || custom.prefix(key))
+            }
         }
     }
 }

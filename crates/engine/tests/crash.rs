@@ -34,6 +34,8 @@ mod model;
 mod power;
 #[path = "crash/rare.rs"]
 mod rare;
+#[path = "crash/resuming.rs"]
+mod resuming;
 #[path = "crash/run.rs"]
 mod run;
 #[path = "crash/setup.rs"]

@@ -8,6 +8,8 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::user_code;
+
 /// An order of user keys that is not built in.
 pub trait CustomComparator: Send + Sync {
     /// The name that stands in the MANIFEST. It must change whenever the order does.
@@ -65,7 +67,7 @@ impl Comparator {
         match self {
             Self::Bytewise => a.cmp(b),
             Self::ReverseBytewise => b.cmp(a),
-            Self::Custom(custom) => custom.compare(a, b),
+            Self::Custom(custom) => compare_by(&**custom, a, b),
         }
     }
 
@@ -74,7 +76,9 @@ impl Comparator {
         match self {
             Self::Bytewise => bytewise_separator(start, limit),
             Self::ReverseBytewise => reverse_bytewise_separator(start, limit),
-            Self::Custom(custom) => custom.find_shortest_separator(start, limit),
+            Self::Custom(custom) => {
+                called(&**custom, |custom| custom.find_shortest_separator(start, limit));
+            }
         }
     }
 
@@ -92,7 +96,7 @@ impl Comparator {
             // Nothing shorter sorts after a key in reverse order, except prefixes, which RocksDB
             // leaves alone too.
             Self::ReverseBytewise => {}
-            Self::Custom(custom) => custom.find_short_successor(key),
+            Self::Custom(custom) => called(&**custom, |custom| custom.find_short_successor(key)),
         }
     }
 }
@@ -101,6 +105,17 @@ impl fmt::Debug for Comparator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
+}
+
+/// Compares in an order of the user's. Not inlined, for it unwinds, which the others do not.
+#[inline(never)]
+fn compare_by(custom: &dyn CustomComparator, a: &[u8], b: &[u8]) -> Ordering {
+    called(custom, |custom| custom.compare(a, b))
+}
+
+#[inline]
+fn called<R>(custom: &dyn CustomComparator, call: impl FnOnce(&dyn CustomComparator) -> R) -> R {
+    user_code::call("comparator", || custom.name(), || call(custom))
 }
 
 fn common_prefix(a: &[u8], b: &[u8]) -> usize {

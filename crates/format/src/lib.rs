@@ -21,6 +21,7 @@ pub mod log;
 pub mod options_text;
 pub mod table;
 pub mod timed_value;
+pub mod user_code;
 pub mod varint;
 pub mod version_edit;
 pub mod wide_column;

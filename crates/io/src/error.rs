@@ -77,6 +77,18 @@ pub struct Error {
     pub source: io::Error,
 }
 
+/// Why a call failed whose thread panicked: what [`Error::source`] holds then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Panicked;
+
+impl fmt::Display for Panicked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the thread that made the call panicked")
+    }
+}
+
+impl std::error::Error for Panicked {}
+
 /// The answer of a call to storage.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -98,6 +110,12 @@ impl Error {
         Self { operation, path: path.to_owned(), offset: Some(offset), source: source.into() }
     }
 
+    /// A call whose thread panicked, at an offset where it has one.
+    #[cold]
+    pub(crate) fn panicked(operation: Operation, path: &Path, offset: Option<u64>) -> Self {
+        Self { operation, path: path.to_owned(), offset, source: io::Error::other(Panicked) }
+    }
+
     /// The same failure once more, for each later call on something that the first one left
     /// unusable.
     #[cold]
@@ -105,9 +123,15 @@ impl Error {
     pub fn duplicate(&self) -> Self {
         let source = match self.source.raw_os_error() {
             Some(code) => io::Error::from_raw_os_error(code),
+            None if self.is_panic() => io::Error::other(Panicked),
             None => io::Error::new(self.source.kind(), self.source.to_string()),
         };
         Self { operation: self.operation, path: self.path.clone(), offset: self.offset, source }
+    }
+
+    /// Whether it was no failure of the system: the thread that made the call panicked.
+    pub fn is_panic(&self) -> bool {
+        self.source.get_ref().is_some_and(|source| source.is::<Panicked>())
     }
 
     /// Whether the filesystem cannot do what was asked: direct I/O, as a rule.
@@ -139,5 +163,22 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(&self.source)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duplicate_is_of_the_same_kind() {
+        let path = Path::new("/file");
+        let full = Error::new(Operation::Write, path, io::ErrorKind::StorageFull);
+        assert!(full.duplicate().is_no_space() && !full.duplicate().is_panic());
+        let refused = Error::at(Operation::Write, path, 7, io::Error::from_raw_os_error(28));
+        assert_eq!(refused.duplicate().source.raw_os_error(), Some(28));
+        let panicked = Error::panicked(Operation::Write, path, None);
+        assert!(panicked.duplicate().is_panic());
+        assert_eq!(panicked.duplicate().to_string(), panicked.to_string());
     }
 }

@@ -146,7 +146,9 @@ impl RateLimiter {
             state.filler_waits = true;
             let due = state.next_fill_ns;
             drop(state);
+            let filler = Filler { limiter: self, ticket, priority };
             self.clock.sleep_until(due);
+            std::mem::forget(filler);
             state = self.state.lock();
             state.filler_waits = false;
             self.fill_if_due(&mut state);
@@ -162,6 +164,24 @@ impl RateLimiter {
             state.next_fill_ns = now + self.period_ns;
             state.give_out();
         }
+    }
+}
+
+/// Who sleeps until the next filling is due. Dropped meanwhile, because the clock panicked, it
+/// gives up its place in the queue and lets another one sleep.
+struct Filler<'l> {
+    limiter: &'l RateLimiter,
+    ticket: u64,
+    priority: Priority,
+}
+
+impl Drop for Filler<'_> {
+    fn drop(&mut self) {
+        let mut state = self.limiter.state.lock();
+        state.filler_waits = false;
+        state.queues[self.priority as usize].retain(|waiting| waiting.ticket != self.ticket);
+        drop(state);
+        self.limiter.changed.notify_all();
     }
 }
 
@@ -201,6 +221,7 @@ impl State {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
     use std::thread::{Scope, ScopedJoinHandle};
 
     use super::*;
@@ -236,6 +257,46 @@ mod tests {
         while limiter.state.lock().next_fill_ns == due {
             std::thread::yield_now();
         }
+    }
+
+    /// Panics when it has slept for the first time.
+    #[derive(Debug)]
+    struct Startled {
+        clock: Arc<ManualClock>,
+        panics: AtomicBool,
+    }
+
+    impl Clock for Startled {
+        fn monotonic_ns(&self) -> u64 {
+            self.clock.monotonic_ns()
+        }
+
+        fn wall_us(&self) -> u64 {
+            self.clock.wall_us()
+        }
+
+        fn sleep_until(&self, deadline_ns: u64) {
+            self.clock.sleep_until(deadline_ns);
+            assert!(!self.panics.swap(false, Relaxed), "on purpose");
+        }
+    }
+
+    /// A clock that panicked under the one request that slept left all others waiting for ever.
+    #[test]
+    fn who_panics_asleep_leaves_the_rest_to_another() {
+        let clock = Arc::new(ManualClock::new(0));
+        let startled = Startled { clock: Arc::clone(&clock), panics: AtomicBool::new(true) };
+        let limiter = RateLimiter::new(10_000, 100_000, Arc::new(startled), 3);
+        limiter.request(1000, Priority::Low);
+        std::thread::scope(|scope| {
+            let panicking = queued(scope, &limiter, 1000, Priority::Low);
+            clock.wait_for_sleepers(1);
+            let other = queued(scope, &limiter, 1000, Priority::Low);
+            clock.advance(PERIOD_NS);
+            assert!(panicking.join().is_err());
+            other.join().unwrap();
+        });
+        assert_eq!(limiter.granted(Priority::Low), 2000);
     }
 
     #[test]

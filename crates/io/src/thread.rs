@@ -1,5 +1,6 @@
 //! The one home of threads: each has a name and is joined.
 
+use std::fmt;
 use std::io;
 use std::thread::JoinHandle;
 
@@ -24,10 +25,36 @@ pub struct Thread<T = ()> {
     handle: Option<JoinHandle<T>>,
 }
 
+/// A thread that the system did not start: what the error of [`spawn`] holds.
+#[derive(Debug)]
+pub struct NotStarted {
+    name: String,
+    source: io::Error,
+}
+
+impl NotStarted {
+    fn error(name: &str, source: io::Error) -> io::Error {
+        io::Error::new(source.kind(), Self { name: name.to_owned(), source })
+    }
+}
+
+impl fmt::Display for NotStarted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot start the thread '{}': {}", self.name, self.source)
+    }
+}
+
+impl std::error::Error for NotStarted {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.source)
+    }
+}
+
 /// Starts a thread. Linux shows the first 15 bytes of its name.
 ///
 /// # Errors
-/// The system's, where it has no room for another thread.
+/// The system's kind, where it has no room for another thread, with a [`NotStarted`] that names the
+/// thread.
 ///
 /// # Panics
 /// If `name` holds a NUL byte.
@@ -35,8 +62,51 @@ pub fn spawn<T: Send + 'static>(
     name: &str,
     body: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<Thread<T>> {
-    let handle = std::thread::Builder::new().name(name.to_owned()).spawn(body)?;
+    #[cfg(debug_assertions)]
+    starts::take_one().map_err(|error| NotStarted::error(name, error))?;
+    let started = std::thread::Builder::new().name(name.to_owned()).spawn(body);
+    let handle = started.map_err(|error| NotStarted::error(name, error))?;
     Ok(Thread { handle: Some(handle) })
+}
+
+#[cfg(debug_assertions)]
+pub use starts::with_starts_left;
+
+/// A system without room for threads, for tests.
+#[cfg(debug_assertions)]
+mod starts {
+    use std::cell::Cell;
+    use std::io;
+
+    thread_local! {
+        static LEFT: Cell<usize> = const { Cell::new(usize::MAX) };
+    }
+
+    /// Gives the rest back, also after a panic.
+    struct Restoring(usize);
+
+    impl Drop for Restoring {
+        fn drop(&mut self) {
+            LEFT.set(self.0);
+        }
+    }
+
+    /// Does some work as where the system has room for `count` more threads: those that the calling
+    /// thread starts beyond are refused. Only with debug assertions.
+    pub fn with_starts_left<T>(count: usize, work: impl FnOnce() -> T) -> T {
+        let _restoring = Restoring(LEFT.replace(count));
+        work()
+    }
+
+    pub(super) fn take_one() -> io::Result<()> {
+        match LEFT.get() {
+            usize::MAX => {}
+            // What Linux answers at a limit of processes.
+            0 => return Err(io::ErrorKind::WouldBlock.into()),
+            left => LEFT.set(left - 1),
+        }
+        Ok(())
+    }
 }
 
 /// The same for a thread of some weight. Where the system refuses to lower it, the weight stays
@@ -118,5 +188,18 @@ mod tests {
         assert_eq!(named.join().unwrap().as_deref(), Some("answer"));
         let panicking = spawn("panics", || panic!("on purpose")).unwrap();
         assert!(panicking.join().is_err());
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    fn a_thread_that_is_not_started_is_named() {
+        with_starts_left(1, || {
+            drop(spawn("first", || ()).unwrap());
+            let error = spawn("second", || ()).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+            let text = error.to_string();
+            assert!(text.starts_with("cannot start the thread 'second': "), "{text}");
+        });
+        drop(spawn("third", || ()).unwrap());
     }
 }

@@ -4,9 +4,17 @@
 //! second when tables came or may be let go of, the third when there is something to remove. They
 //! end when the database is closed: after the flush they are at, and in the middle of a compaction,
 //! whose outputs are left over then.
+//!
+//! None ends otherwise. What panics in a thread, in code of the user's perhaps, is an error of the
+//! round it was in ([`Writer::round`]), which refuses writes and is told to whoever waits.
 
+mod backoff;
+mod own_work;
+mod round;
 mod threads;
 
+pub(crate) use backoff::Backoff;
+pub(crate) use own_work::{OwnWork, is_at_work_for};
 pub(crate) use threads::Threads;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,6 +49,12 @@ struct State {
     compaction_wanted: bool,
     cleaning_wanted: bool,
     closing: bool,
+    /// Whether nobody holds the database any more and nobody but the cleaning thread can close it.
+    abandoned: bool,
+    /// How often what found no space was asked for once more.
+    asked: Asked,
+    /// Whether a compaction found no space, and all of them rest.
+    compactions_rest: bool,
     /// How many of the threads for it compact where compactions are behind, and one elsewhere; the
     /// others rest.
     compactions_max: usize,
@@ -56,6 +70,32 @@ struct State {
     rounds: u64,
     /// How the last of them failed, if it did.
     failure: Option<Error>,
+}
+
+/// How often what found no space was asked for: it is tried again at once then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Asked {
+    /// By those who say that there is room. Pauses are short again from then on.
+    resumes: u64,
+    /// By those who want a flush.
+    flushes: u64,
+}
+
+impl Asked {
+    /// Whether somebody has said since `before` that there is room.
+    pub(crate) fn was_resumed_since(&self, before: Self) -> bool {
+        self.resumes != before.resumes
+    }
+}
+
+/// What the cleaning thread is to do next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cleaning {
+    /// To remove what nobody needs.
+    Remove,
+    /// To close the database, which nobody holds any more.
+    Close,
+    End,
 }
 
 /// What the flushing thread is to do next.
@@ -96,6 +136,38 @@ impl Background {
     /// Has memtables flushed.
     pub(crate) fn flush_soon(&self) {
         self.lock().flush_wanted = true;
+        self.wanted.notify_all();
+    }
+
+    /// Has memtables flushed, at once also where that found no space and is to be tried again later.
+    pub(crate) fn flush_now(&self) {
+        let mut state = self.lock();
+        state.flush_wanted = true;
+        state.asked.flushes += 1;
+        drop(state);
+        self.wanted.notify_all();
+    }
+
+    /// Has whatever found no space be tried again at once: there is room, perhaps.
+    pub(crate) fn try_again(&self) {
+        let mut state = self.lock();
+        state.flush_wanted = true;
+        state.compaction_wanted = true;
+        state.asked.resumes += 1;
+        drop(state);
+        self.wanted.notify_all();
+    }
+
+    /// How often what found no space was asked for. What is tried after this is the answer to all
+    /// of that.
+    pub(crate) fn asked(&self) -> Asked {
+        self.lock().asked
+    }
+
+    /// Has the cleaning thread close the database: nobody holds it any more, and who let go of it
+    /// is a thread that closing waits for.
+    pub(crate) fn abandon(&self) {
+        self.lock().abandoned = true;
         self.wanted.notify_all();
     }
 
@@ -180,6 +252,7 @@ impl Background {
         };
         let rests = |state: &State| {
             state.pauses > 0
+                || state.compactions_rest
                 || number >= state.compactions_max
                 || state.own_compactions >= at_a_time(state)
         };
@@ -200,24 +273,29 @@ impl Background {
         Some(Running { background: self, is_own: true })
     }
 
-    /// Waits until there is something to remove, or for a while. `false` when the thread is to end.
-    pub(crate) fn next_cleaning(&self) -> bool {
+    /// Waits until there is something to do for the cleaning thread, or for a while.
+    pub(crate) fn next_cleaning(&self) -> Cleaning {
         let state = self.lock();
-        let waits = |state: &mut State| !state.closing && !state.cleaning_wanted;
+        let waits =
+            |state: &mut State| !state.closing && !state.cleaning_wanted && !state.abandoned;
         let waited = self.wanted.wait_timeout_while(state, IDLE, waits);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         state.cleaning_wanted = false;
-        !state.closing
+        match (state.closing, state.abandoned) {
+            (true, _) => Cleaning::End,
+            (false, true) => Cleaning::Close,
+            (false, false) => Cleaning::Remove,
+        }
     }
 
     /// Notes a compaction that is not a background thread's.
     ///
     /// # Errors
-    /// Busy, while compactions are paused; invalid argument, after closing.
+    /// Busy, while compactions are paused; closed, after closing.
     pub(crate) fn begin_compaction(&self) -> Result<Running<'_>> {
         let mut state = self.lock();
         if state.closing {
-            return Err(Error::invalid_argument("the database was closed"));
+            return Err(Error::closed());
         }
         if state.pauses > 0 {
             return Err(Error::new(ErrorKind::Busy, "compactions are paused"));
@@ -230,11 +308,11 @@ impl Background {
     /// the lock on the directory is not given up before.
     ///
     /// # Errors
-    /// Invalid argument, after closing.
+    /// Closed, after closing.
     pub(crate) fn begin_work(&self) -> Result<Working<'_>> {
         let mut state = self.lock();
         if state.closing {
-            return Err(Error::invalid_argument("the database was closed"));
+            return Err(Error::closed());
         }
         state.works += 1;
         Ok(Working { background: self })
@@ -270,11 +348,27 @@ impl Background {
         self.lock().compactions
     }
 
-    /// Waits for `pause`, or until the thread is to end or a flush is asked for.
-    pub(crate) fn pause(&self, pause: Duration) {
-        let state = self.lock();
-        let goes_on = |state: &mut State| !state.closing && !state.flush_wanted;
-        let _ = self.wanted.wait_timeout_while(state, pause, goes_on);
+    /// Waits for `pause` after a flush found no space, or until the threads are to end or somebody
+    /// asks for it, as nobody had `before` it was tried. What is merely sealed meanwhile asks for
+    /// nothing: it will find no space either.
+    pub(crate) fn pause_flushes(&self, pause: Duration, before: Asked) {
+        let goes_on = |state: &mut State| !state.closing && state.asked == before;
+        let _ = self.wanted.wait_timeout_while(self.lock(), pause, goes_on);
+    }
+
+    /// Lets no compaction of a background thread begin for `pause` after one found no space, or
+    /// until the threads are to end or somebody says that there is room, as nobody had `before` it
+    /// was tried.
+    pub(crate) fn rest_compactions(&self, pause: Duration, before: Asked) {
+        let mut state = self.lock();
+        state.compactions_rest = true;
+        let goes_on = |state: &mut State| !state.closing && !state.asked.was_resumed_since(before);
+        let waited = self.wanted.wait_timeout_while(state, pause, goes_on);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        state.compactions_rest = false;
+        state.compaction_wanted = true;
+        drop(state);
+        self.wanted.notify_all();
     }
 
     /// Waits for `pause`, or until the threads are to end.
@@ -292,13 +386,27 @@ impl Background {
         self.done.notify_all();
     }
 
+    /// How the last round of flushing failed, if it did.
+    pub(crate) fn last_failure(&self) -> Option<Error> {
+        self.lock().failure.clone()
+    }
+
+    /// How many rounds of flushing have ended.
+    pub(crate) fn rounds(&self) -> u64 {
+        self.lock().rounds
+    }
+
     /// Waits until `outcome` has one; it is asked after each round. What makes a round end in an
     /// outcome happens before its end.
     ///
     /// # Errors
-    /// That of the outcome, and that of a round which failed while this waited.
-    pub(crate) fn wait_for(&self, outcome: impl Fn() -> Option<Result<()>>) -> Result<()> {
-        let mut seen = self.lock().rounds;
+    /// That of the outcome, and that of a round which failed since `seen` had ended: who takes that
+    /// number before he asks for a flush misses none that answers him.
+    pub(crate) fn wait_for(
+        &self,
+        mut seen: u64,
+        outcome: impl Fn() -> Option<Result<()>>,
+    ) -> Result<()> {
         loop {
             if let Some(outcome) = outcome() {
                 return outcome;
@@ -318,7 +426,7 @@ impl Background {
                 return Err(failure);
             }
             if is_closing {
-                return Err(Error::invalid_argument("the database was closed"));
+                return Err(Error::closed());
             }
         }
     }
@@ -376,6 +484,29 @@ mod tests {
         background.compact_soon();
         assert!(is_done.recv().expect("the second has not panicked"));
         drop((first, second));
+    }
+
+    #[test]
+    fn a_pause_is_cut_short_once_for_each_who_asks() {
+        let background = Background::new(Arc::default());
+        let forever = Duration::from_secs(1 << 30);
+        let before = background.asked();
+        background.flush_soon();
+        background.pause_flushes(Duration::from_millis(1), before);
+        assert_eq!(background.asked(), before, "what is sealed does not ask");
+        background.flush_now();
+        background.pause_flushes(forever, before);
+        let then = background.asked();
+        assert!(then != before && !then.was_resumed_since(before));
+        background.try_again();
+        background.pause_flushes(forever, then);
+        background.rest_compactions(forever, then);
+        let last = background.asked();
+        assert!(last.was_resumed_since(then));
+        background.pause_flushes(Duration::from_millis(1), last);
+        background.close();
+        background.pause_flushes(forever, last);
+        background.rest_compactions(forever, last);
     }
 
     #[test]

@@ -34,10 +34,11 @@ use crate::compaction::output::{self, WrittenTable};
 use crate::compaction::subcompaction::{self, PartOutcome};
 use crate::compaction::urgency::Quiet;
 use crate::compaction::{Compaction, CompactionFilter};
-use crate::db::FamilyReaders;
+use crate::db::{FamilyReaders, OpeningId};
 use crate::handover::Takeover;
 use crate::io_modes::IoModes;
 use crate::options::{ColumnFamilyOptions, CompactionStyle, DbOptions};
+use crate::panics;
 use crate::sequence_times::{Limits, SAMPLES_MAX, SequenceTimes};
 use crate::table::builder::{Format, Origin, TableCompression};
 use crate::table::{NewFiles, OpenBudget, ReadPlan, Streaming};
@@ -58,6 +59,8 @@ pub(crate) struct Job {
 
 /// What a job needs of its database and column family.
 pub(crate) struct Needs {
+    /// The opening of the database that it works for.
+    pub(crate) opening: OpeningId,
     pub(crate) storage: Arc<dyn Storage>,
     /// Where outputs go.
     pub(crate) directory: PathBuf,
@@ -168,7 +171,7 @@ impl Job {
     /// # Errors
     /// Cancelled, where it was; corruption, for inputs that are damaged or hold other numbers of
     /// records than they say, and for outputs that read back otherwise; user code, for a merge
-    /// operator that failed; those of the storage. None leaves a file.
+    /// operator that failed; panicked; those of the storage. None leaves a file.
     pub(crate) fn run(self) -> Result<Outcome> {
         let Self { compaction, version, mut needs } = self;
         let inputs = Inputs::survey(&compaction, &needs.readers.tables, &needs.open_budget)?;
@@ -187,7 +190,10 @@ impl Job {
             created: Mutex::default(),
             has_failed: Arc::default(),
         });
-        let outcome = subcompaction::run_all(&shared).and_then(|parts| shared.complete(parts));
+        // A panic fails it, too, and leaves no file.
+        let outcome = panics::catch("a compaction", || {
+            subcompaction::run_all(&shared).and_then(|parts| shared.complete(parts))
+        });
         if outcome.is_err() {
             shared.remove_outputs();
         }

@@ -3,7 +3,7 @@
 use super::picker::{self, BottommostRewrite, ManualPick, ManualRange, ManualStep};
 use super::schedule::Picked;
 use crate::db::{ColumnFamily, Writer};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, panics};
 
 /// How a range is compacted. The names and defaults are RocksDB's, of its `CompactRangeOptions`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -14,8 +14,20 @@ pub struct CompactRangeOptions {
 
 impl Writer {
     /// Flushes a column family and compacts a range of its keys, both ends included, level by level
-    /// down to the last. It runs on the caller's thread, beside compactions in the background.
+    /// down to the last. It runs on the caller's thread, beside compactions in the background; a
+    /// panic there is an error of this call alone.
     pub(crate) fn compact_range(
+        &self,
+        family: &ColumnFamily,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+        options: &CompactRangeOptions,
+    ) -> Result<()> {
+        let what = format!("a compaction of '{}'", family.name());
+        panics::catch(what, || self.compact_level_by_level(family, begin, end, options))
+    }
+
+    fn compact_level_by_level(
         &self,
         family: &ColumnFamily,
         begin: Option<&[u8]>,

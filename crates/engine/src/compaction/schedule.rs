@@ -15,12 +15,12 @@ use tailwater_format::version_edit::{
 use super::job::{Job, LevelFiles, Needs, Outcome, Statistics};
 use super::picker::{self, CompactCursors, LevelTargets, PickContext};
 use super::{Compaction, Quiet, Reason};
-use crate::background::Running;
+use crate::background::{Backoff, OwnWork, Running};
 use crate::db::errors::FailedPart;
 use crate::db::{ColumnFamily, FamilySettings, Writer};
-use crate::epoch;
 use crate::handover::{self, Takeover};
 use crate::options::DbOptions;
+use crate::panics;
 use crate::stats::LevelFigures;
 use crate::table::builder::TableCompression;
 use crate::table::table_buffers;
@@ -40,6 +40,17 @@ pub(crate) struct CompactionState {
     cursors: CompactCursors,
     /// Why nothing is compacted any more, if that is so.
     stopped: Option<Error>,
+}
+
+/// How a round of compacting ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    /// There was nothing to do, or nothing is to be done.
+    Idle,
+    /// There may be more to do.
+    GoesOn,
+    /// There was no space. It is to be tried again later.
+    WithoutSpace,
 }
 
 /// A compaction that was picked, and what round robin makes of it.
@@ -98,8 +109,21 @@ impl Writer {
     pub(crate) fn run_compactions(&self, number: usize) {
         let period =
             || Duration::from_secs(self.database.now().max_compaction_trigger_wakeup_seconds);
+        let interval_us = self.database.fixed().bgerror_resume_retry_interval;
+        let mut backoff = Backoff::new(interval_us);
         while let Some(running) = self.background.next_compaction(number, period()) {
-            self.compaction_round(&running);
+            let asked = self.background.asked();
+            let ended = self.compaction_round(&running);
+            drop(running);
+            match ended {
+                Ended::WithoutSpace => {
+                    self.background.rest_compactions(backoff.next_pause(), asked);
+                    if self.background.asked().was_resumed_since(asked) {
+                        backoff.restart();
+                    }
+                }
+                Ended::Idle | Ended::GoesOn => backoff.restart(),
+            }
         }
     }
 
@@ -110,33 +134,35 @@ impl Writer {
             return;
         }
         while let Ok(running) = self.background.begin_compaction() {
-            if !self.compaction_round(&running) {
+            if self.compaction_round(&running) != Ended::GoesOn {
                 break;
             }
         }
-        epoch::collect();
-        self.remove_obsolete_tables();
+        self.clean_here();
     }
 
-    /// Compacts once, if anything is due. Answers whether there may be more to do.
-    fn compaction_round(&self, _running: &Running<'_>) -> bool {
+    /// Compacts once, if anything is due.
+    fn compaction_round(&self, _running: &Running<'_>) -> Ended {
         if self.errors.failure().is_some() {
-            return false;
+            return Ended::Idle;
         }
-        let Some(claim) = self.claim_next() else { return false };
-        // There may be something for another thread, too.
-        self.background.compact_soon();
-        let compacted = self.compact(&claim);
-        let family = claim.family.clone();
-        drop(claim);
-        let goes_on = match compacted {
-            Ok(()) => true,
-            Err(error) => self.compaction_failed(&family, error),
-        };
-        if goes_on {
+        let round = || {
+            let Some(claim) = self.claim_next() else { return Ended::Idle };
+            // There may be something for another thread, too.
             self.background.compact_soon();
-        }
-        goes_on
+            let compacted = self.compact(&claim);
+            let family = claim.family.clone();
+            drop(claim);
+            let ended = match compacted {
+                Ok(()) => Ended::GoesOn,
+                Err(error) => self.compaction_failed(&family, error),
+            };
+            if ended == Ended::GoesOn {
+                self.background.compact_soon();
+            }
+            ended
+        };
+        self.round(FailedPart::Compaction, "a compaction", round).unwrap_or(Ended::Idle)
     }
 
     /// Whether something should be compacted of a column family, even if it cannot be yet.
@@ -220,6 +246,7 @@ impl Writer {
 
     /// Carries out a compaction and installs what came of it.
     pub(super) fn compact(&self, claim: &Claim<'_>) -> Result<()> {
+        let _own = OwnWork::begin(self.shared.opening);
         if claim.compaction.is_move {
             let outputs = moved(&claim.compaction);
             let bytes = outputs.iter().map(|output| output.size).sum();
@@ -233,7 +260,8 @@ impl Writer {
         let mut tries_left = TRIES;
         let outcome = loop {
             tries_left -= 1;
-            match self.run_job(claim) {
+            let what = format!("a compaction of '{}'", claim.family.name());
+            match panics::catch(what, || self.run_job(claim)) {
                 Err(error) if error.kind() == ErrorKind::Io && tries_left > 0 => {
                     self.info_log.warn(format_args!("a compaction is tried again: {error}"));
                 }
@@ -277,6 +305,7 @@ impl Writer {
         let is_bottommost = claim.compaction.is_bottommost;
         let quiet = self.may_be_quiet(claim).then(|| Arc::new(Quiet::new(self.stall.urgency())));
         let needs = Needs {
+            opening: self.shared.opening,
             storage: Arc::clone(&self.storage),
             directory,
             path_id,
@@ -327,6 +356,28 @@ impl Writer {
         let Claim { family, compaction, .. } = claim;
         let outputs = edit.new_files.clone();
         takeovers.iter_mut().for_each(|(_, takeover)| takeover.take_in());
+        let install = || self.install_outputs(claim, edit, takeovers);
+        let fills_cache = self.halfway("a compaction", install)?;
+        if fills_cache {
+            compaction.files().for_each(|file| handover::forget(file));
+        }
+        if !compaction.is_move {
+            self.retire_files(family, compaction.files());
+        }
+        self.log_compaction(claim, &outputs);
+        self.update_stall(&[family]);
+        Ok(())
+    }
+
+    /// Tells the MANIFEST, and lets readers see the outputs. Answers whether they fill the cache.
+    fn install_outputs(
+        &self,
+        claim: &Claim<'_>,
+        edit: VersionEdit,
+        takeovers: Vec<(u64, Takeover)>,
+    ) -> Result<bool> {
+        let Claim { family, compaction, .. } = claim;
+        let outputs = edit.new_files.clone();
         let mut versions = self.versions();
         if family.is_dropped() || self.background.is_closing() {
             drop(versions);
@@ -347,16 +398,7 @@ impl Writer {
         handover::make_room(compaction.files(), &takeovers);
         handover::install(&known.version, takeovers);
         family.install(Arc::clone(&known.version), &[]);
-        drop(versions);
-        if fills_cache {
-            compaction.files().for_each(|file| handover::forget(file));
-        }
-        if !compaction.is_move {
-            self.retire_files(family, compaction.files());
-        }
-        self.log_compaction(claim, &outputs);
-        self.update_stall(&[family]);
-        Ok(())
+        Ok(fills_cache)
     }
 
     /// Removes outputs that no version will have.
@@ -371,20 +413,17 @@ impl Writer {
         }
     }
 
-    /// What a failed compaction leads to, by its error. Answers whether there may be more to do.
-    fn compaction_failed(&self, family: &ColumnFamily, error: Error) -> bool {
+    /// What a failed compaction leads to, by its error.
+    fn compaction_failed(&self, family: &ColumnFamily, error: Error) -> Ended {
         let name = family.name();
         match error.kind() {
-            _ if self.background.is_closing() || self.errors.failure().is_some() => false,
-            ErrorKind::Cancelled => true,
+            _ if self.background.is_closing() || self.errors.failure().is_some() => Ended::Idle,
+            ErrorKind::Cancelled => Ended::GoesOn,
             ErrorKind::NoSpace => {
                 self.info_log.warn(format_args!(
                     "a compaction of '{name}' found no space and is tried again later: {error}"
                 ));
-                let pause =
-                    Duration::from_micros(self.database.fixed().bgerror_resume_retry_interval);
-                self.background.sleep(pause);
-                !self.options().inline_background()
+                Ended::WithoutSpace
             }
             ErrorKind::Corruption | ErrorKind::UserCode | ErrorKind::NotSupported => {
                 self.info_log.error(format_args!(
@@ -395,11 +434,11 @@ impl Writer {
                     state.stopped = Some(error);
                 }
                 self.stall.wake();
-                true
+                Ended::GoesOn
             }
             _ => {
                 self.latch(FailedPart::Compaction, &error);
-                false
+                Ended::Idle
             }
         }
     }

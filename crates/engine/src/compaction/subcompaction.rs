@@ -12,10 +12,11 @@ use tailwater_format::version_edit::BlobFileGarbage;
 use tailwater_io::sync::Mutex;
 use tailwater_io::thread::{self, Thread, Weight};
 
+use crate::background::OwnWork;
 use crate::compaction::job::{Part, Shared};
 use crate::compaction::merge::{BlobGarbage, Dropped, Merge, Rules, Source, Stop};
 use crate::compaction::output::{Outputs, WrittenTable, target_bytes};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, panics};
 
 /// How threads of parts are called.
 const THREAD: &str = "subcompaction";
@@ -45,7 +46,7 @@ pub(crate) fn run_all(shared: &Arc<Shared>) -> Result<Vec<PartOutcome>> {
         true => run_quietly(shared, parts),
         false => run_at_once(parts.into_iter().map(|part| {
             let shared = Arc::clone(shared);
-            move || go_on(&shared, Running::begin(&shared, &part, Weight::Normal))
+            move || go_on(&shared, || Running::begin(&shared, &part, Weight::Normal))
         })),
     };
     let outcomes: Vec<Result<PartOutcome>> = outcomes
@@ -89,7 +90,7 @@ fn run_quietly(shared: &Arc<Shared>, parts: Vec<Part>) -> Outcomes {
         .map(|part| {
             let shared = Arc::clone(shared);
             Started::new(Weight::Quiet, move || {
-                go_on(&shared, Running::begin(&shared, &part, Weight::Quiet))
+                go_on(&shared, || Running::begin(&shared, &part, Weight::Quiet))
             })
         })
         .collect();
@@ -104,7 +105,7 @@ fn run_quietly(shared: &Arc<Shared>, parts: Vec<Part>) -> Outcomes {
     let (places, stopped): (Vec<_>, Vec<_>) = stopped.into_iter().unzip();
     let works = stopped.into_iter().map(|running| {
         let shared = Arc::clone(shared);
-        move || go_on(&shared, Ok(*running))
+        move || go_on(&shared, || Ok(*running))
     });
     done.extend(places.into_iter().zip(run_at_once(works)));
     done.sort_by_key(|(place, _)| *place);
@@ -132,7 +133,7 @@ impl<W: FnOnce() -> Result<Step> + Send + 'static> Started<W> {
     fn join(self) -> Result<Step> {
         let outcome = match self {
             Self::There(thread) => {
-                thread.join().unwrap_or_else(|_| Some(Err(failed("a part panicked"))))
+                thread.join().unwrap_or_else(|_| Some(Err(panics::unwinding("a part"))))
             }
             Self::Here(work) => {
                 let work = work.lock().take();
@@ -148,9 +149,10 @@ fn failed(how: &str) -> Error {
     Error::new(ErrorKind::Io, format!("a compaction failed: {how}"))
 }
 
-/// Goes on with a part; if it fails the others are given up.
-fn go_on(shared: &Shared, running: Result<Running>) -> Result<Step> {
-    let step = running.and_then(Running::go_on);
+/// Goes on with a part; if it fails, or panics, the others are given up.
+fn go_on(shared: &Shared, running: impl FnOnce() -> Result<Running>) -> Result<Step> {
+    let _own = OwnWork::begin(shared.needs.opening);
+    let step = panics::catch("a part of a compaction", || running().and_then(Running::go_on));
     step.inspect_err(|_| shared.has_failed.store(true, Ordering::Relaxed))
 }
 

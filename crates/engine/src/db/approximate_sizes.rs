@@ -64,7 +64,8 @@ impl Db {
     /// and ends before its second.
     ///
     /// # Errors
-    /// Invalid argument, where nothing is to count and for a range that ends before it begins;
+    /// Invalid argument, where nothing is to count, for a range that ends before it begins and for a
+    /// column family that is not of this opening of the database;
     /// those of opening tables and reading their indexes.
     pub fn approximate_sizes(
         &self,
@@ -72,6 +73,7 @@ impl Db {
         ranges: &[(&[u8], &[u8])],
         options: &SizeOptions,
     ) -> Result<Vec<u64>> {
+        self.check_family(family)?;
         let SizeOptions { include_files, include_memtables, include_blob_files, .. } = *options;
         if !include_files && !include_memtables && !include_blob_files {
             return Err(Error::invalid_argument("neither tables nor memtables nor blobs count"));
@@ -101,13 +103,15 @@ impl Db {
     /// What of a range of keys is in memory and in no table. Every entry in the range is passed by.
     ///
     /// # Errors
-    /// Invalid argument, for a range that ends before it begins.
+    /// Invalid argument, for a range that ends before it begins and for a column family that is not
+    /// of this opening of the database.
     pub fn approximate_memtable_stats(
         &self,
         family: &ColumnFamily,
         begin: &[u8],
         end: &[u8],
     ) -> Result<MemTableStatistics> {
+        self.check_family(family)?;
         Ok(Range::new(family, begin, end)?.memtables(&family.super_version()))
     }
 }

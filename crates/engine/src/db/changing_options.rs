@@ -155,7 +155,7 @@ impl Writer {
 
     fn check_open(&self) -> Result<()> {
         if self.background.is_closing() {
-            return Err(Error::invalid_argument("the database was closed"));
+            return Err(Error::closed());
         }
         Ok(())
     }

@@ -86,8 +86,8 @@ impl Writer {
         self.errors.check()?;
         let families = self.shared.family_set();
         let all: Vec<_> = families.iter().collect();
-        let sealed = self.seal_for_flush(&leadership, &all)?;
-        self.wait_for_flush(&sealed)?;
+        let awaited = self.seal_for_flush(&leadership, &all)?;
+        self.wait_for_flush(&awaited)?;
         // Versions are installed under this lock: what the edits name is what the sources keep.
         let versions = self.versions();
         let edits = versions.snapshot();

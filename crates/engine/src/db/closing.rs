@@ -10,16 +10,22 @@
 //! 5. The locks are given up.
 //!
 //! A crash at any of these is as one before: what was acknowledged as synced is on the device.
+//!
+//! Code of the user's that the database calls cannot close it, since closing waits for that code. It
+//! can drop the last handle: then the cleaning thread closes the database.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use tailwater_io::sync::Mutex;
 
-use crate::Result;
-use crate::background::Threads;
+use crate::background::{Threads, is_at_work_for};
 use crate::db::Writer;
+use crate::db::errors::FailedPart;
 use crate::epoch;
+use crate::panics;
+use crate::wal::{LogDurability, SpaceListener};
+use crate::{Error, Result};
 
 /// The side that writes, and the threads that work for it. Dropping it closes the database.
 #[derive(Debug)]
@@ -39,7 +45,27 @@ impl Writing {
     pub(crate) fn start(writer: Arc<Writer>) -> Result<Self> {
         let inline = writer.options().inline_background();
         let threads = if inline { None } else { Some(Threads::start(&writer)?) };
-        Ok(Self { writer, threads: Mutex::new(threads) })
+        let writing = Self { writer, threads: Mutex::new(threads) };
+        if !inline {
+            writing.start_making_space()?;
+        }
+        Ok(writing)
+    }
+
+    /// Has a thread make space for logs, where they need any.
+    fn start_making_space(&self) -> Result<()> {
+        let info_log = Arc::clone(&self.writer.info_log);
+        let chosen = move |durability: &LogDurability| {
+            info_log.info(format_args!("direct logs: {durability}"));
+        };
+        let writer = Arc::downgrade(&self.writer);
+        let panicked = move |error: Error| {
+            if let Some(writer) = writer.upgrade() {
+                writer.latch(FailedPart::Upkeep, &error);
+            }
+        };
+        let listener = SpaceListener { chosen: Box::new(chosen), panicked: Box::new(panicked) };
+        self.writer.logs().start_making_space(listener)
     }
 
     /// Changes options of the database, and has as many threads work in the background as these
@@ -56,41 +82,66 @@ impl Writing {
     }
 
     /// Closes the database. A second call does nothing.
+    ///
+    /// # Errors
+    /// Invalid argument, in a thread that is at work for the database; those of closing.
     pub(crate) fn close(&self) -> Result<()> {
-        let writer = &*self.writer;
-        let Some(locks) = writer.locks.lock().take() else {
-            return Ok(());
-        };
-        writer.errors.begin_closing();
-        writer.stall.wake();
-        let flushed = writer.end_writes();
-        let _waiting = writer.stall.urgency().wait();
-        writer.background.close();
-        // Options that are being changed are changed, and no others will be.
-        drop(writer.changing_options());
-        drop(self.threads.lock().take());
-        writer.background.wait_for_all_work();
-        let closed = writer.close_logs();
-        while epoch::collect() > 0 {}
-        writer.remove_obsolete_tables();
-        let result = flushed.and(closed);
-        match &result {
-            Ok(()) => writer.info_log.info(format_args!("the database was closed")),
-            Err(error) => writer.info_log.error(format_args!("closing failed: {error}")),
+        if is_at_work_for(self.writer.shared.opening) {
+            let message = "code that the database calls cannot close it: it is waited for";
+            return Err(Error::invalid_argument(message));
         }
-        drop(locks);
-        result
+        self.writer.close(&self.threads)
     }
 }
 
 impl Drop for Writing {
     fn drop(&mut self) {
+        let writer = &self.writer;
+        if is_at_work_for(writer.shared.opening)
+            && let Some(threads) = self.threads.get_mut().take()
+        {
+            *writer.abandoned.lock() = Some(threads);
+            writer.background.abandon();
+            return;
+        }
         // Who wants to know closes it himself; the LOG has it.
-        let _ = self.close();
+        let _ = writer.close(&self.threads);
     }
 }
 
 impl Writer {
+    /// Closes the database, and ends its threads. A second call does nothing.
+    pub(crate) fn close(&self, threads: &Mutex<Option<Threads>>) -> Result<()> {
+        let Some(locks) = self.locks.lock().take() else {
+            return Ok(());
+        };
+        self.errors.begin_closing();
+        self.stall.wake();
+        // Whatever panics, the threads end and the locks are given up.
+        let flushed = panics::catch("closing", || self.end_writes());
+        self.errors.close();
+        let _waiting = self.stall.urgency().wait();
+        self.background.close();
+        // Options that are being changed are changed, and no others will be.
+        drop(self.changing_options());
+        let threads = threads.lock().take();
+        drop(threads);
+        self.background.wait_for_all_work();
+        let closed = panics::catch("closing", || {
+            let closed = self.close_logs();
+            while epoch::collect() > 0 {}
+            self.remove_obsolete_tables();
+            closed
+        });
+        let result = flushed.and(closed);
+        match &result {
+            Ok(()) => self.info_log.info(format_args!("the database was closed")),
+            Err(error) => self.info_log.error(format_args!("closing failed: {error}")),
+        }
+        drop(locks);
+        result
+    }
+
     /// Steps 1 and 2. What stood in the way of writing before is no failure of closing.
     fn end_writes(&self) -> Result<()> {
         let leadership = self.queue.lead()?;
@@ -103,7 +154,7 @@ impl Writer {
             let all: Vec<_> = families.iter().collect();
             flushed = self
                 .seal_for_flush(&leadership, &all)
-                .and_then(|sealed| self.wait_for_flush(&sealed));
+                .and_then(|awaited| self.wait_for_flush(&awaited));
         }
         self.errors.close();
         match was_latched {

@@ -7,7 +7,7 @@ use tailwater_format::Comparator;
 use tailwater_io::sync::Mutex;
 
 use crate::compaction::{is_behind, pending_compaction_bytes};
-use crate::db::{Closing, FamilyReaders, FamilySettings, SuperVersion};
+use crate::db::{Closing, FamilyReaders, FamilySettings, OpeningId, SuperVersion};
 use crate::epoch::EpochCell;
 use crate::memtable::MemTable;
 use crate::merge_operator::FamilyMergeOperator;
@@ -17,6 +17,9 @@ use crate::version::Version;
 use crate::write::StallConditions;
 
 /// A column family that is open. Clones are handles to the same one.
+///
+/// A handle counts for the opening of the database that gave it: other databases refuse it, and so
+/// does the same one when it is opened again, or for reading.
 #[derive(Debug, Clone)]
 pub struct ColumnFamily {
     inner: Arc<Inner>,
@@ -24,6 +27,8 @@ pub struct ColumnFamily {
 
 #[derive(Debug)]
 struct Inner {
+    /// The opening of the database that gave it.
+    opening: OpeningId,
     id: u32,
     name: String,
     comparator: Comparator,
@@ -70,6 +75,7 @@ pub(crate) struct SealedMemTable {
 impl ColumnFamily {
     /// A column family with an active memtable over a version.
     pub(crate) fn new(
+        opening: OpeningId,
         id: u32,
         name: String,
         options: ColumnFamilyOptions,
@@ -86,6 +92,7 @@ impl ColumnFamily {
         let current = EpochCell::new(Some(Arc::new(memory.super_version())));
         Self {
             inner: Arc::new(Inner {
+                opening,
                 id,
                 name,
                 comparator,
@@ -99,6 +106,12 @@ impl ColumnFamily {
                 closing: Closing,
             }),
         }
+    }
+
+    /// The opening of the database that gave it.
+    #[inline]
+    pub(crate) fn opening(&self) -> OpeningId {
+        self.inner.opening
     }
 
     /// Its id, which is never used again for another: 0 is `default`'s.

@@ -8,8 +8,18 @@
 //! | damage in a compaction's inputs | - | the column family is not compacted any more | `resume` |
 //! | MANIFEST | latched | latched | `resume` writes a new one |
 //! | memtable | - | latched | reopening |
+//! | upkeep | - | a panic: latched | `resume` |
+//! | installation | - | a panic: latched | reopening |
 //!
-//! While something is latched nothing more is acknowledged; reads go on.
+//! Upkeep is what nobody waits for: removing files, making space for logs, writing statistics.
+//! Installation is what comes between an edit of the MANIFEST and what readers see of it.
+//!
+//! A panic of work that the database does for itself is a failure of that work, of its own kind. It
+//! is told like any other: in a flush, in a compaction, or wherever it was. A compaction that
+//! somebody asked for, and waits for, tells him alone.
+//!
+//! While something is latched nothing more is acknowledged; reads go on. Whoever is refused is told
+//! the error as it was, with its kind, file and source. `docs/errors.md` says the same to users.
 
 use std::fmt;
 use std::sync::MutexGuard;
@@ -22,13 +32,15 @@ use crate::{Error, ErrorKind, Result};
 /// Where a failure was. A later one asks for more before writes can go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum FailedPart {
+    /// What nobody waits for: removing files, making space for logs, writing statistics.
+    Upkeep,
     Compaction,
     Flush,
     Manifest,
     Log,
+    /// A change of what the database consists of that the MANIFEST may have, and memory has not.
+    Installation,
     MemTable,
-    /// Nothing failed: the database is closed.
-    Closed,
 }
 
 impl fmt::Display for FailedPart {
@@ -39,7 +51,8 @@ impl fmt::Display for FailedPart {
             Self::Compaction => "a compaction failed",
             Self::Manifest => "the MANIFEST failed",
             Self::MemTable => "a memtable failed",
-            Self::Closed => "the database was closed",
+            Self::Installation => "a change was carried out halfway",
+            Self::Upkeep => "upkeep failed",
         })
     }
 }
@@ -47,9 +60,10 @@ impl fmt::Display for FailedPart {
 /// What stands in the way of writing.
 #[derive(Debug, Default)]
 pub(crate) struct ErrorState {
-    /// Whether `latched` holds anything, for a look without its lock.
-    is_latched: AtomicBool,
+    /// Whether `latched` holds anything or the database was closed, for a look without a lock.
+    refuses: AtomicBool,
     latched: Mutex<Option<(FailedPart, Error)>>,
+    is_closed: AtomicBool,
     /// Why a column family is not compacted any more.
     stopped_compaction: Mutex<Option<Error>>,
     /// Whether whoever waits is to give up, because the database is being closed.
@@ -60,14 +74,14 @@ impl ErrorState {
     /// Refuses, where something is latched.
     #[inline]
     pub(crate) fn check(&self) -> Result<()> {
-        if self.is_latched.load(Ordering::Acquire) { self.refuse() } else { Ok(()) }
+        if self.refuses.load(Ordering::Acquire) { self.refuse() } else { Ok(()) }
     }
 
     /// Refuses, where something is latched or the database is being closed: for a writer that
     /// waits.
     pub(crate) fn check_waiting(&self) -> Result<()> {
         if self.is_closing.load(Ordering::Acquire) {
-            return Err(Error::invalid_argument("the database is being closed"));
+            return Err(Error::closed());
         }
         self.check()
     }
@@ -89,28 +103,36 @@ impl ErrorState {
 
     #[cold]
     fn refuse(&self) -> Result<()> {
+        if self.is_closed.load(Ordering::Acquire) {
+            return Err(Error::closed());
+        }
         match &*self.lock() {
-            Some((FailedPart::Closed, error)) => Err(error.clone()),
             Some((_, error)) => Err(error.clone().while_doing("writes are refused after an error")),
             None => Ok(()),
         }
     }
 
     /// Refuses writes from now on. Of several failures the one stays that asks for most before they
-    /// can go on, and of such the first.
-    pub(crate) fn latch(&self, part: FailedPart, error: Error) {
+    /// can go on, and of such the first. Answers whether it is this one.
+    pub(crate) fn latch(&self, part: FailedPart, error: Error) -> bool {
         let mut latched = self.lock();
-        if latched.as_ref().is_none_or(|(first, _)| *first < part) {
+        let stays = latched.as_ref().is_none_or(|(first, _)| *first < part);
+        if stays {
             *latched = Some((part, error));
         }
-        self.is_latched.store(true, Ordering::Release);
+        self.refuses.store(true, Ordering::Release);
+        stays
     }
 
-    /// Refuses writes for good: the database is closed.
+    /// Refuses writes for good: the database is closed. What failed before stays known.
     pub(crate) fn close(&self) {
-        let error = Error::invalid_argument("the database was closed");
-        *self.lock() = Some((FailedPart::Closed, error));
-        self.is_latched.store(true, Ordering::Release);
+        self.is_closed.store(true, Ordering::Release);
+        self.refuses.store(true, Ordering::Release);
+    }
+
+    /// Whether the database was closed.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire)
     }
 
     /// What is latched.
@@ -120,15 +142,18 @@ impl ErrorState {
 
     /// The failure that is latched, if there is one.
     pub(crate) fn failure(&self) -> Option<Error> {
-        self.latched().filter(|(part, _)| *part != FailedPart::Closed).map(|(_, error)| error)
+        self.latched().map(|(_, error)| error)
     }
 
     /// Whether going on is possible without reopening.
     pub(crate) fn can_resume(part: FailedPart, error: &Error) -> bool {
         match part {
             FailedPart::Log => error.kind() == ErrorKind::NoSpace,
-            FailedPart::Flush | FailedPart::Compaction | FailedPart::Manifest => true,
-            FailedPart::MemTable | FailedPart::Closed => false,
+            FailedPart::Upkeep
+            | FailedPart::Compaction
+            | FailedPart::Flush
+            | FailedPart::Manifest => true,
+            FailedPart::Installation | FailedPart::MemTable => false,
         }
     }
 
@@ -136,7 +161,7 @@ impl ErrorState {
     pub(crate) fn clear(&self) {
         let mut latched = self.lock();
         *latched = None;
-        self.is_latched.store(false, Ordering::Release);
+        self.refuses.store(self.is_closed(), Ordering::Release);
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<(FailedPart, Error)>> {
@@ -152,12 +177,28 @@ mod tests {
     fn the_failure_stays_that_asks_for_most() {
         let errors = ErrorState::default();
         let latched = || errors.latched().map(|(part, error)| (part, error.to_string()));
-        errors.latch(FailedPart::Flush, Error::invalid_argument("a table"));
-        errors.latch(FailedPart::Log, Error::invalid_argument("a log"));
-        errors.latch(FailedPart::Log, Error::invalid_argument("a log again"));
-        errors.latch(FailedPart::Compaction, Error::invalid_argument("another table"));
+        let latches = [
+            (FailedPart::Flush, "a table"),
+            (FailedPart::Log, "a log"),
+            (FailedPart::Log, "a log again"),
+            (FailedPart::Compaction, "another table"),
+        ]
+        .map(|(part, what)| errors.latch(part, Error::invalid_argument(what)));
+        assert_eq!(latches, [true, true, false, false]);
         let (part, error) = latched().expect("something failed");
         assert_eq!(part, FailedPart::Log);
         assert!(error.ends_with("a log"), "{error}");
+    }
+
+    #[test]
+    fn a_closed_database_refuses_as_closed_and_knows_its_failure() {
+        let errors = ErrorState::default();
+        errors.latch(FailedPart::Flush, Error::new(ErrorKind::NoSpace, "a table"));
+        errors.close();
+        assert_eq!(errors.check().expect_err("it is closed").kind(), ErrorKind::Closed);
+        assert_eq!(errors.failure().map(|error| error.kind()), Some(ErrorKind::NoSpace));
+        errors.clear();
+        assert_eq!(errors.check().expect_err("it is closed").kind(), ErrorKind::Closed);
+        assert!(errors.failure().is_none());
     }
 }

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use tailwater_format::Comparator;
 use tailwater_format::version_edit::VersionEdit;
 
-use crate::db::{ColumnFamily, Writer};
+use crate::db::{ColumnFamily, FamilyReaders, Writer};
 use crate::directory::{Directories, Home, Needed};
 use crate::io_modes::OF_TABLES;
 use crate::memtable::MemTable;
@@ -39,43 +40,54 @@ impl Writer {
         let comparator = all_options.comparator(name, "")?;
         let readers = Arc::new(self.readers.readers(&all_options, name, &comparator));
         self.prepare_directories(&all_options, name)?;
+        let make = || self.add_family(name, options, comparator, readers);
+        let family = self.halfway("making a column family", make)?;
+        *self.options() = all_options;
+        self.update_log_bound();
+        self.update_write_times();
+        let id = family.id();
+        self.info_log.info(format_args!("made column family '{name}' with id {id}"));
+        self.update_options_file();
+        Ok(family)
+    }
+
+    /// Tells the MANIFEST of a new column family, and lets it be found.
+    fn add_family(
+        &self,
+        name: &str,
+        options: ColumnFamilyOptions,
+        comparator: Comparator,
+        readers: Arc<FamilyReaders>,
+    ) -> Result<ColumnFamily> {
         let log_number = self.logs().current_number();
         let version = Arc::new(Version::with_levels(options.num_levels as usize));
         let memtable = MemTable::new(comparator.clone());
         memtable.set_earliest_log_number(log_number);
-        let id = {
-            let mut versions = self.versions();
-            let id = versions.next_family_id();
-            let edit = VersionEdit {
-                column_family: id,
-                column_family_add: Some(name.to_owned()),
-                comparator: Some(comparator.name().to_owned()),
-                log_number: Some(log_number),
-                ..VersionEdit::default()
-            };
-            self.apply(&mut versions, vec![edit])?;
-            versions.add_family(
-                id,
-                FamilyVersion {
-                    name: name.to_owned(),
-                    comparator,
-                    log_number,
-                    level_count: options.num_levels as usize,
-                    version: Arc::clone(&version),
-                    compactions: Default::default(),
-                },
-            );
-            id
+        let mut versions = self.versions();
+        let id = versions.next_family_id();
+        let edit = VersionEdit {
+            column_family: id,
+            column_family_add: Some(name.to_owned()),
+            comparator: Some(comparator.name().to_owned()),
+            log_number: Some(log_number),
+            ..VersionEdit::default()
         };
-        let family =
-            ColumnFamily::new(id, name.to_owned(), options, readers, Arc::new(memtable), version);
-        *self.options() = all_options;
+        self.apply(&mut versions, vec![edit])?;
+        let added = FamilyVersion {
+            name: name.to_owned(),
+            comparator,
+            log_number,
+            level_count: options.num_levels as usize,
+            version: Arc::clone(&version),
+            compactions: Default::default(),
+        };
+        versions.add_family(id, added);
+        drop(versions);
+        let (opening, name) = (self.shared.opening, name.to_owned());
+        let memtable = Arc::new(memtable);
+        let family = ColumnFamily::new(opening, id, name, options, readers, memtable, version);
         let families = self.shared.family_set().with(family.clone());
         self.shared.families.store(Some(Arc::new(families)));
-        self.update_log_bound();
-        self.update_write_times();
-        self.info_log.info(format_args!("made column family '{name}' with id {id}"));
-        self.update_options_file();
         Ok(family)
     }
 
@@ -120,12 +132,13 @@ impl Writer {
             min_log_number_to_keep: Some(self.oldest_needed_log_without(family)),
             ..VersionEdit::default()
         };
-        {
+        self.halfway("dropping a column family", || {
             let mut versions = self.versions();
-            self.apply(&mut versions, vec![edit])?;
-            family.set_dropped();
-        }
-        self.shared.families.store(Some(Arc::new(families.without(family.id()))));
+            self.apply(&mut versions, vec![edit]).map(|()| {
+                family.set_dropped();
+                self.shared.families.store(Some(Arc::new(families.without(family.id()))));
+            })
+        })?;
         self.retire_tables(family);
         let names: Vec<String> =
             self.shared.family_set().iter().map(|family| family.name().to_owned()).collect();

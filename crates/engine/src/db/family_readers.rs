@@ -10,7 +10,7 @@ use tailwater_io::{IoMode, Purpose, open_files_max};
 
 use crate::blob::BlobCache;
 use crate::compaction::Urgency;
-use crate::db::{ColumnFamily, FamilySet};
+use crate::db::{ColumnFamily, FamilySet, OpeningId};
 use crate::handover::{Generations, Handover, Shares};
 use crate::io_modes::IoModes;
 use crate::merge_operator::FamilyMergeOperator;
@@ -46,6 +46,7 @@ impl FamilyReaders {
 /// Makes the readers of column families, which share a block cache and a bound on open files.
 #[derive(Debug)]
 pub(crate) struct ReaderFactory {
+    opening: OpeningId,
     directory: PathBuf,
     block_cache: Arc<BlockCache>,
     open_tables: Arc<OpenTables>,
@@ -59,11 +60,12 @@ pub(crate) struct ReaderFactory {
 }
 
 impl ReaderFactory {
-    /// For the database in `directory`.
+    /// For the database in `directory`, which is being opened.
     pub(crate) fn new(directory: &Path, options: &OpenOptions, io_modes: Arc<IoModes>) -> Self {
         let max_open_files = options.database().max_open_files;
         let tables = usize::try_from(max_open_files).ok();
         Self {
+            opening: OpeningId::new(),
             directory: directory.to_owned(),
             block_cache: options.shared_block_cache(),
             open_tables: Arc::new(OpenTables::new(tables)),
@@ -74,6 +76,11 @@ impl ReaderFactory {
             max_open_files: AtomicI32::new(max_open_files),
             memory: Arc::default(),
         }
+    }
+
+    /// What the column families have that come of it.
+    pub(crate) fn opening(&self) -> OpeningId {
+        self.opening
     }
 
     /// How the files of the database are opened.

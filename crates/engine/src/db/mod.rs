@@ -15,6 +15,7 @@ mod family_set;
 mod family_settings;
 mod live_files;
 mod obsolete;
+mod opening;
 mod options_file;
 mod properties;
 mod read_options;
@@ -35,6 +36,7 @@ pub(crate) use family_readers::{FamilyReaders, ReaderFactory};
 pub(crate) use family_set::FamilySet;
 pub(crate) use family_settings::FamilySettings;
 pub use live_files::LiveFile;
+pub(crate) use opening::OpeningId;
 pub use properties::{LEVEL_PROPERTY_NAMES, PROPERTY_NAMES};
 pub use read_options::ReadOptions;
 pub use snapshot::Snapshot;
@@ -66,6 +68,8 @@ pub struct Db {
 }
 
 struct Inner {
+    /// What column families have that are its own.
+    opening: OpeningId,
     directory: PathBuf,
     storage: Arc<dyn Storage>,
     shared: Arc<Shared>,
@@ -123,17 +127,20 @@ impl Db {
     fn from_recovered(directory: &Path, recovered: LogsReplayed) -> Self {
         let (statistics, activity) = (recovered.statistics(), recovered.activity());
         let io_modes = recovered.io_modes();
+        let opening = recovered.opening();
         let LogsReplayed { storage, families, last_sequence, left_out, warnings, .. } = recovered;
         let families = FamilySet::new(families);
-        let shared = Arc::new(Shared::new(families, last_sequence, activity, statistics, io_modes));
-        let directory = directory.to_owned();
-        let inner = Inner { directory, storage, shared, left_out, warnings, writing: None };
+        let shared = Shared::new(opening, families, last_sequence, activity, statistics, io_modes);
+        let (directory, shared) = (directory.to_owned(), Arc::new(shared));
+        let inner =
+            Inner { opening, directory, storage, shared, left_out, warnings, writing: None };
         Self { inner: Arc::new(inner) }
     }
 
     fn writing(directory: &Path, opened: Opened) -> Self {
         let Opened { writing, left_out, warnings } = opened;
         let inner = Inner {
+            opening: writing.writer.shared.opening,
             directory: directory.to_owned(),
             storage: Arc::clone(&writing.writer.storage),
             shared: Arc::clone(&writing.writer.shared),
@@ -194,8 +201,9 @@ impl Db {
     /// A copy of a key's value, if it has one.
     ///
     /// # Errors
-    /// Those of reading tables and blob files, and of the merge operator; also of the other reads
-    /// here.
+    /// Those of reading tables and blob files, and of the merge operator; invalid argument, for a
+    /// column family or a snapshot that is not of this opening of the database; also of the other
+    /// reads here.
     pub fn get(
         &self,
         family: &ColumnFamily,
@@ -234,7 +242,7 @@ impl Db {
         Ok(value)
     }
 
-    #[inline]
+    #[inline(always)]
     fn get_to_sink<S: Sink>(
         &self,
         family: &ColumnFamily,
@@ -242,6 +250,7 @@ impl Db {
         options: &ReadOptions,
         sink: &mut S,
     ) -> Result<bool> {
+        self.check_read(family, options)?;
         let snapshot = || self.read_sequence(options);
         let statistics = self.inner.shared.statistics.as_deref();
         read::get(family.current(), key, snapshot, &profile(options), sink, statistics)
@@ -254,6 +263,9 @@ impl Db {
         keys: &[&[u8]],
         options: &ReadOptions,
     ) -> Vec<Result<Option<PinnedValue>>> {
+        if let Err(error) = self.check_read(family, options) {
+            return keys.iter().map(|_| Err(error.clone())).collect();
+        }
         let source = family.super_version();
         let statistics = self.inner.shared.statistics.as_deref();
         let sequence = self.read_sequence(options);
@@ -263,11 +275,29 @@ impl Db {
     /// An iterator over a column family. It stands on nothing until it is sought.
     ///
     /// # Errors
-    /// Those of opening tables.
+    /// Those of opening tables; invalid argument, as for [`Db::get`].
     pub fn iterator(&self, family: &ColumnFamily, options: &ReadOptions) -> Result<DbIterator> {
+        self.check_read(family, options)?;
         let source = family.super_version();
         let snapshot = self.read_sequence(options);
         DbIterator::over(source, snapshot, options, &profile(options))
+    }
+
+    /// Refuses a column family of another database, or of another opening of this one.
+    #[inline]
+    fn check_family(&self, family: &ColumnFamily) -> Result<()> {
+        if family.opening() == self.inner.opening { Ok(()) } else { Err(foreign(family)) }
+    }
+
+    /// The same for a read, with its snapshot.
+    #[inline(always)]
+    fn check_read(&self, family: &ColumnFamily, options: &ReadOptions) -> Result<()> {
+        let snapshot = options.snapshot.as_ref();
+        let is_own_snapshot = snapshot.is_none_or(|snapshot| snapshot.is_of(&self.inner.shared));
+        match (family.opening() == self.inner.opening, is_own_snapshot) {
+            (true, true) => Ok(()),
+            (is_own_family, _) => Err(foreign_read(family, is_own_family)),
+        }
     }
 
     fn snapshots(&self) -> &SnapshotList {
@@ -277,6 +307,22 @@ impl Db {
     fn read_sequence(&self, options: &ReadOptions) -> Sequence {
         options.snapshot.as_ref().map_or_else(|| self.latest_sequence(), Snapshot::sequence)
     }
+}
+
+#[cold]
+fn foreign(family: &ColumnFamily) -> Error {
+    let name = family.name();
+    Error::invalid_argument(format!(
+        "there is no column family '{name}' here: the handle is not of this opening of the database"
+    ))
+}
+
+#[cold]
+fn foreign_read(family: &ColumnFamily, is_own_family: bool) -> Error {
+    if !is_own_family {
+        return foreign(family);
+    }
+    Error::invalid_argument("the snapshot is not of this opening of the database")
 }
 
 fn profile(options: &ReadOptions) -> ReadProfile {

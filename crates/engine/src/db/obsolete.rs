@@ -8,6 +8,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
+use crate::background::Cleaning;
+use crate::db::errors::FailedPart;
 use crate::db::{ColumnFamily, Writer};
 use crate::epoch;
 use crate::table::BlockCache;
@@ -17,6 +19,9 @@ use crate::version::FileMetadata;
 const REST: u32 = 4;
 /// How long it waits at most.
 const LONGEST_REST: Duration = Duration::from_millis(100);
+
+/// What an error calls this.
+const CLEANING: &str = "the removal of obsolete files";
 
 /// A table that no version has any more.
 #[derive(Debug)]
@@ -30,15 +35,36 @@ pub(crate) struct Obsolete {
 impl Writer {
     /// What the cleaning thread does until the database is closed.
     pub(crate) fn run_cleaning(&self) {
-        while self.background.next_cleaning() {
-            epoch::collect();
-            while let Some(table) = self.next_obsolete() {
-                let start_ns = self.clock.monotonic_ns();
-                self.remove_obsolete(&table);
-                let took = Duration::from_nanos(self.clock.monotonic_ns() - start_ns);
-                self.background.sleep((took * REST).min(LONGEST_REST));
+        loop {
+            match self.background.next_cleaning() {
+                // Who is refused is told of a failure.
+                Cleaning::Remove => drop(self.round(FailedPart::Upkeep, CLEANING, || self.clean())),
+                // Nobody is left to be told; the LOG has it.
+                Cleaning::Close => drop(self.close(&self.abandoned)),
+                Cleaning::End => return,
             }
         }
+    }
+
+    /// Has tables go that nobody reads any more, with a rest behind each.
+    fn clean(&self) {
+        epoch::collect();
+        while let Some(table) = self.next_obsolete() {
+            let start_ns = self.clock.monotonic_ns();
+            self.remove_obsolete(&table);
+            let took = Duration::from_nanos(self.clock.monotonic_ns() - start_ns);
+            self.background.sleep((took * REST).min(LONGEST_REST));
+        }
+    }
+
+    /// The same without rests, in the thread that asked for it.
+    pub(crate) fn clean_here(&self) {
+        let clean = || {
+            epoch::collect();
+            self.remove_obsolete_tables();
+        };
+        // Who is refused is told of a failure.
+        let _ = self.round(FailedPart::Upkeep, CLEANING, clean);
     }
 
     /// Has tables go that no version has, when nobody reads them.

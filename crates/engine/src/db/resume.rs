@@ -5,15 +5,16 @@
 //! 1. Nobody writes: resuming leads the write queue.
 //! 2. After a failure of the MANIFEST a new one is written of what is in memory.
 //! 3. After a full disk under the log a new log is begun; nothing is written to the old ones again.
-//! 4. All memtables are flushed. What the failed log holds may be less than they do.
-//! 5. All column families are said to need no log before the new one, so that what the failed log
-//!    may hold of a write that was refused never counts.
+//! 4. The memtables of all column families are written to tables. What the failed log holds may be
+//!    less than they do.
+//! 5. One group of edits adds the tables and says that no column family needs a log before the new
+//!    one, so that what the failed log may hold of a write that was refused never counts.
 //! 6. Writes go on.
 //!
 //! A crash before the end of step 5 is as one before: the old logs are there, and the new one is
-//! empty. If a step fails, writes stay refused and resuming can be tried again.
-
-use tailwater_format::version_edit::VersionEdit;
+//! empty. Were the column families told of one after the other, a crash in between would leave
+//! tables that are ahead of the logs of the others, and apply a refused batch to these alone. If a
+//! step fails, writes stay refused and resuming can be tried again.
 
 use crate::db::errors::{ErrorState, FailedPart};
 use crate::db::{ColumnFamily, Writer};
@@ -23,8 +24,15 @@ impl Writer {
     /// Lets writes go on after an error, where that is possible.
     pub(crate) fn resume(&self) -> Result<()> {
         // A flush that waits for room, and the writes that are stopped for it, need no more.
-        self.background.flush_soon();
+        self.background.try_again();
+        self.round(FailedPart::Upkeep, "resuming", || self.go_on())?
+    }
+
+    fn go_on(&self) -> Result<()> {
         let _leadership = self.queue.lead()?;
+        if self.errors.is_closed() {
+            return Err(Error::closed());
+        }
         self.resume_compactions();
         let Some((part, error)) = self.errors.latched() else { return Ok(()) };
         if !ErrorState::can_resume(part, &error) {
@@ -85,16 +93,7 @@ impl Writer {
             family.request_flush(true);
         }
         drop(sealing);
-        self.flush_all_sealed()?;
-        let edits = families.iter().map(|family| VersionEdit {
-            column_family: family.id(),
-            log_number: Some(number),
-            min_log_number_to_keep: Some(number),
-            ..VersionEdit::default()
-        });
-        self.apply(&mut self.versions(), edits.collect())?;
-        self.release_logs();
-        Ok(())
+        self.flush_leaving_logs(number)
     }
 
     /// Step 4 where the log is whole.

@@ -114,6 +114,13 @@ impl Drop for Held {
 }
 
 impl Snapshot {
+    /// Whether it is of the database that has this.
+    #[inline]
+    pub(crate) fn is_of(&self, shared: &Arc<Shared>) -> bool {
+        // The snapshot keeps what it points to, so no other has its address.
+        Arc::ptr_eq(&self.held.shared, shared)
+    }
+
     /// The highest sequence number it shows.
     pub fn sequence(&self) -> Sequence {
         self.held.sequence

@@ -19,7 +19,7 @@ impl Db {
     /// # Errors
     /// Not found, where `sequence` is not yet written, and, other than in RocksDB, which then
     /// begins with what is left, where no log has it any more; not supported, for a handle that was
-    /// opened for reading; invalid argument, for one that was closed; those of reading the logs.
+    /// opened for reading; closed, for one that was closed; those of reading the logs.
     pub fn updates_since(&self, sequence: Sequence) -> Result<Updates> {
         let Some(writing) = &self.inner.writing else {
             let what = "updates_since in a database that was opened for reading only";

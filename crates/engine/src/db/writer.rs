@@ -12,16 +12,18 @@ use tailwater_io::stream::Workers;
 use tailwater_io::sync::Mutex;
 use tailwater_io::{Clock, Storage};
 
-use crate::background::Background;
+use crate::background::{Background, Threads};
 use crate::db::errors::{ErrorState, FailedPart};
 use crate::db::obsolete::Obsolete;
 use crate::db::{
-    Closing, ColumnFamily, DatabaseOptions, FamilySet, ReaderFactory, SnapshotList, WriteTimes,
+    Closing, ColumnFamily, DatabaseOptions, FamilySet, OpeningId, ReaderFactory, SnapshotList,
+    WriteTimes,
 };
 use crate::directory::Locks;
 use crate::epoch::EpochCell;
 use crate::io_modes::IoModes;
 use crate::options::DbOptions;
+use crate::panics;
 use crate::recovery::OpenOptions;
 use crate::stats::{Activity, InfoLog, Statistics};
 use crate::version::{FileNumbers, VersionSet};
@@ -33,6 +35,8 @@ use crate::{Error, ErrorKind, Result};
 /// What reading and writing have in common.
 #[derive(Debug)]
 pub(crate) struct Shared {
+    /// What its handles to column families have.
+    pub(crate) opening: OpeningId,
     /// The column families.
     pub(crate) families: EpochCell<FamilySet>,
     /// The highest sequence number that reads see.
@@ -51,6 +55,7 @@ pub(crate) struct Shared {
 impl Shared {
     /// Column families, and what of them reads see.
     pub(crate) fn new(
+        opening: OpeningId,
         families: FamilySet,
         published: Sequence,
         activity: Activity,
@@ -58,6 +63,7 @@ impl Shared {
         io_modes: Arc<IoModes>,
     ) -> Self {
         Self {
+            opening,
             families: EpochCell::new(Some(Arc::new(families))),
             published: AtomicU64::new(published),
             snapshots: SnapshotList::default(),
@@ -160,6 +166,8 @@ pub(crate) struct Writer {
     pub(crate) obsolete: Mutex<Vec<Obsolete>>,
     /// Held while options change, and the set of what has options.
     pub(crate) changing_options: Mutex<()>,
+    /// The threads that are to end when the cleaning thread closes the database.
+    pub(crate) abandoned: Mutex<Option<Threads>>,
     /// Held until the database is closed.
     pub(crate) locks: Mutex<Option<Locks>>,
     #[expect(dead_code, reason = "dropped after the others, among which the versions have tables")]
@@ -313,6 +321,19 @@ impl Writer {
         families: &[&ColumnFamily],
         flush: Flush,
     ) -> Result<()> {
+        if self.seal_only(leadership, families, flush)? {
+            self.flush_soon();
+        }
+        Ok(())
+    }
+
+    /// The same for who has them flushed himself. Answers whether there are any.
+    pub(crate) fn seal_only(
+        &self,
+        leadership: &Leadership<'_>,
+        families: &[&ColumnFamily],
+        flush: Flush,
+    ) -> Result<bool> {
         leadership.stand_still();
         let all = self.shared.family_set();
         let holds_something = |family: &&ColumnFamily| !family.active().is_empty();
@@ -323,7 +344,7 @@ impl Writer {
             families.iter().copied().filter(holds_something).collect()
         };
         if due.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
         let next_log = self.switch_log(leadership)?;
         self.sample_write_times_if_due();
@@ -338,8 +359,7 @@ impl Writer {
         }
         drop(sealing);
         self.update_stall(&due);
-        self.flush_soon();
-        Ok(())
+        Ok(true)
     }
 
     /// Memtables are sealed together while this is held.
@@ -390,9 +410,17 @@ impl Writer {
 
     /// Refuses writes after a failure.
     pub(crate) fn latch(&self, part: FailedPart, error: &Error) {
-        self.errors.latch(part, error.clone());
-        self.info_log.error(format_args!("writes are refused from now on: {part}: {error}"));
+        let is_new = self.errors.latch(part, error.clone());
         self.stall.wake();
+        if is_new {
+            let tell = || {
+                let told = format_args!("writes are refused from now on: {part}: {error}");
+                self.info_log.error(told);
+                Ok(())
+            };
+            // The LOG asks the clock and the storage, and one of them may be what panicked.
+            let _ = panics::catch("the LOG", tell);
+        }
     }
 
     /// As [`Writer::update_stall`], where any column family may have changed.

@@ -38,7 +38,8 @@ impl Db {
     /// Busy, where the database is open for writing elsewhere; not found, where there is none;
     /// those of [`Db::open_read_only`]; corruption, where `create_if_missing` is set and there are
     /// files of a database that lost its CURRENT; invalid argument and not supported, with its
-    /// name, for an option that contradicts another or needs what is not built; no space and I/O.
+    /// name, for an option that contradicts another or needs what is not built; no space and I/O,
+    /// the latter also for a thread that the system does not start, with its name.
     pub fn open(directory: &Path, options: &OpenOptions) -> Result<Self> {
         recovery::open(directory, options).map(|opened| Self::writing(directory, opened))
     }
@@ -132,23 +133,31 @@ impl Db {
     }
 
     /// Writes a batch, all of it or nothing, and gives its operations their sequence numbers. It
-    /// may name several column families by their ids. A batch can be written again.
+    /// may name several column families by their ids, which say nothing of the database that they
+    /// are of. A batch can be written again.
     ///
     /// # Errors
-    /// Invalid argument, for a batch that names a column family that there is not, and for a handle
-    /// that was opened for reading or closed; busy, where writes are stalled and
-    /// [`WriteOptions::no_slowdown`] is set; no space and I/O, after which writes are refused until
-    /// [`Db::resume`] or reopening. The batch that failed may be found again after reopening, as
-    /// may one whose process ended before it was acknowledged.
+    /// Invalid argument, for a batch that names a column family that there is not; not supported,
+    /// for a handle that was opened for reading; closed, for one that was closed; busy, where writes
+    /// are stalled and [`WriteOptions::no_slowdown`] is set; no space and I/O, after which writes
+    /// are refused with that error until [`Db::resume`] or reopening. The batch that failed may be
+    /// found again after reopening, as may one whose process ended before it was acknowledged.
+    ///
+    /// # Panics
+    /// If a comparator of the user's does. Other writers, and all later ones, are told of it by an
+    /// error then.
     pub fn write(&self, batch: &mut WriteBatch, options: &WriteOptions) -> Result<()> {
         self.writer()?.write(batch, options)
     }
 
-    /// Flushes what was written to a column family to a table, and waits for it.
+    /// Flushes what was written to a column family to a table, and waits for it. What found no space
+    /// before, and is tried again later, is tried at once.
     ///
     /// # Errors
-    /// Those of writing; not the ones that are tried again later.
+    /// Those of writing; invalid argument, for a column family that was dropped or is not of this
+    /// opening of the database; panicked, for code of the user's that panics.
     pub fn flush(&self, family: &ColumnFamily) -> Result<()> {
+        self.check_writable(family)?;
         self.writer()?.flush(&[family])
     }
 
@@ -166,7 +175,8 @@ impl Db {
     ///
     /// # Errors
     /// As [`Db::flush`]; corruption, with the file, for damaged tables, which stay as they are;
-    /// busy, while compactions are paused.
+    /// busy, while compactions are paused. After a panic of a filter or merge operator here nothing
+    /// was changed, and writes go on.
     pub fn compact_range(
         &self,
         family: &ColumnFamily,
@@ -174,6 +184,7 @@ impl Db {
         end: Option<&[u8]>,
         options: &CompactRangeOptions,
     ) -> Result<()> {
+        self.check_writable(family)?;
         self.writer()?.compact_range(family, begin, end, options)
     }
 
@@ -210,6 +221,7 @@ impl Db {
         &self,
         files: &[ExternalFiles<'_>],
     ) -> Result<Vec<Vec<IngestedFile>>> {
+        files.iter().try_for_each(|files| self.check_writable(files.family))?;
         self.writer()?.ingest(files)
     }
 
@@ -217,7 +229,7 @@ impl Db {
     /// waits until none runs. Writes are stalled as soon as they would be without compactions.
     ///
     /// # Errors
-    /// Invalid argument, for a handle that was opened for reading.
+    /// Not supported, for a handle that was opened for reading.
     pub fn pause_compactions(&self) -> Result<()> {
         let writer = self.writer()?;
         let _waiting = writer.stall.urgency().wait();
@@ -228,7 +240,7 @@ impl Db {
     /// Takes back one [`Db::pause_compactions`].
     ///
     /// # Errors
-    /// Invalid argument, for a handle that was opened for reading.
+    /// Not supported, for a handle that was opened for reading.
     pub fn continue_compactions(&self) -> Result<()> {
         let writer = self.writer()?;
         writer.background.continue_compactions();
@@ -241,9 +253,11 @@ impl Db {
         self.writer().map_or(0, |writer| writer.background.running_compactions())
     }
 
-    /// Whether something should be compacted of a column family, even if it cannot be yet.
+    /// Whether something should be compacted of a column family, even if it cannot be yet. Nothing
+    /// of one that is not of this opening of the database.
     pub fn needs_compaction(&self, family: &ColumnFamily) -> bool {
-        self.writer().is_ok_and(|writer| writer.needs_compaction(family))
+        self.check_family(family).is_ok()
+            && self.writer().is_ok_and(|writer| writer.needs_compaction(family))
     }
 
     /// Hands what `manual_wal_flush` holds back to the system, and with `sync` makes everything
@@ -283,6 +297,7 @@ impl Db {
     /// or cannot be changed while it is open, and for a value that is refused; those of writing the
     /// OPTIONS file. Nothing is changed then.
     pub fn set_options(&self, family: &ColumnFamily, changes: &[(&str, &str)]) -> Result<()> {
+        self.check_writable(family)?;
         self.writer()?.set_family_options(family, changes)
     }
 
@@ -297,7 +312,7 @@ impl Db {
     /// The options of the database as they are at this moment.
     ///
     /// # Errors
-    /// Invalid argument, for a handle that was opened for reading.
+    /// Not supported, for a handle that was opened for reading.
     pub fn database_options(&self) -> Result<Arc<DbOptions>> {
         Ok(self.writer()?.database.now())
     }
@@ -309,10 +324,12 @@ impl Db {
     /// Invalid argument, for `default` and for one that is not of this database; those of writing
     /// the MANIFEST.
     pub fn drop_column_family(&self, family: &ColumnFamily) -> Result<()> {
+        self.check_writable(family)?;
         self.writer()?.drop_family(family)
     }
 
-    /// Lets writes go on after an error, when its cause is gone.
+    /// Lets writes go on after an error, when its cause is gone. What found no space, and is tried
+    /// again later, is tried at once.
     ///
     /// # Errors
     /// The error itself, where only reopening helps; those of flushing what is in memory.
@@ -335,7 +352,7 @@ impl Db {
         self.writer().map_or(StallState::Normal, |writer| writer.stall.state())
     }
 
-    /// The error after which writes are refused, if there was one.
+    /// The error after which writes are refused, if there was one; closing does not change it.
     pub fn background_error(&self) -> Option<Error> {
         self.writer().ok()?.errors.failure()
     }
@@ -344,8 +361,13 @@ impl Db {
     /// `avoid_flush_during_shutdown` is set, and the lock is given up. Reads go on; writes are
     /// refused. Dropping the last handle does the same, but cannot tell an error.
     ///
+    /// Where code of the user's drops the last handle that the database calls in a thread of its own,
+    /// a compaction filter perhaps, the database is closed soon after that call has returned: another
+    /// opening is busy until then.
+    ///
     /// # Errors
-    /// The error after which writes were refused; those of the last flush and write.
+    /// The error after which writes were refused; those of the last flush and write; invalid
+    /// argument, in code that the database calls, which closing would wait for.
     pub fn close(&self) -> Result<()> {
         match &self.inner.writing {
             Some(writing) => writing.close(),
@@ -359,19 +381,24 @@ impl Db {
         options: &WriteOptions,
         add: impl FnOnce(&mut WriteBatch, u32) -> tailwater_format::Result<()>,
     ) -> Result<()> {
-        if family.is_dropped() {
-            let message = format!("column family '{}' was dropped", family.name());
-            return Err(Error::invalid_argument(message));
-        }
-        // Taken out while it is used: a callback of the user's may write, too.
-        let mut batch = SINGLE.take();
+        self.check_writable(family)?;
+        // Taken out while it is used: a callback of the user's may write, too. A thread that ends
+        // may have it no more.
+        let mut batch = SINGLE.try_with(Cell::take).unwrap_or_default();
         batch.clear();
         add(&mut batch, family.id()).map_err(|error| Error::invalid_argument(error.to_string()))?;
         let written = self.write(&mut batch, options);
         if batch.data_size() <= SINGLE_BYTES_KEPT {
-            SINGLE.set(batch);
+            let _ = SINGLE.try_with(|single| single.set(batch));
         }
         written
+    }
+
+    /// Refuses a column family of others, and one that was dropped.
+    #[inline]
+    fn check_writable(&self, family: &ColumnFamily) -> Result<()> {
+        self.check_family(family)?;
+        if family.is_dropped() { Err(dropped(family)) } else { Ok(()) }
     }
 
     fn writer(&self) -> Result<&Writer> {
@@ -379,7 +406,11 @@ impl Db {
     }
 
     fn write_side(&self) -> Result<&Writing> {
-        let reading = || Error::invalid_argument("the database was opened for reading only");
-        self.inner.writing.as_ref().ok_or_else(reading)
+        self.inner.writing.as_ref().ok_or_else(Error::read_only)
     }
+}
+
+#[cold]
+fn dropped(family: &ColumnFamily) -> Error {
+    Error::invalid_argument(format!("column family '{}' was dropped", family.name()))
 }

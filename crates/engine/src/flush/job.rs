@@ -2,13 +2,12 @@
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
-use std::time::Duration;
 
 use tailwater_format::version_edit::{NewFile, VersionEdit};
 use tailwater_io::sync;
 
 use super::table::FlushedTable;
-use crate::background::Task;
+use crate::background::{Backoff, Task};
 use crate::db::errors::FailedPart;
 use crate::db::{ColumnFamily, FamilySet, SealedMemTable, Writer};
 use crate::handover::{self, Takeover};
@@ -16,10 +15,6 @@ use crate::memtable::MemTable;
 use crate::stats::Work;
 use crate::version::{FileMetadata, VersionSet};
 use crate::{Error, ErrorKind, Result};
-
-/// After a full disk the first pause is this part of `bgerror_resume_retry_interval`, and the
-/// longest so many times as long as it.
-const PAUSE_RANGE: u32 = 8;
 
 /// The sealed memtables of a column family that are to be flushed.
 struct Due<'a> {
@@ -35,33 +30,62 @@ struct Flushed<'a> {
     table: Option<FlushedTable>,
 }
 
+/// Which logs are needed when a flush is installed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Logs {
+    /// Those that hold what is in memory.
+    AsNeeded,
+    /// None before this number, for any column family.
+    From(u64),
+}
+
 impl Writer {
     /// What the flushing thread does until the database is closed.
     pub(crate) fn run_flushes(&self) {
         // Writers wait for it when memtables are full.
         sync::serve_users();
         loop {
-            match self.background.next_flush() {
-                Task::End => return,
-                Task::Idle => self.look_after_snapshots(),
-                Task::Flush => {
-                    self.flush_round();
-                    self.compact_soon();
-                }
+            let task = self.background.next_flush();
+            if task == Task::End {
+                return;
             }
-            self.dump_statistics_if_due();
-            self.sample_write_times_if_due();
+            if task == Task::Flush {
+                self.flush_round();
+            }
+            let look_after = || {
+                match task {
+                    Task::Flush => self.compact_soon(),
+                    Task::Idle | Task::End => self.look_after_snapshots(),
+                }
+                self.dump_statistics_if_due();
+                self.sample_write_times_if_due();
+            };
+            // Who is refused is told of a failure.
+            let _ = self.round(FailedPart::Upkeep, "the upkeep of statistics", look_after);
         }
     }
 
     /// Has sealed memtables flushed: by the thread for it, or here and now where there is none.
     pub(crate) fn flush_soon(&self) {
         if self.options().inline_background() {
-            self.flush_round();
-            self.compact_soon();
+            self.flush_here();
         } else {
             self.background.flush_soon();
         }
+    }
+
+    /// The same for who waits for it: what found no space is tried again at once.
+    pub(super) fn flush_now(&self) {
+        if self.options().inline_background() {
+            self.flush_here();
+        } else {
+            self.background.flush_now();
+        }
+    }
+
+    fn flush_here(&self) {
+        self.flush_round();
+        self.compact_soon();
     }
 
     /// Has compactions looked for when snapshots were released that kept what the last level could
@@ -73,44 +97,48 @@ impl Writer {
         }
     }
 
-    /// Flushes what is to be flushed; after a full disk again and again, until there is room.
+    /// Flushes what is to be flushed, and says how that ended.
     fn flush_round(&self) {
-        if let Some(error) = self.errors.failure() {
-            // Resuming flushes.
-            self.background.round_ended(Some(error));
-            return;
-        }
-        let interval = Duration::from_micros(self.database.fixed().bgerror_resume_retry_interval);
-        let mut pause = interval / PAUSE_RANGE;
+        let flushed = self.round(FailedPart::Flush, "a flush", || self.flush_until_done());
+        self.background.round_ended(flushed.and_then(|done| done).err());
+    }
+
+    /// Flushes what is to be flushed; after a full disk again and again, until there is room.
+    fn flush_until_done(&self) -> Result<()> {
+        // Resuming flushes.
+        self.errors.failure().map_or(Ok(()), Err)?;
+        let mut backoff = Backoff::new(self.database.fixed().bgerror_resume_retry_interval);
         let mut tries_left = self.database.fixed().max_bgerror_resume_count;
         let failure = loop {
+            let asked = self.background.asked();
             let flushed = self.flush_all_sealed();
             if flushed.is_err() {
                 self.shared.activity.background_errors.add(1);
             }
             match flushed {
-                Ok(()) => break None,
+                Ok(()) => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::NoSpace && self.is_retried() => {
                     if tries_left <= 0 || self.background.is_closing() {
-                        break Some(error);
+                        break error;
                     }
                     tries_left -= 1;
+                    let pause = backoff.next_pause();
                     self.info_log.warn(format_args!(
                         "a flush found no space and is tried again in {pause:?}: {error}"
                     ));
                     self.background.round_ended(Some(error));
-                    self.background.pause(pause);
-                    pause = (pause * 2).min(interval * PAUSE_RANGE);
+                    self.background.pause_flushes(pause, asked);
+                    if self.background.asked().was_resumed_since(asked) {
+                        backoff.restart();
+                    }
                 }
-                Err(error) => break Some(error),
+                Err(error) => break error,
             }
         };
-        if let Some(error) = &failure
-            && self.errors.latched().is_none()
-        {
-            self.latch(self.failed_part(), error);
+        if self.errors.latched().is_none() {
+            self.latch(self.failed_part(), &failure);
         }
-        self.background.round_ended(failure);
+        Err(failure)
     }
 
     /// Whether a flush that failed for want of space can just be tried again: not where it left the
@@ -132,10 +160,29 @@ impl Writer {
         let families = self.shared.family_set();
         let due = self.due(&families);
         let flushed = if self.database.fixed().atomic_flush {
-            self.flush_together(&due)
+            self.flush_together(&due, Logs::AsNeeded)
         } else {
-            due.chunks(1).try_for_each(|family| self.flush_together(family))
+            due.chunks(1).try_for_each(|family| self.flush_together(family, Logs::AsNeeded))
         };
+        if flushed.is_err() {
+            due.iter().for_each(|due| due.family.request_flush(true));
+        }
+        flushed?;
+        self.release_logs();
+        Ok(())
+    }
+
+    /// Flushes all that is sealed, however little, and lets go of the logs before `number`, which
+    /// holds the first entries of all active memtables. It takes effect at once for all column
+    /// families.
+    pub(crate) fn flush_leaving_logs(&self, number: u64) -> Result<()> {
+        let _flushing = self.flushing();
+        let families = self.shared.family_set();
+        let due: Vec<_> = {
+            let _sealing = self.sealing();
+            families.iter().map(Due::of).collect()
+        };
+        let flushed = self.flush_together(&due, Logs::From(number));
         if flushed.is_err() {
             due.iter().for_each(|due| due.family.request_flush(true));
         }
@@ -148,12 +195,7 @@ impl Writer {
     /// together.
     fn due<'a>(&self, families: &'a FamilySet) -> Vec<Due<'a>> {
         let _sealing = self.sealing();
-        let due = families.iter().filter(|family| family.wants_flush()).map(|family| {
-            // What is sealed from here on asks for its own flush.
-            family.request_flush(false);
-            Due { family, memtables: family.sealed() }
-        });
-        due.collect()
+        families.iter().filter(|family| family.wants_flush()).map(Due::of).collect()
     }
 
     /// Only one thread flushes at a time.
@@ -162,11 +204,11 @@ impl Writer {
     }
 
     /// Flushes memtables of column families, which take effect together.
-    fn flush_together(&self, due: &[Due<'_>]) -> Result<()> {
+    fn flush_together(&self, due: &[Due<'_>], logs: Logs) -> Result<()> {
         let _running = self.shared.activity.running_flushes.enter();
         let flushed = self.write_tables(due).and_then(|flushed| {
-            if !flushed.is_empty() {
-                self.install(flushed)?;
+            if !flushed.is_empty() || logs != Logs::AsNeeded {
+                self.install(flushed, logs)?;
             }
             Ok(())
         });
@@ -202,18 +244,35 @@ impl Writer {
     }
 
     /// Steps 3 to 5.
-    fn install(&self, mut flushed: Vec<Flushed<'_>>) -> Result<()> {
+    fn install(&self, mut flushed: Vec<Flushed<'_>>, logs: Logs) -> Result<()> {
         self.sync_closed_logs()?;
         self.record_logs()?;
-        let min_log_number = self.oldest_needed_log(&flushed, None);
+        let min_log_number = match logs {
+            Logs::AsNeeded => self.oldest_needed_log(&flushed, None),
+            Logs::From(number) => number,
+        };
         let tables = flushed.iter_mut().filter_map(|flushed| flushed.table.as_mut());
         tables.filter_map(|table| table.takeover.as_mut()).for_each(Takeover::take_in);
+        self.halfway("a flush", || self.install_tables(flushed, logs, min_log_number))
+    }
+
+    /// Steps 4 and 5.
+    fn install_tables(
+        &self,
+        mut flushed: Vec<Flushed<'_>>,
+        logs: Logs,
+        min_log_number: u64,
+    ) -> Result<()> {
         let mut versions = self.versions();
         // A column family that was dropped meanwhile needs its table no more.
         let dropped: Vec<Flushed<'_>> =
             flushed.extract_if(.., |flushed| flushed.family.is_dropped()).collect();
         self.remove_tables(dropped);
-        let edits = flushed.iter().map(|it| edit(it, &versions, min_log_number)).collect();
+        let mut edits: Vec<VersionEdit> =
+            flushed.iter().map(|it| edit(it, &versions, min_log_number)).collect();
+        if let Logs::From(number) = logs {
+            leave_logs(&mut edits, &versions, number);
+        }
         self.apply(&mut versions, edits)?;
         for Flushed { family, memtables, table } in flushed {
             match versions.families().get(&family.id()) {
@@ -281,6 +340,14 @@ impl Writer {
     }
 }
 
+impl<'a> Due<'a> {
+    fn of(family: &'a ColumnFamily) -> Self {
+        // What is sealed from here on asks for its own flush.
+        family.request_flush(false);
+        Self { family, memtables: family.sealed() }
+    }
+}
+
 impl Flushed<'_> {
     fn holds(&self, memtable: &Arc<MemTable>) -> bool {
         self.memtables.iter().any(|sealed| Arc::ptr_eq(&sealed.memtable, memtable))
@@ -299,5 +366,21 @@ fn edit(flushed: &Flushed<'_>, versions: &VersionSet, min_log_number: u64) -> Ve
         min_log_number_to_keep: Some(min_log_number),
         new_files: new_files.into_iter().collect(),
         ..VersionEdit::default()
+    }
+}
+
+/// Adds to the edits of a flush that no column family needs a log before `number`, those neither
+/// that have nothing to flush.
+fn leave_logs(edits: &mut Vec<VersionEdit>, versions: &VersionSet, number: u64) {
+    for &id in versions.families().keys() {
+        match edits.iter_mut().find(|edit| edit.column_family == id) {
+            Some(edit) => edit.log_number = Some(number),
+            None => edits.push(VersionEdit {
+                column_family: id,
+                log_number: Some(number),
+                min_log_number_to_keep: Some(number),
+                ..VersionEdit::default()
+            }),
+        }
     }
 }

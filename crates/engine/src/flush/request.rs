@@ -4,15 +4,23 @@ use crate::db::{ColumnFamily, Flush, SealedMemTable, Writer};
 use crate::write::queue::Leadership;
 use crate::{Error, Result};
 
+/// A flush that was asked for.
+pub(crate) struct Awaited {
+    /// What is to be in tables.
+    sealed: Vec<(ColumnFamily, Vec<SealedMemTable>)>,
+    /// How many rounds had ended before it was asked for: each one since may be the answer.
+    rounds: u64,
+}
+
 impl Writer {
     /// Flushes the memtables of column families, and waits until everything is in tables that was
     /// written to them before.
     pub(crate) fn flush(&self, families: &[&ColumnFamily]) -> Result<()> {
         let leadership = self.queue.lead()?;
         self.errors.check()?;
-        let sealed = self.seal_for_flush(&leadership, families)?;
+        let awaited = self.seal_for_flush(&leadership, families)?;
         drop(leadership);
-        self.wait_for_flush(&sealed)
+        self.wait_for_flush(&awaited)
     }
 
     /// Seals what column families hold and has it flushed. Answers what is to be waited for.
@@ -20,35 +28,34 @@ impl Writer {
         &self,
         leadership: &Leadership<'_>,
         families: &[&ColumnFamily],
-    ) -> Result<Vec<(ColumnFamily, Vec<SealedMemTable>)>> {
-        self.seal(leadership, families, Flush::InAnyCase)?;
+    ) -> Result<Awaited> {
+        let rounds = self.background.rounds();
+        let is_any_sealed = self.seal_only(leadership, families, Flush::InAnyCase)?;
         // Some may have been sealed before, and not have been enough for a table.
         families.iter().for_each(|family| family.request_flush(!family.sealed().is_empty()));
         let sealed: Vec<_> =
             families.iter().map(|&family| (family.clone(), family.sealed())).collect();
-        if sealed.iter().any(|(_, memtables)| !memtables.is_empty()) {
-            self.flush_soon();
+        // Those of others may be sealed with them, which nobody waits for here.
+        if is_any_sealed || sealed.iter().any(|(_, memtables)| !memtables.is_empty()) {
+            self.flush_now();
         }
-        Ok(sealed)
+        Ok(Awaited { sealed, rounds })
     }
 
     /// Waits until memtables are in tables.
-    pub(crate) fn wait_for_flush(
-        &self,
-        sealed: &[(ColumnFamily, Vec<SealedMemTable>)],
-    ) -> Result<()> {
+    pub(crate) fn wait_for_flush(&self, awaited: &Awaited) -> Result<()> {
         let outcome = || {
-            let is_done = sealed.iter().all(|(family, memtables)| {
+            let is_done = awaited.sealed.iter().all(|(family, memtables)| {
                 family.is_dropped() || !family.has_any_sealed(memtables)
             });
             let failure = || self.errors.latched().map(|(_, error)| Err(error));
             if is_done { Some(Ok(())) } else { failure() }
         };
         if self.options().inline_background() {
-            let undone = || Error::invalid_argument("a flush was asked for and not carried out");
+            let undone = || self.background.last_failure().unwrap_or_else(Error::closed);
             return outcome().unwrap_or_else(|| Err(undone()));
         }
-        self.background.wait_for(outcome)
+        self.background.wait_for(awaited.rounds, outcome)
     }
 
     /// Hands what the log holds in memory to the system, and with `sync` puts all logs on the

@@ -16,6 +16,7 @@ use crate::db::{ColumnFamily, SealedMemTable, Writer};
 use crate::handover::{Handover, Takeover, Warmth};
 use crate::memtable::MemTable;
 use crate::options::CompactionStyle;
+use crate::panics;
 use crate::sequence_times::SequenceTimes;
 use crate::stats::{Histogram, LevelFigures, Work};
 use crate::table::NewFiles;
@@ -45,7 +46,9 @@ impl Writer {
             sealed.iter().rev().map(|sealed| Arc::clone(&sealed.memtable)).collect();
         let number = self.numbers.take();
         let path = self.table_path(family, number);
-        match self.fill_table(family, &memtables, number, &path) {
+        let what = format!("a flush of '{}'", family.name());
+        let fill = || self.fill_table(family, &memtables, number, &path);
+        match panics::catch(what, fill) {
             Ok(Some(mut table)) => {
                 self.info_log.info(format_args!(
                     "flushed {} entries of '{}' into table {number}: {} bytes",

@@ -14,11 +14,16 @@ use super::options::{ExternalFiles, IngestOptions, IngestedFile};
 use super::overlap::{self, Overlaps};
 use super::place::{Place, Surroundings};
 use crate::compaction::{Compaction, LevelTargets};
+use crate::db::errors::FailedPart;
 use crate::db::{ColumnFamily, Writer};
+use crate::panics;
 use crate::stats::{Histogram, Ingestion};
 use crate::version::{Version, VersionSet};
 use crate::write::queue::Leadership;
 use crate::{Error, ErrorKind, Result};
+
+/// What an error calls this.
+const INGESTION: &str = "an ingestion";
 
 /// The files for one column family, on their way into it.
 struct Job {
@@ -41,14 +46,16 @@ impl Writer {
         let statistics = self.shared.statistics.as_deref();
         let begun_ns = self.clock.monotonic_ns();
         let started = statistics.map(|statistics| (statistics, statistics.start()));
-        let mut jobs =
-            requests.iter().map(|request| self.examine(request)).collect::<Result<Vec<Job>>>()?;
-        let brought = self.bring_all(&mut jobs);
+        // A panic fails it as an error does, and leaves no file.
+        let mut jobs = panics::catch(INGESTION, || {
+            requests.iter().map(|request| self.examine(request)).collect::<Result<Vec<Job>>>()
+        })?;
+        let brought = panics::catch(INGESTION, || self.bring_all(&mut jobs));
         if let Some((statistics, started)) = started {
             statistics.record_since(Histogram::IngestPrepare, started);
         }
         let started = statistics.map(|statistics| (statistics, statistics.start()));
-        let done = brought.and_then(|()| self.take_in(&mut jobs));
+        let done = brought.and_then(|()| panics::catch(INGESTION, || self.take_in(&mut jobs)));
         if let Err(error) = done {
             self.remove_arrivals(&jobs);
             return Err(error);
@@ -171,8 +178,8 @@ impl Writer {
 
     /// Flushes column families while nobody writes.
     fn flush_leading(&self, leadership: &Leadership<'_>, due: &[ColumnFamily]) -> Result<()> {
-        let sealed = self.seal_for_flush(leadership, &due.iter().collect::<Vec<_>>())?;
-        self.wait_for_flush(&sealed)
+        let awaited = self.seal_for_flush(leadership, &due.iter().collect::<Vec<_>>())?;
+        self.wait_for_flush(&awaited)
     }
 
     /// Looks up what decides where the files go, as far as that can be told while others write:
@@ -237,24 +244,26 @@ impl Writer {
         let numbers = |edit: &VersionEdit| edit.new_files.iter().map(|file| file.number).collect();
         let added: Vec<Vec<u64>> = edits.iter().map(numbers).collect();
         // A crash here is safe: the files are left over, and nothing else was changed.
-        self.apply_at(&mut versions, edits, last)?;
-        let installed =
-            |job: &Job| Some(Arc::clone(&versions.families().get(&job.family.id())?.version));
-        let installed: Vec<_> = jobs.iter().map(installed).collect();
-        for ((job, version), added) in jobs.iter().zip(&installed).zip(&added) {
-            if let Some(version) = version {
-                self.open_new_tables(&job.family, version, added);
+        self.halfway(INGESTION, || {
+            self.apply_at(&mut versions, edits, last)?;
+            let installed =
+                |job: &Job| Some(Arc::clone(&versions.families().get(&job.family.id())?.version));
+            let installed: Vec<_> = jobs.iter().map(installed).collect();
+            for ((job, version), added) in jobs.iter().zip(&installed).zip(&added) {
+                if let Some(version) = version {
+                    self.open_new_tables(&job.family, version, added);
+                }
             }
-        }
-        let snapshots = snapshots.unwrap_or_else(|| self.shared.snapshots.hold_still());
-        // Who reads takes a version, then a number: with a new version it is a new number. A
-        // snapshot takes its number first, and would see the files appear.
-        self.shared.published.store(last, Ordering::Release);
-        for (job, version) in jobs.iter().zip(installed) {
-            version.into_iter().for_each(|version| job.family.install(version, &[]));
-        }
-        drop(snapshots);
-        Ok(())
+            let snapshots = snapshots.unwrap_or_else(|| self.shared.snapshots.hold_still());
+            // Who reads takes a version, then a number: with a new version it is a new number. A
+            // snapshot takes its number first, and would see the files appear.
+            self.shared.published.store(last, Ordering::Release);
+            for (job, version) in jobs.iter().zip(installed) {
+                version.into_iter().for_each(|version| job.family.install(version, &[]));
+            }
+            drop(snapshots);
+            Ok(())
+        })
     }
 
     /// What the MANIFEST is told of the files of a job.
@@ -272,7 +281,8 @@ impl Writer {
 
     /// Removes what was brought into the directory and does not count.
     fn remove_arrivals(&self, jobs: &[Job]) {
-        if self.versions().failure().is_some() {
+        let is_halfway = matches!(self.errors.latched(), Some((FailedPart::Installation, _)));
+        if is_halfway || self.versions().failure().is_some() {
             // The MANIFEST may name them. If it does not, the next open removes them.
             return;
         }

@@ -205,9 +205,10 @@ fn finish<S: Sink>(
 }
 
 fn with_cursors<R>(read: impl FnOnce(&mut GetCursors) -> R) -> R {
-    let mut cursors = CURSORS.take().unwrap_or_default();
+    // A thread that ends may have them no more.
+    let mut cursors = CURSORS.try_with(Cell::take).ok().flatten().unwrap_or_default();
     let result = read(&mut cursors);
-    CURSORS.set(Some(cursors));
+    let _ = CURSORS.try_with(|kept| kept.set(Some(cursors)));
     result
 }
 

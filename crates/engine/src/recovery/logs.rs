@@ -110,7 +110,7 @@ fn column_family(
     let FoundFamily { id, name, options: set, comparator, version, .. } = found;
     let readers = Arc::new(factory.readers(options, &name, &comparator));
     let memtable = Arc::new(MemTable::new(comparator));
-    ColumnFamily::new(id, name, set, readers, memtable, version)
+    ColumnFamily::new(factory.opening(), id, name, set, readers, memtable, version)
 }
 
 /// Opens all tables of a column family, so that one that uses what is not built is refused now and

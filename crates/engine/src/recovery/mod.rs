@@ -29,7 +29,7 @@ use tailwater_io::Storage;
 use tailwater_format::Comparator;
 
 use crate::compaction::CompactCursors;
-use crate::db::{ColumnFamily, ReaderFactory};
+use crate::db::{ColumnFamily, OpeningId, ReaderFactory};
 use crate::directory::{Directories, Home};
 use crate::io_modes::IoModes;
 use crate::options::ColumnFamilyOptions;
@@ -117,6 +117,11 @@ impl LogsReplayed {
     /// Where what the database does is counted, if it is.
     pub(crate) fn statistics(&self) -> Option<Arc<Statistics>> {
         self.options.statistics().cloned()
+    }
+
+    /// What its column families have.
+    pub(crate) fn opening(&self) -> OpeningId {
+        self.factory.opening()
     }
 
     /// How its files are opened.

@@ -54,7 +54,7 @@ use crate::table::table_buffers;
 use crate::version::manifest::{self, Manifest};
 use crate::version::{FamilyVersion, FileNumbers, ManifestLimits, VersionSet, VersionSetBeginning};
 use crate::wal::replay::LeftOut;
-use crate::wal::{LiveLog, LogDurability, LogSet};
+use crate::wal::{LiveLog, LogSet};
 use crate::write::StallController;
 use crate::write::queue::Queue;
 use crate::{Error, ErrorKind, Result};
@@ -297,11 +297,9 @@ impl LogsReplayed {
         let jobs = usize::try_from(database.max_background_jobs).unwrap_or(1);
         let workers = |name, count| match inline {
             true => Ok(None),
-            false => {
-                Workers::new(name, count).map(|workers| Some(Arc::new(workers))).map_err(|error| {
-                    Error::new(ErrorKind::Io, format!("cannot start a thread of {name}: {error}"))
-                })
-            }
+            false => Workers::new(name, count)
+                .map(|workers| Some(Arc::new(workers)))
+                .map_err(Error::no_thread),
         };
         // One flushes at a time.
         let flush_writers = workers("tailwater-write", 1)?;
@@ -310,6 +308,7 @@ impl LogsReplayed {
         let stall = StallController::new(Arc::clone(factory.urgency()));
         let writer = Writer {
             shared: Arc::new(Shared::new(
+                factory.opening(),
                 FamilySet::new(families),
                 last_sequence,
                 Activity::new(Arc::clone(options.clock())),
@@ -346,6 +345,7 @@ impl LogsReplayed {
             flushing: Mutex::new(()),
             sealing: Mutex::new(()),
             obsolete: Mutex::default(),
+            abandoned: Mutex::default(),
             locks: Mutex::new(Some(locks)),
             changing_options: Mutex::default(),
             database: DatabaseOptions::new(database),
@@ -360,14 +360,6 @@ impl LogsReplayed {
             writer.flush_recovered(number)?;
         }
         writer.clear(&directories)?;
-        if !inline {
-            // What it makes has names that clearing removes.
-            let info_log = Arc::clone(&writer.info_log);
-            let tell = move |durability: &LogDurability| {
-                info_log.info(format_args!("direct logs: {durability}"));
-            };
-            writer.logs().start_making_space(tell)?;
-        }
         Ok(writer)
     }
 }

@@ -63,9 +63,15 @@ fn take() -> Option<usize> {
         (next < NUMBERS).then_some(next)
     });
     drop(free);
+    let number = match ENDING.try_with(|_| number) {
+        Ok(number) => number,
+        Err(_) => {
+            // The thread is past giving its number back: it goes without.
+            FREE.lock().returned.extend(number);
+            None
+        }
+    };
     NUMBER.set(number.unwrap_or(NONE));
-    // If this fails the thread is past giving its number back, and the number is lost to others.
-    let _ = ENDING.try_with(|_| ());
     number
 }
 

@@ -284,9 +284,7 @@ fn file_stream(file: Arc<dyn ReadFile>, length: u64) -> Result<SequentialReader>
         purpose: Purpose::Verification,
     };
     let pool = BufferPool::new((REQUESTS_AHEAD + 1) * REQUEST_BYTES);
-    let workers = Workers::new("verify", REQUESTS_AHEAD).map_err(|error| {
-        Error::new(crate::ErrorKind::Io, format!("cannot start a thread: {error}"))
-    })?;
+    let workers = Workers::new("verify", REQUESTS_AHEAD).map_err(Error::no_thread)?;
     Ok(SequentialReader::new(file, 0..length, options, &pool, Some(&Arc::new(workers)))?)
 }
 

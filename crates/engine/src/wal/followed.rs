@@ -116,7 +116,7 @@ impl Followed {
 
     fn check(&self) -> Result<()> {
         match self.is_closed.load(Ordering::Acquire) {
-            true => Err(Error::invalid_argument("the database was closed")),
+            true => Err(Error::closed()),
             false => Ok(()),
         }
     }

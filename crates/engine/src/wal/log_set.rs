@@ -35,7 +35,7 @@ use super::durability::LogDurability;
 use super::flight::LogFlight;
 use super::followed::{Followed, Follower};
 use super::log_file::{Beginning, LogFile, Way};
-use super::space::{Ended, LogSpace};
+use super::space::{Ended, LogSpace, SpaceListener};
 use super::suited_mode::SuitedMode;
 use crate::version::FileNumbers;
 use crate::{Error, Result};
@@ -161,16 +161,13 @@ impl LogSet {
         })
     }
 
-    /// Has a thread make space for direct logs from here on, if there are any. `tell` says how they
-    /// become durable, once that is known.
+    /// Has a thread make space for direct logs from here on, if there are any. `listener` is told
+    /// how they become durable, once that is known, and of a panic of the thread.
     ///
     /// # Errors
-    /// The system's, where it has no room for another thread.
-    pub(crate) fn start_making_space(
-        &mut self,
-        tell: impl FnOnce(&LogDurability) + Send + 'static,
-    ) -> Result<()> {
-        self.space.as_mut().map_or(Ok(()), |space| space.start(tell))
+    /// Those of starting a thread.
+    pub(crate) fn start_making_space(&mut self, listener: SpaceListener) -> Result<()> {
+        self.space.as_mut().map_or(Ok(()), |space| space.start(listener))
     }
 
     /// Goes by other options: of the log that is written, by those that do not depend on how it
@@ -384,7 +381,7 @@ impl LogSet {
     /// Begins to follow the logs, from the oldest there is.
     ///
     /// # Errors
-    /// Invalid argument, after [`LogSet::end_following`].
+    /// Closed, after [`LogSet::end_following`].
     pub(crate) fn follow(&self) -> Result<Follower> {
         self.followed.follow()
     }

@@ -19,5 +19,6 @@ mod updates;
 pub(crate) use durability::LogDurability;
 pub(crate) use flight::LogFlight;
 pub(crate) use log_set::{LiveLog, LogMode, LogOptions, LogSet};
+pub(crate) use space::SpaceListener;
 pub(crate) use updates::LogsOf;
 pub use updates::Updates;

@@ -36,6 +36,7 @@ use tailwater_io::thread::{Thread, spawn};
 use tailwater_io::{Clock, Create, IoMode, Purpose, Storage, WriteFile};
 
 use super::durability::LogDurability;
+use crate::panics;
 use crate::version::FileNumbers;
 use crate::{Error, ErrorKind, Result};
 
@@ -47,6 +48,14 @@ const LEFT_OVER_PARTS: u64 = 16;
 const LEFT_OVER_MAX: u64 = 64 << 10;
 /// So many times as long as a log that used its space up is the one behind the next.
 const GROWTH: u64 = 4;
+
+/// Is told what becomes of the thread that makes space.
+pub(crate) struct SpaceListener {
+    /// How logs become durable, once that was found out.
+    pub(crate) chosen: Box<dyn Fn(&LogDurability) + Send>,
+    /// That the thread panicked.
+    pub(crate) panicked: Box<dyn Fn(Error) + Send>,
+}
 
 /// Makes space for the logs of one database.
 pub(super) struct LogSpace {
@@ -133,23 +142,18 @@ impl LogSpace {
         Self { shared: Arc::new(shared), thread: None }
     }
 
-    /// Has a thread make space from here on, which first finds out how logs are best made durable,
-    /// and has `tell` say so.
+    /// Has a thread make space from here on, which first finds out how logs are best made durable.
+    /// Where it panics there is no space, as where there is no room for it.
     ///
     /// # Errors
-    /// The system's, where it has no room for another thread.
-    pub(super) fn start(
-        &mut self,
-        tell: impl FnOnce(&LogDurability) + Send + 'static,
-    ) -> Result<()> {
+    /// Those of starting a thread.
+    pub(super) fn start(&mut self, listener: SpaceListener) -> Result<()> {
         let shared = Arc::clone(&self.shared);
         let body = move || {
-            shared.choose_durability(tell);
-            shared.serve();
+            shared.choose_durability(&listener);
+            shared.serve(&listener);
         };
-        let thread = spawn("tailwater-wal", body).map_err(|error| {
-            Error::new(ErrorKind::Io, format!("cannot start a thread of tailwater-wal: {error}"))
-        })?;
+        let thread = spawn("tailwater-wal", body).map_err(Error::no_thread)?;
         self.shared.work.lock().has_thread = true;
         self.thread = Some(thread);
         Ok(())
@@ -226,19 +230,22 @@ impl Room {
 impl Shared {
     /// Finds out how logs are best made durable. Where that cannot be done, there is nothing to
     /// choose.
-    fn choose_durability(&self, tell: impl FnOnce(&LogDurability)) {
+    fn choose_durability(&self, listener: &SpaceListener) {
         let path = self.temporary();
-        let _ = self.durability.try_both(&*self.storage, &*self.clock, &path);
-        tell(&self.durability);
+        let _ = listener.guard(|| {
+            let _ = self.durability.try_both(&*self.storage, &*self.clock, &path);
+            (listener.chosen)(&self.durability);
+            Ok(())
+        });
     }
 
     /// What the thread does, a piece at a time.
-    fn serve(&self) {
+    fn serve(&self, listener: &SpaceListener) {
         let mut work = self.work.lock();
         while !work.is_closed {
             if let Some(making) = work.making.take() {
                 drop(work);
-                let made = self.make_more(making);
+                let made = listener.guard(|| self.make_more(making));
                 work = self.work.lock();
                 match made {
                     Ok(making) if making.zeroed < making.length => work.making = Some(making),
@@ -249,7 +256,7 @@ impl Shared {
                 work.is_wanted = false;
                 let length = work.length;
                 drop(work);
-                let begun = self.begin_making(length);
+                let begun = listener.guard(|| self.begin_making(length));
                 work = self.work.lock();
                 match begun {
                     Ok(making) => work.making = Some(making),
@@ -320,6 +327,19 @@ impl Shared {
     }
 }
 
+impl SpaceListener {
+    /// Does a piece of the thread's work, and is told if it panics.
+    fn guard<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<R> {
+        let done = panics::catch("making space for logs", work);
+        if let Err(error) = &done
+            && error.kind() == ErrorKind::Panicked
+        {
+            (self.panicked)(error.clone());
+        }
+        done
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use tailwater_io::Operation;
@@ -335,6 +355,10 @@ mod tests {
         let (durability, clock) = (Arc::default(), disk.clock());
         let numbers = FileNumbers::starting_at(7);
         LogSpace::new(storage, "/".into(), numbers, BLOCK, durability, clock)
+    }
+
+    fn nobody() -> SpaceListener {
+        SpaceListener { chosen: Box::new(|_| ()), panicked: Box::new(|error| panic!("{error}")) }
     }
 
     fn names(disk: &SimStorage) -> Vec<String> {
@@ -374,7 +398,7 @@ mod tests {
     fn spares_become_as_long_as_logs() {
         let disk = SimStorage::new(1);
         let mut space = space(&disk);
-        space.start(|_| ()).unwrap();
+        space.start(nobody()).unwrap();
         let first = space.take(ended(3 * BLOCK - 1, false), MAX).unwrap();
         assert_eq!(length(&disk, &first), BLOCK);
         let mut lengths = Vec::new();
@@ -412,7 +436,7 @@ mod tests {
         space.take(ended(MAX, false), MAX).unwrap();
         let full = FaultRule::new(Fault::NoSpace).operation(Operation::Allocate).at(0);
         disk.set_faults(FaultPlan::none().with(full));
-        space.start(|_| ()).unwrap();
+        space.start(nobody()).unwrap();
         let short = take_made(&space, Ended::default());
         assert_eq!(length(&disk, &short), BLOCK);
     }
@@ -425,7 +449,7 @@ mod tests {
             let full = FaultRule::new(Fault::NoSpace).operation(Operation::Write).from(0);
             disk.set_faults(FaultPlan::none().with(full));
             if has_thread {
-                space.start(|_| ()).unwrap();
+                space.start(nobody()).unwrap();
             }
             assert!(space.take(ended(4 * BLOCK, false), MAX).is_none());
             while has_thread && space.shared.work.lock().is_wanted {

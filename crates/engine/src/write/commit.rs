@@ -10,7 +10,8 @@ use tailwater_format::key::{MAX_SEQUENCE, Sequence};
 use crate::db::errors::FailedPart;
 use crate::db::{ColumnFamily, FamilySet, SuperVersion, Writer};
 use crate::epoch;
-use crate::memtable::MemTable;
+use crate::memtable::{self, MemTable};
+use crate::panics;
 use crate::stats::Histogram;
 use crate::wal::LogFlight;
 use crate::write::WriteOptions;
@@ -101,7 +102,7 @@ impl Writer {
         }
         let group = leadership.take_group(durability, bytes);
         self.stall.owe(|| group.iter().map(|member| member.batch().data_size() as u64).sum());
-        let panic_latch = PanicLatch { writer: self };
+        let panic_latch = PanicLatch { writer: self, flies: false };
         let written = match self.log(&leadership, batch, &group, durability, beside_others) {
             Ok(Logged::Done(numbers)) => {
                 let written = self.commit(batch, &group, numbers, durability);
@@ -110,9 +111,12 @@ impl Writer {
             }
             Ok(Logged::Taken(numbers, log_flight)) => {
                 let flight = leadership.take_off(&group);
+                // Dropped before the flight, so that those behind do not go on from a panic.
+                let landing_latch = PanicLatch { writer: self, flies: true };
                 let written = self
                     .fly(&flight, log_flight)
                     .and_then(|()| self.commit(batch, &group, numbers, durability));
+                std::mem::forget(landing_latch);
                 flight.finish(group, &written);
                 written
             }
@@ -282,7 +286,7 @@ impl Writer {
                 target
                     .memtable
                     .add(sequence, value_type, record.key, record.value)
-                    .map_err(|error| Error::invalid_argument(error.to_string()))?;
+                    .map_err(not_added)?;
                 target.deletes_ranges |= record.kind == RecordKind::DeleteRange;
             }
             sequence += 1;
@@ -324,13 +328,28 @@ enum Logged {
 /// be given out again.
 struct PanicLatch<'w> {
     writer: &'w Writer,
+    /// Whether the group is written beside others: then nothing may land behind the hole it left.
+    flies: bool,
 }
 
 impl Drop for PanicLatch<'_> {
     fn drop(&mut self) {
-        let error = Error::new(ErrorKind::UserCode, "a writer panicked while it wrote");
+        let error = panics::unwinding("a writer");
         self.writer.latch(FailedPart::MemTable, &error);
+        if self.flies {
+            self.writer.logs().fail(error);
+        }
     }
+}
+
+/// Why a memtable did not take a record.
+fn not_added(error: memtable::Error) -> Error {
+    let kind = match error {
+        memtable::Error::KeyTooLong | memtable::Error::ValueTooLong => ErrorKind::InvalidArgument,
+        // A sequence number that was given out twice.
+        memtable::Error::Duplicate => ErrorKind::Corruption,
+    };
+    Error::new(kind, error.to_string())
 }
 
 /// Refuses what a column family cannot take.

@@ -84,7 +84,7 @@ fn closing_ends_the_wait_of_writers() {
         db.write(&mut batch, &WriteOptions::default()).expect_err("it is closed");
     };
     with_stopped_writers(usize::MAX, then, |outcome| {
-        assert_eq!(outcome, Err(ErrorKind::InvalidArgument));
+        assert_eq!(outcome, Err(ErrorKind::Closed));
     });
 }
 

@@ -167,14 +167,14 @@ fn closing_ends_it() {
     db.close().expect("closing");
     for result in [keys(&mut updates), keys(&mut first_pending)] {
         let (kind, text) = told(result);
-        assert_eq!(kind, ErrorKind::InvalidArgument);
+        assert_eq!(kind, ErrorKind::Closed);
         assert!(text.contains("the database was closed"), "{text}");
     }
-    assert_eq!(told(db.updates_since(0)).0, ErrorKind::InvalidArgument);
+    assert_eq!(told(db.updates_since(0)).0, ErrorKind::Closed);
     drop(db);
     let db = open(&disk, "");
     put(&db, "b");
-    assert_eq!(told(keys(&mut updates)).0, ErrorKind::InvalidArgument);
+    assert_eq!(told(keys(&mut updates)).0, ErrorKind::Closed);
 }
 
 #[test]

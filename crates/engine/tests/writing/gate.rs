@@ -1,4 +1,4 @@
-//! Files with a gate: one call waits there until the test lets it go on.
+//! Files with a gate: one call waits there until the test lets it go on. They can have a fuse, too.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -10,6 +10,8 @@ use tailwater_io::{
     Capabilities, Create, DirectoryEntry, FileIdentity, FileLock, FileMetadata, IoMode, Purpose,
     ReadFile, Result, Statistics, Storage, WriteFile,
 };
+
+use crate::fuse::{Fuse, Object};
 
 /// A call that may be stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +43,7 @@ pub(crate) struct Gate {
 struct Barrier {
     state: Mutex<State>,
     changed: Condvar,
+    fuse: Arc<Fuse>,
 }
 
 impl Gate {
@@ -51,6 +54,12 @@ impl Gate {
 
     pub(crate) fn over(files: Arc<dyn Storage>) -> Arc<Self> {
         Arc::new(Self { files, barrier: Arc::default() })
+    }
+
+    /// Files whose creation, removal and writes panic as the fuse says.
+    pub(crate) fn fused(files: Arc<dyn Storage>, fuse: &Arc<Fuse>) -> Arc<Self> {
+        let barrier = Barrier { fuse: Arc::clone(fuse), ..Barrier::default() };
+        Arc::new(Self { files, barrier: Arc::new(barrier) })
     }
 
     /// Options of a database with these files, which is made where there is none.
@@ -110,6 +119,7 @@ impl Storage for Gate {
         mode: IoMode,
         purpose: Purpose,
     ) -> Result<Box<dyn WriteFile>> {
+        self.barrier.fuse.burn(Object::Storage);
         let file = self.files.create(path, create, mode, purpose)?;
         Ok(Box::new(GatedFile { file, barrier: Arc::clone(&self.barrier) }))
     }
@@ -119,6 +129,7 @@ impl Storage for Gate {
     }
 
     fn remove(&self, path: &Path) -> Result<()> {
+        self.barrier.fuse.burn(Object::Storage);
         self.files.remove(path)
     }
 
@@ -183,6 +194,7 @@ impl WriteFile for GatedFile {
         if bytes.len() == ALIGNMENT && purpose == Purpose::Wal {
             self.barrier.pass(Call::WriteLog);
         }
+        self.barrier.fuse.burn(Object::Storage);
         self.file.write_at(bytes, offset, purpose)
     }
 

@@ -288,10 +288,10 @@ fn wrong_calls_are_refused() {
     let (kind, message) = told(db.ingest_external_files(&[files, files]));
     assert!(kind == ErrorKind::InvalidArgument && message.contains("twice"), "{message}");
     db.close().expect("closing");
-    assert_eq!(told(ingest(&db, FILE, &all)).0, ErrorKind::InvalidArgument);
+    assert_eq!(told(ingest(&db, FILE, &all)).0, ErrorKind::Closed);
     drop(db);
     let db = Db::open_read_only(Path::new(PATH), &simulated(&disk, "")).expect("a database");
-    assert_eq!(told(ingest(&db, FILE, &all)).0, ErrorKind::InvalidArgument);
+    assert_eq!(told(ingest(&db, FILE, &all)).0, ErrorKind::NotSupported);
 }
 
 #[test]

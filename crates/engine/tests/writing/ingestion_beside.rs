@@ -66,7 +66,7 @@ fn closing_waits_for_an_ingestion() {
         closing.join().expect("a thread").expect("closing");
     });
     let refused = db.ingest_external_file(&default_family(&db), &[&files[0]], &Default::default());
-    assert_eq!(refused.expect_err("a closed database").kind(), ErrorKind::InvalidArgument);
+    assert_eq!(refused.expect_err("a closed database").kind(), ErrorKind::Closed);
     assert_eq!(findings(&path, &options("")), []);
     let next = Db::open(&path, &options("")).expect("a database");
     assert!(all(&next, &default_family(&next)).iter().all(|(key, _)| key == "key"));

@@ -1,7 +1,6 @@
 //! Requests that threads make.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::sync::Arc;
 
 use super::requests::{Chunk, Source};
@@ -105,8 +104,7 @@ impl Request {
     #[cold]
     fn panicked(&self) -> Error {
         let offset = self.source.plan.range(self.index).start;
-        let reason = io::Error::other("the reading thread panicked");
-        Error::at(Operation::Read, self.source.file.path(), offset, reason)
+        Error::panicked(Operation::Read, self.source.file.path(), Some(offset))
     }
 }
 

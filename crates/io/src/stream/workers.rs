@@ -41,7 +41,7 @@ impl Workers {
     /// They are called `name` and a number.
     ///
     /// # Errors
-    /// The system's, where it has no room for another thread.
+    /// As [`thread::spawn`]: those that were started have ended then.
     ///
     /// # Panics
     /// If `name` holds a NUL byte.
@@ -104,6 +104,18 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
     use super::*;
+
+    /// Those that were started are joined: without an end to their queue they would never end.
+    #[test]
+    #[cfg(debug_assertions)]
+    fn where_one_cannot_be_started_none_is_left() {
+        for room in 0..3 {
+            let refused = thread::with_starts_left(room, || Workers::new("worker", 3));
+            let text = refused.expect_err("no room").to_string();
+            assert!(text.contains(&format!("'worker{room}'")), "{text}");
+        }
+        drop(thread::with_starts_left(3, || Workers::new("worker", 3)).unwrap());
+    }
 
     #[test]
     fn all_jobs_are_done_before_the_drop_ends_and_a_panic_stops_none() {

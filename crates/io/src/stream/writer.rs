@@ -1,7 +1,6 @@
 //! Writing a new file from front to back.
 
 use std::collections::VecDeque;
-use std::io;
 use std::ops::Range;
 use std::sync::{Arc, MutexGuard};
 
@@ -550,8 +549,7 @@ impl Drop for Drain {
     fn drop(&mut self) {
         // Still here only if writing panicked: whoever waits for the output must learn of it.
         let Some(output) = self.output.take() else { return };
-        let source = io::Error::other("the writing thread panicked");
-        let failure = Error::new(Operation::Write, output.file.path(), source);
+        let failure = Error::panicked(Operation::Write, output.file.path(), None);
         let mut state = self.shared.state.lock();
         state.failure = Some(failure);
         state.queue.clear();

@@ -1,11 +1,11 @@
 //! Where a merge asks the user's code: the filter and the merge operator.
 
 use tailwater_format::key::{Sequence, ValueType};
-use tailwater_format::timed_value;
+use tailwater_format::{timed_value, user_code};
 use tailwater_io::Purpose;
 
 use super::{Merge, Value};
-use crate::compaction::{FilterDecision, FilteredValue};
+use crate::compaction::{CompactionFilter, FilterDecision, FilteredValue};
 use crate::merge_operator::MergeOperator;
 use crate::{Error, ErrorKind, Result};
 
@@ -23,17 +23,11 @@ impl Merge {
     pub(super) fn filter_record(&mut self) -> Result<Filtered> {
         let Some(filter) = &self.rules.filter else { return Ok(Filtered::Left) };
         let (level, user_key) = (self.rules.level, self.source.user_key());
+        let ask = |kind, value: &[u8]| ask(&**filter, level, user_key, kind, value);
         let decision = match self.value_type {
-            ValueType::Value => {
-                filter.filter(level, user_key, FilteredValue::Plain, self.source.value())
-            }
-            ValueType::WideColumnEntity => {
-                filter.filter(level, user_key, FilteredValue::WideColumns, self.source.value())
-            }
-            ValueType::BlobIndex => {
-                let value = self.read_blob()?;
-                filter.filter(level, user_key, FilteredValue::Plain, &value)
-            }
+            ValueType::Value => ask(FilteredValue::Plain, self.source.value()),
+            ValueType::WideColumnEntity => ask(FilteredValue::WideColumns, self.source.value()),
+            ValueType::BlobIndex => ask(FilteredValue::Plain, &self.read_blob()?),
             _ => return Ok(Filtered::Left),
         };
         match decision {
@@ -61,7 +55,7 @@ impl Merge {
         if let Some(filter) = filter.filter(|_| sequence > self.rules.snapshots.latest()) {
             let (level, user_key) = (self.rules.level, self.source.user_key());
             let kind = FilteredValue::MergeOperand;
-            match filter.filter(level, user_key, kind, self.source.value()) {
+            match ask(&**filter, level, user_key, kind, self.source.value()) {
                 FilterDecision::Keep => {}
                 FilterDecision::Remove => {
                     self.dropped.filtered += 1;
@@ -130,4 +124,16 @@ impl Merge {
         let blobs = &self.rules.readers.blobs;
         blobs.read(self.source.user_key(), self.source.value(), Purpose::CompactionBlobRead)
     }
+}
+
+/// What a filter decides of a record. It is named where it panics.
+fn ask(
+    filter: &dyn CompactionFilter,
+    level: usize,
+    key: &[u8],
+    kind: FilteredValue,
+    value: &[u8],
+) -> FilterDecision {
+    let call = || filter.filter(level, key, kind, value);
+    user_code::call("compaction filter", || filter.name(), call)
 }

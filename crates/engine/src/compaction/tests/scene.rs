@@ -19,7 +19,9 @@ use crate::compaction::{
     Compaction, CompactionFilter, InputLevel, Reason,
     job::{self, Job, Needs, Outcome},
 };
-use crate::db::{FamilyReaders, FamilySettings, ReadOptions, ReaderFactory, SuperVersion};
+use crate::db::{
+    FamilyReaders, FamilySettings, OpeningId, ReadOptions, ReaderFactory, SuperVersion,
+};
 use crate::epoch::EpochCell;
 use crate::io_modes::IoModes;
 use crate::iterator::DbIterator;
@@ -271,6 +273,7 @@ impl Scene {
             compaction,
             version: Arc::clone(&self.version),
             needs: Needs {
+                opening: OpeningId::new(),
                 storage: Arc::clone(&self.storage),
                 directory: self.directory.clone(),
                 path_id: 0,

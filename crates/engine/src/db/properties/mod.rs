@@ -97,8 +97,10 @@ impl Db {
     /// Sizes are in bytes unless the property's text says otherwise.
     ///
     /// # Errors
-    /// Those of opening tables, for properties that are made of the tables' own.
+    /// Those of opening tables, for properties that are made of the tables' own; invalid argument,
+    /// for a column family that is not of this opening of the database.
     pub fn property(&self, family: &ColumnFamily, name: &str) -> Result<Option<String>> {
+        self.check_family(family)?;
         let Some(name) = name.strip_prefix(PREFIX) else {
             return Ok(self.own_property(family, name));
         };

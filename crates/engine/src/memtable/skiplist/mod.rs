@@ -121,7 +121,7 @@ impl SkipList {
     pub(super) fn same_user_key(&self, a: &[u8], b: &[u8]) -> bool {
         match &self.comparator {
             Comparator::Bytewise | Comparator::ReverseBytewise => a == b,
-            Comparator::Custom(custom) => custom.compare(a, b) == KeyOrdering::Equal,
+            custom @ Comparator::Custom(_) => custom.compare(a, b) == KeyOrdering::Equal,
         }
     }
 

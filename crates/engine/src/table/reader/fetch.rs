@@ -1,6 +1,6 @@
 //! Blocks on their way from the file: read, checked, decompressed.
 
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -21,11 +21,22 @@ struct Scratch {
     decompressor: Decompressor,
 }
 
+impl Default for Scratch {
+    fn default() -> Self {
+        Self { raw: AlignedBuffer::with_capacity(0), decompressor: Decompressor::default() }
+    }
+}
+
 thread_local! {
-    static SCRATCH: RefCell<Scratch> = RefCell::new(Scratch {
-        raw: AlignedBuffer::with_capacity(0),
-        decompressor: Decompressor::default(),
-    });
+    static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
+}
+
+fn with_scratch<R>(read: impl FnOnce(&mut Scratch) -> R) -> R {
+    // A thread that ends may have it no more.
+    let mut scratch = SCRATCH.try_with(Cell::take).ok().flatten().unwrap_or_default();
+    let result = read(&mut scratch);
+    let _ = SCRATCH.try_with(|kept| kept.set(Some(scratch)));
+    result
 }
 
 /// A table's file and what is needed to take its blocks out of it.
@@ -67,7 +78,7 @@ impl BlockFile {
         purpose: Purpose,
     ) -> Result<Vec<u8>> {
         let length = self.length_with_trailer(handle)?;
-        SCRATCH.with_borrow_mut(|scratch| {
+        with_scratch(|scratch| {
             let Scratch { raw, decompressor } = scratch;
             let raw = self.file.read_span(raw, handle.offset, length, purpose)?;
             if raw.len() < length {
@@ -86,7 +97,7 @@ impl BlockFile {
         dictionary: Option<&DecompressionDictionary>,
         verify: bool,
     ) -> Result<Vec<u8>> {
-        SCRATCH.with_borrow_mut(|scratch| {
+        with_scratch(|scratch| {
             self.unpack(raw, handle, dictionary, verify, &mut scratch.decompressor)
         })
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Queue;
 use super::sync::{AtomicUsize, Mutex, Ordering, Thread, lock, thread, unpark, wait_until};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, Result, panics};
 
 /// The leader's side of the insertions of a group's members.
 ///
@@ -78,10 +78,7 @@ impl Insertion {
 
 impl Drop for Insertion {
     fn drop(&mut self) {
-        let given_up = || {
-            let message = "a writer gave up while it inserted its batch into the memtables";
-            Err(Error::new(ErrorKind::Io, message))
-        };
+        let given_up = || Err(panics::unwinding("a writer that inserted its own batch"));
         if let Err(error) = self.outcome.take().unwrap_or_else(given_up) {
             lock(&self.insertions.failure).get_or_insert(error);
         }

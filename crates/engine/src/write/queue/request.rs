@@ -10,7 +10,7 @@ use super::sync::{
     AtomicU32, Mutex, MutexGuard, Ordering, Thread, lock, thread, unpark, wait_until,
 };
 use super::{Leadership, Queue, Turn};
-use crate::{Error, ErrorKind, Result};
+use crate::{Result, panics};
 
 /// What a write asks of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -158,8 +158,8 @@ impl Deref for Group {
 impl Drop for Group {
     fn drop(&mut self) {
         for member in self.members.drain(..) {
-            let message = "the writer that wrote for others gave up: the write may be lost or not";
-            member.finish(Err(Error::new(ErrorKind::Io, message)));
+            let error = panics::unwinding("the writer that wrote for others");
+            member.finish(Err(error.followed_by("the write may be lost or not")));
         }
     }
 }

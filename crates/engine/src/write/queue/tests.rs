@@ -183,7 +183,7 @@ fn whoever_waits_is_answered_when_the_leader_gives_up() {
         let three = [|| request(1, LOGGED), || request(0, LOGGED), || request(1, LOGGED)];
         let threads = enqueue(scope, &queue, three);
         give_up(leadership, |group| assert_eq!(group.len(), 1));
-        let expected = [Outcome::Failed(ErrorKind::Io), Outcome::Led, Outcome::Led];
+        let expected = [Outcome::Failed(ErrorKind::Panicked), Outcome::Led, Outcome::Led];
         assert_eq!(outcomes(threads), expected);
     });
     assert!(queue.try_lead().is_some());
@@ -209,7 +209,7 @@ fn nobody_inserts_any_more_when_the_leader_has_given_up() {
             std::panic::resume_unwind(Box::new("given up"));
         });
         assert!(inserted.load(Ordering::Relaxed));
-        assert_eq!(outcomes([member]), [Outcome::Failed(ErrorKind::Io)]);
+        assert_eq!(outcomes([member]), [Outcome::Failed(ErrorKind::Panicked)]);
     });
 }
 
@@ -217,7 +217,7 @@ fn nobody_inserts_any_more_when_the_leader_has_given_up() {
 fn the_leader_learns_of_a_member_that_failed_or_gave_up() {
     let failures: [(Insert, ErrorKind); 2] = [
         (|| Err(Error::new(ErrorKind::UserCode, "")), ErrorKind::UserCode),
-        (|| std::panic::resume_unwind(Box::new("given up")), ErrorKind::Io),
+        (|| std::panic::resume_unwind(Box::new("given up")), ErrorKind::Panicked),
     ];
     for (insert, kind) in failures {
         let queue = &Queue::default();

@@ -1,0 +1,152 @@
+//! Crashes while `resume` is on its way back from a log that ran out of space.
+//!
+//! Batches span column families. Whatever call of `resume` the power is cut at, and also where that
+//! call failed and `resume` was called again, every image opens, holds all batches that were
+//! acknowledged as synced, and holds each batch whole or not at all.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use tailwater::{Db, ReadOptions, WriteBatch, WriteOptions};
+use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
+use tailwater_io::{Operation, Purpose};
+
+use crate::mended::{PATH, create, open, options};
+
+/// The column families, in the order of their ids.
+const FAMILIES: [&str; 4] = ["default", "a", "b", "never-written"];
+/// How many images are taken of each moment.
+const IMAGES: u64 = 2;
+
+/// The batches, by their keys: which column families each wrote its key to, and whether it was
+/// acknowledged as synced.
+type Batches = BTreeMap<String, (Vec<u32>, bool)>;
+
+fn write(db: &Db, batches: &mut Batches, key: &str, families: &[u32], sync: bool) -> bool {
+    let mut batch = WriteBatch::new();
+    for &family in families {
+        // Long enough that a write of it can be torn.
+        batch.put(family, key.as_bytes(), &[b'v'; 3000]).expect("a small key");
+    }
+    let written = db.write(&mut batch, &WriteOptions { sync, ..WriteOptions::default() }).is_ok();
+    batches.insert(key.to_owned(), (families.to_vec(), sync && written));
+    written
+}
+
+/// A database whose log has failed, in the middle of a batch or when it was synced.
+fn failed(disk: &SimStorage, text: &str, operation: Operation) -> (Db, Batches) {
+    let db = open(disk, text);
+    FAMILIES.iter().skip(1).for_each(|family| create(&db, family));
+    let mut batches = Batches::new();
+    write(&db, &mut batches, "in tables", &[0, 1, 2], true);
+    db.flush(&db.column_family("a").expect("a column family")).expect("a flush");
+    write(&db, &mut batches, "synced", &[0, 1, 2], true);
+    write(&db, &mut batches, "of one", &[1], true);
+    write(&db, &mut batches, "not synced", &[0, 2], false);
+    let rule = FaultRule::new(Fault::NoSpace).operation(operation).purpose(Purpose::Wal).at(0);
+    disk.set_faults(FaultPlan::none().with(rule));
+    assert!(!write(&db, &mut batches, "rejected", &[0, 1, 2], true));
+    disk.set_faults(FaultPlan::none());
+    (db, batches)
+}
+
+/// Opens what is left and holds it against the batches.
+fn check(left: &SimStorage, text: &str, batches: &Batches, context: &str) {
+    let db = Db::open(Path::new(PATH), &options(left, text))
+        .unwrap_or_else(|error| panic!("{context}: {error}"));
+    for (key, (families, must_be_there)) in batches {
+        let has = |&id: &u32| {
+            let family = db.column_family(FAMILIES[id as usize]).expect("a column family");
+            db.get(&family, key.as_bytes(), &ReadOptions::default()).expect("a get").is_some()
+        };
+        let found: Vec<bool> = families.iter().map(has).collect();
+        assert!(
+            found.iter().all(|&is_there| is_there == found[0]),
+            "{context}: of batch '{key}' {found:?} is there"
+        );
+        assert!(found[0] || !must_be_there, "{context}: batch '{key}' is lost");
+    }
+}
+
+/// Takes images before recorded calls, one in `every`, and at the end.
+fn check_images(
+    disk: &SimStorage,
+    text: &str,
+    batches: &Batches,
+    every: usize,
+    context: &str,
+) -> usize {
+    let calls = disk.calls();
+    let mut replay = disk.replay();
+    let moments = calls.iter().map(|call| call.number);
+    for moment in moments.skip(calls.len() % every).step_by(every).chain([u64::MAX]) {
+        replay.advance_to(moment);
+        let call = calls.iter().find(|call| call.number == moment);
+        let context = format!("{context}, before {call:?}");
+        check(&replay.process_crash_image(moment), text, batches, &context);
+        for seed in 0..IMAGES {
+            let image = replay.crash_image(seed);
+            check(&image, text, batches, &format!("{context}, image {seed}"));
+        }
+    }
+    calls.len()
+}
+
+/// Resuming after a log failed told the MANIFEST of one column family after the other. A crash in
+/// between left tables that were ahead of the logs of the other column families, so that the
+/// database did not open, or applied the rejected batch to those families only.
+#[test]
+fn a_crash_inside_resuming_keeps_every_batch_whole() {
+    let mut calls = 0;
+    for text in ["", "atomic_flush=true", "min_write_buffer_number_to_merge=2"] {
+        for operation in [Operation::Write, Operation::Sync] {
+            for seed in 0..2 {
+                let disk = SimStorage::new(seed);
+                let (db, mut batches) = failed(&disk, text, operation);
+                disk.start_recording();
+                db.resume().expect("there is space");
+                let context = format!("'{text}', {operation:?} failed, disk {seed}");
+                calls += check_images(&disk, text, &batches, 1, &context);
+                batches.insert("rejected".to_owned(), (vec![0], false));
+                write(&db, &mut batches, "after", &[0, 1, 2, 3], true);
+                check(&disk.crash_image(seed), text, &batches, &context);
+                let default = db.column_family("default").expect("a column family");
+                let rejected = db.get(&default, b"rejected", &ReadOptions::default());
+                assert_eq!(rejected.expect("a get"), None, "{context}");
+            }
+        }
+    }
+    assert!(calls > 100, "only {calls} calls were cut off");
+}
+
+/// The same where a call inside `resume` fails: `resume` can be called again, and a crash at any
+/// time keeps every batch whole.
+#[test]
+fn a_resuming_that_fails_can_be_tried_again() {
+    let mut failures = 0;
+    for operation in [Operation::Write, Operation::Sync] {
+        for index in 0.. {
+            let disk = SimStorage::new(index);
+            let (db, mut batches) = failed(&disk, "", operation);
+            disk.start_recording();
+            disk.set_faults(FaultPlan::at(index, Fault::NoSpace));
+            let resumed = db.resume();
+            disk.set_faults(FaultPlan::none());
+            let has_failed = resumed.is_err();
+            let context = format!("{operation:?} failed, and then call {index} of resuming");
+            if has_failed {
+                failures += 1;
+                assert!(db.background_error().is_some(), "{context}");
+                assert!(!write(&db, &mut batches, "refused", &[0, 1], true), "{context}");
+                db.resume().unwrap_or_else(|error| panic!("{context}: {error}"));
+            }
+            check_images(&disk, "", &batches, 13, &context);
+            write(&db, &mut batches, "after", &[0, 1, 2, 3], true);
+            check(&disk.crash_image(index), "", &batches, &context);
+            if index > disk.calls().len() as u64 {
+                break;
+            }
+        }
+    }
+    assert!(failures > 20, "only {failures} calls failed");
+}

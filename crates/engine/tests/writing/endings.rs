@@ -1,0 +1,207 @@
+//! Calls in unusual places: while a thread ends, and in code that the database itself calls.
+
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tailwater::{
+    CompactRangeOptions, Db, ErrorKind, OpenOptions, ReadOptions, Statistics, WriteBatch,
+    WriteOptions,
+};
+use tailwater_io::sim::SimStorage;
+use tailwater_io::thread;
+
+use crate::fuse::{self, Fuse, Object};
+use crate::support::{default_family, get, put, simulated, synced, unlogged};
+
+const PATH: &str = "/db";
+
+/// Does something when its thread ends.
+#[derive(Default)]
+struct AtEnd(Option<Box<dyn FnOnce()>>);
+
+impl Drop for AtEnd {
+    fn drop(&mut self) {
+        if let Some(work) = self.0.take() {
+            work();
+        }
+    }
+}
+
+thread_local! {
+    static AT_END: RefCell<AtEnd> = RefCell::default();
+}
+
+/// Everything that a thread may do to a database.
+fn use_it(db: &Db, round: &str) {
+    let family = default_family(db);
+    let none = ReadOptions::default();
+    put(db, round, "1").expect("a put");
+    db.put(&family, b"synced", b"1", &synced()).expect("a put");
+    db.merge(&family, round.as_bytes(), b"2", &WriteOptions::default()).expect("a merge");
+    let mut batch = WriteBatch::new();
+    batch.put(0, b"batch", b"1").expect("a put");
+    batch.delete_range(0, b"x", b"y").expect("a deletion");
+    db.write(&mut batch, &WriteOptions::default()).expect("a write");
+    for key in ["table", "synced", round] {
+        assert!(get(db, key).is_some(), "{key} in {round}");
+    }
+    let values = db.multi_get(&family, &[b"table", b"batch", b"nothing"], &none);
+    assert_eq!(values.iter().filter(|value| matches!(value, Ok(Some(_)))).count(), 2);
+    let snapshot = Some(db.snapshot());
+    let mut iterator =
+        db.iterator(&family, &ReadOptions { snapshot, ..none }).expect("an iterator");
+    iterator.seek_to_first().expect("a first key");
+    assert!(iterator.valid());
+    db.flush_all().expect("a flush");
+    db.compact_range(&family, None, None, &CompactRangeOptions::default()).expect("a compaction");
+    assert!(get(db, "table").is_some());
+}
+
+/// A put or a get in the destructor of a thread-local value ended the process: what the database
+/// keeps for the thread was gone already.
+#[test]
+fn a_thread_that_ends_can_use_the_database() {
+    for inline in [true, false] {
+        let disk = SimStorage::new(1);
+        let text = "merge_operator=stringappend;compression=kLZ4Compression;\
+                    block_based_table_factory={no_block_cache=true;block_size=256}";
+        let mut options = simulated(&disk, text);
+        options.set_inline_background(inline);
+        options.set_statistics(Arc::new(Statistics::new()));
+        let db = Db::open(PATH.as_ref(), &options).expect("a database");
+        put(&db, "table", &"v".repeat(1000)).expect("a put");
+        db.flush_all().expect("a flush");
+        // Values of a thread go in the opposite order of their first uses.
+        for is_first in [true, false] {
+            let is_done = Arc::new(AtomicBool::new(false));
+            let (done, used) = (Arc::clone(&is_done), db.clone());
+            let body = move || {
+                if !is_first {
+                    use_it(&used, "alive");
+                }
+                let at_end = used.clone();
+                AT_END.with_borrow_mut(|it| {
+                    it.0 = Some(Box::new(move || {
+                        use_it(&at_end, "ending");
+                        done.store(true, Ordering::Release);
+                    }));
+                });
+                if is_first {
+                    use_it(&used, "alive");
+                }
+            };
+            thread::spawn("ending", body).expect("a thread").join().expect("no panic");
+            assert!(is_done.load(Ordering::Acquire));
+            assert_eq!(get(&db, "ending").as_deref(), Some("1,2"));
+        }
+    }
+}
+
+/// A database with a fuse, of one table, whose second is flushed when the fuse may burn.
+fn open(disk: &SimStorage, fuse: &Arc<Fuse>, text: &str) -> Db {
+    let mut options = options(disk, fuse);
+    options.set_options("level0_file_num_compaction_trigger=2").expect("options");
+    options.set_options(text).expect("options");
+    let db = Db::open(PATH.as_ref(), &options).expect("a database");
+    for key in ["a", "b"] {
+        put(&db, key, "1").expect("a put");
+    }
+    db.flush_all().expect("a flush");
+    db
+}
+
+fn options(disk: &SimStorage, fuse: &Arc<Fuse>) -> OpenOptions {
+    let mut options = simulated(disk, "");
+    options.set_inline_background(false);
+    fuse::install(&mut options, disk.clock(), fuse);
+    options
+}
+
+/// Opens the database when it was closed.
+fn reopen(disk: &SimStorage, fuse: &Arc<Fuse>) -> Db {
+    for _ in 0..2000 {
+        match Db::open(PATH.as_ref(), &options(disk, fuse)) {
+            Ok(db) => return db,
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Busy, "{error}"),
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    panic!("the database was never closed");
+}
+
+/// The last handle was dropped by code of the user's that the database called in a thread of its
+/// own. That waited for itself to end, and the lock was never given up.
+#[test]
+fn the_last_handle_can_be_dropped_by_a_thread_of_the_database() {
+    for (object, threads, text) in [
+        (Object::CompactionFilter, "tailwater-comp", ""),
+        (Object::CompactionFilter, "subcompaction", "quiet_background=true"),
+        (Object::Comparator, "tailwater-comp", ""),
+        (Object::Comparator, "tailwater-flush", ""),
+    ] {
+        let (disk, fuse) = (SimStorage::new(1), Arc::new(Fuse::default()));
+        let db = open(&disk, &fuse, text);
+        db.put(&default_family(&db), b"unlogged", b"1", &unlogged()).expect("a put");
+        // It overlaps the first, so that it is not merely moved.
+        put(&db, "a", "2").expect("a put");
+        put(&db, "c", "1").expect("a put");
+        let last = db.clone();
+        let is_last = Arc::new(AtomicBool::new(false));
+        let may_drop = Arc::clone(&is_last);
+        fuse.call(object, threads, move || {
+            while !may_drop.load(Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+            drop(last);
+        });
+        // Nobody waits for the flush: its thread may be the one that drops the handle.
+        db.set_options(&default_family(&db), &[("write_buffer_size", "65536")]).expect("options");
+        for key in 0..20 {
+            let key = format!("filler {key:02}");
+            db.put(&default_family(&db), key.as_bytes(), &[b'v'; 4000], &unlogged()).expect("it");
+        }
+        drop(db);
+        is_last.store(true, Ordering::Release);
+        let db = reopen(&disk, &fuse);
+        for key in ["a", "c", "unlogged", "filler 19"] {
+            assert!(get(&db, key).is_some(), "{key} is lost: {object:?} in {threads}");
+        }
+    }
+}
+
+/// Closing waits for the work of the database, of which the code that asks is a part.
+#[test]
+fn code_that_the_database_calls_cannot_close_it() {
+    let (disk, fuse) = (SimStorage::new(1), Arc::new(Fuse::default()));
+    let db = open(&disk, &fuse, "disable_auto_compactions=true");
+    let family = default_family(&db);
+    for threads in ["endings::", "tailwater-comp"] {
+        let told = Arc::new(Mutex::new(None));
+        let (closing, tells) = (db.clone(), Arc::clone(&told));
+        fuse.call(Object::CompactionFilter, threads, move || {
+            *tells.lock().expect("an answer") = Some(closing.close());
+        });
+        if threads == "endings::" {
+            let range = CompactRangeOptions::default();
+            db.compact_range(&family, None, None, &range).expect("a compaction");
+        } else {
+            db.set_options(&family, &[("disable_auto_compactions", "false")]).expect("options");
+            for _ in 0..2 {
+                put(&db, "a", "2").expect("a put");
+                db.flush_all().expect("a flush");
+            }
+        }
+        let answer = || told.lock().expect("an answer").take();
+        let error = loop {
+            match answer() {
+                Some(answer) => break answer.expect_err("it is called by the database"),
+                None => std::thread::yield_now(),
+            }
+        };
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+        put(&db, "c", "1").expect("it is still open");
+    }
+    db.close().expect("closing");
+}

@@ -1,0 +1,205 @@
+//! Objects of a user's that panic when a test wants it, and nothing else.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tailwater::{
+    CompactionFilter, CustomMergeOperator, CustomPrefixExtractor, FilterDecision, FilteredValue,
+    MergeOperator, OpenOptions, PrefixExtractor,
+};
+use tailwater_format::Comparator;
+use tailwater_format::comparator::CustomComparator;
+use tailwater_io::Clock;
+
+/// A user's object, by what it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Object {
+    Comparator,
+    MergeOperator,
+    PrefixExtractor,
+    CompactionFilter,
+    Clock,
+    Storage,
+}
+
+impl Object {
+    /// How an error names it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Comparator => "comparator 'tests.Fused'",
+            Self::MergeOperator => "merge operator 'tests.Fused'",
+            Self::PrefixExtractor => "prefix extractor 'tests.Fused'",
+            Self::CompactionFilter => "compaction filter 'tests.Fused'",
+            // They are the database's own, as a rule.
+            Self::Clock | Self::Storage => "on purpose",
+        }
+    }
+}
+
+/// Says which object panics, and in which threads.
+#[derive(Debug, Default)]
+pub(crate) struct Fuse(Mutex<Option<Armed>>);
+
+struct Armed {
+    object: Object,
+    /// What the names of the threads begin with.
+    threads: &'static str,
+    /// How many calls pass before.
+    passes: usize,
+    /// What is done instead of a panic, once.
+    instead: Option<Box<dyn FnOnce() + Send>>,
+}
+
+impl fmt::Debug for Armed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Armed").field("object", &self.object).finish_non_exhaustive()
+    }
+}
+
+impl Fuse {
+    /// Has an object panic when it is called in a thread whose name begins with `threads`.
+    pub(crate) fn arm(&self, object: Object, threads: &'static str) {
+        self.arm_after(object, threads, 0);
+    }
+
+    /// The same, after some calls.
+    pub(crate) fn arm_after(&self, object: Object, threads: &'static str, passes: usize) {
+        self.set(Some(Armed { object, threads, passes, instead: None }));
+    }
+
+    /// Has an object do something once, when it is called in such a thread.
+    pub(crate) fn call(
+        &self,
+        object: Object,
+        threads: &'static str,
+        work: impl FnOnce() + Send + 'static,
+    ) {
+        let instead: Box<dyn FnOnce() + Send> = Box::new(work);
+        self.set(Some(Armed { object, threads, passes: 0, instead: Some(instead) }));
+    }
+
+    fn set(&self, armed: Option<Armed>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = armed;
+    }
+
+    /// Has nothing panic any more, and watches for calls of an object in such threads.
+    pub(crate) fn watch(&self, object: Object, threads: &'static str) {
+        self.arm_after(object, threads, usize::MAX);
+    }
+
+    /// Whether what is watched was called.
+    pub(crate) fn has_seen_a_call(&self) -> bool {
+        let armed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        armed.as_ref().is_some_and(|armed| armed.passes < usize::MAX)
+    }
+
+    /// Has nothing panic any more.
+    pub(crate) fn disarm(&self) {
+        self.set(None);
+    }
+
+    pub(crate) fn burn(&self, object: Object) {
+        let thread = std::thread::current();
+        let name = thread.name().unwrap_or_default();
+        let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(armed) = &mut *slot else { return };
+        if armed.object != object || !name.starts_with(armed.threads) {
+            return;
+        }
+        if let Some(instead) = armed.instead.take() {
+            *slot = None;
+            drop(slot);
+            instead();
+            return;
+        }
+        assert!(armed.passes > 0, "on purpose");
+        armed.passes -= 1;
+    }
+}
+
+/// All of a user's objects with one fuse.
+struct Fused(Arc<Fuse>);
+
+impl CustomComparator for Fused {
+    fn name(&self) -> &str {
+        "tests.Fused"
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        self.0.burn(Object::Comparator);
+        a.cmp(b)
+    }
+}
+
+impl CustomMergeOperator for Fused {
+    fn name(&self) -> &str {
+        "tests.Fused"
+    }
+
+    fn full_merge(&self, _: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>> {
+        self.0.burn(Object::MergeOperator);
+        let mut value = base.unwrap_or_default().to_vec();
+        operands.iter().for_each(|operand| value.extend_from_slice(operand));
+        Some(value)
+    }
+}
+
+impl CustomPrefixExtractor for Fused {
+    fn name(&self) -> &str {
+        "tests.Fused"
+    }
+
+    fn prefix<'a>(&self, key: &'a [u8]) -> Option<&'a [u8]> {
+        self.0.burn(Object::PrefixExtractor);
+        key.get(..1)
+    }
+}
+
+impl CompactionFilter for Fused {
+    fn name(&self) -> &str {
+        "tests.Fused"
+    }
+
+    fn filter(&self, _: usize, _: &[u8], _: FilteredValue, _: &[u8]) -> FilterDecision {
+        self.0.burn(Object::CompactionFilter);
+        FilterDecision::Keep
+    }
+}
+
+/// A clock with a fuse.
+#[derive(Debug)]
+struct FusedClock {
+    clock: Arc<dyn Clock>,
+    fuse: Arc<Fuse>,
+}
+
+impl Clock for FusedClock {
+    fn monotonic_ns(&self) -> u64 {
+        self.fuse.burn(Object::Clock);
+        self.clock.monotonic_ns()
+    }
+
+    fn wall_us(&self) -> u64 {
+        self.fuse.burn(Object::Clock);
+        self.clock.wall_us()
+    }
+
+    fn sleep_until(&self, deadline_ns: u64) {
+        self.clock.sleep_until(deadline_ns);
+    }
+}
+
+/// Makes objects with a fuse known, and has column families use them.
+pub(crate) fn install(options: &mut OpenOptions, clock: Arc<dyn Clock>, fuse: &Arc<Fuse>) {
+    let fused = Arc::new(Fused(Arc::clone(fuse)));
+    options.add_comparator(Comparator::Custom(fused.clone()));
+    options.add_merge_operator(MergeOperator::Custom(fused.clone()));
+    options.add_prefix_extractor(PrefixExtractor::Custom(fused.clone()));
+    options.add_compaction_filter(fused);
+    options.set_clock(Arc::new(FusedClock { clock, fuse: Arc::clone(fuse) }));
+    let text = "comparator=tests.Fused;merge_operator=tests.Fused;prefix_extractor=tests.Fused;\
+                compaction_filter=tests.Fused;\
+                block_based_table_factory={filter_policy=bloomfilter:10:false}";
+    options.set_options(text).expect("options");
+}

@@ -1,0 +1,234 @@
+//! Handles to column families, and snapshots, count for the opening of the database that gave them.
+//!
+//! Every public call that takes one refuses those of another database, of an earlier or later
+//! opening of the same directory, and of a handle that was opened for reading only.
+//! [`SstFileWriter::for_column_family`] takes one too, but only notes its name and id.
+
+use std::path::Path;
+
+use tailwater::{
+    ColumnFamily, CompactRangeOptions, Db, ErrorKind, ExternalFiles, IngestOptions, OpenOptions,
+    ReadOptions, Result, SizeOptions, Snapshot, SstFileWriter, WriteBatch, WriteOptions,
+};
+use tailwater_io::sim::SimStorage;
+
+use crate::support::{get_from, simulated};
+
+const FILE: &str = "/outside.sst";
+const NAME: &str = "family";
+/// The key that every family has.
+const KEY: &[u8] = b"key";
+
+/// A call that takes a column family, by its name.
+type Call = (&'static str, fn(&Db, &ColumnFamily, &ReadOptions) -> Result<()>);
+
+fn write_options() -> WriteOptions {
+    WriteOptions::default()
+}
+
+/// Calls that read.
+const READS: [Call; 8] = [
+    ("get", |db, family, options| db.get(family, KEY, options).map(drop)),
+    ("get_into", |db, family, options| {
+        db.get_into(family, KEY, options, &mut Vec::new()).map(drop)
+    }),
+    ("get_pinned", |db, family, options| db.get_pinned(family, KEY, options).map(drop)),
+    ("multi_get", |db, family, options| {
+        let values = db.multi_get(family, &[KEY, b"other"], options);
+        assert_eq!(values.len(), 2, "an answer for each key");
+        values.into_iter().try_for_each(|value| value.map(drop))
+    }),
+    ("iterator", |db, family, options| db.iterator(family, options).map(drop)),
+    ("approximate_sizes", |db, family, _| {
+        db.approximate_sizes(family, &[(b"a", b"z")], &SizeOptions::default()).map(drop)
+    }),
+    ("approximate_memtable_stats", |db, family, _| {
+        db.approximate_memtable_stats(family, b"a", b"z").map(drop)
+    }),
+    ("property", |db, family, _| db.property(family, "rocksdb.levelstats").map(drop)),
+];
+
+/// How many of them take a snapshot.
+const SNAPSHOT_READS: usize = 5;
+
+/// Calls that change something.
+const CHANGES: [Call; 11] = [
+    ("put", |db, family, _| db.put(family, b"changed", b"", &write_options())),
+    ("delete", |db, family, _| db.delete(family, b"changed", &write_options())),
+    ("single_delete", |db, family, _| db.single_delete(family, b"changed", &write_options())),
+    ("delete_range", |db, family, _| db.delete_range(family, b"c", b"d", &write_options())),
+    ("merge", |db, family, _| db.merge(family, b"changed", b"", &write_options())),
+    ("flush", |db, family, _| db.flush(family)),
+    ("compact_range", |db, family, _| {
+        db.compact_range(family, None, None, &CompactRangeOptions::default())
+    }),
+    ("ingest_external_file", |db, family, _| {
+        let paths = [Path::new(FILE)];
+        db.ingest_external_file(family, &paths, &IngestOptions::default()).map(drop)
+    }),
+    ("ingest_external_files", |db, family, _| {
+        let (paths, options) = ([Path::new(FILE)], IngestOptions::default());
+        db.ingest_external_files(&[ExternalFiles { family, paths: &paths, options }]).map(drop)
+    }),
+    ("set_options", |db, family, _| {
+        db.set_options(family, &[("disable_auto_compactions", "true")])
+    }),
+    ("drop_column_family", |db, family, _| db.drop_column_family(family)),
+];
+
+fn options(disk: &SimStorage) -> OpenOptions {
+    let mut options = simulated(disk, "merge_operator=put;create_missing_column_families=true");
+    // A flush that nobody does would be waited for.
+    options.set_inline_background(false);
+    options.set_column_family(NAME, options.column_family(NAME).clone());
+    options
+}
+
+fn open(disk: &SimStorage, path: &str) -> Db {
+    Db::open(path.as_ref(), &options(disk)).expect("a database")
+}
+
+fn family(db: &Db) -> ColumnFamily {
+    db.column_family(NAME).expect("the column family")
+}
+
+fn make_file(disk: &SimStorage) {
+    let mut writer = SstFileWriter::new(&options(disk), NAME).expect("a writer");
+    writer.open(Path::new(FILE)).expect("a file");
+    writer.put(b"ingested", b"").expect("a put");
+    writer.finish().expect("a whole file");
+}
+
+/// Where a handle comes from that is not the database's own.
+#[derive(Debug, Clone, Copy)]
+enum Origin {
+    OtherDatabase,
+    EarlierOpening,
+    /// It is a handle of the same database, and was opened for reading.
+    ReadOnly,
+}
+
+const ORIGINS: [Origin; 3] = [Origin::OtherDatabase, Origin::EarlierOpening, Origin::ReadOnly];
+
+/// A database, a family and a snapshot that are not its own, and whoever owns them.
+fn scene(origin: Origin) -> (SimStorage, Db, ColumnFamily, Snapshot, Db) {
+    let disk = SimStorage::new(1);
+    make_file(&disk);
+    let first = open(&disk, "/db");
+    first.put(&family(&first), KEY, b"1", &write_options()).expect("a put");
+    let (db, other) = match origin {
+        Origin::OtherDatabase => {
+            let other = open(&disk, "/other");
+            other.put(&family(&other), KEY, b"1", &write_options()).expect("a put");
+            (first, other)
+        }
+        Origin::EarlierOpening => {
+            first.close().expect("closing");
+            (open(&disk, "/db"), first)
+        }
+        Origin::ReadOnly => {
+            let reader = Db::open_read_only("/db".as_ref(), &options(&disk)).expect("a reader");
+            (first, reader)
+        }
+    };
+    let (family, snapshot) = (family(&other), other.snapshot());
+    (disk, db, family, snapshot, other)
+}
+
+fn expect_refused(result: Result<()>, context: &str) {
+    let error = result.expect_err(context);
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{context}: {error}");
+    assert!(error.message().contains("not of this opening"), "{context}: {error}");
+}
+
+/// Handles of another database, and those of an earlier opening of the same one, were taken: a flush
+/// by one waited for ever and let the other database pass by synced writes, a put went to the other
+/// database, and a snapshot showed later writes.
+#[test]
+fn handles_of_others_are_refused() {
+    for origin in ORIGINS {
+        let (_disk, db, foreign, _, other) = scene(origin);
+        let none = ReadOptions::default();
+        for (name, call) in READS.iter().chain(&CHANGES) {
+            expect_refused(call(&db, &foreign, &none), &format!("{name}, {origin:?}"));
+        }
+        assert!(!db.needs_compaction(&foreign));
+        assert_eq!(get_from(&other, &foreign, "key").as_deref(), Some("1"), "it is as it was");
+        assert_eq!(get_from(&other, &foreign, "changed"), None);
+        assert_eq!(get_from(&db, &family(&db), "key").as_deref(), Some("1"));
+        assert_eq!(get_from(&db, &family(&db), "changed"), None);
+    }
+}
+
+#[test]
+fn handles_of_the_writer_are_refused_by_a_reader() {
+    let (_disk, db, _, _, reader) = scene(Origin::ReadOnly);
+    let (own, snapshot) = (family(&db), db.snapshot());
+    let with_snapshot = ReadOptions { snapshot: Some(snapshot), ..ReadOptions::default() };
+    for (name, call) in READS {
+        expect_refused(call(&reader, &own, &ReadOptions::default()), name);
+    }
+    for (name, call) in &READS[..SNAPSHOT_READS] {
+        expect_refused(call(&reader, &family(&reader), &with_snapshot), name);
+    }
+}
+
+#[test]
+fn snapshots_of_others_are_refused() {
+    for origin in ORIGINS {
+        let (_disk, db, _, snapshot, _other) = scene(origin);
+        let options = ReadOptions { snapshot: Some(snapshot), ..ReadOptions::default() };
+        for (name, call) in &READS[..SNAPSHOT_READS] {
+            expect_refused(call(&db, &family(&db), &options), &format!("{name}, {origin:?}"));
+        }
+    }
+}
+
+/// The same calls with the database's own handles, which are taken.
+#[test]
+fn handles_of_ones_own_are_taken() {
+    let (_disk, db, _, _, _other) = scene(Origin::OtherDatabase);
+    let options = ReadOptions { snapshot: Some(db.snapshot()), ..ReadOptions::default() };
+    for (name, call) in READS.iter().chain(&CHANGES) {
+        call(&db, &family(&db), &options).unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+    let clone = db.clone();
+    let default = clone.column_family("default").expect("a column family");
+    db.put(&default, b"a", b"", &write_options()).expect("a clone's handle is the same");
+}
+
+/// A flush by the handle of a column family that was dropped answered that it was done.
+#[test]
+fn a_dropped_family_is_not_the_one_that_has_its_name() {
+    let (_disk, db, _, _, _other) = scene(Origin::OtherDatabase);
+    let dropped = family(&db);
+    let options_of = dropped.options();
+    db.drop_column_family(&dropped).expect("dropping");
+    let again = db.create_column_family(NAME, &options_of).expect("the name again");
+    for (name, call) in CHANGES {
+        let error = call(&db, &dropped, &ReadOptions::default()).expect_err(name);
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{name}: {error}");
+    }
+    let mut batch = WriteBatch::new();
+    batch.put(again.id(), b"changed", b"").expect("a put");
+    batch.put(dropped.id(), b"changed", b"").expect("a put");
+    let error = db.write(&mut batch, &write_options()).expect_err("a dropped family");
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+    assert_eq!(get_from(&db, &dropped, "key").as_deref(), Some("1"), "reads go on");
+    assert_eq!(get_from(&db, &again, "key"), None);
+    assert_eq!(get_from(&db, &again, "changed"), None);
+}
+
+/// A batch names column families by their ids: one that the database does not have is refused.
+#[test]
+fn a_batch_for_a_family_of_others_is_refused_where_its_id_is_unknown() {
+    let (_disk, db, _, _, other) = scene(Origin::OtherDatabase);
+    let more = other.create_column_family("more", &family(&other).options()).expect("a family");
+    let mut batch = WriteBatch::new();
+    batch.put(0, b"changed", b"").expect("a put");
+    batch.put(more.id(), b"changed", b"").expect("a put");
+    let error = db.write(&mut batch, &write_options()).expect_err("an unknown family");
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+    let default = db.column_family("default").expect("a column family");
+    assert_eq!(get_from(&db, &default, "changed"), None);
+}

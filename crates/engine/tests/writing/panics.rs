@@ -1,0 +1,412 @@
+//! Code that panics: the user's comparator, merge operator, prefix extractor or compaction filter,
+//! or what the database stands on, in every thread and every stage of work.
+//!
+//! Nobody waits for ever. Writers, flushes and `resume` are told of the panic and of what panicked,
+//! and so are `background_error` and `close`.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+
+use tailwater::{
+    BottommostRewrite, CompactRangeOptions, Db, ErrorKind, IngestOptions, OpenOptions,
+    SstFileWriter, WriteOptions,
+};
+use tailwater_io::sim::SimStorage;
+
+use crate::fuse::{self, Fuse, Object};
+use crate::gate::Gate;
+use crate::support::{default_family, findings, get, level_0, put, synced, told};
+
+const PATH: &str = "/db";
+
+/// A disk, and a fuse for what a database on it is opened with.
+struct Scene {
+    disk: SimStorage,
+    fuse: Arc<Fuse>,
+    text: String,
+}
+
+impl Scene {
+    fn new(text: &str) -> Self {
+        Self { disk: SimStorage::new(1), fuse: Arc::default(), text: text.to_owned() }
+    }
+
+    fn options(&self) -> OpenOptions {
+        let files = Gate::fused(Arc::new(self.disk.clone()), &self.fuse);
+        let mut options = files.options(&self.text);
+        fuse::install(&mut options, self.disk.clock(), &self.fuse);
+        options
+    }
+
+    fn open(&self) -> Db {
+        Db::open(PATH.as_ref(), &self.options()).expect("a database")
+    }
+
+    fn open_inline(&self) -> Db {
+        let mut options = self.options();
+        options.set_inline_background(true);
+        Db::open(PATH.as_ref(), &options).expect("a database")
+    }
+
+    /// Opens it again when nothing panics any more, and looks whether all is there.
+    fn check_after(&self, keys: &[&str]) {
+        self.fuse.disarm();
+        assert_eq!(findings(PATH.as_ref(), &self.options()), []);
+        let db = self.open();
+        for key in keys {
+            assert!(get(&db, key).is_some(), "{key} is lost");
+        }
+    }
+}
+
+/// Fails unless writes, flushes, `background_error` and `close` tell of the panic of an object.
+fn expect_latched(db: &Db, object: Object) {
+    let failure = db.background_error().expect("a failure");
+    expect_panic(failure.kind(), &failure.to_string(), object);
+    for result in [put(db, "refused", "1"), db.flush_all(), db.flush_wal(true)] {
+        let (kind, text) = told(result);
+        expect_panic(kind, &text, object);
+    }
+}
+
+fn expect_panic(kind: ErrorKind, text: &str, object: Object) {
+    assert_eq!(kind, ErrorKind::Panicked, "{text}");
+    assert!(text.contains(object.name()), "{text}");
+}
+
+fn expect_closed_with(db: &Db, object: Object) {
+    let (kind, text) = told(db.close());
+    expect_panic(kind, &text, object);
+}
+
+fn wait_for_failure(db: &Db) {
+    while db.background_error().is_none() {
+        std::thread::yield_now();
+    }
+}
+
+/// A panic on the flushing thread ended it: flushes, writers and `resume` waited for ever, there was
+/// no background error, and closing succeeded.
+#[test]
+fn a_flush_that_panics_is_told_and_taken_up_by_resuming() {
+    for object in [Object::Comparator, Object::PrefixExtractor, Object::Storage] {
+        let scene = Scene::new("");
+        let db = scene.open();
+        put(&db, "a", "1").expect("a put");
+        put(&db, "b", "2").expect("a put");
+        scene.fuse.arm(object, "tailwater-flush");
+        let (kind, text) = told(db.flush_all());
+        expect_panic(kind, &text, object);
+        assert!(text.contains("flush"), "{text}");
+        expect_latched(&db, object);
+        let (kind, text) = told({
+            scene.fuse.arm(object, "panics::");
+            db.resume()
+        });
+        expect_panic(kind, &text, object);
+        scene.fuse.disarm();
+        db.resume().expect("nothing panics any more");
+        put(&db, "c", "3").expect("a put");
+        db.flush_all().expect("a flush");
+        assert_eq!(get(&db, "b").as_deref(), Some("2"));
+        db.close().expect("closing");
+        drop(db);
+        scene.check_after(&["a", "b", "c"]);
+    }
+}
+
+/// The same, closed without `resume`.
+#[test]
+fn closing_tells_of_a_flush_that_panicked() {
+    let scene = Scene::new("");
+    let db = scene.open();
+    db.put(&default_family(&db), b"a", b"1", &synced()).expect("a put");
+    put(&db, "b", "2").expect("a put");
+    scene.fuse.arm(Object::Comparator, "tailwater-flush");
+    told(db.flush_all());
+    expect_closed_with(&db, Object::Comparator);
+    drop(db);
+    scene.check_after(&["a", "b"]);
+}
+
+/// The thread that writes the buffers of tables is another one.
+#[test]
+fn a_writing_thread_that_panics_fails_its_flush() {
+    let scene = Scene::new("compression=kNoCompression;writable_file_max_buffer_size=65536");
+    let db = scene.open();
+    for key in 0..100 {
+        put(&db, &format!("{key:03}"), &"v".repeat(10_000)).expect("a put");
+    }
+    scene.fuse.arm(Object::Storage, "tailwater-write");
+    let (kind, text) = told(db.flush_all());
+    assert_eq!(kind, ErrorKind::Panicked, "{text}");
+    assert!(text.contains(".sst"), "{text}");
+    scene.fuse.disarm();
+    db.resume().expect("nothing panics any more");
+    db.close().expect("closing");
+    drop(db);
+    scene.check_after(&["000", "099"]);
+}
+
+/// A database with two tables that overlap, of which the second is flushed when compactions may
+/// panic.
+fn compaction_that_panics(scene: &Scene, object: Object, threads: &'static str) -> Db {
+    let db = scene.open();
+    let family = default_family(&db);
+    for round in 0..2 {
+        for key in ["a", "b", "c", "d"] {
+            db.merge(&family, key.as_bytes(), b"1", &WriteOptions::default()).expect("a merge");
+            put(&db, &format!("{key}{key}"), &"v".repeat(2000)).expect("a put");
+        }
+        if round == 1 {
+            scene.fuse.arm(object, threads);
+        }
+        db.flush(&family).expect("a flush");
+    }
+    wait_for_failure(&db);
+    db
+}
+
+/// A panic on a compacting thread, or on a thread of a part of a compaction, was told to nobody.
+#[test]
+fn a_compaction_that_panics_is_told_and_taken_up_by_resuming() {
+    let objects = [
+        Object::Comparator,
+        Object::MergeOperator,
+        Object::PrefixExtractor,
+        Object::CompactionFilter,
+        Object::Storage,
+    ];
+    for (text, threads) in [("", "tailwater-comp"), ("quiet_background=true", "subcompaction")] {
+        for object in objects {
+            let text = format!("level0_file_num_compaction_trigger=2;{text}");
+            let scene = Scene::new(&text);
+            let db = compaction_that_panics(&scene, object, threads);
+            expect_latched(&db, object);
+            scene.fuse.disarm();
+            db.resume().expect("nothing panics any more");
+            while level_0(&db) > 0 {
+                std::thread::yield_now();
+            }
+            assert_eq!(get(&db, "a").as_deref(), Some("11"), "each operand counts once");
+            put(&db, "later", "1").expect("a put");
+            db.close().expect("closing");
+            drop(db);
+            scene.check_after(&["a", "dd", "later"]);
+        }
+    }
+}
+
+#[test]
+fn closing_tells_of_a_compaction_that_panicked() {
+    let scene = Scene::new("level0_file_num_compaction_trigger=2");
+    let db = compaction_that_panics(&scene, Object::CompactionFilter, "tailwater-comp");
+    expect_closed_with(&db, Object::CompactionFilter);
+    drop(db);
+    scene.check_after(&["a", "dd"]);
+}
+
+/// Whoever asks for a compaction runs it himself, and is told by an error, not by a panic.
+#[test]
+fn a_compaction_that_was_asked_for_answers_with_the_panic() {
+    for object in [Object::CompactionFilter, Object::MergeOperator, Object::Comparator] {
+        let scene = Scene::new("disable_auto_compactions=true");
+        let db = scene.open();
+        let family = default_family(&db);
+        for _ in 0..2 {
+            db.merge(&family, b"a", b"1", &WriteOptions::default()).expect("a merge");
+            put(&db, "b", "1").expect("a put");
+            db.flush(&family).expect("a flush");
+        }
+        scene.fuse.arm(object, "panics::");
+        let range = || db.compact_range(&family, None, None, &CompactRangeOptions::default());
+        let (kind, text) = told(range());
+        expect_panic(kind, &text, object);
+        scene.fuse.disarm();
+        put(&db, "c", "1").expect("a put: nothing of the database has failed");
+        range().expect("nothing panics any more");
+        assert_eq!(get(&db, "a").as_deref(), Some("11"));
+    }
+}
+
+/// A panic on the cleaning thread ended it, and files stayed that nobody needs.
+#[test]
+fn a_cleaning_that_panics_is_told() {
+    let scene = Scene::new("disable_auto_compactions=true");
+    let db = scene.open();
+    put(&db, "a", "1").expect("a put");
+    db.flush_all().expect("a flush");
+    scene.fuse.arm(Object::Storage, "tailwater-clean");
+    let force = CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
+    // One table takes the place of another, so it panics once.
+    db.compact_range(&default_family(&db), None, None, &force).expect("a compaction");
+    wait_for_failure(&db);
+    expect_latched(&db, Object::Storage);
+    scene.fuse.disarm();
+    db.resume().expect("nothing panics any more");
+    put(&db, "b", "1").expect("a put");
+    db.close().expect("closing");
+    drop(db);
+    scene.check_after(&["a", "b"]);
+}
+
+/// Resumes until a flush succeeds: a panic that was under way may be told after the first time. When
+/// the flushing thread has flushed, it has told all of its own.
+fn resume_after_the_last_panic(db: &Db) {
+    while db.resume().and_then(|()| put(db, "resumed", "1")).and_then(|()| db.flush_all()).is_err()
+    {
+        std::thread::yield_now();
+    }
+}
+
+/// A panic while statistics were written to the LOG ended the flushing thread.
+#[test]
+fn upkeep_that_panics_is_told() {
+    let scene = Scene::new("stats_dump_period_sec=1");
+    let db = scene.open();
+    put(&db, "a", "1").expect("a put");
+    scene.fuse.arm(Object::Clock, "tailwater-flush");
+    wait_for_failure(&db);
+    expect_latched(&db, Object::Clock);
+    scene.fuse.disarm();
+    resume_after_the_last_panic(&db);
+    put(&db, "b", "1").expect("a put");
+}
+
+/// A panic on the thread that makes space for logs ended it, and every later log waited for space.
+#[test]
+fn making_space_for_logs_that_panics_is_told() {
+    let scene = Scene::new("wal_io_mode=direct");
+    scene.fuse.arm(Object::Storage, "tailwater-wal");
+    let db = scene.open();
+    wait_for_failure(&db);
+    expect_latched(&db, Object::Storage);
+    scene.fuse.watch(Object::Storage, "tailwater-wal");
+    while !scene.fuse.has_seen_a_call() {
+        // Each flush begins a log, which asks for space for the next.
+        resume_after_the_last_panic(&db);
+    }
+    // The thread has told all its panics.
+    resume_after_the_last_panic(&db);
+    put(&db, "a", "1").expect("a put");
+    db.close().expect("closing");
+    drop(db);
+    scene.check_after(&["a"]);
+}
+
+/// Where whoever asks does the work, a panic left locks behind that nobody gave up.
+#[test]
+fn work_that_panics_in_the_thread_that_asked_is_told() {
+    for object in [Object::Comparator, Object::PrefixExtractor] {
+        let scene = Scene::new("");
+        let db = scene.open_inline();
+        put(&db, "a", "1").expect("a put");
+        put(&db, "b", "2").expect("a put");
+        scene.fuse.arm(object, "");
+        let (kind, text) = told(db.flush_all());
+        expect_panic(kind, &text, object);
+        scene.fuse.disarm();
+        expect_latched(&db, object);
+        db.resume().expect("nothing panics any more");
+        put(&db, "c", "3").expect("a put");
+        db.close().expect("closing");
+        drop(db);
+        scene.check_after(&["a", "b", "c"]);
+    }
+    let scene = Scene::new("level0_file_num_compaction_trigger=2");
+    let db = scene.open_inline();
+    scene.fuse.arm(Object::CompactionFilter, "");
+    for _ in 0..2 {
+        put(&db, "a", "1").expect("a put");
+        put(&db, "b", "1").expect("a put");
+        db.flush_all().expect("a flush: the compaction behind it is another matter");
+    }
+    expect_latched(&db, Object::CompactionFilter);
+    scene.fuse.disarm();
+    db.resume().expect("nothing panics any more");
+    assert_eq!(level_0(&db), 0);
+}
+
+/// A writer whose comparator panics panics itself. The others are told, and none hangs.
+#[test]
+fn a_writer_that_panics_leaves_the_queue_to_others() {
+    const WRITERS: usize = 4;
+    for passes in [0, 5, 60, 400, 1000] {
+        let scene = Scene::new("");
+        let db = scene.open();
+        let family = default_family(&db);
+        db.put(&family, b"k", b"1", &synced()).expect("a put");
+        scene.fuse.arm_after(Object::Comparator, "writer", passes);
+        let write = |writer: usize| {
+            for round in 0..100 {
+                // Some are inserted by their leader, and some by their own thread.
+                let mut batch = tailwater::WriteBatch::new();
+                for key in 0..if writer == 0 { 100 } else { 3 } {
+                    batch.put(0, format!("{writer} {round} {key}").as_bytes(), b"").expect("a put");
+                }
+                let options = WriteOptions { sync: writer == 1, ..WriteOptions::default() };
+                if let Err(error) = db.write(&mut batch, &options) {
+                    assert_eq!(error.kind(), ErrorKind::Panicked, "{error}");
+                }
+            }
+        };
+        let panicked = std::thread::scope(|scope| {
+            let start = |writer: usize| {
+                let body = move || catch_unwind(AssertUnwindSafe(|| write(writer))).is_err();
+                let named = std::thread::Builder::new().name(format!("writer{writer}"));
+                named.spawn_scoped(scope, body).expect("a thread")
+            };
+            let threads: Vec<_> = (0..WRITERS).map(start).collect();
+            let joined = threads.into_iter().map(|thread| thread.join().expect("caught"));
+            joined.filter(|&has_panicked| has_panicked).count()
+        });
+        assert!(panicked > 0, "nobody panicked after {passes} comparisons");
+        scene.fuse.disarm();
+        expect_latched(&db, Object::Comparator);
+        let (kind, text) = told(db.resume());
+        expect_panic(kind, &text, Object::Comparator);
+        assert!(text.contains("reopening"), "{text}");
+        expect_closed_with(&db, Object::Comparator);
+        drop((db, family));
+        scene.check_after(&["k"]);
+    }
+}
+
+/// An ingestion works in the thread that asked, and leads the write queue for a while.
+#[test]
+fn an_ingestion_that_panics_leaves_the_queue_to_others() {
+    let mut panicked = 0;
+    for passes in 0..60 {
+        let scene = Scene::new("");
+        let db = scene.open();
+        let family = default_family(&db);
+        put(&db, "b", "1").expect("a put");
+        let file = Path::new("/file.sst");
+        let mut writer = SstFileWriter::new(&scene.options(), "default").expect("a writer");
+        writer.open(file).expect("a file");
+        for key in ["a", "b", "c"] {
+            writer.put(key.as_bytes(), b"2").expect("a put");
+        }
+        writer.finish().expect("a whole file");
+        scene.fuse.arm_after(Object::Comparator, "panics::", passes);
+        let options = IngestOptions::default();
+        let ingest = || db.ingest_external_file(&family, &[file], &options);
+        let ended = catch_unwind(AssertUnwindSafe(ingest));
+        scene.fuse.disarm();
+        let is_done = matches!(ended, Ok(Ok(_)));
+        if !is_done {
+            panicked += 1;
+            if db.background_error().is_none() {
+                put(&db, "d", "1").expect("a put");
+                db.flush_all().expect("a flush");
+                ingest().expect("an ingestion");
+            }
+        }
+        // Closing waits for whoever works on files, and there is nobody.
+        let _ = db.close();
+        drop((db, family));
+        scene.check_after(&["b"]);
+    }
+    assert!(panicked > 10, "only {panicked} panicked");
+}

@@ -1,0 +1,165 @@
+//! What a call is told that a database refuses: after an error, after closing, and where the handle
+//! was opened for reading only.
+
+use std::error::Error as _;
+use std::path::Path;
+
+use tailwater::{
+    CompactRangeOptions, Db, ErrorKind, ExternalFiles, IngestOptions, Result, WriteBatch,
+};
+use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
+use tailwater_io::{Operation, Purpose};
+
+use crate::support::{default_family, get, put, simulated, synced, told};
+
+const PATH: &str = "/db";
+
+/// A call that needs a database which is open for writing.
+type Call = (&'static str, fn(&Db) -> Result<()>);
+
+const CALLS: [Call; 18] = [
+    ("put", |db| put(db, "refused", "1")),
+    ("put, synced", |db| db.put(&default_family(db), b"refused", b"1", &synced())),
+    ("delete", |db| db.delete(&default_family(db), b"a", &synced())),
+    ("delete_range", |db| db.delete_range(&default_family(db), b"a", b"b", &synced())),
+    ("write", |db| {
+        let mut batch = WriteBatch::new();
+        batch.put(0, b"refused", b"1").expect("a put");
+        db.write(&mut batch, &synced())
+    }),
+    ("flush", |db| db.flush(&default_family(db))),
+    ("flush_all", |db| db.flush_all()),
+    ("flush_wal", |db| db.flush_wal(false)),
+    ("flush_wal, synced", |db| db.flush_wal(true)),
+    ("compact_range", |db| {
+        db.compact_range(&default_family(db), None, None, &CompactRangeOptions::default())
+    }),
+    ("ingest_external_files", |db| {
+        let (family, paths) = (&default_family(db), &[Path::new("/file.sst")][..]);
+        let files = ExternalFiles { family, paths, options: IngestOptions::default() };
+        db.ingest_external_files(&[files]).map(drop)
+    }),
+    ("create_column_family", |db| {
+        db.create_column_family("new", &default_family(db).options()).map(drop)
+    }),
+    ("drop_column_family", |db| {
+        db.drop_column_family(&db.column_family("family").expect("a column family"))
+    }),
+    ("set_options", |db| {
+        db.set_options(&default_family(db), &[("disable_auto_compactions", "true")])
+    }),
+    ("set_database_options", |db| db.set_database_options(&[("max_background_jobs", "2")])),
+    ("resume", |db| db.resume()),
+    ("checkpoint", |db| db.checkpoint(Path::new("/checkpoint"))),
+    ("updates_since", |db| db.updates_since(0).map(drop)),
+];
+
+fn open(disk: &SimStorage) -> Db {
+    let text = "max_bgerror_resume_count=0;create_missing_column_families=true;\
+                level0_file_num_compaction_trigger=2";
+    let mut options = simulated(disk, text);
+    options.set_column_family("family", options.column_family("family").clone());
+    Db::open(PATH.as_ref(), &options).expect("a database")
+}
+
+/// A database that was closed, and one that was opened for reading, called the call wrong that they
+/// refused: invalid argument.
+#[test]
+fn closed_and_read_only_handles_say_what_they_are() {
+    let disk = SimStorage::new(1);
+    let db = open(&disk);
+    put(&db, "a", "1").expect("a put");
+    let reader = Db::open_read_only(PATH.as_ref(), &simulated(&disk, "")).expect("a reader");
+    for (name, call) in CALLS {
+        let (kind, text) = told(call(&reader));
+        assert_eq!(kind, ErrorKind::NotSupported, "{name}: {text}");
+        assert!(text.contains("opened for reading only"), "{name}: {text}");
+    }
+    db.close().expect("closing");
+    for (name, call) in CALLS {
+        let (kind, text) = told(call(&db));
+        assert_eq!(kind, ErrorKind::Closed, "{name}: {text}");
+        assert!(text.contains("closed"), "{name}: {text}");
+    }
+    for db in [&reader, &db] {
+        assert_eq!(get(db, "a").as_deref(), Some("1"), "reads go on");
+        assert!(db.background_error().is_none());
+        db.close().expect("there is nothing to close");
+    }
+    drop((db, reader));
+    assert_eq!(get(&open(&disk), "refused"), None);
+}
+
+/// Where a database fails: what is done to it, and the call that fails.
+type Place = (&'static str, fn(&Db) -> Result<()>, Operation, Purpose);
+
+const PLACES: [Place; 6] = [
+    ("a write of the log", |db| put(db, "b", "1"), Operation::Write, Purpose::Wal),
+    (
+        "a sync of the log",
+        |db| db.put(&default_family(db), b"b", b"1", &synced()),
+        Operation::Sync,
+        Purpose::Wal,
+    ),
+    ("a new table", |db| db.flush_all(), Operation::Create, Purpose::FlushWrite),
+    ("a write of a table", |db| db.flush_all(), Operation::Write, Purpose::FlushWrite),
+    ("a write of the MANIFEST", |db| db.flush_all(), Operation::Write, Purpose::Manifest),
+    ("a sync of the MANIFEST", |db| db.flush_all(), Operation::Sync, Purpose::Manifest),
+];
+
+/// Whatever is refused after an error is refused with that error's kind, file and source. What
+/// caused an error could not be asked for, and closing took the background error away.
+#[test]
+fn what_is_refused_after_an_error_has_its_kind_and_source() {
+    for (place, work, operation, purpose) in PLACES {
+        for (fault, kind) in
+            [(Fault::NoSpace, ErrorKind::NoSpace), (Fault::InputOutput, ErrorKind::Io)]
+        {
+            let disk = SimStorage::new(1);
+            let db = open(&disk);
+            put(&db, "a", "1").expect("a put");
+            let rule = FaultRule::new(fault).operation(operation).purpose(purpose).at(0);
+            disk.set_faults(FaultPlan::none().with(rule));
+            let first = work(&db).expect_err(place);
+            let refused = |result: Result<()>, context: &str| {
+                let error = result.expect_err(context);
+                assert_eq!(error.kind(), kind, "{place}, {context}: {error}");
+                assert_eq!(error.path(), first.path(), "{place}, {context}: {error}");
+                let source = error.source().and_then(|it| it.downcast_ref::<tailwater_io::Error>());
+                let source = source.unwrap_or_else(|| panic!("{place}, {context}: no source"));
+                assert_eq!(source.is_no_space(), kind == ErrorKind::NoSpace, "{context}");
+                assert_eq!(source.operation, operation, "{place}, {context}");
+            };
+            refused(Err(first.clone()), "the call that failed");
+            refused(Err(db.background_error().expect("a failure")), "background_error");
+            // The others are none that write, or are `resume`, which goes on.
+            for (name, call) in CALLS.iter().filter(|(name, _)| {
+                !["set_options", "set_database_options", "resume", "updates_since"].contains(name)
+            }) {
+                refused(call(&db), name);
+            }
+            refused(db.close(), "close");
+            refused(Err(db.background_error().expect("a failure")), "background_error, closed");
+            assert_eq!(told(put(&db, "c", "1")).0, ErrorKind::Closed);
+        }
+    }
+}
+
+/// The same of a compaction, which nobody called for.
+#[test]
+fn a_compaction_that_fails_is_told_with_its_kind_and_source() {
+    let disk = SimStorage::new(1);
+    let db = open(&disk);
+    let rule = FaultRule::new(Fault::InputOutput).operation(Operation::Write);
+    disk.set_faults(FaultPlan::none().with(rule.purpose(Purpose::CompactionWrite).from(0)));
+    for _ in 0..2 {
+        put(&db, "a", "1").expect("a put");
+        put(&db, "b", "1").expect("a put");
+        db.flush_all().expect("a flush");
+    }
+    for error in [db.background_error().expect("a failure"), put(&db, "b", "1").expect_err("it")] {
+        assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+        let source = error.source().and_then(|it| it.downcast_ref::<tailwater_io::Error>());
+        assert_eq!(source.expect("a source").operation, Operation::Write);
+    }
+}

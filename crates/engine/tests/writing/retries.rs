@@ -1,0 +1,46 @@
+//! A flush that finds no space is tried again, and when.
+
+use tailwater::{Db, ErrorKind};
+use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
+use tailwater_io::{Operation, Purpose};
+
+use crate::support::{get, put, simulated, told};
+
+/// After `resume` a flush that found no space was tried again without any pause, some ten thousand
+/// times a second.
+#[test]
+fn a_flush_without_space_is_tried_once_for_each_resuming() {
+    let disk = SimStorage::new(1);
+    // The first pause takes an hour.
+    let mut options = simulated(&disk, "bgerror_resume_retry_interval=28800000000");
+    options.set_inline_background(false);
+    let db = Db::open("/db".as_ref(), &options).expect("a database");
+    put(&db, "a", "1").expect("a put");
+    let is_attempt =
+        |operation, purpose| (operation, purpose) == (Operation::Create, Some(Purpose::FlushWrite));
+    let full = FaultRule::new(Fault::NoSpace).operation(Operation::Create);
+    disk.set_faults(FaultPlan::none().with(full.purpose(Purpose::FlushWrite).from(0)));
+    disk.start_recording();
+    let attempts = || {
+        let calls = disk.calls();
+        calls.iter().filter(|call| is_attempt(call.operation, call.purpose)).count()
+    };
+    assert_eq!(told(db.flush_all()).0, ErrorKind::NoSpace);
+    assert_eq!(attempts(), 1);
+    for resumed in 1..=3 {
+        db.resume().expect("nothing is latched");
+        while attempts() < 1 + resumed {
+            std::thread::yield_now();
+        }
+    }
+    assert_eq!(told(db.flush_all()).0, ErrorKind::NoSpace, "a flush that is asked for is tried");
+    for _ in 0..3000 {
+        // A pause that ended at once would end here.
+        std::thread::yield_now();
+        assert_eq!(get(&db, "a").as_deref(), Some("1"));
+    }
+    assert_eq!(attempts(), 5);
+    disk.set_faults(FaultPlan::none());
+    db.resume().expect("nothing is latched");
+    db.flush_all().expect("there is space");
+}

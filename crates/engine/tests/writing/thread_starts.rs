@@ -1,0 +1,58 @@
+//! A system that starts no more threads.
+#![cfg(debug_assertions)]
+
+use std::error::Error as _;
+
+use tailwater::{Db, ErrorKind};
+use tailwater_io::sim::SimStorage;
+use tailwater_io::thread::{NotStarted, with_starts_left};
+
+use crate::support::{get, put, simulated};
+
+/// Opening waited for ever where a thread could not be started: for those that had been started,
+/// and that nobody had told to end. The lock was held meanwhile.
+#[test]
+fn opening_fails_where_a_thread_cannot_be_started_and_leaves_no_lock() {
+    let disk = SimStorage::new(1);
+    let mut options = simulated(&disk, "wal_io_mode=direct;max_background_jobs=4");
+    options.set_inline_background(false);
+    let open = || Db::open("/db".as_ref(), &options);
+    let mut missing = Vec::new();
+    let db = loop {
+        match with_starts_left(missing.len(), open) {
+            Ok(db) => break db,
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+                let source = error.source().and_then(|it| it.downcast_ref::<std::io::Error>());
+                let source = source.and_then(std::io::Error::get_ref);
+                assert!(source.is_some_and(|it| it.is::<NotStarted>()), "{error}");
+                let text = error.to_string();
+                let name = text.split('\'').nth(1).expect("the thread's name").to_owned();
+                missing.push(name);
+                // It can be opened: the lock was given up, and no thread holds it any more.
+                open().expect("with room for all threads").close().expect("closing");
+            }
+        }
+    };
+    for name in ["write0", "compw0", "compr0", "flush", "clean", "comp0", "comp2", "wal"] {
+        let name = format!("tailwater-{name}");
+        assert!(missing.contains(&name), "{name} is not among {missing:?}");
+    }
+    put(&db, "a", "1").expect("a put");
+    db.flush_all().expect("a flush");
+    assert_eq!(get(&db, "a").as_deref(), Some("1"));
+}
+
+/// A database that is open goes on with the threads it has.
+#[test]
+fn where_no_more_compactions_can_run_those_that_can_go_on() {
+    let disk = SimStorage::new(1);
+    let mut options = simulated(&disk, "max_background_jobs=2");
+    options.set_inline_background(false);
+    let db = Db::open("/db".as_ref(), &options).expect("a database");
+    let more = [("max_background_jobs", "16")];
+    with_starts_left(1, || db.set_database_options(&more)).expect("it is no failure");
+    put(&db, "a", "1").expect("a put");
+    db.flush_all().expect("a flush");
+    db.close().expect("closing");
+}

@@ -11,14 +11,14 @@
 //! device 2049
 //! inode 131074
 //! home /data/db
-//! inside logs
+//! inside 2049 131099 logs
 //! keep 000017.sst
 //! end
 //! ```
 //!
 //! `device` and `inode` are those of the home; `home` is its absolute path. `database` has no value
 //! if the database has no durable id. `inside` is only in the claim on a directory inside the home:
-//! its path from there. Each `keep` names a file that was there before the claim and did not belong
+//! its own device and inode, and its path from the home. Each `keep` names a file that was there before the claim and did not belong
 //! to the database: it is never removed. Values are escaped as in a Rust string literal, so that
 //! none contains a line break.
 
@@ -41,11 +41,31 @@ pub struct Claim {
     pub home_inode: u64,
     /// Absolute path of the home when the claim was made.
     pub home_path: String,
-    /// Path of the directory from the home, if it was inside the home when the claim was made.
-    pub inside: Option<String>,
+    /// The directory itself, if it was inside the home when the claim was made.
+    pub inside: Option<Inside>,
     /// Names of the files that are never removed, because they were there before the claim and did
     /// not belong to the database.
     pub kept: Vec<String>,
+}
+
+/// A directory inside the home of the database that claims it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inside {
+    /// Device that the directory is on.
+    pub device: u64,
+    /// Inode of the directory.
+    pub inode: u64,
+    /// Path of the directory from the home, escaped as the other texts are.
+    pub path: String,
+}
+
+impl Inside {
+    fn parse(value: &str) -> Option<Self> {
+        let (device, rest) = value.split_once(' ')?;
+        let (inode, path) = rest.split_once(' ')?;
+        let (device, inode) = (device.parse().ok()?, inode.parse().ok()?);
+        Some(Self { device, inode, path: path.to_owned() })
+    }
 }
 
 impl Claim {
@@ -62,10 +82,11 @@ impl Claim {
         }
     }
 
-    /// The same claim on a directory inside the home, at this path from there.
+    /// The same claim on a directory inside the home, at this path from there and with this device
+    /// and inode.
     #[must_use]
-    pub fn inside(mut self, path: &str) -> Self {
-        self.inside = Some(path.escape_debug().to_string());
+    pub fn inside(mut self, path: &str, device: u64, inode: u64) -> Self {
+        self.inside = Some(Inside { device, inode, path: path.escape_debug().to_string() });
         self
     }
 
@@ -75,8 +96,8 @@ impl Claim {
             "{HEADING}\ndatabase {}\ndevice {}\ninode {}\nhome {}\n",
             self.database_id, self.home_device, self.home_inode, self.home_path,
         );
-        if let Some(inside) = &self.inside {
-            text.push_str(&format!("inside {inside}\n"));
+        if let Some(Inside { device, inode, path }) = &self.inside {
+            text.push_str(&format!("inside {device} {inode} {path}\n"));
         }
         for name in &self.kept {
             text.push_str(&format!("keep {name}\n"));
@@ -115,7 +136,11 @@ impl Claim {
                 (_, "device") => claim.home_device = number()?,
                 (_, "inode") => claim.home_inode = number()?,
                 (_, "home") => value.clone_into(&mut claim.home_path),
-                (_, "inside") => claim.inside = Some(value.to_owned()),
+                (_, "inside") => {
+                    let inside = Inside::parse(value);
+                    let what = "device, inode and path";
+                    claim.inside = Some(inside.ok_or_else(|| wrong(at, what, value))?);
+                }
                 (_, "keep") => claim.kept.push(value.to_owned()),
                 (_, END) => is_whole = true,
                 (_, _) => return Err(wrong(at, "a field of a claim", content)),
@@ -140,13 +165,13 @@ mod tests {
             home_device: 2049,
             home_inode: 131_074,
             home_path: "/data/db".to_owned(),
-            inside: Some("logs".to_owned()),
+            inside: Some(Inside { device: 2049, inode: 131_099, path: "logs".to_owned() }),
             kept: vec!["000017.sst".to_owned()],
         }
     }
 
     const TEXT: &str = "TAILWATER-CLAIM 1\ndatabase 1a79a4d6-0de6-718e-8e5b-326e338ae533\ndevice \
-                        2049\ninode 131074\nhome /data/db\ninside logs\nkeep 000017.sst\nend\n";
+                        2049\ninode 131074\nhome /data/db\ninside 2049 131099 logs\nkeep 000017.sst\nend\n";
 
     #[test]
     fn a_claim_is_text_that_is_read_back() {
@@ -169,7 +194,8 @@ mod tests {
             assert!(Claim::parse(&TEXT.as_bytes()[..length]).is_err(), "{length} bytes");
         }
         let damaged = [
-            TEXT.replace("2049", "x"),
+            TEXT.replace("device 2049", "device x"),
+            TEXT.replace("inside 2049 ", "inside "),
             TEXT.replace("home", "hole"),
             TEXT.replace("end\n", "end\nend\n"),
             TEXT.replace("device 2049\n", ""),

@@ -5,21 +5,22 @@
 //! 1. Nobody writes while everything in memory is flushed; so tables alone hold all there is, and
 //!    the checkpoint needs no log.
 //! 2. In a staging directory, which is marked as one, tables and blob files are linked, or copied
-//!    where links cannot be.
+//!    where links cannot be. The mark is locked, so that nobody else assembles one there.
 //! 3. MANIFEST, both files of options, IDENTITY and CURRENT are written there and synced. The
 //!    options name no directory: everything is in the checkpoint's own.
 //! 4. The directory gets its name, and then the mark goes.
 //!
 //! A crash before step 4 leaves a marked directory whose name ends in `.tmp`, which the next
 //! checkpoint of that name replaces. One without the mark is somebody's and stays. A crash in step
-//! 4 leaves a checkpoint with the mark, which its first opening for writing removes.
+//! 4 leaves a checkpoint with the mark, which its first opening for writing removes. The mark is gone
+//! for good before the checkpoint is reported: the checkpoint's own name may end in `.tmp`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use tailwater_format::file_name::FileKind;
 use tailwater_format::version_edit::VersionEdit;
-use tailwater_io::Purpose;
+use tailwater_io::{FileLock, Purpose};
 
 use crate::db::{SuperVersion, Writer};
 use crate::directory::{create_directory, sync_parent};
@@ -56,27 +57,30 @@ impl Writer {
         let mut staging = name.to_owned();
         staging.push(".tmp");
         let staging = directory.with_file_name(staging);
-        self.remove_staging(&staging)?;
-        let contents = self.checkpoint_contents()?;
-        create_directory(storage, &staging)?;
+        let _lock = self.begin_staging(&staging)?;
+        let contents = match self.checkpoint_contents() {
+            Ok(contents) => contents,
+            Err(error) => return self.give_up_staging(&staging, error),
+        };
         let made = self.fill_checkpoint(&staging, &contents).and_then(|()| {
             storage.rename(&staging, directory)?;
-            sync_parent(storage, directory).map_err(|error| {
+            self.finish_checkpoint(directory).inspect_err(|_| {
                 // Whether it would still be there after a crash is not known.
                 let _ = storage.rename(directory, &staging);
-                Error::from(error)
             })
         });
         if let Err(error) = made {
-            // What cannot be removed is removed by the next one.
-            let _ = self.remove_staging(&staging);
-            return Err(error);
-        }
-        if let Err(error) = storage.remove(&directory.join(FileKind::Staging.to_string())) {
-            // The first opening of the checkpoint for writing removes it.
-            self.info_log.warn(format_args!("the mark of a checkpoint stays: {error}"));
+            return self.give_up_staging(&staging, error);
         }
         self.info_log.info(format_args!("made a checkpoint in {}", directory.display()));
+        Ok(())
+    }
+
+    /// The rest of step 4.
+    fn finish_checkpoint(&self, directory: &Path) -> Result<()> {
+        sync_parent(&*self.storage, directory)?;
+        self.storage.remove(&directory.join(FileKind::Staging.to_string()))?;
+        self.storage.sync_directory(directory)?;
         Ok(())
     }
 
@@ -104,9 +108,6 @@ impl Writer {
         let storage = &*self.storage;
         let io_modes = self.readers.io_modes();
         let purpose = Purpose::Checkpoint;
-        write_whole(storage, &aside.join(FileKind::Staging.to_string()), &[], purpose)?;
-        // A crash must not keep what follows and lose the mark.
-        storage.sync_directory(aside)?;
         for warning in io_modes.try_in(storage, aside, &[purpose])? {
             self.info_log.warn(format_args!("{warning}"));
         }
@@ -177,32 +178,58 @@ impl Writer {
         options
     }
 
-    /// Removes what is left of a checkpoint that was not finished, if there is any.
+    /// Makes the directory where a checkpoint is assembled, empty but for its mark, which is locked.
+    /// What is left there of one that was not finished is removed.
     ///
     /// # Errors
-    /// Invalid argument, where something else has its name.
-    fn remove_staging(&self, staging: &Path) -> Result<()> {
+    /// Invalid argument, where something else has its name; busy, where somebody assembles a
+    /// checkpoint there.
+    fn begin_staging(&self, staging: &Path) -> Result<Box<dyn FileLock>> {
         let storage = &*self.storage;
-        let entries = match storage.list(staging) {
-            Ok(entries) => entries,
-            Err(error) if error.is_not_found() => return Ok(()),
+        let mark = FileKind::Staging.to_string();
+        let is_somebodys = match storage.list(staging) {
+            Ok(entries) => !entries.is_empty() && !entries.iter().any(|entry| entry.name == mark),
+            Err(error) if error.is_not_found() => false,
             Err(error) => return Err(error.into()),
         };
-        let mark = FileKind::Staging.to_string();
-        if !entries.is_empty() && !entries.iter().any(|entry| entry.name == mark) {
+        if is_somebodys {
             let message = "this is where a checkpoint is assembled, and there is something else; \
                            remove it, or choose another path for the checkpoint";
             return Err(Error::invalid_argument(message).in_file(staging));
         }
-        // The mark goes last: what a crash leaves is still marked.
-        for entry in entries.iter().filter(|entry| entry.name != mark) {
+        create_directory(storage, staging)?;
+        let lock = storage.lock(&staging.join(&mark)).map_err(|error| {
+            Error::from(error).while_doing("a checkpoint is being made in the same place")
+        })?;
+        for entry in storage.list(staging)?.iter().filter(|entry| entry.name != mark) {
             storage.remove(&staging.join(&entry.name))?;
         }
-        if !entries.is_empty() {
-            storage.sync_directory(staging)?;
-            storage.remove(&staging.join(mark))?;
+        // A crash must not keep what follows and lose the mark.
+        storage.sync_directory(staging)?;
+        Ok(lock)
+    }
+
+    /// Removes what there is of a checkpoint that cannot be finished, and answers why.
+    fn give_up_staging(&self, staging: &Path, error: Error) -> Result<()> {
+        if let Err(stays) = self.remove_staging(staging) {
+            // The next checkpoint of that name removes it.
+            self.info_log.warn(format_args!("a checkpoint that was not finished stays: {stays}"));
         }
-        storage.remove_directory(staging)?;
+        Err(error)
+    }
+
+    fn remove_staging(&self, staging: &Path) -> Result<()> {
+        let storage = &*self.storage;
+        let mark = FileKind::Staging.to_string();
+        // The mark goes last: what a crash leaves is still marked.
+        for entry in storage.list(staging)?.iter().filter(|entry| entry.name != mark) {
+            storage.remove(&staging.join(&entry.name))?;
+        }
+        storage.sync_directory(staging)?;
+        match storage.remove(&staging.join(mark)) {
+            Err(error) if !error.is_not_found() => return Err(error.into()),
+            _ => storage.remove_directory(staging)?,
+        }
         Ok(())
     }
 }

@@ -2,11 +2,12 @@
 //!
 //! # Order
 //!
-//! 1. The lock is taken, and it is looked for what cannot be told to be the database's. Nothing is
-//!    removed if there is any.
+//! 1. The locks are taken, on the outside directories too, and it is looked for what cannot be told
+//!    to be the database's. Nothing is removed if there is any.
 //! 2. CURRENT goes first, so that what a crash leaves is no database.
 //! 3. The files in the outside directories that the database has claimed go, then the claims.
-//! 4. The files in the home go; what says the database's id goes last, then the LOCK.
+//! 4. The files in the home go; what says the database's id goes last, then the LOCK,
+//!    while it is held: whoever waits for the file that it was does not get the directory with it.
 //!
 //! A crash in between is safe: destroying the database again goes on where it ended.
 
@@ -16,7 +17,7 @@ use tailwater_format::file_name::{ARCHIVE_DIRECTORY, FileKind};
 use tailwater_io::Storage;
 
 use crate::directory::{
-    Directories, Home, Outside, Ownership, holds_data, remove_claim, sync_parent,
+    Directories, Home, Locks, Outside, Ownership, holds_data, remove_claim, sync_parent,
 };
 use crate::recovery::{LOST, OpenOptions, durable_id};
 use crate::version::manifest::{self, Manifest};
@@ -40,26 +41,26 @@ pub(crate) fn destroy(directory: &Path, mut options: OpenOptions) -> Result<()> 
     found.check_home(storage)?;
     check_is_home(storage, &found)?;
     let outside = doomed(&found, &options)?;
+    let mut locks = Locks::of_home(lock, None);
+    outside.iter().try_for_each(|directory| locks.add(storage, directory))?;
     remove_if_there(storage, &home.path.join(FileKind::Current.to_string()))?;
     storage.sync_directory(&home.path)?;
     for directory in outside {
         destroy_outside(storage, &home, directory)?;
     }
     for below in [LOST, ARCHIVE_DIRECTORY] {
-        let below = home.path.join(below);
-        remove_files(storage, &below, |_| true)?;
-        // One that holds something else stays.
-        let _ = storage.remove_directory(&below);
+        remove_old_logs(storage, &home.path.join(below))?;
     }
     let says_id = |kind| matches!(kind, FileKind::Manifest(_) | FileKind::Identity);
     remove_files(storage, &home.path, |kind| !says_id(kind) && kind != FileKind::Lock)?;
     // A crash must not keep others and lose these.
     storage.sync_directory(&home.path)?;
     remove_files(storage, &home.path, says_id)?;
-    drop(lock);
     remove_if_there(storage, &lock_path)?;
     storage.sync_directory(&home.path)?;
-    remove_directory(storage, &home.path)
+    remove_directory(storage, &home.path)?;
+    drop(locks);
+    Ok(())
 }
 
 /// Removes a directory if it is empty; one that holds something else stays.
@@ -147,15 +148,31 @@ fn destroy_outside(storage: &dyn Storage, home: &Home, directory: &Outside) -> R
         remove_if_there(storage, &directory.path.join(kind.to_string()))?;
     }
     if directory.options.contains(&"wal_dir") {
-        let archive = directory.path.join(ARCHIVE_DIRECTORY);
-        remove_files(storage, &archive, holds_data)?;
-        let _ = storage.remove_directory(&archive);
+        remove_old_logs(storage, &directory.path.join(ARCHIVE_DIRECTORY))?;
     }
     storage.sync_directory(&directory.path)?;
     // A crash here is safe: the claim stays until nothing of the database is left.
     remove_claim(storage, home, &directory.path)?;
     storage.sync_directory(&directory.path)?;
     remove_directory(storage, &directory.path)
+}
+
+/// Removes the logs in a directory for logs that are not needed, and the directory if it is empty
+/// then. A directory that a database has for its own purposes stays.
+fn remove_old_logs(storage: &dyn Storage, directory: &Path) -> Result<()> {
+    let [current, claim] = [FileKind::Current, FileKind::Claim].map(|kind| kind.to_string());
+    match storage.list(directory) {
+        Ok(entries) if entries.iter().any(|it| it.name == current || it.name == claim) => {
+            return Ok(());
+        }
+        Ok(_) => {}
+        Err(error) if error.is_not_found() => return Ok(()),
+        Err(error) => return Err(error.into()),
+    }
+    remove_files(storage, directory, |kind| matches!(kind, FileKind::Wal(_)))?;
+    // One that holds something else stays.
+    let _ = storage.remove_directory(directory);
+    Ok(())
 }
 
 /// Removes the files in a directory whose names a database gives, as far as they are of these

@@ -38,11 +38,16 @@ impl Home {
 
     /// The claim of the database with that id and this home on a directory, whose absolute path
     /// has no links.
-    pub(super) fn claim(&self, database_id: &str, directory: &Path) -> Claim {
+    pub(super) fn claim(
+        &self,
+        database_id: &str,
+        directory: &Path,
+        identity: FileIdentity,
+    ) -> Claim {
         let FileIdentity { device, inode } = self.identity;
         let claim = Claim::new(database_id, device, inode, &self.path.to_string_lossy());
         match directory.strip_prefix(&self.path) {
-            Ok(inside) => claim.inside(&inside.to_string_lossy()),
+            Ok(inside) => claim.inside(&inside.to_string_lossy(), identity.device, identity.inode),
             Err(_) => claim,
         }
     }
@@ -50,16 +55,28 @@ impl Home {
     /// Whether a claim on a directory is that of the database with that id and this home. A home
     /// that was renamed has the same device and inode. The number of its device may change when it
     /// is mounted again; then the inode and the path must be the same. A directory inside the home
-    /// goes with it, also when the home is copied. A database without a durable id is told by its
+    /// goes with it, also when the home is copied, if it was copied itself: one that is mounted in
+    /// the home and in its copy is the same for both. A database without a durable id is told by its
     /// home alone.
-    pub(super) fn is_named_by(&self, claim: &Claim, database_id: &str, directory: &Path) -> bool {
-        let own = self.claim(database_id, directory);
+    pub(super) fn is_named_by(
+        &self,
+        claim: &Claim,
+        database_id: &str,
+        directory: &Path,
+        identity: FileIdentity,
+    ) -> bool {
+        let own = self.claim(database_id, directory, identity);
         let is_named = claim.database_id == own.database_id
             || claim.database_id.is_empty()
             || own.database_id.is_empty();
         let is_this_home = claim.home_inode == own.home_inode
             && (claim.home_device == own.home_device || claim.home_path == own.home_path);
-        let goes_along = own.inside.is_some() && claim.inside == own.inside;
+        let goes_along = match (&claim.inside, &own.inside) {
+            (Some(then), Some(now)) => {
+                then.path == now.path && (then != now || claim.home_path == own.home_path)
+            }
+            _ => false,
+        };
         is_named && (is_this_home || goes_along)
     }
 }
@@ -151,4 +168,31 @@ fn aside_path(directory: &Path, home: FileIdentity) -> PathBuf {
 
 fn claim_path(directory: &Path) -> PathBuf {
     directory.join(FileKind::Claim.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(inode: u64) -> FileIdentity {
+        FileIdentity { device: 1, inode }
+    }
+
+    /// A directory that is mounted in a home and in its copy was taken for a copy, too: the copy
+    /// replayed and removed the original's logs.
+    #[test]
+    fn a_directory_in_the_home_goes_along_where_it_is_a_copy() {
+        let original = Home { path: "/a".into(), identity: id(1) };
+        let copy = Home { path: "/b".into(), identity: id(2) };
+        let restored = Home { path: "/a".into(), identity: id(3) };
+        let claim = original.claim("id", "/a/logs".as_ref(), id(10));
+        let is_named = |home: &Home, directory: &str, identity| {
+            home.is_named_by(&claim, "id", directory.as_ref(), identity)
+        };
+        assert!(is_named(&original, "/a/logs", id(10)));
+        assert!(is_named(&copy, "/b/logs", id(20)));
+        assert!(!is_named(&copy, "/b/logs", id(10)));
+        assert!(!is_named(&copy, "/b/other", id(20)));
+        assert!(is_named(&restored, "/a/logs", id(10)));
+    }
 }

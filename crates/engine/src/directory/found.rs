@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tailwater_format::claim::Claim;
 use tailwater_format::file_name::FileKind;
@@ -9,10 +10,10 @@ use tailwater_io::{FileIdentity, FileLock, IoMode, Purpose, Storage};
 
 use super::claim::{Home, claimed_by, make_claim, read_claim, remove_claim, replace_claim};
 use super::files::{Files, holds_data};
-use super::{Needed, create_directory};
+use super::{GuardedStorage, Needed, create_directory};
 use crate::recovery::OpenOptions;
 use crate::version::write_whole;
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// The directories of a database, each once, with the files that were found there.
 #[derive(Debug)]
@@ -30,12 +31,45 @@ pub(crate) struct Locks {
     #[expect(dead_code, reason = "held until it is dropped")]
     home: Box<dyn FileLock>,
     outside: Vec<(FileIdentity, Box<dyn FileLock>)>,
+    /// Guards the directories that are locked, if something does.
+    guard: Option<Arc<GuardedStorage>>,
 }
 
 impl Locks {
-    /// The lock on the home.
-    pub(crate) fn of_home(home: Box<dyn FileLock>) -> Self {
-        Self { home, outside: Vec::new() }
+    /// The lock on the home, and what guards it.
+    pub(crate) fn of_home(home: Box<dyn FileLock>, guard: Option<Arc<GuardedStorage>>) -> Self {
+        Self { home, outside: Vec::new(), guard }
+    }
+
+    /// Locks an outside directory, if that was not done before.
+    ///
+    /// # Errors
+    /// Those of [`Directories::lock_outside`].
+    pub(crate) fn add(&mut self, storage: &dyn Storage, directory: &Outside) -> Result<()> {
+        let Outside { path, identity, ownership, .. } = directory;
+        let Some(identity) = *identity else { return Ok(()) };
+        if self.outside.iter().any(|(locked, _)| *locked == identity) {
+            return Ok(());
+        }
+        let lock = storage.lock(&path.join(FileKind::OutsideLock.to_string()));
+        let lock = lock.map_err(|error| {
+            Error::from(error).while_doing(
+                "the directory is in use by a database that is open for writing elsewhere",
+            )
+        })?;
+        let is_as_found = match read_claim(storage, path) {
+            Ok(claim) => claim.as_ref() == ownership.claim(),
+            Err(_) => matches!(ownership, Ownership::Adopted(_)),
+        };
+        if !is_as_found {
+            let message = "the claim on the directory has just changed";
+            return Err(Error::new(ErrorKind::Busy, message).in_file(path));
+        }
+        self.outside.push((identity, lock));
+        if let Some(guard) = &self.guard {
+            guard.guard(path, identity);
+        }
+        Ok(())
     }
 }
 
@@ -66,6 +100,16 @@ pub(crate) enum Ownership {
     Adopted(Claim),
     /// Another database has claimed it.
     Foreign(Claim),
+}
+
+impl Ownership {
+    /// The claim that was found, if there was one.
+    fn claim(&self) -> Option<&Claim> {
+        match self {
+            Self::Missing | Self::Unclaimed => None,
+            Self::Own(claim) | Self::Adopted(claim) | Self::Foreign(claim) => Some(claim),
+        }
+    }
 }
 
 impl Outside {
@@ -193,7 +237,7 @@ impl Directories {
         };
         let ownership = match identity {
             None => Ownership::Missing,
-            Some(_) => match self.ownership(storage, &path, database_id, adopts) {
+            Some(identity) => match self.ownership(storage, &path, identity, database_id, adopts) {
                 // The record only helps to find what was left over.
                 Err(_) if option.is_none() => return Ok(()),
                 ownership => ownership?,
@@ -209,6 +253,7 @@ impl Directories {
         &self,
         storage: &dyn Storage,
         path: &Path,
+        identity: FileIdentity,
         database_id: &str,
         adopts: bool,
     ) -> Result<Ownership> {
@@ -219,7 +264,7 @@ impl Directories {
         };
         Ok(match claim {
             None => Ownership::Unclaimed,
-            Some(claim) if self.home.is_named_by(&claim, database_id, path) => {
+            Some(claim) if self.home.is_named_by(&claim, database_id, path, identity) => {
                 Ownership::Own(claim)
             }
             Some(claim) if adopts => Ownership::Adopted(claim),
@@ -341,21 +386,9 @@ impl Directories {
     /// there, whatever home it comes from.
     ///
     /// # Errors
-    /// Busy, where another process or handle has locked one.
+    /// Busy, where another process or handle has locked one, or has claimed one since it was found.
     pub(crate) fn lock_outside(&self, storage: &dyn Storage, locks: &mut Locks) -> Result<()> {
-        for Outside { path, identity, .. } in &self.outside {
-            let Some(identity) = *identity else { continue };
-            if locks.outside.iter().all(|(locked, _)| *locked != identity) {
-                let lock = storage.lock(&path.join(FileKind::OutsideLock.to_string()));
-                let lock = lock.map_err(|error| {
-                    Error::from(error).while_doing(
-                        "the directory is in use by a database that is open for writing elsewhere",
-                    )
-                })?;
-                locks.outside.push((identity, lock));
-            }
-        }
-        Ok(())
+        self.outside.iter().try_for_each(|directory| locks.add(storage, directory))
     }
 
     /// Creates the directories that are missing, and puts the names of those on the device that the
@@ -385,7 +418,8 @@ impl Directories {
         needed: &Needed,
     ) -> Result<()> {
         for directory in &self.outside {
-            let own = self.home.claim(database_id, &directory.path);
+            let Some(identity) = directory.identity else { continue };
+            let own = self.home.claim(database_id, &directory.path, identity);
             match &directory.ownership {
                 Ownership::Own(claim) => {
                     // The home was renamed, or its device has another number.

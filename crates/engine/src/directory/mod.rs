@@ -8,6 +8,8 @@
 //! # Invariants
 //!
 //! - A directory is told by device and inode, never by the text of its path.
+//! - While a database is open for writing, none of its directories is mistaken for one that got its
+//!   name ([`GuardedStorage`]).
 //! - A file is told by number and kind. One that a version or the logs need is not removed, in
 //!   whichever directory it is.
 //! - In an outside directory nothing is removed before the database's claim is there, and what was
@@ -20,6 +22,7 @@ mod claim;
 mod create;
 mod files;
 mod found;
+mod guard;
 mod left_over;
 
 pub(crate) use check::NeededLogs;
@@ -27,4 +30,5 @@ pub(crate) use claim::{Home, remove_claim};
 pub(crate) use create::{create_directory, sync_parent};
 pub(crate) use files::{FILE_NUMBER_MAX, holds_data};
 pub(crate) use found::{Directories, Locks, Outside, Ownership};
+pub(crate) use guard::GuardedStorage;
 pub(crate) use left_over::Needed;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tailwater_format::file_name::FileKind;
-use tailwater_io::buffer::ALIGNMENT;
+use tailwater_io::buffer::{ALIGNMENT, AlignedBuffer};
 use tailwater_io::{Create, IoMode, Purpose, Storage};
 
 use super::OpenOptions;
@@ -21,6 +21,8 @@ use crate::wal::{LiveLog, LogMode, LogOptions};
 pub(crate) const LOST: &str = "lost";
 /// The smallest bound at which a log is switched, in bytes.
 const SMALLEST_FULL_LOG: u64 = 1 << 20;
+/// How much of a log is compared at a time, in bytes.
+const COMPARED_BYTES: u64 = 1 << 20;
 
 /// How the options have the logs written of a database with these column families.
 pub(crate) fn log_options<'a>(
@@ -92,14 +94,42 @@ pub(super) fn set_aside(
 }
 
 /// Puts logs of an earlier opening on the device: their process may have ended before it did.
-pub(super) fn sync_logs(storage: &dyn Storage, directory: &Path, logs: &[LiveLog]) -> Result<()> {
+/// Answers whether they are there. After a sync that failed, the page cache may have what the device
+/// has not, and a sync by another process succeeds.
+pub(super) fn sync_logs(storage: &dyn Storage, directory: &Path, logs: &[LiveLog]) -> Result<bool> {
     for log in logs {
         let path = directory.join(FileKind::Wal(log.number).to_string());
         let mut file = storage.create(&path, Create::Existing, IoMode::Buffered, Purpose::Wal)?;
         file.sync_data(Purpose::Wal)?;
+        drop(file);
+        if !is_on_device(storage, &path, log.bytes)? {
+            return Ok(false);
+        }
     }
     if !logs.is_empty() {
         storage.sync_directory(directory)?;
     }
-    Ok(())
+    Ok(true)
+}
+
+/// Whether the device has the first `length` bytes of a file as the page cache has them. Where it
+/// cannot be read past the page cache, that is not known.
+fn is_on_device(storage: &dyn Storage, path: &Path, length: u64) -> Result<bool> {
+    let cached = storage.open(path, IoMode::Buffered, Purpose::Wal)?;
+    let device = match storage.open(path, IoMode::Direct, Purpose::Wal) {
+        Ok(device) => device,
+        Err(error) if error.is_unsupported() => return Ok(false),
+        Err(error) => return Err(error.into()),
+    };
+    let (mut left, mut right) = (AlignedBuffer::with_capacity(0), AlignedBuffer::with_capacity(0));
+    let mut offset = 0;
+    while offset < length {
+        let count = (length - offset).min(COMPARED_BYTES) as usize;
+        let left = cached.read_span(&mut left, offset, count, Purpose::Wal)?;
+        if left != device.read_span(&mut right, offset, count, Purpose::Wal)? {
+            return Ok(false);
+        }
+        offset += count as u64;
+    }
+    Ok(true)
 }

@@ -42,7 +42,9 @@ use crate::db::{
     Closing, ColumnFamily, DatabaseIdentity, DatabaseOptions, FamilySet, SealedMemTable, Shared,
     WriteTimes, Writer, Writing, first_sequence,
 };
-use crate::directory::{Directories, FILE_NUMBER_MAX, Home, Locks, Needed, create_directory};
+use crate::directory::{
+    Directories, FILE_NUMBER_MAX, GuardedStorage, Home, Locks, Needed, create_directory,
+};
 use crate::epoch::EpochCell;
 use crate::io_modes::OF_TABLES;
 use crate::options::{
@@ -79,7 +81,11 @@ pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Opened> {
     let home = Home::at(&*storage, directory)
         .map_err(|error| if error.is_not_found() { not_created(directory) } else { error })?;
     options.resolve_paths(&home)?;
+    let guard = Arc::new(GuardedStorage::new(storage, &home.path, home.identity));
+    let storage: Arc<dyn Storage> = Arc::clone(&guard) as _;
+    options.set_storage(Arc::clone(&storage));
     let (lock, is_new) = lock_and_create(&*storage, &home, &options)?;
+    let locks = Locks::of_home(lock, Some(guard));
     let (clock, elsewhere) = (options.clock(), options.info_log_directory());
     let info_log = InfoLog::begin(&storage, clock, &home.path, elsewhere, options.database())?;
     let info_log = Arc::new(info_log);
@@ -102,7 +108,7 @@ pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Opened> {
         ));
     }
     warnings.iter().for_each(|warning| info_log.warn(format_args!("{warning}")));
-    let writer = replayed.into_writer(lock, info_log, is_new)?;
+    let writer = replayed.into_writer(locks, info_log, is_new)?;
     writer.create_missing_families()?;
     writer.update_log_bound();
     if is_new {
@@ -225,12 +231,7 @@ fn not_created(directory: &Path) -> Error {
 
 impl LogsReplayed {
     /// Steps 4 to 6.
-    fn into_writer(
-        self,
-        lock: Box<dyn FileLock>,
-        info_log: Arc<InfoLog>,
-        is_new: bool,
-    ) -> Result<Writer> {
+    fn into_writer(self, mut locks: Locks, info_log: Arc<InfoLog>, is_new: bool) -> Result<Writer> {
         let Self { home: directory, storage, options, factory, families, manifest, .. } = self;
         let directories = self.directories;
         let numbers = file_numbers(&manifest, &directories)?;
@@ -240,7 +241,6 @@ impl LogsReplayed {
         // What is in a directory that is claimed now stays there until the next opening.
         let owns_old_logs = directories.is_own(&*storage, &log_directory)?;
         let needed = Needed { oldest_log: self.oldest_needed_log, ..needed_files(&families) };
-        let mut locks = Locks::of_home(lock);
         directories.lock_outside(&*storage, &mut locks)?;
         directories.claim(&*storage, identity.durable_id(&database), &needed)?;
         let mut versions = VersionSet::new(VersionSetBeginning {
@@ -264,7 +264,7 @@ impl LogsReplayed {
         // Where a log has no clean end, a later one counts only if it goes on with the very next
         // number, which cannot be told if nothing came before.
         let are_whole = self.logs.iter().all(|log| log.whole);
-        let keeps_logs =
+        let may_keep_logs =
             database.avoid_flush_during_recovery && are_whole && damaged.is_empty() && !is_new;
         let mut log_options =
             log_options(&directory, &options, factory.io_modes(), families.iter());
@@ -278,8 +278,12 @@ impl LogsReplayed {
             })
             .collect();
         set_aside(&storage, &directory, &log_options.directory, &damaged, &info_log)?;
-        if keeps_logs {
-            sync_logs(&*storage, &log_options.directory, &older)?;
+        let keeps_logs = may_keep_logs && sync_logs(&*storage, &log_options.directory, &older)?;
+        if may_keep_logs && !keeps_logs {
+            info_log.warn(format_args!(
+                "what was in the logs is flushed in spite of avoid_flush_during_recovery: it cannot \
+                 be read back from the device"
+            ));
         }
         let last_sequence = match is_new {
             true => self.last_sequence.max(first_sequence(families_to_be(&options))),

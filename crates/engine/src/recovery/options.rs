@@ -213,6 +213,11 @@ impl OpenOptions {
         self.block_cache = Some(cache);
     }
 
+    /// Has the files elsewhere.
+    pub(super) fn set_storage(&mut self, storage: Arc<dyn Storage>) {
+        self.storage = storage;
+    }
+
     /// Where the files are.
     pub fn storage(&self) -> &Arc<dyn Storage> {
         &self.storage

@@ -6,6 +6,7 @@ use tailwater::{Db, ErrorKind, OpenOptions, WriteOptions};
 use tailwater_io::sim::{Fault, FaultPlan, SimStorage};
 use tailwater_io::{Create, IoMode, Purpose, Storage};
 
+use crate::gate::{Call, Gate};
 use crate::support::{
     default_family, findings, get, get_from, options, put, simulated, told, unlogged,
 };
@@ -118,6 +119,45 @@ fn only_what_a_checkpoint_left_itself_is_removed() {
     assert_eq!(names(&disk, "/other").iter().filter(|name| name.contains("STAGING")).count(), 0);
     let copy = Db::open("/other".as_ref(), &simulated(&disk, "")).expect("the checkpoint");
     assert_eq!(get(&copy, "a").as_deref(), Some("1"));
+}
+
+/// A second checkpoint to one path removed the files of the first, which was reported as made.
+#[test]
+fn two_checkpoints_cannot_be_assembled_in_one_place() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (path, checkpoint) = (directory.path().join("db"), directory.path().join("checkpoint"));
+    let gate = Gate::new();
+    let db = Db::open(&path, &gate.options("")).expect("a new database");
+    put(&db, "a", "1").expect("a put");
+    gate.stop(Call::Link, 0);
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| db.checkpoint(&checkpoint));
+        gate.wait();
+        let (kind, message) = told(db.checkpoint(&checkpoint));
+        assert_eq!(kind, ErrorKind::Busy, "{message}");
+        gate.open();
+        first.join().expect("no panic").expect("a checkpoint");
+    });
+    let copy = Db::open(&checkpoint, &options("")).expect("the checkpoint");
+    assert_eq!(get(&copy, "a").as_deref(), Some("1"));
+}
+
+/// After a power cut the mark of a checkpoint that had been reported as made was there again, and
+/// where its name ended in `.tmp` the next checkpoint of the name without that removed it.
+#[test]
+fn a_checkpoint_that_was_made_is_not_taken_for_one_that_was_not() {
+    for seed in 0..20 {
+        let disk = SimStorage::new(seed);
+        let db = Db::open("/db".as_ref(), &simulated(&disk, "")).expect("a new database");
+        put(&db, "a", "1").expect("a put");
+        db.checkpoint("/copy.tmp".as_ref()).expect("a checkpoint");
+        let left = disk.crash_image(seed);
+        let options = simulated(&left, "");
+        let db = Db::open("/db".as_ref(), &options).expect("the database");
+        told(db.checkpoint("/copy".as_ref()));
+        let copy = Db::open_read_only("/copy.tmp".as_ref(), &options).expect("the checkpoint");
+        assert_eq!(get(&copy, "a").as_deref(), Some("1"), "seed {seed}");
+    }
 }
 
 fn names(disk: &SimStorage, directory: &str) -> Vec<String> {

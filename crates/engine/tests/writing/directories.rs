@@ -343,3 +343,53 @@ fn destroying_removes_what_is_certainly_the_databases() {
     assert_eq!(kind, ErrorKind::InvalidArgument, "not the home");
     holds_all(&open(&disk, DB, text).expect("the database"));
 }
+
+/// Databases in directories of these names, inside the home, were removed with the database.
+#[test]
+fn destroying_leaves_other_databases_inside_the_home() {
+    let (disk, db) = database("wal_dir=/logs");
+    drop(db);
+    let inside = ["/home/db/archive", "/home/db/lost", "/logs/archive"];
+    for path in inside {
+        let db = open(&disk, path, "").expect("another database");
+        put(&db, "e", "another").expect("a put");
+        db.flush_all().expect("a flush");
+    }
+    disk.create_directory("/home/db/lost/more".as_ref()).expect("a directory");
+    Db::destroy(DB.as_ref(), &simulated(&disk, "wal_dir=/logs")).expect("destroying");
+    for path in inside {
+        let db = open(&disk, path, "").expect("the other database");
+        assert_eq!(get(&db, "e").as_deref(), Some("another"), "{path}");
+    }
+    assert_eq!(names(&disk, DB, ""), ["archive", "lost"]);
+}
+
+/// A database whose directory was renamed went on by its path: it removed logs of the database that
+/// had got the name, and wrote its own files there.
+#[test]
+fn a_database_keeps_to_the_directories_that_it_was_opened_with() {
+    for text in ["", "wal_dir=/logs"] {
+        let (disk, old) = database(text);
+        let moved = if text.is_empty() { (DB, "/home/old") } else { ("/logs", "/old") };
+        disk.rename(moved.0.as_ref(), moved.1.as_ref()).expect("a rename");
+        let other = if text.is_empty() { DB } else { "/home/other" };
+        let new = open(&disk, other, text).expect("another database");
+        put(&new, "e", "another").expect("a put");
+        let (_, message) = told(put(&old, "f", "2").and_then(|()| old.flush_all()));
+        assert!(
+            message.contains("was renamed or removed while the database was open"),
+            "{message}"
+        );
+        let _ = old.close();
+        drop((old, new));
+        let new = open(&disk, other, text).expect("another database");
+        assert_eq!(get(&new, "e").as_deref(), Some("another"));
+        assert_eq!(get(&new, "a"), None);
+        drop(new);
+        let (home, text) = match text {
+            "" => ("/home/old", ""),
+            _ => (DB, "wal_dir=/old"),
+        };
+        holds_all(&open(&disk, home, text).expect("the first database"));
+    }
+}

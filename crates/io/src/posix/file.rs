@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rustix::io::retry_on_intr;
 
@@ -25,6 +25,8 @@ pub(super) struct PosixFile {
     /// What direct transfers must be aligned to, in bytes.
     pub(super) alignment: usize,
     pub(super) statistics: Arc<Statistics>,
+    /// Whether durable writes are left to the filesystem, once somebody asked.
+    pub(super) durable_writes: OnceLock<bool>,
     /// In [`IoMode::DropBehind`], how far the kernel was told that written pages are not needed.
     pub(super) dropped: u64,
 }
@@ -148,6 +150,11 @@ impl WriteFile for PosixFile {
     }
 
     fn write_durably_at(&mut self, bytes: &[u8], offset: u64, purpose: Purpose) -> Result<()> {
+        let descriptor = self.descriptor.as_fd();
+        if !*self.durable_writes.get_or_init(|| system::has_durable_writes(descriptor)) {
+            self.write_all_at(bytes, offset, purpose)?;
+            return self.sync_data(purpose);
+        }
         let mut done = 0;
         while done < bytes.len() {
             let resume = resume_at(done, self.mode, self.alignment);

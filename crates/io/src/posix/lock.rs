@@ -6,6 +6,10 @@
 //! the process closes *any* descriptor of the file, so a file in the table is never opened again:
 //! it is recognised by device and inode, by its path, before anything is opened.
 //!
+//! A lock on a file that has lost its name, because the database was destroyed, keeps nobody out:
+//! whoever comes later makes a new file. So a lock counts only if the path leads to the locked file
+//! after it was taken.
+//!
 //! Order: the table is held from the first look until the file stands in it, and again from the
 //! release until it is gone, so no other thread opens the file in between.
 
@@ -43,6 +47,15 @@ impl PosixLock {
     /// Takes the lock on `path`, which is created if it is not there; kind `WouldBlock` if it is
     /// held.
     pub(super) fn take(path: &Path) -> io::Result<Self> {
+        loop {
+            if let Some(lock) = Self::try_take(path)? {
+                return Ok(lock);
+            }
+        }
+    }
+
+    /// The same; `None` if the file lost its name meanwhile.
+    fn try_take(path: &Path) -> io::Result<Option<Self>> {
         let mut locked = write_locked();
         match rustix::fs::stat(path) {
             Ok(status) if locked.contains(&file_identity(&status)) => {
@@ -52,6 +65,15 @@ impl PosixLock {
             Err(error) => return Err(error.into()),
         }
         let descriptor = system::open(path, OFlags::RDWR | OFlags::CREATE, IoMode::Buffered)?;
+        Self::lock(descriptor, path, &mut locked)
+    }
+
+    /// Locks an open file; `None` if it lost the name it was opened by.
+    fn lock(
+        descriptor: OwnedFd,
+        path: &Path,
+        locked: &mut HashSet<FileIdentity>,
+    ) -> io::Result<Option<Self>> {
         let operation = FlockOperation::NonBlockingLockExclusive;
         match retry_on_intr(|| rustix::fs::fcntl_lock(&descriptor, operation)) {
             Ok(()) => {}
@@ -61,8 +83,13 @@ impl PosixLock {
             Err(error) => return Err(error.into()),
         }
         let id = file_identity(&rustix::fs::fstat(&descriptor)?);
+        match rustix::fs::stat(path) {
+            Ok(status) if file_identity(&status) == id => {}
+            Ok(_) | Err(Errno::NOENT) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        }
         locked.insert(id);
-        Ok(Self { descriptor: Some(descriptor), id })
+        Ok(Some(Self { descriptor: Some(descriptor), id }))
     }
 }
 
@@ -82,6 +109,7 @@ impl Drop for PosixLock {
     }
 }
 
+/// The table of the files that are locked.
 fn write_locked() -> RwLockWriteGuard<'static, HashSet<FileIdentity>> {
     LOCKED.write().unwrap_or_else(PoisonError::into_inner)
 }
@@ -103,5 +131,28 @@ pub(super) fn refuse_locked(path: &Path) -> io::Result<()> {
         }
         // Whatever else is the matter, opening it will say so.
         Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Who opened the file before it was removed got the lock on it, and so did whoever made another
+    /// of that name.
+    #[test]
+    fn a_file_that_lost_its_name_cannot_be_locked() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("LOCK");
+        let open = || system::open(&path, OFlags::RDWR | OFlags::CREATE, IoMode::Buffered);
+        for is_made_again in [false, true] {
+            let removed = open().expect("a file");
+            std::fs::remove_file(&path).expect("removing");
+            let other = is_made_again.then(|| PosixLock::take(&path).expect("the lock"));
+            let taken = PosixLock::lock(removed, &path, &mut write_locked());
+            assert!(taken.expect("an answer").is_none());
+            drop(other);
+            drop(PosixLock::take(&path).expect("the lock"));
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::{Errno, retry_on_intr};
@@ -70,7 +70,17 @@ impl PosixStorage {
         let statistics = Arc::clone(&self.statistics);
         let path = path.to_owned();
         let rings = !self.without_rings;
-        Ok(PosixFile { descriptor, path, mode, rings, alignment, statistics, dropped: 0 })
+        let durable_writes = OnceLock::new();
+        Ok(PosixFile {
+            descriptor,
+            path,
+            mode,
+            rings,
+            alignment,
+            statistics,
+            durable_writes,
+            dropped: 0,
+        })
     }
 }
 

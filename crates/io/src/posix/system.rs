@@ -23,6 +23,16 @@ const DIRECT: Option<OFlags> = Some(OFlags::DIRECT);
 #[cfg(not(target_os = "linux"))]
 const DIRECT: Option<OFlags> = None;
 
+// Filesystems by the numbers that `statfs` gives.
+#[cfg(target_os = "linux")]
+const EXT4: u32 = 0xEF53;
+#[cfg(target_os = "linux")]
+const XFS: u32 = 0x5846_5342;
+#[cfg(target_os = "linux")]
+const BTRFS: u32 = 0x9123_683E;
+#[cfg(target_os = "linux")]
+const F2FS: u32 = 0xF2F5_2010;
+
 /// Opens `path`. Direct I/O that is refused is an error of kind `Unsupported` that names the
 /// filesystem.
 pub(crate) fn open(path: &Path, flags: OFlags, mode: IoMode) -> io::Result<OwnedFd> {
@@ -124,11 +134,11 @@ pub(super) fn filesystem_name(path: &Path) -> String {
     });
     let Ok(there) = there else { return "the filesystem".to_owned() };
     let name = match there.f_type as u32 {
-        0xEF53 => "ext4",
-        0x5846_5342 => "xfs",
-        0x9123_683E => "btrfs",
+        EXT4 => "ext4",
+        XFS => "xfs",
+        BTRFS => "btrfs",
         0x2FC1_2FC1 => "zfs",
-        0xF2F5_2010 => "f2fs",
+        F2FS => "f2fs",
         0x0102_1994 => "tmpfs",
         0x8584_58F6 => "ramfs",
         0x794C_7630 => "overlay",
@@ -353,6 +363,20 @@ pub(super) fn write_uncached(
     Err(Errno::OPNOTSUPP)
 }
 
+/// Whether the filesystem of a file is known to make a write durable that asks for it. FUSE does not
+/// where its server wants direct I/O (`FOPEN_DIRECT_IO`): the flag does not reach the server, and the
+/// write succeeds.
+#[cfg(target_os = "linux")]
+pub(super) fn has_durable_writes(descriptor: BorrowedFd<'_>) -> bool {
+    rustix::fs::fstatfs(descriptor)
+        .is_ok_and(|there| matches!(there.f_type as u32, EXT4 | XFS | BTRFS | F2FS))
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn has_durable_writes(_descriptor: BorrowedFd<'_>) -> bool {
+    false
+}
+
 /// Writes and makes durable what was written (`RWF_DSYNC`, Linux 4.7).
 #[cfg(target_os = "linux")]
 pub(super) fn write_durably(
@@ -371,9 +395,7 @@ pub(super) fn write_durably(
     bytes: &[u8],
     offset: u64,
 ) -> rustix::io::Result<usize> {
-    let count = rustix::io::pwrite(descriptor, bytes, offset)?;
-    sync_data(descriptor)?;
-    Ok(count)
+    rustix::io::pwrite(descriptor, bytes, offset)
 }
 
 /// How many pages of a span of a file, up to its end for a length of zero, are in the page cache
@@ -435,6 +457,20 @@ fn loses_direct_writes(word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// On a mount of FUSE whose server wants direct I/O, no write was durable that asked for it.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn durable_writes_are_left_to_filesystems_that_are_known_to_make_them() {
+        use std::os::fd::AsFd;
+        let file = std::fs::File::open("/proc/self/stat").expect("a file");
+        assert!(!has_durable_writes(file.as_fd()));
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = tempfile::tempfile_in(directory.path()).expect("a file");
+        let is_known =
+            ["ext4", "xfs", "btrfs", "f2fs"].contains(&&*filesystem_name(directory.path()));
+        assert_eq!(has_durable_writes(file.as_fd()), is_known);
+    }
 
     #[test]
     fn kernels_that_lose_direct_writes_are_known() {

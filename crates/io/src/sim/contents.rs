@@ -21,6 +21,8 @@ pub(super) struct Contents {
     durable: Vec<u8>,
     /// What happened since the last sync, oldest first.
     pending: Vec<Pending>,
+    /// Whether a sync failed and the page cache has what the device has not.
+    has_lost: bool,
     pub(super) modified_us: u64,
 }
 
@@ -32,7 +34,7 @@ impl Contents {
 
     /// A file of which every byte is durable.
     fn new_durable(bytes: Vec<u8>, modified_us: u64) -> Self {
-        Self { current: bytes.clone(), durable: bytes, pending: Vec::new(), modified_us }
+        Self { current: bytes.clone(), durable: bytes, modified_us, ..Self::default() }
     }
 
     pub(super) fn length(&self) -> u64 {
@@ -45,6 +47,18 @@ impl Contents {
         let count = buffer.len().min(self.current.len() - start);
         buffer[..count].copy_from_slice(&self.current[start..start + count]);
         count
+    }
+
+    /// The same past the page cache: what a failed sync lost is not there.
+    pub(super) fn read_direct(&self, buffer: &mut [u8], offset: u64) -> usize {
+        if !self.has_lost {
+            return self.read(buffer, offset);
+        }
+        let mut device = self.clone();
+        device.sync();
+        device.durable.resize(self.current.len(), 0);
+        device.current = device.durable.clone();
+        device.read(buffer, offset)
     }
 
     pub(super) fn write(&mut self, offset: u64, bytes: &Arc<[u8]>, modified_us: u64) {
@@ -103,6 +117,7 @@ impl Contents {
     pub(super) fn fail_sync(&mut self, random: &mut fastrand::Rng) {
         self.durable = self.bytes_after_crash(random);
         self.pending.clear();
+        self.has_lost |= self.durable != self.current;
     }
 
     /// The file that a power cut may leave.

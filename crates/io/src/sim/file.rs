@@ -78,7 +78,11 @@ impl SimFile {
             Verdict::Short => state.short_length(buffer.len(), self.mode == IoMode::Direct),
             Verdict::Fail(error) => return Err(error.into()),
         };
-        Ok(state.disk.file(self.file).read(&mut buffer[..length], offset))
+        let (file, buffer) = (state.disk.file(self.file), &mut buffer[..length]);
+        Ok(match self.mode {
+            IoMode::Direct => file.read_direct(buffer, offset),
+            IoMode::Buffered | IoMode::Uncached | IoMode::DropBehind => file.read(buffer, offset),
+        })
     }
 
     /// Writes, and makes durable what was written if `is_durable`.

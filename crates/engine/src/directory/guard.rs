@@ -1,0 +1,150 @@
+//! Storage that keeps to the directories that a database was opened with.
+//!
+//! Files are found by path. When a directory is renamed while the database is open, and another one
+//! gets its name, the paths lead there: to another database's files of the same numbers. So before a
+//! file is opened, made, renamed or removed in a directory of the database, and before its names are
+//! made durable, it is looked whether the path still leads to the directory that was opened.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tailwater_io::sync::Mutex;
+use tailwater_io::{
+    Capabilities, Create, DirectoryEntry, FileIdentity, FileLock, FileMetadata, IoMode, Operation,
+    Purpose, ReadFile, Result, Statistics, Storage, WriteFile,
+};
+
+/// Storage in which a database's directories are told by device and inode.
+#[derive(Debug)]
+pub(crate) struct GuardedStorage {
+    files: Arc<dyn Storage>,
+    guarded: Mutex<Vec<(PathBuf, FileIdentity)>>,
+}
+
+/// Why a call was refused.
+#[derive(Debug)]
+struct Replaced;
+
+impl fmt::Display for Replaced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "the directory was renamed or removed while the database was open: close the database, \
+             and open it where it is now",
+        )
+    }
+}
+
+impl std::error::Error for Replaced {}
+
+impl GuardedStorage {
+    /// Storage that guards the directory at a path.
+    pub(crate) fn new(files: Arc<dyn Storage>, path: &Path, identity: FileIdentity) -> Self {
+        Self { files, guarded: Mutex::new(vec![(path.to_owned(), identity)]) }
+    }
+
+    /// Guards another directory.
+    pub(super) fn guard(&self, path: &Path, identity: FileIdentity) {
+        self.guarded.lock().push((path.to_owned(), identity));
+    }
+
+    /// Fails if a guarded directory is not where it was.
+    fn check(&self, operation: Operation, directory: &Path) -> Result<()> {
+        let expected = {
+            let guarded = self.guarded.lock();
+            guarded.iter().find(|(path, _)| path == directory).map(|(_, identity)| *identity)
+        };
+        let Some(expected) = expected else { return Ok(()) };
+        match self.files.identity(directory) {
+            Ok(found) if found == expected => Ok(()),
+            Err(error) if !error.is_not_found() => Err(error),
+            _ => Err(tailwater_io::Error::new(operation, directory, io::Error::other(Replaced))),
+        }
+    }
+
+    fn check_parent(&self, operation: Operation, path: &Path) -> Result<()> {
+        path.parent().map_or(Ok(()), |directory| self.check(operation, directory))
+    }
+}
+
+impl Storage for GuardedStorage {
+    fn open(&self, path: &Path, mode: IoMode, purpose: Purpose) -> Result<Arc<dyn ReadFile>> {
+        self.check_parent(Operation::Open, path)?;
+        self.files.open(path, mode, purpose)
+    }
+
+    fn create(
+        &self,
+        path: &Path,
+        create: Create,
+        mode: IoMode,
+        purpose: Purpose,
+    ) -> Result<Box<dyn WriteFile>> {
+        self.check_parent(Operation::Create, path)?;
+        self.files.create(path, create, mode, purpose)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        self.check_parent(Operation::Rename, from)?;
+        self.check_parent(Operation::Rename, to)?;
+        self.files.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        self.check_parent(Operation::Remove, path)?;
+        self.files.remove(path)
+    }
+
+    fn remove_directory(&self, path: &Path) -> Result<()> {
+        self.files.remove_directory(path)
+    }
+
+    fn link(&self, existing: &Path, new: &Path) -> Result<()> {
+        self.check_parent(Operation::Link, existing)?;
+        self.check_parent(Operation::Link, new)?;
+        self.files.link(existing, new)
+    }
+
+    fn list(&self, directory: &Path) -> Result<Vec<DirectoryEntry>> {
+        self.check(Operation::List, directory)?;
+        self.files.list(directory)
+    }
+
+    fn create_directory(&self, path: &Path) -> Result<()> {
+        self.files.create_directory(path)
+    }
+
+    fn metadata(&self, path: &Path) -> Result<FileMetadata> {
+        self.files.metadata(path)
+    }
+
+    fn identity(&self, path: &Path) -> Result<FileIdentity> {
+        self.files.identity(path)
+    }
+
+    fn canonical_path(&self, path: &Path) -> Result<PathBuf> {
+        self.files.canonical_path(path)
+    }
+
+    fn capabilities(&self, path: &Path) -> Result<Capabilities> {
+        self.files.capabilities(path)
+    }
+
+    fn resident_pages(&self, path: &Path) -> Result<Option<u64>> {
+        self.files.resident_pages(path)
+    }
+
+    fn sync_directory(&self, directory: &Path) -> Result<()> {
+        self.check(Operation::SyncDirectory, directory)?;
+        self.files.sync_directory(directory)
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
+        self.files.lock(path)
+    }
+
+    fn statistics(&self) -> &Statistics {
+        self.files.statistics()
+    }
+}

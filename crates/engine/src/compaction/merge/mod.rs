@@ -50,7 +50,7 @@ pub(crate) use blob_garbage::BlobGarbage;
 pub(crate) use deeper_levels::DeeperLevels;
 pub(crate) use inputs::{InputTable, Inputs};
 use operands::Operands;
-pub(crate) use snapshots::Snapshots;
+pub(crate) use snapshots::{Snapshots, Stripe};
 pub(crate) use source::Source;
 pub(crate) use tombstones::{CoverCursor, InputTombstones};
 

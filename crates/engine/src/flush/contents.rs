@@ -5,7 +5,9 @@
 //! a version that a range tombstone covers for everyone who would see it.
 //!
 //! Single deletions stay, and what they may have to meet below them does too: were one dropped
-//! without its write, or a write without its deletion, compaction would pair the wrong two.
+//! without its write, or a write without its deletion, compaction would pair the wrong two. A
+//! deletion below such a write stays as well. Compaction drops the two above it, and then it alone
+//! hides what is in deeper levels.
 
 use std::sync::Arc;
 
@@ -37,8 +39,12 @@ pub(super) struct Contents<'t> {
 enum Last {
     /// It hides none.
     Transparent,
+    /// It is a single deletion, and so hides none.
+    SingleDeletion,
     /// It hides those that no snapshot tells from it.
     Hides(Sequence),
+    /// The same, but not deletions: a single deletion will take it away.
+    HidesAllBut(Sequence),
 }
 
 impl<'t> Contents<'t> {
@@ -81,7 +87,7 @@ impl<'t> Contents<'t> {
             self.read += 1;
             let stripe = self.snapshots.stripe(parsed.sequence);
             if last.keeps(&parsed, stripe) && !self.cover.hides(&parsed, stripe) {
-                self.last = Last::of(parsed.value_type, parsed.sequence);
+                self.last = last.then(parsed.value_type, parsed.sequence);
                 if !same_key {
                     self.last_key.clear();
                     self.last_key.extend_from_slice(parsed.user_key);
@@ -104,15 +110,19 @@ impl Last {
     /// Whether it lets an older record of its key, which is in this stripe, be seen, or needs it.
     fn keeps(self, record: &ParsedKey<'_>, stripe: Stripe) -> bool {
         match (self, record.value_type) {
-            (Self::Transparent, _) | (_, ValueType::SingleDeletion) => true,
-            (Self::Hides(newer), _) => newer > stripe.newest,
+            (_, ValueType::SingleDeletion) | (Self::HidesAllBut(_), ValueType::Deletion) => true,
+            (Self::Hides(newer) | Self::HidesAllBut(newer), _) => newer > stripe.newest,
+            (Self::Transparent | Self::SingleDeletion, _) => true,
         }
     }
 
-    /// After a record that is kept.
-    fn of(value_type: ValueType, sequence: Sequence) -> Self {
+    /// After the next record of the same key that is kept.
+    fn then(self, value_type: ValueType, sequence: Sequence) -> Self {
         match value_type {
-            ValueType::Merge | ValueType::SingleDeletion => Self::Transparent,
+            ValueType::Merge => Self::Transparent,
+            ValueType::SingleDeletion => Self::SingleDeletion,
+            ValueType::Deletion => Self::Hides(sequence),
+            _ if self == Self::SingleDeletion => Self::HidesAllBut(sequence),
             _ => Self::Hides(sequence),
         }
     }

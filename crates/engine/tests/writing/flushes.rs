@@ -75,6 +75,32 @@ fn all_memtables_together_are_bounded() {
     assert!(size <= 300_000, "{size}");
 }
 
+/// A flush dropped a deletion that a newer write hid, though a single deletion was to take that
+/// write away: a compaction did, and what the deletion had deleted in a deeper level showed again.
+#[test]
+fn a_deletion_stays_below_a_write_that_a_single_deletion_deletes() {
+    let disk = SimStorage::new(1);
+    let db = open(&disk, "disable_auto_compactions=true");
+    let (family, options) = (default_family(&db), WriteOptions::default());
+    let deletes = |key: &str| db.delete(&family, key.as_bytes(), &options).expect("a deletion");
+    for key in ["mixed", "plain"] {
+        put(&db, key, "first").expect("a put");
+        deletes(key);
+        put(&db, key, "second").expect("a put");
+    }
+    db.single_delete(&family, b"mixed", &options).expect("a single deletion");
+    db.flush_all().expect("a flush");
+    let stored: Vec<_> =
+        stored(&disk, &db).into_iter().map(|(key, _, kind, _)| (key, kind)).collect();
+    let expected = [
+        ("mixed", ValueType::SingleDeletion),
+        ("mixed", ValueType::Value),
+        ("mixed", ValueType::Deletion),
+        ("plain", ValueType::Value),
+    ];
+    assert_eq!(stored, expected.map(|(key, kind)| (key.to_owned(), kind)));
+}
+
 /// A flush wrote every range deletion at every sequence number over every key that it covers, and
 /// what they had deleted, too: 2,000 that overlap took 66 MB.
 #[test]

@@ -17,9 +17,11 @@ impl Merge {
         (self.sequence, self.value_type) = self.source.version()?;
         self.value = Value::Source;
         let is_first = !self.has_key || !self.is_same_key();
-        if is_first {
+        if is_first || self.rules.comparator.equates_different_bytes() {
             self.key.clear();
             self.key.extend_from_slice(self.source.key());
+        }
+        if is_first {
             self.has_key = true;
             self.newer_stripe = None;
             self.has_zeroed = false;

@@ -92,7 +92,7 @@ impl InputTombstones {
             }
         }
         starts.sort_by(|a, b| key::compare_internal(comparator, a, b));
-        starts.dedup();
+        starts.dedup_by(|a, b| key::compare_internal(comparator, a, b).is_eq());
         starts
     }
 

@@ -35,6 +35,11 @@ impl Store for RocksDb {
         Ok(self.db.put_opt(key, value, &self.synced_writes)?)
     }
 
+    fn delete_range(&self, begin: &[u8], end: &[u8]) -> Result<(), Failure> {
+        let family = self.db.cf_handle("default").ok_or("no default column family")?;
+        Ok(self.db.delete_range_cf(family, begin, end)?)
+    }
+
     fn get(&self, key: &[u8]) -> Result<Option<usize>, Failure> {
         Ok(self.db.get_pinned(key)?.map(|value| value.len()))
     }

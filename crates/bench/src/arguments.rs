@@ -10,6 +10,7 @@ use crate::basket::BasketArguments;
 use crate::durable::{self, DurableArguments, NEIGHBOUR_COMMAND};
 use crate::engine::Engine;
 use crate::hot_key::HotKeyArguments;
+use crate::range_deletions::RangeDeletionArguments;
 use crate::store::Failure;
 use crate::sustained::SustainedArguments;
 use crate::tail::{self, CHILD_COMMAND, TailArguments, TailEngine};
@@ -36,6 +37,8 @@ enum Command {
     HotKey(HotKeyArguments),
     /// Overwrites at full speed for minutes: space, bytes written, waiting and memory.
     Sustained(SustainedArguments),
+    /// Deletes ranges that overlap: how quickly, how they slow reads down, what a flush writes.
+    RangeDeletions(RangeDeletionArguments),
     /// Measures puts that are on the device when they return, beside what the device does.
     Durable(DurableArguments),
     /// Shows what direct I/O does to the tail of reads while compactions go on.
@@ -56,6 +59,7 @@ impl Arguments {
             Command::Basket(arguments) => arguments.run(known),
             Command::HotKey(arguments) => arguments.run(known),
             Command::Sustained(arguments) => arguments.run(known),
+            Command::RangeDeletions(arguments) => arguments.run(known),
             Command::Durable(arguments) => arguments.run(known),
             Command::DurableNeighbour => durable::compute(),
             Command::Tail(arguments) => tail::run(arguments, tail_engines),

@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::basket::{self, Amount, Measured, Workload};
 use crate::durable::{self, Putting};
 use crate::hot_key;
+use crate::range_deletions::{self, Deleting};
 use crate::store::{Failure, Store};
 use crate::sustained::{self, Overwriting};
 
@@ -42,6 +43,12 @@ pub trait Subject {
     /// # Errors
     /// Those of the engine.
     fn overwrite(&self, work: &Overwriting<'_>) -> Result<sustained::Writes, Failure>;
+
+    /// Deletes ranges, and reads among them.
+    ///
+    /// # Errors
+    /// Those of the engine, and one where it has no range deletions.
+    fn delete_ranges(&self, work: &Deleting) -> Result<range_deletions::Figures, Failure>;
 
     /// Lets writers put, and measures each put.
     ///
@@ -98,6 +105,10 @@ impl<S: Store> Subject for Opened<S> {
 
     fn overwrite(&self, work: &Overwriting<'_>) -> Result<sustained::Writes, Failure> {
         sustained::overwrite(&self.0, work)
+    }
+
+    fn delete_ranges(&self, work: &Deleting) -> Result<range_deletions::Figures, Failure> {
+        range_deletions::delete(&self.0, work)
     }
 
     fn put(&self, putting: &Putting) -> Result<durable::Figures, Failure> {

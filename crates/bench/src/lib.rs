@@ -1,11 +1,12 @@
 //! Workloads that measure Tailwater, and other engines in the same run.
 //!
-//! An engine is a [`store::Store`], for the last of five commands a [`tail::TailEngine`]:
+//! An engine is a [`store::Store`], for the last of six commands a [`tail::TailEngine`]:
 //!
 //! - [`basket`]: the workloads of RocksDB's `db_bench` under their names, on several engines by
 //!   turns, so that what else the machine does meets all of them;
 //! - [`hot_key`]: one key that several threads get;
 //! - [`sustained`]: overwriting for minutes;
+//! - [`range_deletions`]: range deletions that overlap, and reads among them;
 //! - [`durable`]: puts that are synced, beside the device itself;
 //! - [`tail`]: what direct I/O does to the tail of reads while compactions go on.
 //!
@@ -20,6 +21,7 @@ mod files;
 pub mod hot_key;
 pub mod memory_limit;
 mod process;
+pub mod range_deletions;
 mod report;
 pub mod store;
 pub mod sustained;

@@ -64,6 +64,16 @@ pub trait Store: Sized + Sync {
         Err(format!("--engines: {} is not measured with synced puts", Self::NAME).into())
     }
 
+    /// Deletes the keys from `begin` to `end`, which is not included. It is in the log, and not
+    /// synced.
+    ///
+    /// # Errors
+    /// Those of the engine; an engine that is not measured with range deletions has none.
+    fn delete_range(&self, begin: &[u8], end: &[u8]) -> Result<(), Failure> {
+        let _ = (begin, end);
+        Err(format!("--engines: {} is not measured with range deletions", Self::NAME).into())
+    }
+
     /// Puts all of `entries`, one after the other. An engine in which a single write is a
     /// transaction that copies pages may put many in one.
     ///

@@ -47,6 +47,10 @@ impl Store for Tailwater {
         Ok(self.db.put(&self.family, key, value, &self.synced_writes)?)
     }
 
+    fn delete_range(&self, begin: &[u8], end: &[u8]) -> Result<(), Failure> {
+        Ok(self.db.delete_range(&self.family, begin, end, &self.writes)?)
+    }
+
     fn get(&self, key: &[u8]) -> Result<Option<usize>, Failure> {
         VALUE.with_borrow_mut(|value| {
             let found = self.db.get_into(&self.family, key, &self.reads, value)?;

@@ -11,6 +11,8 @@ mod ledger;
 mod opening;
 #[path = "concurrency/process.rs"]
 mod process;
+#[path = "concurrency/range_deletions.rs"]
+mod range_deletions;
 #[path = "concurrency/scene.rs"]
 mod scene;
 #[path = "concurrency/stalls.rs"]

@@ -30,6 +30,8 @@ mod random;
 mod scores;
 #[path = "common/interop/shape.rs"]
 mod shape;
+#[path = "interop_compact/single_deletions.rs"]
+mod single_deletions;
 #[path = "common/interop/step.rs"]
 mod step;
 #[path = "interop_compact/turns.rs"]

@@ -11,12 +11,44 @@ use std::sync::Arc;
 use crate::user_code;
 
 /// An order of user keys that is not built in.
+///
+/// # Keys that are equal but not the same bytes
+///
+/// An order may take different bytes for the same key: a case-insensitive one does, or one that
+/// ignores trailing zeros. Filters and the hash indexes of data blocks know keys by their bytes.
+/// Such an order must declare itself by [`can_keys_with_different_byte_contents_be_equal`]:
+///
+/// | declared | filters | hash indexes of data blocks |
+/// |---|---|---|
+/// | `Some(true)` | neither built nor asked | neither built nor asked |
+/// | `Some(false)` | by `filter_policy` | by `data_block_index_type` |
+/// | `None`, the default | by `filter_policy` | neither built nor asked |
+///
+/// Filters and hash indexes that tables have already, because RocksDB wrote them or the order had
+/// not declared itself, are ignored where they are not asked.
+///
+/// `None` does what RocksDB does, whose own default is that keys of different bytes can be equal,
+/// but which consults it for hash indexes alone. With an order that takes different bytes for the
+/// same key and does not declare so, and with a `filter_policy`, a get, multi-get or prefix seek by
+/// another spelling than the one that was written may wrongly find nothing.
+///
+/// Of the spellings of a key, iterators show that of the newest visible write.
+///
+/// [`can_keys_with_different_byte_contents_be_equal`]:
+///     CustomComparator::can_keys_with_different_byte_contents_be_equal
 pub trait CustomComparator: Send + Sync {
     /// The name that stands in the MANIFEST. It must change whenever the order does.
     fn name(&self) -> &str;
 
     /// A total order. Keys that compare equal are the same key.
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering;
+
+    /// Whether keys that are not the same bytes can compare equal; `None` if that is not declared,
+    /// see [above](CustomComparator#keys-that-are-equal-but-not-the-same-bytes). It must always
+    /// return the same. RocksDB's `CanKeysWithDifferentByteContentsBeEqual`.
+    fn can_keys_with_different_byte_contents_be_equal(&self) -> Option<bool> {
+        None
+    }
 
     /// A short key in `[start, limit)`, written over `start`; leaving `start` as it is is always
     /// right.
@@ -69,6 +101,28 @@ impl Comparator {
             Self::ReverseBytewise => b.cmp(a),
             Self::Custom(custom) => compare_by(&**custom, a, b),
         }
+    }
+
+    /// Whether keys that are not the same bytes can compare equal; `None` if that is not declared.
+    fn equates_other_bytes(&self) -> Option<bool> {
+        match self {
+            Self::Bytewise | Self::ReverseBytewise => Some(false),
+            Self::Custom(custom) => {
+                called(&**custom, |custom| custom.can_keys_with_different_byte_contents_be_equal())
+            }
+        }
+    }
+
+    /// Whether the order declares that keys of different bytes can be equal. Then nothing may rely
+    /// on the bytes of keys or on their hashes.
+    pub fn equates_different_bytes(&self) -> bool {
+        self.equates_other_bytes() == Some(true)
+    }
+
+    /// Whether the order declares that keys are equal only if they are the same bytes.
+    #[inline]
+    pub fn tells_all_bytes_apart(&self) -> bool {
+        self.equates_other_bytes() == Some(false)
     }
 
     /// Shortens `start` to a key in `[start, limit)`, for an index entry between two blocks.

@@ -31,6 +31,7 @@ use crate::version::FileMetadata;
 
 pub use filter::{CompactionFilter, FilterDecision, FilteredValue};
 pub use manual::CompactRangeOptions;
+pub(crate) use merge::{Snapshots, Stripe};
 pub use picker::BottommostRewrite;
 pub(crate) use picker::{
     CompactCursors, LevelTargets, compare_bounds, is_behind, level_scores, pending_compaction_bytes,

@@ -90,8 +90,16 @@ impl Db {
         self.write_one(family, options, |batch, id| batch.delete(id, key))
     }
 
-    /// Removes `key`, which must have been put exactly once since it was last removed, and not
-    /// merged; otherwise what reads see of it is undefined.
+    /// Removes `key`, which must have been put exactly once since it was last removed by this
+    /// method, or at all. It goes as soon as it meets that put, where a deletion by [`Db::delete`]
+    /// stays until nothing deeper can have the key.
+    ///
+    /// The contract is RocksDB's. A key that was put twice, or merged, may show the older value
+    /// again, as it does in RocksDB. One that is removed by both methods may too, once flushes or
+    /// compactions have dropped what the other method wrote: where they find a deletion together
+    /// with a put and its single deletion they keep the deletion, which RocksDB does not. A single
+    /// deletion right above a deletion, with nothing put between them, stops compactions as
+    /// corruption, unless `enforce_single_del_contracts` is switched off.
     ///
     /// # Errors
     /// As [`Db::write`].

@@ -12,11 +12,13 @@ use tailwater_io::pace::Priority;
 
 use super::contents::Contents;
 use super::timed_values::TimedValues;
+use crate::compaction::Snapshots;
 use crate::db::{ColumnFamily, SealedMemTable, Writer};
 use crate::handover::{Handover, Takeover, Warmth};
 use crate::memtable::MemTable;
 use crate::options::CompactionStyle;
 use crate::panics;
+use crate::range_tombstone::{StripedFragment, joined, striped_fragments};
 use crate::sequence_times::SequenceTimes;
 use crate::stats::{Histogram, LevelFigures, Work};
 use crate::table::NewFiles;
@@ -80,8 +82,16 @@ impl Writer {
         };
         let times = self.write_times(family);
         let mut builder = builder.telling_times(times.clone());
-        self.add_entries(family, memtables, times.as_deref(), &mut builder)?;
-        add_range_tombstones(memtables, &mut builder)?;
+        let snapshots = Snapshots::new(self.shared.snapshots.sequences());
+        let layers: Vec<_> =
+            memtables.iter().filter_map(|memtable| memtable.tombstones()).collect();
+        let comparator = family.comparator();
+        let all = layers.iter().flat_map(|layers| layers.iter());
+        let below = |sequence| snapshots.stripe(sequence).below;
+        let tombstones = joined(comparator, striped_fragments(comparator, all, below));
+        let contents = Contents::new(family.comparator(), memtables, &snapshots, &tombstones)?;
+        self.add_entries(family, memtables, contents, times.as_deref(), &mut builder)?;
+        add_range_tombstones(&tombstones, &mut builder)?;
         let (table, mut writer) = builder.finish()?;
         let statistics = self.shared.statistics.as_deref();
         let started = statistics.map(|statistics| (statistics, statistics.start()));
@@ -119,7 +129,7 @@ impl Writer {
         path: &Path,
     ) -> Result<Option<Builder>> {
         let deletes_ranges = |memtable: &Arc<MemTable>| {
-            memtable.range_tombstones().is_some_and(|tombstones| !tombstones.is_empty())
+            memtable.tombstones().is_some_and(|tombstones| !tombstones.deletes_nothing())
         };
         let has_entries = |memtable: &Arc<MemTable>| {
             let counters = memtable.counters();
@@ -158,11 +168,10 @@ impl Writer {
         &self,
         family: &ColumnFamily,
         memtables: &[Arc<MemTable>],
+        mut contents: Contents<'_>,
         times: Option<&SequenceTimes>,
         builder: &mut Builder,
     ) -> Result<()> {
-        let snapshots = self.shared.snapshots.sequences();
-        let mut contents = Contents::new(family.comparator(), memtables, snapshots)?;
         let mut timed_values = TimedValues::new(times);
         let handover = family.readers().tables.context().handover.clone();
         contents.for_each(|key, value| {
@@ -248,16 +257,14 @@ impl Writer {
     }
 }
 
-/// The tombstones of memtables, cut where they overlap within one.
-fn add_range_tombstones(memtables: &[Arc<MemTable>], builder: &mut Builder) -> Result<()> {
+fn add_range_tombstones(tombstones: &[StripedFragment<'_>], builder: &mut Builder) -> Result<()> {
     let mut start = Vec::new();
-    for memtable in memtables {
-        let Some(tombstones) = memtable.range_tombstones() else { continue };
-        for tombstone in tombstones.iter() {
-            let trailer = pack_trailer(tombstone.sequence, ValueType::RangeDeletion as u8);
+    for fragment in tombstones {
+        for &sequence in &fragment.sequences {
+            let trailer = pack_trailer(sequence, ValueType::RangeDeletion as u8);
             start.clear();
-            put_internal_key(&mut start, tombstone.start, trailer);
-            builder.add_range_tombstone(&start, tombstone.end)?;
+            put_internal_key(&mut start, fragment.start, trailer);
+            builder.add_range_tombstone(&start, fragment.end)?;
         }
     }
     Ok(())

@@ -50,6 +50,8 @@ impl Writer {
         let mut jobs = panics::catch(INGESTION, || {
             requests.iter().map(|request| self.examine(request)).collect::<Result<Vec<Job>>>()
         })?;
+        let moved = jobs.iter().filter(|job| job.options.move_files);
+        self.refuse_own_tables(moved.flat_map(|job| &job.files))?;
         let brought = panics::catch(INGESTION, || self.bring_all(&mut jobs));
         if let Some((statistics, started)) = started {
             statistics.record_since(Histogram::IngestPrepare, started);

@@ -7,7 +7,8 @@
 //! # Order
 //!
 //! 1. The files are examined where they are ([`external_file`]): whether each is a table that can
-//!    be taken in, and from which key to which it reaches. Nothing has been changed then.
+//!    be taken in, and from which key to which it reaches. Those that are tables of this database
+//!    are not moved ([`own_tables`]). Nothing has been changed then.
 //! 2. They get a second name in the database's directory, or are copied there ([`arrival`]), and
 //!    are synced, and then the directory.
 //! 3. What is in memory of the keys they reach over is flushed.
@@ -47,6 +48,7 @@ mod external_file;
 mod job;
 mod options;
 mod overlap;
+mod own_tables;
 mod place;
 mod sst_file_writer;
 

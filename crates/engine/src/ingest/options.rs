@@ -16,7 +16,8 @@ use crate::{Error, Result};
 pub struct IngestOptions {
     /// The files are linked into the database's directory, and their first names removed when the
     /// ingestion is done. Of a symbolic link it is the file that it leads to which is linked, and
-    /// the symbolic link that is removed.
+    /// the symbolic link that is removed. A file that is a table of this database, whatever path,
+    /// symbolic link or hard link leads to it, is refused as an invalid argument.
     pub move_files: bool,
     /// The same, but the first names stay. The files must not be changed by them.
     pub link_files: bool,

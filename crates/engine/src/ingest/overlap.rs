@@ -61,7 +61,8 @@ fn has_any(file: &ExternalFile, tables: &TableCache, table: &Arc<FileMetadata>) 
 
 /// Whether a memtable has anything from the first key of a file to its last.
 pub(super) fn with_memtable(file: &ExternalFile, memtable: &MemTable) -> bool {
-    if memtable.range_tombstones().is_some_and(|tombstones| tombstones_overlap(&tombstones, file)) {
+    let tombstones = memtable.tombstones();
+    if tombstones.is_some_and(|tombstones| tombstones.overlaps(file.begin(), file.end())) {
         return true;
     }
     let mut cursor = memtable::Cursor::default();

@@ -9,9 +9,8 @@ use tailwater_format::key::Sequence;
 use crate::Result;
 use crate::handover::Warmth;
 use crate::iterator::LevelIterator;
-use crate::iterator::tombstones::{TombstoneCursor, hides};
+use crate::iterator::tombstones::{MemTableTombstones, TombstoneCursor, hides};
 use crate::memtable::{self, MemTable};
-use crate::range_tombstone::FragmentedRangeTombstones;
 use crate::table::TableIterator;
 use crate::version::FileMetadata;
 
@@ -30,7 +29,7 @@ pub(crate) enum Leaf {
 pub(crate) struct MemTableIterator {
     memtable: Arc<MemTable>,
     cursor: memtable::Cursor,
-    tombstones: TombstoneCursor,
+    tombstones: MemTableTombstones,
 }
 
 /// A position in a table of level 0, with the table's tombstones.
@@ -53,10 +52,7 @@ macro_rules! dispatch {
 impl Leaf {
     /// A leaf over a memtable, with its tombstones at or below `snapshot`.
     pub(crate) fn of_memtable(memtable: Arc<MemTable>, snapshot: Sequence) -> Self {
-        let tombstones = memtable.range_tombstones().unwrap_or_else(|| {
-            Arc::new(FragmentedRangeTombstones::empty(memtable.comparator().clone()))
-        });
-        let tombstones = TombstoneCursor::of_memtable(tombstones, snapshot);
+        let tombstones = MemTableTombstones::new(&memtable, snapshot);
         let cursor = memtable::Cursor::default();
         Self::MemTable(MemTableIterator { memtable, cursor, tombstones })
     }
@@ -91,22 +87,26 @@ impl Leaf {
         trailer: u64,
         forward: bool,
     ) -> Option<Sequence> {
-        let tombstones = match self {
-            Self::MemTable(leaf) => &mut leaf.tombstones,
-            Self::Table(leaf) => &mut leaf.tombstones,
-            Self::Level(level) => return level.covering(user_key, trailer, forward),
-        };
-        tombstones.covering(comparator, user_key, trailer, forward)
+        match self {
+            Self::MemTable(leaf) => {
+                leaf.tombstones.covering(comparator, user_key, trailer, forward)
+            }
+            Self::Table(leaf) => leaf.tombstones.covering(comparator, user_key, trailer, forward),
+            Self::Level(level) => level.covering(user_key, trailer, forward),
+        }
     }
 
     /// Whether one of its own tombstones hides the record it stands on.
     pub(crate) fn covers_itself(&mut self, comparator: &Comparator, forward: bool) -> bool {
-        let (key, tombstones) = match self {
-            Self::MemTable(leaf) => (leaf.cursor.key(&leaf.memtable), &mut leaf.tombstones),
-            Self::Table(leaf) => (leaf.iterator.key(), &mut leaf.tombstones),
-            Self::Level(level) => return level.covers_itself(forward),
-        };
-        hides(tombstones, comparator, key, forward)
+        match self {
+            Self::MemTable(leaf) => {
+                leaf.tombstones.hides(comparator, leaf.cursor.key(&leaf.memtable), forward)
+            }
+            Self::Table(leaf) => {
+                hides(&mut leaf.tombstones, comparator, leaf.iterator.key(), forward)
+            }
+            Self::Level(level) => level.covers_itself(forward),
+        }
     }
 
     /// Writes where the tombstone that answered last ends, or with `forward` false begins, as an

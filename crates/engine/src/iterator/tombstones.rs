@@ -5,7 +5,10 @@ use std::sync::Arc;
 use tailwater_format::Comparator;
 use tailwater_format::key::{self, Sequence};
 
-use crate::range_tombstone::{Boundary, Cursor, FragmentedRangeTombstones, Truncation, View};
+use crate::memtable::MemTable;
+use crate::range_tombstone::{
+    Boundary, Cursor, FragmentedRangeTombstones, IndexCursor, TombstoneIndex, Truncation, View,
+};
 use crate::table::TableReader;
 use crate::version::FileMetadata;
 use crate::{Error, Result};
@@ -20,25 +23,33 @@ pub(crate) struct Cover {
     pub(crate) below: bool,
 }
 
-/// The range tombstones of one table or memtable, and the fragment an iterator is at.
+/// Some range tombstones of a table or memtable, and the fragment an iterator is at.
 ///
 /// Keys are asked for in order, one way or the other, so that most are answered from the fragment
 /// of the last answer.
 pub(crate) struct TombstoneCursor {
-    fragments: Arc<FragmentedRangeTombstones>,
-    truncation: Option<Truncation>,
-    cursor: Cursor,
-    /// Whether the cursor stands at the first fragment that ends behind the last key asked for.
+    place: Place,
+    /// Whether it stands at the first fragment that ends behind the last key asked for.
     placed: bool,
 }
 
+/// A position among the fragments of tombstones.
+enum Place {
+    Table(TablePlace),
+    MemTable { index: Arc<TombstoneIndex>, cursor: IndexCursor },
+}
+
+struct TablePlace {
+    fragments: Arc<FragmentedRangeTombstones>,
+    truncation: Truncation,
+    cursor: Cursor,
+}
+
 impl TombstoneCursor {
-    /// The tombstones of a memtable at or below `snapshot`.
-    pub(crate) fn of_memtable(
-        fragments: Arc<FragmentedRangeTombstones>,
-        snapshot: Sequence,
-    ) -> Self {
-        Self { fragments, truncation: None, cursor: Cursor::new(snapshot), placed: false }
+    /// Those that a memtable has in an index, at or below `snapshot`.
+    pub(crate) fn of_index(index: Arc<TombstoneIndex>, snapshot: Sequence) -> Self {
+        let cursor = IndexCursor::new(snapshot);
+        Self { place: Place::MemTable { index, cursor }, placed: false }
     }
 
     /// The tombstones of a table at or below `snapshot`. They end with the file: a table that was
@@ -51,18 +62,18 @@ impl TombstoneCursor {
     ) -> Result<Self> {
         let truncation = Truncation::new(file.smallest(), file.largest())
             .map_err(|error| Error::decoding(table.file().path(), 0, error))?;
-        Ok(Self {
-            fragments: Arc::clone(table.range_tombstones()),
-            truncation: Some(truncation),
-            cursor: Cursor::new(snapshot),
-            placed: false,
-        })
+        let fragments = Arc::clone(table.range_tombstones());
+        let place = TablePlace { fragments, truncation, cursor: Cursor::new(snapshot) };
+        Ok(Self { place: Place::Table(place), placed: false })
     }
 
     /// Whether there is none.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.fragments.is_empty()
+        match &self.place {
+            Place::Table(table) => table.fragments.is_empty(),
+            Place::MemTable { index, .. } => index.deletes_nothing(),
+        }
     }
 
     /// Forgets the place: the next key may be anywhere.
@@ -89,23 +100,21 @@ impl TombstoneCursor {
     }
 
     fn covering_forward(&mut self, comparator: &Comparator, key: Boundary<'_>) -> Option<Sequence> {
-        let view = view(&self.fragments, self.truncation.as_ref());
-        let cursor = &mut self.cursor;
-        let behind = |cursor: &Cursor| !key.is_before(comparator, cursor.end(view));
+        let place = &mut self.place;
+        let is_behind =
+            |place: &Place| place.end().is_some_and(|end| !key.is_before(comparator, end));
         if !self.placed {
-            cursor.seek_boundary(view, key);
+            place.seek(key);
             self.placed = true;
         }
-        if cursor.valid() && behind(cursor) {
-            cursor.next(view);
-            if cursor.valid() && behind(cursor) {
-                cursor.seek_boundary(view, key);
+        if is_behind(place) {
+            place.next();
+            if is_behind(place) {
+                place.seek(key);
             }
         }
-        if cursor.valid() && key.is_before(comparator, cursor.start(view)) {
-            return None;
-        }
-        cursor.valid().then(|| cursor.sequence(view))
+        let starts_later = place.start().is_some_and(|start| key.is_before(comparator, start));
+        if starts_later { None } else { place.sequence() }
     }
 
     fn covering_backward(
@@ -113,31 +122,110 @@ impl TombstoneCursor {
         comparator: &Comparator,
         key: Boundary<'_>,
     ) -> Option<Sequence> {
-        let view = view(&self.fragments, self.truncation.as_ref());
-        let cursor = &mut self.cursor;
+        let place = &mut self.place;
         if !self.placed {
-            cursor.seek_boundary(view, key);
+            place.seek(key);
             self.placed = true;
-            if !cursor.valid() {
+            if place.sequence().is_none() {
                 // Nothing ends behind the key: nothing covers it, but what comes before it may be
                 // covered.
-                cursor.seek_to_last(view);
+                place.seek_to_last();
             }
         }
-        while cursor.valid() && key.is_before(comparator, cursor.start(view)) {
-            cursor.previous(view);
+        while place.start().is_some_and(|start| key.is_before(comparator, start)) {
+            place.previous();
         }
-        let covered = cursor.valid() && key.is_before(comparator, cursor.end(view));
-        covered.then(|| cursor.sequence(view))
+        let is_covered = place.end().is_some_and(|end| key.is_before(comparator, end));
+        if is_covered { place.sequence() } else { None }
     }
 
-    /// Writes where the fragment that answered last ends, or with `forward` false begins, as an
-    /// internal key.
+    /// Writes a place up to which everything is covered from the fragment that answered last on, or
+    /// with `forward` false back to which everything is, as an internal key.
     pub(crate) fn edge(&self, forward: bool, out: &mut Vec<u8>) {
-        let view = view(&self.fragments, self.truncation.as_ref());
-        let edge = if forward { self.cursor.end(view) } else { self.cursor.start(view) };
+        let edge = match &self.place {
+            Place::MemTable { index, cursor } if cursor.sequence().is_some() => {
+                Some(cursor.covered_edge(index, forward))
+            }
+            place if forward => place.end(),
+            place => place.start(),
+        };
         out.clear();
-        key::put_internal_key(out, edge.user_key, edge.trailer);
+        if let Some(edge) = edge {
+            key::put_internal_key(out, edge.user_key, edge.trailer);
+        }
+    }
+}
+
+impl Place {
+    /// The newest visible tombstone of the fragment it is at; `None` where it is at none.
+    #[inline]
+    fn sequence(&self) -> Option<Sequence> {
+        match self {
+            Self::Table(table) if table.cursor.valid() => Some(table.cursor.sequence(table.view())),
+            Self::Table(_) => None,
+            Self::MemTable { cursor, .. } => cursor.sequence(),
+        }
+    }
+
+    /// Where the fragment it is at starts, inclusive.
+    #[inline]
+    fn start(&self) -> Option<Boundary<'_>> {
+        self.sequence()?;
+        Some(match self {
+            Self::Table(table) => table.cursor.start(table.view()),
+            Self::MemTable { index, cursor } => cursor.start(index),
+        })
+    }
+
+    /// Where the fragment it is at ends, exclusive.
+    #[inline]
+    fn end(&self) -> Option<Boundary<'_>> {
+        self.sequence()?;
+        Some(match self {
+            Self::Table(table) => table.cursor.end(table.view()),
+            Self::MemTable { index, cursor } => cursor.end(index),
+        })
+    }
+
+    /// Goes to the first fragment that ends behind a key.
+    fn seek(&mut self, key: Boundary<'_>) {
+        match self {
+            Self::Table(table) => table.go(|cursor, view| cursor.seek_boundary(view, key)),
+            Self::MemTable { index, cursor } => cursor.seek(index, key.user_key),
+        }
+    }
+
+    fn seek_to_last(&mut self) {
+        match self {
+            Self::Table(table) => table.go(Cursor::seek_to_last),
+            Self::MemTable { index, cursor } => cursor.seek_to_last(index),
+        }
+    }
+
+    fn next(&mut self) {
+        match self {
+            Self::Table(table) => table.go(Cursor::next),
+            Self::MemTable { index, cursor } => cursor.next(index),
+        }
+    }
+
+    fn previous(&mut self) {
+        match self {
+            Self::Table(table) => table.go(Cursor::previous),
+            Self::MemTable { index, cursor } => cursor.previous(index),
+        }
+    }
+}
+
+impl TablePlace {
+    #[inline]
+    fn view(&self) -> View<'_> {
+        self.fragments.truncated(&self.truncation)
+    }
+
+    #[inline]
+    fn go(&mut self, go: impl FnOnce(&mut Cursor, View<'_>)) {
+        go(&mut self.cursor, self.fragments.truncated(&self.truncation));
     }
 }
 
@@ -154,12 +242,68 @@ pub(crate) fn hides(
     })
 }
 
-fn view<'a>(
-    fragments: &'a FragmentedRangeTombstones,
-    truncation: Option<&'a Truncation>,
-) -> View<'a> {
-    match truncation {
-        Some(truncation) => fragments.truncated(truncation),
-        None => fragments.view(),
+/// The range tombstones of a memtable, in its indexes.
+pub(crate) struct MemTableTombstones {
+    cursors: Vec<TombstoneCursor>,
+    /// Which of them answered last.
+    answered: usize,
+}
+
+impl MemTableTombstones {
+    /// Those at or below `snapshot`.
+    pub(crate) fn new(memtable: &MemTable, snapshot: Sequence) -> Self {
+        let layers = memtable.tombstones();
+        let indexes = layers.iter().flat_map(|layers| layers.indexes());
+        let indexes = indexes.filter(|index| !index.deletes_nothing());
+        let cursors =
+            indexes.map(|index| TombstoneCursor::of_index(Arc::clone(index), snapshot)).collect();
+        Self { cursors, answered: 0 }
+    }
+
+    /// Whether there is none.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.cursors.is_empty()
+    }
+
+    /// Forgets the place: the next key may be anywhere.
+    pub(crate) fn reset(&mut self) {
+        self.cursors.iter_mut().for_each(TombstoneCursor::reset);
+    }
+
+    /// As [`TombstoneCursor::covering`].
+    pub(crate) fn covering(
+        &mut self,
+        comparator: &Comparator,
+        user_key: &[u8],
+        trailer: u64,
+        forward: bool,
+    ) -> Option<Sequence> {
+        let mut newest = None;
+        for (at, cursor) in self.cursors.iter_mut().enumerate() {
+            let covering = cursor.covering(comparator, user_key, trailer, forward);
+            if covering > newest {
+                newest = covering;
+                self.answered = at;
+            }
+        }
+        newest
+    }
+
+    /// Whether one of them hides a record of the memtable.
+    pub(crate) fn hides(
+        &mut self,
+        comparator: &Comparator,
+        internal_key: &[u8],
+        forward: bool,
+    ) -> bool {
+        self.cursors.iter_mut().any(|cursor| hides(cursor, comparator, internal_key, forward))
+    }
+
+    /// As [`TombstoneCursor::edge`].
+    pub(crate) fn edge(&self, forward: bool, out: &mut Vec<u8>) {
+        if let Some(cursor) = self.cursors.get(self.answered) {
+            cursor.edge(forward, out);
+        }
     }
 }

@@ -47,6 +47,8 @@ pub struct DbIterator {
     /// The value it stands on, if `place` is [`Place::Copied`].
     value: Vec<u8>,
     operands: Operands,
+    /// The user key that the value going backward was written with, where that matters.
+    base_key: Vec<u8>,
     /// A key to seek with.
     target: Vec<u8>,
     /// The prefix that it may not leave, if it has been told so.
@@ -60,6 +62,8 @@ pub struct DbIterator {
 /// What of a column family an iterator sees.
 pub(crate) struct View {
     pub(crate) comparator: Comparator,
+    /// Whether keys can be equal that are not the same bytes.
+    pub(crate) equates_different_bytes: bool,
     pub(crate) snapshot: Sequence,
     /// The first key that is seen.
     pub(crate) lower_bound: Option<Vec<u8>>,
@@ -106,10 +110,13 @@ impl DbIterator {
         let comparator = source.tables().comparator().clone();
         let merged = MergingIterator::new(comparator.clone(), leaves);
         let prefix_extractor = source.tables().context().prefix_extractor.clone();
+        let equates_different_bytes = comparator.equates_different_bytes();
         let asks_prefixes = !options.total_order_seek
+            && !equates_different_bytes
             && (options.prefix_same_as_start || !source.prefixes_on_request());
         let view = View {
             comparator,
+            equates_different_bytes,
             snapshot,
             lower_bound: options.iterate_lower_bound.clone(),
             upper_bound: options.iterate_upper_bound.clone(),
@@ -128,6 +135,7 @@ impl DbIterator {
             key: Vec::new(),
             value: Vec::new(),
             operands: Operands::default(),
+            base_key: Vec::new(),
             target: Vec::new(),
             prefix: None,
             counts,
@@ -365,7 +373,12 @@ impl DbIterator {
             }
         }
         match (&self.prefix, &self.view.prefix_extractor) {
-            (Some(prefix), Some(by)) => by.prefix(user_key) == Some(prefix),
+            (Some(prefix), Some(by)) => {
+                by.prefix(user_key).is_some_and(|own| match self.view.equates_different_bytes {
+                    true => self.view.comparator.compare(own, prefix).is_eq(),
+                    false => own == prefix,
+                })
+            }
             _ => true,
         }
     }

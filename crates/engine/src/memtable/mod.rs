@@ -1,12 +1,11 @@
 //! The memtable: what was written and is not in a table yet, sorted.
 //!
 //! Point entries stand in a skiplist (`skiplist/`) whose nodes lie in an arena (`arena.rs`); range
-//! deletions stand beside it (`tombstones.rs`), as fragments that are cut once after each change.
+//! deletions stand beside it (`tombstones.rs`), indexed as they are added.
 //!
 //! Invariants:
 //! - Inserts of any number of threads and reads go on at once, and nothing waits for another
-//!   thread; but adding a range deletion, and cutting fragments anew after one was added, take a
-//!   lock.
+//!   thread; but those that add range deletions take turns.
 //! - An entry is in the memtable when [`MemTable::add`] returns; who learns of that through an
 //!   acquire, for instance of a published sequence number, sees it.
 //! - Nothing is removed or changed; all memory goes at once with the memtable.
@@ -37,7 +36,7 @@ use std::thread;
 use tailwater_format::Comparator;
 use tailwater_format::key::{MAX_SEQUENCE, Sequence, TRAILER_LENGTH, ValueType, pack_trailer};
 
-use crate::range_tombstone::{FragmentedRangeTombstones, RangeTombstone};
+use crate::range_tombstone::{FragmentedRangeTombstones, RangeTombstone, TombstoneLayers};
 use counters::{Entry, LiveCounters};
 use read_keys::ReadKeys;
 use skiplist::{SkipList, Splice};
@@ -219,22 +218,24 @@ impl MemTable {
 
     /// The newest range deletion at or below the snapshot that covers the user key. Without any
     /// range deletions in the memtable, one load.
-    ///
-    /// The first call after a range deletion was added cuts the fragments anew, or waits for who is
-    /// at it; see [`MemTable::range_tombstones`].
     #[inline]
     pub fn covering_sequence(&self, user_key: &[u8], snapshot: Sequence) -> Option<Sequence> {
-        self.tombstones.covering_sequence(self.comparator(), user_key, snapshot)
+        self.tombstones.covering_sequence(user_key, snapshot)
     }
 
-    /// All range deletions, cut into fragments; `None` if there are none. Those added before the
-    /// caller learnt of their sequences are in it.
-    ///
-    /// The first call after a range deletion was added cuts them anew. A writer that calls this
-    /// between adding and publishing spares readers that.
+    /// All range deletions; `None` if there are none. Those added before the caller learnt of their
+    /// sequences are in it.
     #[inline]
+    pub(crate) fn tombstones(&self) -> Option<Arc<TombstoneLayers>> {
+        self.tombstones.layers()
+    }
+
+    /// All range deletions, cut into fragments at this call; `None` if there are none. Those added
+    /// before the caller learnt of their sequences are in it. Fragments take memory with the square
+    /// of the number of deletions that overlap: reads go by [`MemTable::covering_sequence`].
     pub fn range_tombstones(&self) -> Option<Arc<FragmentedRangeTombstones>> {
-        self.tombstones.fragments(self.comparator())
+        let layers = self.tombstones()?;
+        Some(Arc::new(FragmentedRangeTombstones::build(self.comparator(), layers.iter())))
     }
 
     /// Whether there are neither point entries nor range deletions.

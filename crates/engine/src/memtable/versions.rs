@@ -41,16 +41,24 @@ impl<'a> Versions<'a> {
     }
 }
 
-impl<'a> Iterator for Versions<'a> {
-    type Item = Version<'a>;
-
+impl<'a> Versions<'a> {
+    /// The next version, with the user key as it was written.
     #[inline]
-    fn next(&mut self) -> Option<Version<'a>> {
+    pub(crate) fn next_with_key(&mut self) -> Option<(&'a [u8], Version<'a>)> {
         let node = self.next?;
         let (user_key, trailer) = node.key_parts();
         self.next =
             node.next(0).filter(|older| self.list.same_user_key(older.key_parts().0, user_key));
         let value_type = ValueType::from_byte(trailer as u8)?;
-        Some(Version { sequence: trailer >> 8, value_type, value: node.value() })
+        Some((user_key, Version { sequence: trailer >> 8, value_type, value: node.value() }))
+    }
+}
+
+impl<'a> Iterator for Versions<'a> {
+    type Item = Version<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Version<'a>> {
+        self.next_with_key().map(|(_, version)| version)
     }
 }

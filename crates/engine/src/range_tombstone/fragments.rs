@@ -75,9 +75,9 @@ impl FragmentedRangeTombstones {
     fn sweep(&mut self, starts: &[RangeTombstone<'_>], ends: &[RangeTombstone<'_>]) {
         let mut starts = starts.iter().peekable();
         let mut ends = ends.iter().peekable();
-        // Sequences of the tombstones that cover the fragment in the making, descending; equal ones
-        // stand repeatedly.
-        let mut active: Vec<Sequence> = Vec::new();
+        // Sequences of the tombstones that cover the fragment in the making, descending, and of how
+        // many each is.
+        let mut active: Vec<(Sequence, usize)> = Vec::new();
         // A tombstone starts before it ends, so the ends last longest.
         while let Some(&&next_end) = ends.peek() {
             let cut = match starts.peek() {
@@ -89,25 +89,29 @@ impl FragmentedRangeTombstones {
             self.push_cut(cut, &active);
             let comparator = &self.comparator;
             while let Some(ended) = ends.next_if(|end| comparator.compare(end.end, cut).is_eq()) {
-                let at = active.partition_point(|&sequence| sequence > ended.sequence);
-                active.remove(at);
+                let at = active.partition_point(|&(sequence, _)| sequence > ended.sequence);
+                active[at].1 -= 1;
+                if active[at].1 == 0 {
+                    active.remove(at);
+                }
             }
             while let Some(begun) =
                 starts.next_if(|start| comparator.compare(start.start, cut).is_eq())
             {
-                let at = active.partition_point(|&sequence| sequence > begun.sequence);
-                active.insert(at, begun.sequence);
+                let at = active.partition_point(|&(sequence, _)| sequence > begun.sequence);
+                match active.get_mut(at) {
+                    Some((sequence, count)) if *sequence == begun.sequence => *count += 1,
+                    _ => active.insert(at, (begun.sequence, 1)),
+                }
             }
         }
     }
 
     /// Ends the fragment that these tombstones cover at `key`.
-    fn push_cut(&mut self, key: &[u8], active: &[Sequence]) {
+    fn push_cut(&mut self, key: &[u8], active: &[(Sequence, usize)]) {
         self.keys.extend_from_slice(key);
         self.key_ends.push(self.keys.len());
-        for group in active.chunk_by(|a, b| a == b) {
-            self.sequences.extend(group.first());
-        }
+        self.sequences.extend(active.iter().map(|&(sequence, _)| sequence));
         self.sequence_ends.push(self.sequences.len());
     }
 

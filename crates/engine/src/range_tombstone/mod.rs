@@ -23,6 +23,9 @@
 
 mod cursor;
 mod fragments;
+mod index;
+mod layers;
+mod stripes;
 #[cfg(test)]
 mod tests;
 mod truncation;
@@ -34,6 +37,9 @@ use tailwater_format::key::{self, ParsedKey, Sequence, ValueType};
 
 pub use cursor::Cursor;
 pub use fragments::FragmentedRangeTombstones;
+pub(crate) use index::{IndexCursor, TombstoneIndex};
+pub(crate) use layers::TombstoneLayers;
+pub(crate) use stripes::{StripedFragment, joined, striped_fragments};
 pub use truncation::{Truncation, View};
 
 /// One range deletion: every key in `[start, end)` written before `sequence` is gone.

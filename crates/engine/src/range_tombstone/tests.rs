@@ -8,7 +8,10 @@ use tailwater_format::Comparator;
 use tailwater_format::comparator::CustomComparator;
 use tailwater_format::key::{MAX_SEQUENCE, Sequence, ValueType, pack_trailer, put_internal_key};
 
-use super::{Boundary, Cursor, FragmentedRangeTombstones, RangeTombstone, Truncation, View};
+use super::{
+    Boundary, Cursor, FragmentedRangeTombstones, IndexCursor, RangeTombstone, TombstoneLayers,
+    Truncation, View, joined, striped_fragments,
+};
 
 const ROUNDS: u32 = 400;
 const LAST_SEQUENCE: Sequence = 20;
@@ -156,6 +159,183 @@ fn the_newest_visible_tombstone_over_a_key_is_found() {
                 let found = fragments.covering_sequence(&key, snapshot);
                 assert_eq!(found, expected.first().copied(), "{key:?} @ {snapshot} {fragments:?}");
             }
+        }
+    });
+}
+
+fn layers(comparator: &Comparator, tombstones: &[Owned]) -> TombstoneLayers {
+    let mut layers = TombstoneLayers::default();
+    for tombstone in tombstones {
+        let Owned { start, end, sequence } = tombstone;
+        let tombstone = RangeTombstone { start, end, sequence: *sequence };
+        layers = layers.with(comparator, tombstone).unwrap_or(layers);
+    }
+    layers
+}
+
+/// Tombstones of which no two have a start and a sequence number in common.
+fn random_distinct_tombstones(random: &mut Rng, comparator: &Comparator) -> Vec<Owned> {
+    let mut distinct: Vec<Owned> = Vec::new();
+    for _ in 0..random.usize(..5) {
+        for new in random_tombstones(random) {
+            let is_same = |old: &Owned| {
+                old.sequence == new.sequence && comparator.compare(&old.start, &new.start).is_eq()
+            };
+            if !distinct.iter().any(is_same) {
+                distinct.push(new);
+            }
+        }
+    }
+    distinct
+}
+
+#[test]
+fn the_newest_visible_tombstone_is_found_while_more_are_added() {
+    for_each_seed(|random, comparator| {
+        let tombstones = random_distinct_tombstones(random, comparator);
+        let layers = layers(comparator, &tombstones);
+        assert_eq!(layers.iter().count(), tombstones.len());
+        let lengths: Vec<usize> = layers.indexes().iter().map(|index| index.len()).collect();
+        assert!(lengths.windows(2).all(|pair| pair[0] >= 4 * pair[1]), "{lengths:?}");
+        for key in all_keys() {
+            for snapshot in 0..=LAST_SEQUENCE + 1 {
+                let expected = covering(comparator, &tombstones, &key, 0, snapshot);
+                let found = layers.covering(&key, snapshot);
+                assert_eq!(found, expected.first().copied(), "{key:?} @ {snapshot}");
+            }
+        }
+        let (first, last) = (random_key(random), random_key(random));
+        if comparator.compare(&first, &last).is_le() {
+            let between = |key: &Vec<u8>| {
+                comparator.compare(&first, key).is_le() && comparator.compare(key, &last).is_le()
+            };
+            let overlaps = |tombstone: &&Owned| {
+                comparator.compare(&tombstone.start, &tombstone.end).is_lt()
+                    && comparator.compare(&tombstone.start, &last).is_le()
+                    && comparator.compare(&first, &tombstone.end).is_lt()
+            };
+            let expected = tombstones.iter().find(overlaps).is_some();
+            assert_eq!(layers.overlaps(&first, &last), expected, "{first:?} {last:?}");
+            let is_covered =
+                |key: &Vec<u8>| !covering(comparator, &tombstones, key, 0, MAX_SEQUENCE).is_empty();
+            assert!(expected || !all_keys().iter().filter(|key| between(key)).any(is_covered));
+        }
+    });
+}
+
+#[test]
+fn the_same_tombstone_is_not_added_to_layers_twice() {
+    let tombstones: Vec<Owned> = (1..=20)
+        .map(|sequence| Owned { start: b"a".to_vec(), end: b"b".to_vec(), sequence })
+        .collect();
+    let layers = layers(&Comparator::Bytewise, &tombstones);
+    for sequence in 0..=21 {
+        let same = RangeTombstone { start: b"a", end: b"z", sequence };
+        let is_new = layers.with(&Comparator::Bytewise, same).is_some();
+        assert_eq!(is_new, sequence == 0 || sequence == 21, "{sequence}");
+        let other = RangeTombstone { start: b"b", end: b"z", sequence };
+        assert!(layers.with(&Comparator::Bytewise, other).is_some());
+    }
+}
+
+#[test]
+fn cursors_over_an_index_go_from_fragment_to_fragment() {
+    for_each_seed(|random, comparator| {
+        let tombstones = random_distinct_tombstones(random, comparator);
+        let layers = layers(comparator, &tombstones);
+        let Some(index) = layers.indexes().first() else { return };
+        let tombstones: Vec<Owned> = index
+            .iter()
+            .map(|it| Owned {
+                start: it.start.to_vec(),
+                end: it.end.to_vec(),
+                sequence: it.sequence,
+            })
+            .collect();
+        let snapshot = random.u64(..=LAST_SEQUENCE);
+        let mut cursor = IndexCursor::new(snapshot);
+        cursor.seek(index, &all_keys_in_order(comparator)[0]);
+        let mut forward = Vec::new();
+        while let Some(sequence) = cursor.sequence() {
+            forward.push((cursor.start(index), cursor.end(index), sequence));
+            cursor.next(index);
+        }
+        cursor.seek_to_last(index);
+        let mut backward = Vec::new();
+        while let Some(sequence) = cursor.sequence() {
+            backward.push((cursor.start(index), cursor.end(index), sequence));
+            cursor.previous(index);
+        }
+        backward.reverse();
+        assert_eq!(forward, backward);
+        for (at, &(_, end, _)) in forward.iter().enumerate() {
+            cursor.seek(index, forward[at].0.user_key);
+            let touching =
+                |pair: &&[(Boundary<'_>, Boundary<'_>, Sequence)]| pair[0].1 == pair[1].0;
+            let behind = forward[at..].windows(2).take_while(touching).last();
+            let expected = behind.map_or(end, |pair| pair[1].1);
+            assert_eq!(cursor.covered_edge(index, true), expected);
+            let before = forward[..=at].windows(2).rev().take_while(touching).last();
+            let expected = before.map_or(forward[at].0, |pair| pair[0].0);
+            assert_eq!(cursor.covered_edge(index, false), expected);
+        }
+        for pair in forward.windows(2) {
+            assert!(!pair[1].0.is_before(comparator, pair[0].1));
+        }
+        for key in all_keys() {
+            let expected = covering(comparator, &tombstones, &key, 0, snapshot).first().copied();
+            let record = Boundary { user_key: &key, trailer: 5 << 8 | 1 };
+            cursor.seek(index, &key);
+            let here =
+                cursor.sequence().filter(|_| !record.is_before(comparator, cursor.start(index)));
+            assert_eq!(here, expected, "{key:?} @ {snapshot}");
+            let ahead = forward.iter().find(|(_, end, _)| record.is_before(comparator, *end));
+            assert_eq!(cursor.sequence(), ahead.map(|(_, _, sequence)| *sequence));
+        }
+    });
+}
+
+fn all_keys_in_order(comparator: &Comparator) -> Vec<Vec<u8>> {
+    let mut keys = all_keys();
+    keys.sort_by(|a, b| comparator.compare(a, b));
+    keys
+}
+
+#[test]
+fn what_snapshots_tell_apart_is_left_of_tombstones() {
+    for_each_seed(|random, comparator| {
+        let tombstones = random_distinct_tombstones(random, comparator);
+        let mut snapshots: Vec<Sequence> =
+            (0..random.usize(..4)).map(|_| random.u64(1..LAST_SEQUENCE)).collect();
+        snapshots.sort_unstable();
+        let below = |sequence: Sequence| {
+            snapshots.iter().rev().find(|&&snapshot| snapshot < sequence).copied()
+        };
+        let borrowed = tombstones.iter().map(|it| RangeTombstone {
+            start: &it.start,
+            end: &it.end,
+            sequence: it.sequence,
+        });
+        let cut = striped_fragments(comparator, borrowed, below);
+        assert!(cut.iter().all(|it| comparator.compare(it.start, it.end).is_lt()));
+        let fragments = joined(comparator, cut);
+        for pair in fragments.windows(2) {
+            let order = comparator.compare(pair[0].end, pair[1].start);
+            assert!(order.is_lt() || order.is_eq() && pair[0].sequences != pair[1].sequences);
+        }
+        for key in all_keys() {
+            let mut expected = Vec::new();
+            let mut newest = Some(MAX_SEQUENCE);
+            while let Some(snapshot) = newest {
+                let visible = covering(comparator, &tombstones, &key, 0, snapshot);
+                expected.extend(visible.first());
+                newest = visible.first().and_then(|&sequence| below(sequence));
+            }
+            let here = fragments.iter().find(|it| {
+                comparator.compare(it.start, &key).is_le()
+                    && comparator.compare(&key, it.end).is_lt()
+            });
+            assert_eq!(here.map_or(&[][..], |it| &it.sequences), expected, "{key:?}");
         }
     });
 }

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use tailwater_format::key::Sequence;
+use tailwater_format::key::{ParsedKey, Sequence};
 
 use crate::Result;
 use crate::db::SuperVersion;
@@ -103,7 +103,7 @@ pub(crate) fn get<S: Sink>(
         }
         if done && !lookup.needs_blob() {
             outcome = Outcome::of(held.get(), &lookup, progress);
-            return lookup.finish(held.merge_operator(), |_| Ok(Vec::new()));
+            return lookup.finish(held.merge_operator(), |_, _| Ok(Vec::new()));
         }
         let source = held.to_arc();
         drop(guard);
@@ -200,8 +200,7 @@ fn finish<S: Sink>(
         search(source, &Loading(profile), &mut lookup, &mut progress, cursors)?;
     }
     *outcome = Outcome::of(source, &lookup, progress);
-    let user_key = lookup.user_key;
-    lookup.finish(source.merge_operator(), |index| source.read_blob(user_key, index))
+    lookup.finish(source.merge_operator(), |user_key, index| source.read_blob(user_key, index))
 }
 
 fn with_cursors<R>(read: impl FnOnce(&mut GetCursors) -> R) -> R {
@@ -267,10 +266,12 @@ fn search<A: TableAccess, S: Sink>(
 #[inline]
 fn search_memtable<S: Sink>(memtable: &Arc<MemTable>, lookup: &mut Lookup<'_, S>) -> Result<Step> {
     lookup.cover(memtable.covering_sequence(lookup.user_key, lookup.snapshot));
-    for version in memtable.versions(lookup.user_key, lookup.snapshot) {
-        let (sequence, value_type) = (version.sequence, version.value_type);
-        if lookup.accept(sequence, value_type, version.value, Owner::MemTable)? == Step::Done {
-            memtable.note_read(lookup.user_key);
+    let mut versions = memtable.versions(lookup.user_key, lookup.snapshot);
+    while let Some((user_key, version)) = versions.next_with_key() {
+        let record =
+            ParsedKey { user_key, sequence: version.sequence, value_type: version.value_type };
+        if lookup.accept(&record, version.value, Owner::MemTable)? == Step::Done {
+            memtable.note_read(user_key);
             return Ok(Step::Done);
         }
     }

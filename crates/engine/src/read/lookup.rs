@@ -1,7 +1,7 @@
 //! A point lookup in progress: what a get has found so far on its way from the newest source to the
 //! oldest.
 
-use tailwater_format::key::{self, Sequence, ValueType};
+use tailwater_format::key::{self, ParsedKey, Sequence, ValueType};
 use tailwater_format::{timed_value, wide_column};
 
 use crate::merge_operator::FamilyMergeOperator;
@@ -28,8 +28,13 @@ enum Answer {
     Delivered,
     /// The value that the operands fold into, copied.
     Base(Vec<u8>),
-    /// The value, or the base of the operands, stands in a blob file, here.
-    Blob(Vec<u8>),
+    /// The value, or the base of the operands, stands in a blob file.
+    Blob {
+        /// The key as it was written with the value.
+        user_key: Vec<u8>,
+        /// Where it stands.
+        index: Vec<u8>,
+    },
 }
 
 /// A point lookup of one key at one sequence number.
@@ -77,7 +82,7 @@ impl<'a, S: Sink> Lookup<'a, S> {
     /// Whether the value, or what the operands fold over, stands in a blob file.
     #[inline]
     pub(crate) fn needs_blob(&self) -> bool {
-        matches!(self.answer, Answer::Blob(_))
+        matches!(self.answer, Answer::Blob { .. })
     }
 
     /// How many operands there are: a place to [`Lookup::rewind`] to.
@@ -94,13 +99,12 @@ impl<'a, S: Sink> Lookup<'a, S> {
     #[inline]
     pub(crate) fn accept(
         &mut self,
-        sequence: Sequence,
-        value_type: ValueType,
+        record: &ParsedKey<'_>,
         value: &[u8],
         owner: Owner<'_>,
     ) -> Result<Step> {
-        let value_type =
-            if sequence < self.covering { ValueType::RangeDeletion } else { value_type };
+        let is_covered = record.sequence < self.covering;
+        let value_type = if is_covered { ValueType::RangeDeletion } else { record.value_type };
         match value_type {
             ValueType::Value => self.take_value(value, owner),
             ValueType::Merge => {
@@ -110,7 +114,10 @@ impl<'a, S: Sink> Lookup<'a, S> {
             ValueType::Deletion | ValueType::SingleDeletion | ValueType::RangeDeletion => {
                 self.answer = Answer::Deleted;
             }
-            ValueType::BlobIndex => self.answer = Answer::Blob(value.to_vec()),
+            ValueType::BlobIndex => {
+                let (user_key, index) = (record.user_key.to_vec(), value.to_vec());
+                self.answer = Answer::Blob { user_key, index };
+            }
             _ => self.take_value(plain_value(value_type, value)?, owner),
         }
         Ok(Step::Done)
@@ -132,19 +139,19 @@ impl<'a, S: Sink> Lookup<'a, S> {
         !matches!(self.answer, Answer::Open | Answer::Deleted)
     }
 
-    /// Ends the lookup: reads a blob, folds operands. Answers whether the key has a value, which
-    /// the sink then holds.
+    /// Ends the lookup: reads a blob, by the key that was written with it and its index, and folds
+    /// operands. Answers whether the key has a value, which the sink then holds.
     pub(crate) fn finish(
         self,
         merge_operator: &FamilyMergeOperator,
-        read_blob: impl FnOnce(&[u8]) -> Result<Vec<u8>>,
+        read_blob: impl FnOnce(&[u8], &[u8]) -> Result<Vec<u8>>,
     ) -> Result<bool> {
         let base = match self.answer {
             Answer::Delivered => return Ok(true),
             Answer::Open | Answer::Deleted if self.operands.is_empty() => return Ok(false),
             Answer::Open | Answer::Deleted => None,
             Answer::Base(value) => Some(value),
-            Answer::Blob(index) => Some(read_blob(&index)?),
+            Answer::Blob { user_key, index } => Some(read_blob(&user_key, &index)?),
         };
         let value = match base {
             Some(value) if self.operands.is_empty() => value,

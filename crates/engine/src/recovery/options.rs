@@ -192,7 +192,9 @@ impl OpenOptions {
         }
     }
 
-    /// Makes a comparator of the user's known by its name.
+    /// Makes a comparator of the user's known by its name. One under which keys of different bytes
+    /// can be equal must declare so: see
+    /// [`CustomComparator`](tailwater_format::comparator::CustomComparator).
     pub fn add_comparator(&mut self, comparator: Comparator) {
         self.comparators.push(comparator);
     }

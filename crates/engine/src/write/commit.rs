@@ -274,7 +274,7 @@ impl Writer {
             let Some(value_type) = record.kind.value_type() else { continue };
             let id = record.column_family;
             if target.as_ref().is_none_or(|target| target.family.id() != id) {
-                is_any_full |= target.is_some_and(Target::leave);
+                is_any_full |= target.as_ref().is_some_and(Target::is_filled);
                 target = families.by_id(id).and_then(|family| Target::of(family, guard));
                 if let Some(Target { memtable, .. }) = &target
                     && memtable.oldest_key_time_s().is_none()
@@ -282,16 +282,15 @@ impl Writer {
                     memtable.set_oldest_key_time_s(self.clock.wall_us() / 1_000_000);
                 }
             }
-            if let Some(target) = &mut target {
+            if let Some(target) = &target {
                 target
                     .memtable
                     .add(sequence, value_type, record.key, record.value)
                     .map_err(not_added)?;
-                target.deletes_ranges |= record.kind == RecordKind::DeleteRange;
             }
             sequence += 1;
         }
-        is_any_full |= target.is_some_and(Target::leave);
+        is_any_full |= target.as_ref().is_some_and(Target::is_filled);
         Ok(is_any_full)
     }
 
@@ -383,22 +382,17 @@ struct Target<'g> {
     family: &'g ColumnFamily,
     source: &'g SuperVersion,
     memtable: &'g MemTable,
-    deletes_ranges: bool,
 }
 
 impl<'g> Target<'g> {
     fn of(family: &'g ColumnFamily, guard: &'g epoch::Guard) -> Option<Self> {
         let source = family.current().load(guard)?.get();
         let memtable = source.memtables().first()?;
-        Some(Self { family, source, memtable, deletes_ranges: false })
+        Some(Self { family, source, memtable })
     }
 
-    /// Makes what was added quick to read. Answers whether the memtable has grown to its bound.
-    fn leave(self) -> bool {
-        if self.deletes_ranges {
-            // Cut now, so that no reader has to.
-            self.memtable.range_tombstones();
-        }
+    /// Whether the memtable has grown to its bound.
+    fn is_filled(&self) -> bool {
         self.source.is_filled_by(self.memtable)
     }
 }

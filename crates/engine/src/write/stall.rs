@@ -168,7 +168,7 @@ impl StallConditions {
     /// as it is compacted from.
     fn is_crowded(&self) -> bool {
         let (trigger, slowdown) = (self.level_0_trigger, self.level_0_slowdown);
-        let many = (2 * trigger).min(trigger + slowdown.saturating_sub(trigger) / 4);
+        let many = trigger.saturating_mul(2).min(trigger + slowdown.saturating_sub(trigger) / 4);
         self.compacts && self.level_0_tables >= many.max(1)
     }
 
@@ -501,6 +501,14 @@ mod tests {
         assert_eq!([near(12, 32), near(13, 0), near(0, 33)], [false, true, true]);
         let crowded = |tables| StallConditions { level_0_tables: tables, ..quiet() }.is_crowded();
         assert_eq!([0, 7, 8].map(crowded), [false, false, true]);
+        let never = StallConditions {
+            level_0_trigger: usize::MAX,
+            level_0_tables: 1000,
+            level_0_slowdown: usize::MAX,
+            level_0_stop: usize::MAX,
+            ..quiet()
+        };
+        assert!(!never.is_crowded() && !never.is_near(), "a trigger below 0");
         assert_eq!([2, 3, 4].map(four), [(0, None), (1, Some(MemTables)), (2, Some(MemTables))]);
         let merging = StallConditions {
             max_write_buffer_number: 4,

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use tailwater::{Db, ReadOptions, WriteOptions};
+use tailwater_format::key::ValueType;
 use tailwater_io::pace::{Priority, RateLimiter};
 use tailwater_io::sim::SimStorage;
 use tailwater_io::{IoMode, Purpose, Storage};
 
-use crate::support::{default_family, get, level_0, names, property, put, simulated};
+use crate::support::{default_family, get, level_0, names, property, put, simulated, stored};
 
 fn open(disk: &SimStorage, text: &str) -> Db {
     Db::open("/db".as_ref(), &simulated(disk, text)).expect("a database")
@@ -72,6 +73,86 @@ fn all_memtables_together_are_bounded() {
     assert!(level_0(&db) >= 1);
     let size: u64 = property(&db, "rocksdb.cur-size-all-mem-tables").parse().expect("a number");
     assert!(size <= 300_000, "{size}");
+}
+
+/// A flush dropped a deletion that a newer write hid, though a single deletion was to take that
+/// write away: a compaction did, and what the deletion had deleted in a deeper level showed again.
+#[test]
+fn a_deletion_stays_below_a_write_that_a_single_deletion_deletes() {
+    let disk = SimStorage::new(1);
+    let db = open(&disk, "disable_auto_compactions=true");
+    let (family, options) = (default_family(&db), WriteOptions::default());
+    let deletes = |key: &str| db.delete(&family, key.as_bytes(), &options).expect("a deletion");
+    for key in ["mixed", "plain"] {
+        put(&db, key, "first").expect("a put");
+        deletes(key);
+        put(&db, key, "second").expect("a put");
+    }
+    db.single_delete(&family, b"mixed", &options).expect("a single deletion");
+    db.flush_all().expect("a flush");
+    let stored: Vec<_> =
+        stored(&disk, &db).into_iter().map(|(key, _, kind, _)| (key, kind)).collect();
+    let expected = [
+        ("mixed", ValueType::SingleDeletion),
+        ("mixed", ValueType::Value),
+        ("mixed", ValueType::Deletion),
+        ("plain", ValueType::Value),
+    ];
+    assert_eq!(stored, expected.map(|(key, kind)| (key.to_owned(), kind)));
+}
+
+/// A flush wrote every range deletion at every sequence number over every key that it covers, and
+/// what they had deleted, too: 2,000 that overlap took 66 MB.
+#[test]
+fn what_no_snapshot_tells_apart_of_range_deletions_is_not_written() {
+    let disk = SimStorage::new(1);
+    let db = open(&disk, "disable_auto_compactions=true");
+    let family = default_family(&db);
+    let delete_range = |begin: u32, end: u32| {
+        let (begin, end) = (format!("{begin:05}"), format!("{end:05}"));
+        let options = WriteOptions::default();
+        db.delete_range(&family, begin.as_bytes(), end.as_bytes(), &options).expect("a deletion");
+    };
+    let tombstone = |key: &str, sequence, end: &str| {
+        (key.to_owned(), sequence, ValueType::RangeDeletion, end.as_bytes().to_vec())
+    };
+    put(&db, "00500", "seen").expect("a put");
+    let seen = db.snapshot();
+    put(&db, "00501", "covered").expect("a put");
+    for number in 0..400 {
+        delete_range(500 - number, 502 + number);
+    }
+    put(&db, "00502", "newer").expect("a put");
+    db.flush_all().expect("a flush");
+    let put_of = |key: &str, sequence, value: &str| {
+        (key.to_owned(), sequence, ValueType::Value, value.as_bytes().to_vec())
+    };
+    // The last one reaches over all others.
+    let expected = [
+        put_of("00500", 1, "seen"),
+        put_of("00502", 403, "newer"),
+        tombstone("00101", 402, "00901"),
+    ];
+    assert_eq!(stored(&disk, &db), expected);
+    let at_snapshot = ReadOptions { snapshot: Some(seen), ..ReadOptions::default() };
+    let get = |key: &str| db.get(&family, key.as_bytes(), &at_snapshot).expect("a get");
+    assert_eq!((get("00500").as_deref(), get("00501")), (Some(&b"seen"[..]), None));
+
+    // Snapshots between two tell them apart.
+    delete_range(1000, 1005);
+    let between = db.snapshot();
+    delete_range(1002, 1008);
+    delete_range(1001, 1006);
+    db.flush_all().expect("a flush");
+    let expected = [
+        tombstone("01000", 404, "01001"),
+        tombstone("01001", 406, "01005"),
+        tombstone("01001", 404, "01005"),
+        tombstone("01005", 406, "01006"),
+        tombstone("01006", 405, "01008"),
+    ];
+    assert_eq!(stored(&disk, &db)[..expected.len()], expected);
+    drop(between);
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use tailwater::{
-    ColumnFamily, Db, ErrorKind, ExternalFiles, IngestOptions, IngestedFile, OpenOptions,
-    ReadOptions, Result, SstFileWriter, WriteOptions,
+    BottommostRewrite, ColumnFamily, CompactRangeOptions, Db, ErrorKind, ExternalFiles,
+    IngestOptions, IngestedFile, OpenOptions, ReadOptions, Result, SstFileWriter, WriteOptions,
 };
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
 use tailwater_io::{Create, IoMode, Operation, Purpose, Storage};
@@ -159,6 +159,100 @@ fn files_are_linked_moved_or_copied() {
         ["a", "b", "c"].map(|key| get(&db, key).expect("a value")),
         ["moved", "linked", "copied"]
     );
+}
+
+/// A table of the database that was moved in again lost the name by which it was known.
+#[test]
+fn a_table_of_the_database_is_not_moved() {
+    let disk = disk();
+    let db = open(&disk, "");
+    let options = simulated(&disk, "");
+    let family = db.create_column_family("other", &Default::default()).expect("a column family");
+    make(&options, FILE, &["a"], "ingested");
+    ingest(&db, FILE, &IngestOptions::default()).expect("a file");
+    let table = db.live_files()[0].path.clone();
+    let [by_symbolic_link, by_hard_link, by_directory] =
+        ["/outside/symbolic.sst", "/outside/hard.sst", "/directory"].map(Path::new);
+    disk.create_symbolic_link(&table, by_symbolic_link).expect("a symbolic link");
+    disk.link(&table, by_hard_link).expect("a hard link");
+    disk.create_symbolic_link(Path::new(PATH), by_directory).expect("a symbolic link");
+    let name = table.file_name().expect("a name");
+    let paths = [
+        table.clone(),
+        by_symbolic_link.to_owned(),
+        by_hard_link.to_owned(),
+        by_directory.join(name),
+        Path::new("/outside/../database").join(name),
+    ];
+    let moves = IngestOptions { move_files: true, ..IngestOptions::default() };
+    make(&options, "/outside/other.sst", &["b"], "moved with it");
+    for path in &paths {
+        for family in [&default_family(&db), &family] {
+            let files = [Path::new("/outside/other.sst"), path];
+            let (kind, message) = told(db.ingest_external_file(family, &files, &moves));
+            assert_eq!(kind, ErrorKind::InvalidArgument, "{message}");
+            assert!(message.contains(&path.display().to_string()), "{message}");
+            assert!(message.contains(&table.display().to_string()), "{message}");
+        }
+    }
+    assert_eq!(db.live_files().len(), 1);
+    // Linked or copied nothing loses its name.
+    let links = IngestOptions { link_files: true, ..IngestOptions::default() };
+    for (path, options) in paths.iter().zip([links, IngestOptions::default()]) {
+        db.ingest_external_file(&family, &[path], &options).expect("a file");
+    }
+    drop(db);
+    assert_eq!(findings(Path::new(PATH), &options), []);
+    let db = open(&disk, "");
+    let family = db.column_family("other").expect("a column family");
+    assert_eq!(get(&db, "a").as_deref(), Some("ingested"));
+    assert_eq!(get_from(&db, &family, "a").as_deref(), Some("ingested"));
+}
+
+/// A table that only an iterator still reads was removed at its first name.
+#[test]
+fn a_table_that_is_still_read_is_not_moved() {
+    let disk = disk();
+    let db = open(&disk, "");
+    make(&simulated(&disk, ""), FILE, &["a", "b"], "ingested");
+    ingest(&db, FILE, &IngestOptions::default()).expect("a file");
+    let table = db.live_files()[0].path.clone();
+    let mut iterator =
+        db.iterator(&default_family(&db), &ReadOptions::default()).expect("an iterator");
+    put(&db, "a", "newer").expect("a put");
+    let force = CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
+    db.compact_range(&default_family(&db), None, None, &force).expect("a compaction");
+    assert!(db.live_files().iter().all(|file| file.path != table));
+    let moves = IngestOptions { move_files: true, ..IngestOptions::default() };
+    let (kind, _) = told(db.ingest_external_file(&default_family(&db), &[&table], &moves));
+    assert_eq!(kind, ErrorKind::InvalidArgument);
+    iterator.seek(b"b").expect("a seek");
+    assert_eq!(iterator.entry(), Some((&b"b"[..], &b"ingested"[..])));
+}
+
+#[test]
+fn a_file_that_is_named_twice_is_moved_in_twice() {
+    let disk = disk();
+    let db = open(&disk, "");
+    let options = simulated(&disk, "");
+    make(&options, FILE, &["a"], "ingested");
+    let link = Path::new("/outside/link.sst");
+    disk.create_symbolic_link(Path::new(FILE), link).expect("a symbolic link");
+    let other = db.create_column_family("other", &Default::default()).expect("a column family");
+    let moves = IngestOptions { move_files: true, ..IngestOptions::default() };
+    let (twice, once) = ([Path::new(FILE), link, Path::new(FILE)], [Path::new(FILE)]);
+    let family = default_family(&db);
+    let requests = [(&family, &twice[..]), (&other, &once[..])]
+        .map(|(family, paths)| ExternalFiles { family, paths, options: moves });
+    let taken_in = db.ingest_external_files(&requests).expect("files");
+    assert_eq!(taken_in.concat().len(), 4);
+    assert!(disk.metadata(Path::new(FILE)).is_err() && disk.metadata(link).is_err());
+    db.close().expect("closing");
+    assert_eq!(findings(Path::new(PATH), &options), []);
+    let db = open(&disk, "");
+    let other = db.column_family("other").expect("a column family");
+    assert_eq!(get(&db, "a").as_deref(), Some("ingested"));
+    assert_eq!(get_from(&db, &other, "a").as_deref(), Some("ingested"));
 }
 
 /// By a symbolic link the link itself was taken in: who cleared up where it led to took the table

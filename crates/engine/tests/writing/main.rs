@@ -6,6 +6,7 @@ mod basics;
 mod changed_options;
 mod checkpoints;
 mod compactions;
+mod comparators;
 #[path = "../common/database.rs"]
 mod database;
 mod direct_logs;

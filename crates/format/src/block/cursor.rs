@@ -301,9 +301,10 @@ impl Cursor {
         Ok(())
     }
 
-    /// As [`Cursor::seek`], for a get: where the block has a hash index only the restart interval
-    /// that can have the key is looked at. What is found need not be the first entry that is not
-    /// below the target unless its user key is the target's.
+    /// As [`Cursor::seek`], for a get: where the block has a hash index, and the comparator declares
+    /// that keys of different bytes differ, only the restart interval that can have the key is
+    /// looked at. What is found need not be the first entry that is not below the target unless its
+    /// user key is the target's.
     ///
     /// # Errors
     /// As [`Cursor::seek`], and a hash index that leads to no restart.
@@ -317,6 +318,9 @@ impl Cursor {
         let Some(hash_index) = layout.hash_index.filter(|_| !layout.is_empty()) else {
             return self.seek(block, layout, target);
         };
+        if !target.comparator.tells_all_bytes_apart() {
+            return self.seek(block, layout, target);
+        }
         let last = layout.restart_count - 1;
         let restart = match hash_index.lookup(block, hash_index_hash(target.user_key)) {
             HashIndexAnswer::Collision => return self.seek(block, layout, target),

@@ -6,7 +6,8 @@
 //! - a version in the [stripe](Snapshots) of a newer one is dropped: nobody can tell the two apart;
 //! - a record that a range tombstone of its stripe covers is dropped;
 //! - a deletion that everyone sees is dropped if no deeper level has the key;
-//! - a single deletion and the write below it in its stripe are dropped together;
+//! - a single deletion and the write below it in its stripe are dropped together; a deletion below
+//!   them is then as if nothing were above it;
 //! - operands of a stripe are folded, over the base value where the inputs have it;
 //! - what everyone sees gets sequence number 0 where nothing deeper has any of the keys, unless
 //!   its number is to tell when it was written.
@@ -50,7 +51,7 @@ pub(crate) use blob_garbage::BlobGarbage;
 pub(crate) use deeper_levels::DeeperLevels;
 pub(crate) use inputs::{InputTable, Inputs};
 use operands::Operands;
-pub(crate) use snapshots::Snapshots;
+pub(crate) use snapshots::{Snapshots, Stripe};
 pub(crate) use source::Source;
 pub(crate) use tombstones::{CoverCursor, InputTombstones};
 
@@ -135,6 +136,11 @@ pub(crate) struct Merge {
     newer_stripe: Option<Sequence>,
     /// Whether a version of this key was given sequence number 0.
     has_zeroed: bool,
+    /// Whether the version before, of this key, is a single deletion that goes out.
+    is_after_single: bool,
+    /// Whether a deletion of this key counts although a newer version hides it: what is between
+    /// the two goes with a single deletion, here or in a later compaction.
+    keeps_deletion: bool,
     /// A value of the filter's.
     changed: Vec<u8>,
     /// How users get at the record: as at the newest of those that it is made of.
@@ -222,6 +228,8 @@ impl Merge {
             value: Value::Empty,
             newer_stripe: None,
             has_zeroed: false,
+            is_after_single: false,
+            keeps_deletion: false,
             changed: Vec::new(),
             warmth: Warmth::default(),
             resume: Resume::Here,

@@ -17,28 +17,40 @@ impl Merge {
         (self.sequence, self.value_type) = self.source.version()?;
         self.value = Value::Source;
         let is_first = !self.has_key || !self.is_same_key();
-        if is_first {
+        if is_first || self.rules.comparator.equates_different_bytes() {
             self.key.clear();
             self.key.extend_from_slice(self.source.key());
+        }
+        if is_first {
             self.has_key = true;
             self.newer_stripe = None;
             self.has_zeroed = false;
+            (self.is_after_single, self.keeps_deletion) = (false, false);
         }
         if is_first && self.rules.filter.is_some() && self.filter_record()? == Filtered::Skipped {
             return Ok(Taken::Passed);
         }
         let stripe = self.rules.snapshots.stripe(self.sequence);
         let newer_stripe = self.newer_stripe.replace(stripe.newest);
+        let is_after_single = std::mem::take(&mut self.is_after_single);
         match self.value_type {
             ValueType::SingleDeletion => self.take_single_deletion(stripe),
+            ValueType::Deletion if std::mem::take(&mut self.keeps_deletion) => {
+                self.take_deletion(stripe)
+            }
             _ if newer_stripe.is_some_and(|newer| newer <= stripe.newest) => {
                 self.dropped.hidden += 1;
                 Ok(Taken::Dropped)
             }
             ValueType::Deletion => self.take_deletion(stripe),
-            ValueType::ValuePreferredSequence => self.take_timed_value(stripe),
-            ValueType::Merge => self.take_operands(stripe),
-            _ => Ok(self.take_visible(stripe)),
+            value_type => {
+                self.keeps_deletion = is_after_single;
+                match value_type {
+                    ValueType::ValuePreferredSequence => self.take_timed_value(stripe),
+                    ValueType::Merge => self.take_operands(stripe),
+                    _ => Ok(self.take_visible(stripe)),
+                }
+            }
         }
     }
 
@@ -95,7 +107,8 @@ impl Merge {
 
     /// A single deletion goes together with the write that it deletes, and the two are dropped as
     /// soon as they meet in one stripe. Until then it stays, even where a newer version of the key
-    /// hides it: were it dropped, its write would come to light.
+    /// hides it: were it dropped, its write would come to light. So does a deletion below its
+    /// write, which then is what hides older versions in deeper levels.
     fn take_single_deletion(&mut self, stripe: Stripe) -> Result<Taken> {
         self.value = Value::Empty;
         self.source.next()?;
@@ -114,8 +127,10 @@ impl Merge {
             return self.drop_pair();
         }
         if !self.is_in(stripe)? {
+            self.is_after_single = true;
             return Ok(Taken::KeptBehind);
         }
+        self.keeps_deletion = true;
         match below {
             ValueType::SingleDeletion => {}
             ValueType::Deletion if self.rules.enforces_single_deletions => {

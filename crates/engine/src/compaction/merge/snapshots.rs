@@ -40,6 +40,22 @@ impl Snapshots {
         }
     }
 
+    /// Of sequence numbers, given the newest first, the first of each stripe.
+    pub(crate) fn newest_of_stripes<'a>(
+        &'a self,
+        sequences: &'a [Sequence],
+    ) -> impl Iterator<Item = Sequence> + 'a {
+        let mut rest = sequences;
+        std::iter::from_fn(move || {
+            let &newest = rest.first()?;
+            rest = match self.stripe(newest).below {
+                Some(below) => &rest[rest.partition_point(|&sequence| sequence > below)..],
+                None => &[],
+            };
+            Some(newest)
+        })
+    }
+
     /// The first snapshot: everyone sees what is not above it. The highest number there is if there
     /// is no snapshot.
     #[inline]
@@ -65,6 +81,9 @@ mod tests {
         let below = |sequence| snapshots.stripe(sequence).below;
         assert_eq!([0, 10, 11, 20, 21].map(newest), [10, 10, 20, 20, MAX_SEQUENCE]);
         assert_eq!([0, 10, 11, 21].map(below), [None, None, Some(10), Some(20)]);
+        let newest: Vec<_> = snapshots.newest_of_stripes(&[25, 21, 20, 11, 9, 3]).collect();
+        assert_eq!(newest, [25, 20, 9]);
+        assert_eq!(Snapshots::default().newest_of_stripes(&[3, 2]).collect::<Vec<_>>(), [3]);
         assert_eq!((snapshots.earliest(), snapshots.latest()), (10, 20));
         assert_eq!(
             (Snapshots::default().earliest(), Snapshots::default().latest()),

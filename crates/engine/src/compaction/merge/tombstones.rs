@@ -9,8 +9,10 @@ use std::sync::Arc;
 use tailwater_format::Comparator;
 use tailwater_format::key::{self, Sequence};
 
+use super::Snapshots;
 use crate::range_tombstone::{
-    Boundary, Cursor, FragmentedRangeTombstones, RangeTombstone, Truncation, View,
+    Boundary, Cursor, FragmentedRangeTombstones, RangeTombstone, StripedFragment, Truncation, View,
+    striped_fragments,
 };
 use crate::table::TableReader;
 use crate::version::FileMetadata;
@@ -90,18 +92,19 @@ impl InputTombstones {
             }
         }
         starts.sort_by(|a, b| key::compare_internal(comparator, a, b));
-        starts.dedup();
+        starts.dedup_by(|a, b| key::compare_internal(comparator, a, b).is_eq());
         starts
     }
 
-    /// What reaches into the space between two places, fragmented; the upper one is included.
-    /// Fragments are not cut at the two.
+    /// What reaches into the space between two places, the upper one included, as far as snapshots
+    /// tell it apart. Fragments are not cut at the two.
     pub(crate) fn between(
         &self,
         comparator: &Comparator,
+        snapshots: &Snapshots,
         lower: Option<Boundary<'_>>,
         upper: Option<Boundary<'_>>,
-    ) -> FragmentedRangeTombstones {
+    ) -> Vec<StripedFragment<'_>> {
         let mut found = Vec::new();
         for tombstones in self.runs.iter().flatten() {
             let view = tombstones.view();
@@ -117,13 +120,13 @@ impl InputTombstones {
                 }
                 if lower.is_none_or(|lower| lower.is_before(comparator, end)) {
                     let (start, end) = (start.user_key, end.user_key);
-                    let of = |&sequence| RangeTombstone { start, end, sequence };
-                    found.extend(cursor.sequences(view).iter().map(of));
+                    let of = |sequence| RangeTombstone { start, end, sequence };
+                    found.extend(snapshots.newest_of_stripes(cursor.sequences(view)).map(of));
                 }
                 cursor.next(view);
             }
         }
-        FragmentedRangeTombstones::build(comparator, found)
+        striped_fragments(comparator, found, |sequence| snapshots.stripe(sequence).below)
     }
 }
 

@@ -7,10 +7,10 @@
 //! below them. Source: `CompactionOutputs::AddRangeDels` in `db/compaction/compaction_outputs.cc`.
 
 use tailwater_format::Comparator;
-use tailwater_format::key::{self, MAX_SEQUENCE, Sequence, ValueType, pack_trailer};
+use tailwater_format::key::{self, MAX_SEQUENCE, ValueType, pack_trailer};
 
 use crate::compaction::merge::{DeeperLevels, InputTombstones, Snapshots};
-use crate::range_tombstone::{Boundary, RangeTombstone};
+use crate::range_tombstone::{Boundary, RangeTombstone, StripedFragment, joined};
 
 /// A range tombstone as an output holds it.
 #[derive(Debug, PartialEq, Eq)]
@@ -49,48 +49,31 @@ pub(super) fn output_tombstones(
 ) -> (Vec<OutputTombstone>, u64) {
     let lower = bounds.lower.and_then(Boundary::from_internal_key);
     let upper = bounds.upper.and_then(Boundary::from_internal_key);
-    let fragments = inputs.between(rules.comparator, lower, upper);
-    let (mut kept, mut dropped) = (Vec::new(), 0);
-    let mut visible = Visible::default();
-    for tombstone in fragments.iter() {
-        if !visible.takes(&tombstone, rules.snapshots) {
-            continue;
-        }
-        let Some(cut) = cut(&tombstone, bounds, rules.comparator) else { continue };
-        let everyone_sees = tombstone.sequence <= rules.snapshots.earliest();
-        let (begin, end) = (key::user_key(&cut.smallest), key::user_key(&cut.largest));
-        if everyone_sees && (rules.is_bottommost || deeper.lack_keys_between(begin, end)) {
-            dropped += 1;
-        } else {
-            kept.push(cut);
-        }
+    let mut fragments = inputs.between(rules.comparator, rules.snapshots, lower, upper);
+    let mut dropped = 0;
+    // Cut as they are, so that what is left of them is no longer than it has to be.
+    for StripedFragment { start, end, sequences } in &mut fragments {
+        sequences.retain(|&sequence| {
+            let tombstone = RangeTombstone { start, end, sequence };
+            let Some(cut) = cut(&tombstone, bounds, rules.comparator) else { return false };
+            let everyone_sees = sequence <= rules.snapshots.earliest();
+            let (begin, end) = (key::user_key(&cut.smallest), key::user_key(&cut.largest));
+            let is_obsolete =
+                everyone_sees && (rules.is_bottommost || deeper.lack_keys_between(begin, end));
+            dropped += u64::from(is_obsolete);
+            !is_obsolete
+        });
+    }
+    let mut kept = Vec::new();
+    for StripedFragment { start, end, sequences } in joined(rules.comparator, fragments) {
+        let of = |sequence| RangeTombstone { start, end, sequence };
+        kept.extend(
+            sequences
+                .into_iter()
+                .filter_map(|sequence| cut(&of(sequence), bounds, rules.comparator)),
+        );
     }
     (kept, dropped)
-}
-
-/// Which of the tombstones over the same range somebody sees.
-#[derive(Default)]
-struct Visible {
-    /// Where the range begins.
-    start: Option<Vec<u8>>,
-    /// None above this sequence number is seen below the last one taken; `None` where none is.
-    below: Option<Sequence>,
-}
-
-impl Visible {
-    /// Whether the next tombstone is the newest of its stripe. They come by range, and of each
-    /// range the newest first.
-    fn takes(&mut self, tombstone: &RangeTombstone<'_>, snapshots: &Snapshots) -> bool {
-        if self.start.as_deref() != Some(tombstone.start) {
-            self.start = Some(tombstone.start.to_vec());
-            self.below = Some(MAX_SEQUENCE);
-        }
-        let takes = self.below.is_some_and(|below| tombstone.sequence <= below);
-        if takes {
-            self.below = snapshots.stripe(tombstone.sequence).below;
-        }
-        takes
-    }
 }
 
 /// A tombstone with the part of it that lies within the bounds, if there is one.

@@ -2,18 +2,21 @@
 //!
 //! RocksDB writes a database and compacts it while snapshots are held; we compact a copy that was
 //! made before. What the two make of it must be the same, record for record, and table for table
-//! where RocksDB does not cut within a user key, which we never do.
+//! where RocksDB does not cut within a user key, which we never do. RocksDB leaves range tombstones
+//! in pieces that we join.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fastrand::Rng;
-use tailwater_format::key::{self, Sequence, ValueType};
+use tailwater_format::Comparator;
+use tailwater_format::key::{self, Sequence, ValueType, pack_trailer};
 use tailwater_testkit::oracle::{Oracle, Script};
 use tailwater_testkit::seed;
 
 use super::history::History;
-use super::scene::{Record, Scene, text};
+use super::scene::{Contents, Record, Scene, internal_key, text};
+use crate::range_tombstone::{self, StripedFragment};
 use crate::version::FileMetadata;
 use crate::{Db, MergeOperator, OpenOptions};
 
@@ -138,10 +141,41 @@ fn cuts_within_key(files: &[Arc<FileMetadata>]) -> bool {
     })
 }
 
+/// What a table holds, with the pieces of its range tombstones joined.
+fn joined_contents(scene: &Scene, file: &FileMetadata) -> Contents {
+    let Contents { records, tombstones } = scene.contents(file);
+    let mut fragments: Vec<StripedFragment<'_>> = Vec::new();
+    for (start, end) in &tombstones {
+        let (start, trailer) = key::split(start).unwrap();
+        match fragments.last_mut() {
+            Some(last) if last.start == start => last.sequences.push(trailer >> 8),
+            _ => fragments.push(StripedFragment { start, end, sequences: vec![trailer >> 8] }),
+        }
+    }
+    let mut joined = Vec::new();
+    for StripedFragment { start, end, sequences } in
+        range_tombstone::joined(&Comparator::Bytewise, fragments)
+    {
+        joined.extend(sequences.into_iter().map(|sequence| {
+            let trailer = pack_trailer(sequence, ValueType::RangeDeletion as u8);
+            (internal_key(start, trailer), end.to_vec())
+        }));
+    }
+    Contents { records, tombstones: joined }
+}
+
 /// Holds a level of ours against one of RocksDB's.
 fn compare(ours: &Scene, theirs: &Scene, level: usize, context: &str) {
-    let (mut our_contents, mut contents) =
-        (ours.level_contents(level), theirs.level_contents(level));
+    let level_contents = |scene: &Scene| {
+        let mut all = Contents::default();
+        for file in scene.files(level) {
+            let Contents { records, tombstones } = joined_contents(scene, &file);
+            all.records.extend(records);
+            all.tombstones.extend(tombstones);
+        }
+        all
+    };
+    let (mut our_contents, mut contents) = (level_contents(ours), level_contents(theirs));
     if cuts_within_key(&theirs.files(level)) {
         our_contents.tombstones.clear();
         contents.tombstones.clear();
@@ -162,7 +196,7 @@ fn compare(ours: &Scene, theirs: &Scene, level: usize, context: &str) {
                 added.smallest_sequence,
                 added.largest_sequence,
                 added.epoch_number,
-                text(&scene.contents(file)),
+                text(&joined_contents(scene, file)),
             )
         };
         files.iter().map(show).collect()

@@ -86,6 +86,32 @@ fn a_deletion_below_a_single_deletion_breaks_the_contract() {
     assert_eq!(compacted(lenient, &[], &records, &[]).unwrap(), "");
 }
 
+/// A deletion below a write went because the write hid it, and the write went with its single
+/// deletion: what the deletion had deleted in a deeper level showed again.
+#[test]
+fn a_deletion_stays_below_what_goes_with_a_single_deletion() {
+    let records = [single("a", 9), put("a", 7), Record::delete("a", 5)];
+    let deeper = [put("a", 1)];
+    assert_eq!(compacted("", &[], &records, &deeper).unwrap(), "a@5-");
+    assert_eq!(compacted("", &[], &records, &[]).unwrap(), "");
+    let above = [&[put("a", 12)], &records[..]].concat();
+    assert_eq!(compacted("", &[], &above, &deeper).unwrap(), "a@12=12 a@5-");
+    // The write and its single deletion are still apart, and will go together later.
+    assert_eq!(compacted("", &[8], &records, &deeper).unwrap(), "a@9-- a@7=7 a@5-");
+    assert_eq!(compacted("", &[8], &records, &[]).unwrap(), "a@9-- a@0=7");
+    // A snapshot shows what is below the deletion.
+    let seen = [&records[..], &[put("a", 3)]].concat();
+    assert_eq!(compacted("", &[3], &seen, &[]).unwrap(), "a@5- a@0=3");
+    let lenient = "enforce_single_del_contracts=false";
+    let mixed = [single("a", 9), Record::delete("a", 5)];
+    assert_eq!(compacted(lenient, &[], &mixed, &deeper).unwrap(), "a@5-");
+    // Other writes do hide deletions.
+    let plain = [put("a", 7), Record::delete("a", 5)];
+    assert_eq!(compacted("", &[], &plain, &deeper).unwrap(), "a@7=7");
+    let pairs = [single("a", 9), put("a", 8), single("a", 7), put("a", 6), Record::delete("a", 5)];
+    assert_eq!(compacted("", &[], &pairs, &deeper).unwrap(), "a@5-");
+}
+
 #[test]
 fn operands_fold_within_their_stripe() {
     let append = "merge_operator=stringappend";

@@ -70,6 +70,10 @@ impl DbIterator {
                 self.merged.previous()?;
                 continue;
             }
+            if self.view.equates_different_bytes {
+                // Of several spellings that of the newest record is shown.
+                self.note_key();
+            }
             if let Some(cover) = self.merged.cover() {
                 base = Base::Nothing;
                 self.operands.clear();
@@ -87,6 +91,10 @@ impl DbIterator {
                     self.operands.clear();
                     self.value.clear();
                     self.value.extend_from_slice(self.merged.value());
+                    if value_type != ValueType::Value {
+                        self.base_key.clear();
+                        self.base_key.extend_from_slice(key::user_key(self.merged.key()));
+                    }
                 }
             }
             self.merged.previous()?;
@@ -99,7 +107,7 @@ impl DbIterator {
         if let Base::Record(value_type) = base
             && value_type != ValueType::Value
         {
-            self.value = self.plain_value(value_type, &self.value)?;
+            self.value = self.plain_value(&self.base_key, value_type, &self.value)?;
         }
         let has_base = base != Base::Nothing;
         if self.operands.is_empty() {
@@ -118,6 +126,12 @@ impl DbIterator {
         let trailer = key::pack_trailer(self.view.snapshot, ValueType::FOR_SEEK);
         set_internal_key(&mut self.target, &self.key, trailer);
         self.merged.seek(&self.target)?;
+        if self.view.equates_different_bytes
+            && self.merged.valid()
+            && self.view.comparator.compare(key::user_key(self.merged.key()), &self.key).is_eq()
+        {
+            self.note_key();
+        }
         let found = self.fold_records_below()?;
         set_internal_key(&mut self.target, &self.key, FIRST_TRAILER);
         self.merged.seek_for_prev(&self.target)?;

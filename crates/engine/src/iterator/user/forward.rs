@@ -92,13 +92,14 @@ impl DbIterator {
             set_internal_key(&mut self.target, key::user_key(self.merged.key()), trailer);
         }
         // The last record of a key may be the very one that was sought.
-        let stays = self.merged.key() == self.target;
+        let comparator = &self.view.comparator;
+        let stays = key::compare_internal(comparator, self.merged.key(), &self.target).is_eq();
         if stays { self.merged.next() } else { self.merged.seek(&self.target) }
     }
 
     /// Notes the key of the record it stands on.
     #[inline]
-    fn note_key(&mut self) {
+    pub(super) fn note_key(&mut self) {
         self.key.clear();
         self.key.extend_from_slice(key::user_key(self.merged.key()));
     }
@@ -121,7 +122,8 @@ impl DbIterator {
                 ValueType::Merge => self.operands.push(self.merged.value()),
                 ValueType::Deletion | ValueType::SingleDeletion | ValueType::RangeDeletion => break,
                 _ => {
-                    base = Some(self.plain_value(value_type, self.merged.value())?);
+                    let user_key = key::user_key(self.merged.key());
+                    base = Some(self.plain_value(user_key, value_type, self.merged.value())?);
                     break;
                 }
             }
@@ -138,10 +140,15 @@ impl DbIterator {
         Ok(true)
     }
 
-    /// The value that a record of that type gives its key.
-    pub(super) fn plain_value(&self, value_type: ValueType, value: &[u8]) -> Result<Vec<u8>> {
+    /// The value that a record of that type gives its key, which is as it was written with it.
+    pub(super) fn plain_value(
+        &self,
+        user_key: &[u8],
+        value_type: ValueType,
+        value: &[u8],
+    ) -> Result<Vec<u8>> {
         if value_type == ValueType::BlobIndex {
-            return self.source.read_blob(&self.key, value);
+            return self.source.read_blob(user_key, value);
         }
         plain_value(value_type, value).map(<[u8]>::to_vec)
     }

@@ -1,10 +1,14 @@
 //! Range deletions: what readers see of them, and when.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::cmp::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::thread;
 
 use fastrand::Rng;
 use tailwater_format::Comparator;
+use tailwater_format::comparator::CustomComparator;
 use tailwater_format::key::{MAX_SEQUENCE, Sequence, ValueType};
 
 use super::rounds;
@@ -48,17 +52,59 @@ fn every_range_deletion_counts_once_it_is_added() {
 }
 
 #[test]
-fn fragments_are_cut_once_for_each_change() {
+fn what_a_reader_has_does_not_change() {
     let memtable = MemTable::new(Comparator::Bytewise);
-    memtable.add(1, ValueType::RangeDeletion, b"a", b"m").unwrap();
     let before = memtable.memory_usage();
-    let first = memtable.range_tombstones().unwrap();
+    memtable.add(1, ValueType::RangeDeletion, b"a", b"m").unwrap();
     assert!(memtable.memory_usage() > before);
-    assert!(std::sync::Arc::ptr_eq(&first, &memtable.range_tombstones().unwrap()));
+    let first = memtable.tombstones().unwrap();
+    assert!(Arc::ptr_eq(&first, &memtable.tombstones().unwrap()));
     memtable.add(2, ValueType::RangeDeletion, b"c", b"z").unwrap();
-    assert!(!std::sync::Arc::ptr_eq(&first, &memtable.range_tombstones().unwrap()));
-    assert_eq!(first.covering_sequence(b"p", MAX_SEQUENCE), None);
+    assert_eq!(first.covering(b"p", MAX_SEQUENCE), None);
+    assert_eq!(memtable.tombstones().unwrap().covering(b"p", MAX_SEQUENCE), Some(2));
     assert!(!memtable.is_empty());
+}
+
+/// The order of bytes, and how often it was asked.
+struct Counting(AtomicU64);
+
+impl CustomComparator for Counting {
+    fn name(&self) -> &str {
+        "tests.Counting"
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        self.0.fetch_add(1, Relaxed);
+        a.cmp(b)
+    }
+}
+
+/// Adds range deletions of which each covers all before it, and reads after each. Returns the
+/// comparisons that each took together with its reads, and the bytes that each takes.
+fn work_for_each(count: u32) -> (u64, u64) {
+    let counting = Arc::new(Counting(AtomicU64::new(0)));
+    let comparator = Comparator::Custom(Arc::clone(&counting) as Arc<dyn CustomComparator>);
+    let memtable = MemTable::new(comparator);
+    let key = |number: u32| number.to_be_bytes();
+    for number in 0..count {
+        let (start, end) = (key(count - number), key(count + 1 + number));
+        let sequence = Sequence::from(number) + 1;
+        memtable.add(sequence, ValueType::RangeDeletion, &start, &end).unwrap();
+        assert_eq!(memtable.covering_sequence(&start, MAX_SEQUENCE), Some(sequence));
+        assert_eq!(memtable.covering_sequence(&key(count), 1), Some(1));
+        assert_eq!(memtable.covering_sequence(&key(0), MAX_SEQUENCE), None);
+    }
+    let each = |total: u64| total / u64::from(count);
+    (each(counting.0.load(Relaxed)), each(memtable.memory_usage() as u64))
+}
+
+/// Every range deletion had all of them cut anew, into fragments that took memory with the square
+/// of their number.
+#[test]
+fn many_that_overlap_are_added_and_read_with_little_work_and_memory() {
+    let [few, many] = [500, 8000].map(work_for_each);
+    assert!(few.0 < 300 && many.0 < 2 * few.0, "{few:?} and {many:?}: comparisons for each");
+    assert!(few.1 < 400 && many.1 < 2 * few.1, "{few:?} and {many:?}: bytes for each");
 }
 
 #[test]
@@ -81,7 +127,7 @@ fn readers_see_the_range_deletions_below_the_published_sequence() {
         for _ in 0..2 {
             scope.spawn(|| {
                 loop {
-                    let snapshot = published.load(Ordering::Acquire);
+                    let snapshot = published.load(Acquire);
                     for key in 0..16 {
                         let newest = (1..=snapshot).rev().take(16).find(|&at| key_of(at) == key);
                         assert_eq!(memtable.covering_sequence(&[key], snapshot), newest);
@@ -95,7 +141,7 @@ fn readers_see_the_range_deletions_below_the_published_sequence() {
         for sequence in 1..=last {
             let key = key_of(sequence);
             memtable.add(sequence, ValueType::RangeDeletion, &[key], &[key + 1]).unwrap();
-            published.store(sequence, Ordering::Release);
+            published.store(sequence, Release);
         }
     });
 }

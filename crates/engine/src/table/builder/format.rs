@@ -32,11 +32,16 @@ impl Format {
         prefix_extractor: Option<PrefixExtractor>,
         merge_operator_name: Option<&str>,
     ) -> Self {
+        // A filter has the bytes of keys, and would miss keys that are equal to them.
+        let filter_policy = match comparator.equates_different_bytes() {
+            true => None,
+            false => filter_policy(&options.table_factory.filter_policy),
+        };
         Self {
             comparator,
             prefix_extractor,
             merge_operator_name: merge_operator_name.unwrap_or("nullptr").to_owned(),
-            filter_policy: filter_policy(&options.table_factory.filter_policy),
+            filter_policy,
             options: options.table_factory.clone(),
         }
     }
@@ -48,9 +53,9 @@ impl Format {
 
     pub(super) fn block_options(&self) -> BuilderOptions {
         let options = &self.options;
-        // Keys that are equal but not the same bytes would be missed in a hash index.
+        // So would a hash index.
         let hashed = options.data_block_index_type == DataBlockIndexType::BinaryAndHash
-            && !matches!(self.comparator, Comparator::Custom(_));
+            && self.comparator.tells_all_bytes_apart();
         BuilderOptions {
             restart_interval: options.block_restart_interval.cast_unsigned(),
             delta_keys: options.use_delta_encoding,

@@ -156,7 +156,7 @@ impl ReadAhead {
         };
         let end = offset.saturating_add(self.length.max(needed) as u64).min(file.length());
         if !self.fixed {
-            self.length = (self.length * 2).min(table.auto_read_ahead().max_bytes);
+            self.length = self.length.saturating_mul(2).min(table.auto_read_ahead().max_bytes);
         }
         self.start = start;
         let length = (end - start) as usize;

@@ -169,9 +169,8 @@ impl TableReader {
             lookup.met_key = true;
             let sequence = self.global_sequence.unwrap_or(record.sequence);
             if sequence <= snapshot {
-                let value = cursor.value(bytes);
-                let step =
-                    lookup.accept(sequence, record.value_type, value, Owner::Block(block))?;
+                let record = key::ParsedKey { sequence, ..record };
+                let step = lookup.accept(&record, cursor.value(bytes), Owner::Block(block))?;
                 if step == Step::Done {
                     return Ok(BlockStep::Done);
                 }

@@ -310,7 +310,9 @@ impl Opening<'_> {
         context: &TableContext,
     ) -> Result<Filter> {
         let kind = match (names.full_filter, names.partitioned_filter) {
-            _ if !context.uses_filters => FilterKind::None,
+            _ if !context.uses_filters || context.comparator.equates_different_bytes() => {
+                FilterKind::None
+            }
             (_, Some(handle)) => FilterKind::Partitioned(self.kept_or_cached(
                 handle,
                 BlockKind::Index,

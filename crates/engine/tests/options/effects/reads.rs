@@ -76,6 +76,10 @@ effects! {
         assert!(never > 100 && usual < never / 3, "{usual} and {never}");
         assert!(scan_reads("initial_auto_readahead_size=256k") < usual);
         assert!(scan_reads("num_file_reads_for_auto_readahead=50") > usual + 20);
+        // Doubled, what is read at once must not overflow.
+        let largest = "initial_auto_readahead_size=18446744073709551615;\
+                       max_auto_readahead_size=18446744073709551615";
+        assert!(scan_reads(largest) < usual);
     }
 
     indexes_and_filters_are_cached shows "cache_index_and_filter_blocks" {

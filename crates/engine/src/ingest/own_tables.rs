@@ -1,0 +1,76 @@
+//! Files that are tables of the database already.
+//!
+//! Every table that was ingested can be ingested again, also out of the database's own directory.
+//! Moved in, it would get a second name there, and then lose the first one, by which its versions
+//! know it.
+
+use std::path::{Path, PathBuf};
+
+use tailwater_io::FileIdentity;
+
+use super::external_file::ExternalFile;
+use crate::db::Writer;
+use crate::{Error, Result};
+
+/// A table of the database.
+struct OwnTable {
+    path: PathBuf,
+    /// Its length in bytes.
+    size: u64,
+}
+
+impl Writer {
+    /// Refuses to move any of `files` that a column family has as a table, whatever path or link
+    /// leads to it. Call it before anything is linked.
+    ///
+    /// # Errors
+    /// Invalid argument, with both paths; those of asking what a path leads to.
+    pub(super) fn refuse_own_tables<'a>(
+        &self,
+        files: impl Iterator<Item = &'a ExternalFile>,
+    ) -> Result<()> {
+        let mut own_tables = None;
+        for file in files {
+            let identity = self.storage.identity(&file.path)?;
+            // Tables never change, so one of another length is another file.
+            let own_tables = own_tables.get_or_insert_with(|| self.own_tables());
+            for table in own_tables.iter().filter(|table| table.size == file.size) {
+                if self.identity_of(&table.path)? == Some(identity) {
+                    let path = table.path.display();
+                    let message = format!("it is a table of the database, {path}, and stays one");
+                    return Err(Error::invalid_argument(message).in_file(&file.path));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The tables of all column families, and those that are still read.
+    fn own_tables(&self) -> Vec<OwnTable> {
+        let mut own_tables = Vec::new();
+        for family in self.shared.family_set().iter() {
+            let source = family.super_version();
+            own_tables.extend(
+                source.version().files().map(|(_, file)| OwnTable {
+                    path: source.tables().path(file),
+                    size: file.size(),
+                }),
+            );
+        }
+        let obsolete = self.obsolete();
+        let still_read = obsolete
+            .iter()
+            .map(|table| OwnTable { path: table.path.clone(), size: table.file.size() });
+        own_tables.extend(still_read);
+        own_tables
+    }
+
+    /// What a path leads to; `None` if nothing is there.
+    fn identity_of(&self, path: &Path) -> Result<Option<FileIdentity>> {
+        match self.storage.identity(path) {
+            Ok(identity) => Ok(Some(identity)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}

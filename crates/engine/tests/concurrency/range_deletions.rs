@@ -1,0 +1,92 @@
+//! Range deletions that overlap, beside gets and iterators that are open meanwhile.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use fastrand::Rng;
+use tailwater::{ColumnFamily, Db, ReadOptions, WriteOptions};
+use tailwater_testkit::seed;
+
+use crate::scene::Place;
+
+/// How many keys there are to either side of the middle.
+const REACH: u64 = 400;
+
+fn key(number: u64) -> [u8; 8] {
+    number.to_be_bytes()
+}
+
+/// What a read at a sequence number must see: writes 1 to 2 * REACH are the keys in order, and each
+/// after them deletes one key more to either side of the middle.
+fn remaining(sequence: u64) -> Vec<u64> {
+    let deleted = sequence.saturating_sub(2 * REACH);
+    (0..REACH - deleted).chain(REACH + deleted..2 * REACH).collect()
+}
+
+/// Reads at one snapshot after the other until the writer is done, which goes on while iterators
+/// are open.
+fn check(db: &Db, family: &ColumnFamily, is_done: &AtomicBool, mut rng: Rng) {
+    loop {
+        let is_last = is_done.load(Ordering::Acquire);
+        let snapshot = db.snapshot();
+        let expected = remaining(snapshot.sequence());
+        let read = ReadOptions { snapshot: Some(snapshot), ..ReadOptions::default() };
+        let mut iterator = db.iterator(family, &read).expect("an iterator");
+        let mut backward = db.iterator(family, &read).expect("an iterator");
+        for _ in 0..20 {
+            let number = rng.u64(..2 * REACH);
+            let found = db.get(family, &key(number), &read).expect("a get").is_some();
+            assert_eq!(found, expected.binary_search(&number).is_ok(), "{number}");
+            iterator.seek(&key(number)).expect("a seek");
+            let next = expected.iter().find(|&&it| it >= number).map(|&it| key(it).to_vec());
+            assert_eq!(iterator.valid().then(|| iterator.key().to_vec()), next, "{number}");
+        }
+        let mut found = Vec::new();
+        iterator.seek_to_first().expect("a seek");
+        while iterator.valid() {
+            found.push(iterator.key().to_vec());
+            iterator.next().expect("a step");
+        }
+        let mut reversed = Vec::new();
+        backward.seek_to_last().expect("a seek");
+        while backward.valid() {
+            reversed.push(backward.key().to_vec());
+            backward.previous().expect("a step");
+        }
+        reversed.reverse();
+        let expected: Vec<_> = expected.iter().map(|&number| key(number).to_vec()).collect();
+        assert_eq!((&found, &reversed), (&expected, &expected));
+        if is_last {
+            return;
+        }
+    }
+}
+
+#[test]
+fn reads_beside_range_deletions_see_those_before_their_snapshot() {
+    let seed = seed::rng();
+    println!("seed {}", seed.value());
+    for text in ["", "write_buffer_size=65536;memtable_max_range_deletions=50"] {
+        let [place, _] = Place::both(seed.value());
+        let db = place.open(text);
+        let family = db.column_family("default").expect("the default family");
+        let options = WriteOptions::default();
+        for number in 0..2 * REACH {
+            db.put(&family, &key(number), b"value", &options).expect("a put");
+        }
+        let is_done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for reader in 0..2 {
+                let rng = Rng::with_seed(seed.value().wrapping_add(reader));
+                let (db, family, is_done) = (&db, &family, &is_done);
+                scope.spawn(move || check(db, family, is_done, rng));
+            }
+            for reach in 1..=REACH {
+                let (begin, end) = (key(REACH - reach), key(REACH + reach));
+                db.delete_range(&family, &begin, &end, &options).expect("a range deletion");
+                thread::yield_now();
+            }
+            is_done.store(true, Ordering::Release);
+        });
+    }
+}

@@ -1,0 +1,63 @@
+//! Single deletions of keys that are deleted by plain deletions, too.
+
+use tailwater::{Db, OpenOptions, ReadOptions, WriteOptions};
+use tailwater_testkit::oracle::Script;
+
+use crate::laboratory::in_laboratory;
+
+/// Opens without compactions, until the options change, and then they go on in the calling thread.
+fn options() -> OpenOptions {
+    let mut options = OpenOptions::default();
+    let text = "num_levels=4;disable_auto_compactions=true;level0_file_num_compaction_trigger=2;\
+                level_compaction_dynamic_level_bytes=false";
+    options.set_options(text).expect("options");
+    options.set_inline_background(true);
+    options
+}
+
+/// That the two are not mixed is in the contract of both engines, and this is what it is for: once
+/// RocksDB has flushed, the first value is back. With us it stays deleted.
+#[test]
+fn a_deletion_that_a_single_deletion_follows_counts_with_us_and_not_with_rocksdb() {
+    in_laboratory("single deletions mixed with others", |laboratory| {
+        let place = laboratory.next_place();
+        let mut script = Script::open(&place.database(), "", &[("default", "num_levels=4")]);
+        script.put("default", b"key", b"first");
+        script.line(&[&"compact-to", &"default", &"3"]);
+        script.delete("default", b"key");
+        script.put("default", b"key", b"second");
+        script.single_delete("default", b"key");
+        script.flush("default");
+        let context = laboratory.context.clone();
+        let found = laboratory.oracle.dump(script);
+        let found = found.unwrap_or_else(|error| panic!("{context}: RocksDB says {error}"));
+        let values: Vec<&[u8]> = found.iter().map(|entry| &entry.value[..]).collect();
+        assert_eq!(values, [b"first"], "{context}");
+
+        // RocksDB makes the same database up to there, and ours goes on with it.
+        let place = laboratory.next_place();
+        let mut script = Script::open(&place.database(), "", &[("default", "num_levels=4")]);
+        script.put("default", b"key", b"first");
+        script.line(&[&"compact-to", &"default", &"3"]);
+        script.line(&[&"close"]);
+        laboratory.rocksdb_does(&script, &context);
+        let db = Db::open(&place.database(), &options()).expect("RocksDB's database");
+        let family = db.column_family("default").expect("the default family");
+        let write = WriteOptions::default();
+        // A table that the next one reaches over, so that the two are merged and not moved.
+        db.put(&family, b"a", b"", &write).expect("a put");
+        db.put(&family, b"z", b"", &write).expect("a put");
+        db.flush(&family).expect("a flush");
+        db.delete(&family, b"key", &write).expect("a deletion");
+        db.put(&family, b"key", b"second", &write).expect("a put");
+        db.single_delete(&family, b"key", &write).expect("a single deletion");
+        db.flush(&family).expect("a flush");
+        let levels = || db.live_files().iter().map(|file| file.level).collect::<Vec<_>>();
+        assert_eq!(levels(), [0, 0, 3], "{context}");
+        // A compaction above the level that has the first value.
+        db.set_options(&family, &[("disable_auto_compactions", "false")]).expect("options");
+        assert_eq!(levels(), [1, 3], "{context}");
+        let found = db.get(&family, b"key", &ReadOptions::default()).expect("a get");
+        assert_eq!(found, None, "{context}");
+    });
+}

@@ -160,8 +160,8 @@ pub trait Storage: Debug + Send + Sync + 'static {
 
     /// Takes the exclusive lock on a file, which is created if it is not there, and holds it until
     /// the guard is dropped. A lock held by another process or elsewhere in this one is an error of
-    /// kind `WouldBlock`; it is never waited for. While it is held, this process cannot open the
-    /// file: closing a second descriptor would release the lock.
+    /// kind `WouldBlock`; it is never waited for. Others may open the file. It counts for the file
+    /// that has the name after it was taken: a file that loses its name keeps nobody out.
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>>;
 
     /// What was opened, read, written and synced through this storage so far.

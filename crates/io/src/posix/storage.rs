@@ -10,7 +10,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::file::PosixFile;
-use super::lock::{PosixLock, file_identity, refuse_locked};
+use super::lock::{PosixLock, file_identity};
 use super::system;
 use crate::buffer::ALIGNMENT;
 use crate::clock::monotonic_ns;
@@ -54,7 +54,6 @@ impl PosixStorage {
         purpose: Purpose,
     ) -> Result<PosixFile> {
         let failed = |error| Error::new(operation, path, error);
-        refuse_locked(path).map_err(failed)?;
         let descriptor = system::open(path, flags, mode).map_err(failed)?;
         if operation == Operation::Open {
             let status = rustix::fs::fstat(&descriptor).map_err(|error| failed(error.into()))?;

@@ -1,7 +1,10 @@
 //! The calls that differ between systems.
 #![cfg_attr(
     target_os = "linux",
-    expect(unsafe_code, reason = "rustix has no safe wrapper for sync_file_range and cachestat")
+    expect(
+        unsafe_code,
+        reason = "rustix has no safe wrapper for sync_file_range, cachestat and F_OFD_SETLK"
+    )
 )]
 
 use std::io;
@@ -361,6 +364,49 @@ pub(super) fn write_uncached(
     _offset: u64,
 ) -> rustix::io::Result<usize> {
     Err(Errno::OPNOTSUPP)
+}
+
+/// Takes the exclusive lock on an open file, all of it, without waiting.
+#[cfg(target_os = "linux")]
+pub(super) fn lock(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
+    set_lock(descriptor, libc::F_WRLCK)
+}
+
+/// Gives up the lock on an open file.
+#[cfg(target_os = "linux")]
+pub(super) fn unlock(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
+    set_lock(descriptor, libc::F_UNLCK)
+}
+
+#[cfg(target_os = "linux")]
+fn set_lock(descriptor: BorrowedFd<'_>, kind: libc::c_int) -> rustix::io::Result<()> {
+    use std::os::fd::AsRawFd;
+    // SAFETY: the struct is plain data for which zeros are valid.
+    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+    lock.l_type = kind as libc::c_short;
+    lock.l_whence = libc::SEEK_SET as libc::c_short;
+    // SAFETY: the struct lives as long as the call, as does the borrowed descriptor.
+    let answer = unsafe { libc::fcntl(descriptor.as_raw_fd(), libc::F_OFD_SETLK, &lock) };
+    match answer {
+        -1 => Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)),
+        _ => Ok(()),
+    }
+}
+
+/// The same as far as it goes there: `fcntl`'s lock of the process keeps RocksDB out, and `flock`'s
+/// keeps out others in the process.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn lock(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
+    let operation = rustix::fs::FlockOperation::NonBlockingLockExclusive;
+    rustix::fs::flock(descriptor, operation)?;
+    rustix::fs::fcntl_lock(descriptor, operation)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn unlock(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
+    let operation = rustix::fs::FlockOperation::Unlock;
+    rustix::fs::fcntl_lock(descriptor, operation)?;
+    rustix::fs::flock(descriptor, operation)
 }
 
 /// Whether the filesystem of a file is known to make a write durable that asks for it. FUSE does not

@@ -47,7 +47,9 @@ impl Writer {
         self.update_write_times();
         let id = family.id();
         self.info_log.info(format_args!("made column family '{name}' with id {id}"));
-        self.update_options_file();
+        self.write_options_file(&self.all_options()).map_err(|error| {
+            error.while_doing(format_args!("column family '{name}' was made without its options"))
+        })?;
         Ok(family)
     }
 

@@ -1,5 +1,6 @@
 //! The side of an open database that writes.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, MutexGuard};
@@ -10,7 +11,7 @@ use tailwater_io::buffer::BufferPool;
 use tailwater_io::pace::RateLimiter;
 use tailwater_io::stream::Workers;
 use tailwater_io::sync::Mutex;
-use tailwater_io::{Clock, Storage};
+use tailwater_io::{Clock, FileIdentity, Storage};
 
 use crate::background::{Background, Threads};
 use crate::db::errors::{ErrorState, FailedPart};
@@ -164,6 +165,8 @@ pub(crate) struct Writer {
     pub(crate) sealing: Mutex<()>,
     /// Tables that no version has, which go when nobody reads them.
     pub(crate) obsolete: Mutex<Vec<Obsolete>>,
+    /// Files of others of which a sync has failed.
+    pub(crate) unsynced_files: Mutex<BTreeSet<FileIdentity>>,
     /// Held while options change, and the set of what has options.
     pub(crate) changing_options: Mutex<()>,
     /// The threads that are to end when the cleaning thread closes the database.

@@ -57,10 +57,10 @@ impl Writer {
         path: &Path,
         options: &IngestOptions,
     ) -> Result<bool> {
-        if options.links() {
+        if options.links() && !self.is_unsynced(&file.path)? {
             match self.storage.link(&file.path, path) {
                 Ok(()) => {
-                    let synced = self.sync_linked(path);
+                    let synced = self.sync_linked(path).inspect_err(|_| self.note_unsynced(path));
                     return synced.map(|()| false).inspect_err(|_| self.remove_arrival(path));
                 }
                 Err(error) if error.is_no_space() || !options.failed_move_fall_back_to_copy => {
@@ -77,6 +77,22 @@ impl Writer {
         let purpose = Purpose::Ingestion;
         let mut file = self.storage.create(path, Create::Existing, IoMode::Buffered, purpose)?;
         Ok(file.sync_all(purpose)?)
+    }
+
+    /// A file that could not be synced counts as synced from then on, whatever the device has of
+    /// it. It can only be copied.
+    fn note_unsynced(&self, path: &Path) {
+        if let Ok(identity) = self.storage.identity(path) {
+            self.unsynced_files.lock().insert(identity);
+        }
+    }
+
+    fn is_unsynced(&self, path: &Path) -> Result<bool> {
+        if self.unsynced_files.lock().is_empty() {
+            return Ok(false);
+        }
+        let identity = self.storage.identity(path)?;
+        Ok(self.unsynced_files.lock().contains(&identity))
     }
 
     fn copy(&self, file: &ExternalFile, path: &Path) -> Result<()> {

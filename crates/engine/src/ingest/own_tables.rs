@@ -1,4 +1,4 @@
-//! Files that are tables of the database already.
+//! Files that are tables of a database already.
 //!
 //! Every table that was ingested can be ingested again, also out of the database's own directory.
 //! Moved in, it would get a second name there, and then lose the first one, by which its versions
@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
+use tailwater_format::file_name::FileKind;
 use tailwater_io::FileIdentity;
 
 use super::external_file::ExternalFile;
@@ -21,7 +22,8 @@ struct OwnTable {
 
 impl Writer {
     /// Refuses to move any of `files` that a column family has as a table, whatever path or link
-    /// leads to it. Call it before anything is linked.
+    /// leads to it, or that have the name of a table in a directory of another database. Call it
+    /// before anything is linked.
     ///
     /// # Errors
     /// Invalid argument, with both paths; those of asking what a path leads to.
@@ -31,6 +33,7 @@ impl Writer {
     ) -> Result<()> {
         let mut own_tables = None;
         for file in files {
+            self.refuse_table_of_another(&file.path)?;
             let identity = self.storage.identity(&file.path)?;
             // Tables never change, so one of another length is another file.
             let own_tables = own_tables.get_or_insert_with(|| self.own_tables());
@@ -40,6 +43,23 @@ impl Writer {
                     let message = format!("it is a table of the database, {path}, and stays one");
                     return Err(Error::invalid_argument(message).in_file(&file.path));
                 }
+            }
+        }
+        Ok(())
+    }
+
+    fn refuse_table_of_another(&self, path: &Path) -> Result<()> {
+        let path = &self.storage.canonical_path(path)?;
+        let name = path.file_name().and_then(|name| FileKind::parse(&name.to_string_lossy()));
+        if !matches!(name, Some(FileKind::Table(_) | FileKind::LevelDbTable(_))) {
+            return Ok(());
+        }
+        for mark in [FileKind::Current, FileKind::Claim] {
+            let mark = path.with_file_name(mark.to_string());
+            if mark.parent() != Some(&self.directory) && self.identity_of(&mark)?.is_some() {
+                let message = "it is in a directory of a database, which may need it: a copy of it \
+                               can be ingested";
+                return Err(Error::invalid_argument(message).in_file(path));
             }
         }
         Ok(())

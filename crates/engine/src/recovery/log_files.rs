@@ -1,6 +1,6 @@
 //! The files of logs: how new ones are written, and what becomes of those of an earlier opening.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tailwater_format::file_name::FileKind;
@@ -79,18 +79,30 @@ pub(super) fn set_aside(
     let lost = directory.join(LOST);
     create_directory(&**storage, &lost)?;
     for number in damaged {
-        let name = FileKind::Wal(*number).to_string();
-        let kept = lost.join(&name);
-        if storage.metadata(&kept).is_ok() {
-            // An earlier opening may have ended before it had copied all of it.
-            storage.remove(&kept)?;
-        }
-        let modes = CopyModes::default();
-        link_or_copy(&**storage, &log_directory.join(&name), &kept, modes)?;
-        info_log.warn(format_args!("log {number} is damaged and is kept in {}", kept.display()));
+        let log = log_directory.join(FileKind::Wal(*number).to_string());
+        let kept = keep(&**storage, &log, &lost, *number)?;
+        info_log.warn(format_args!("log {number} is damaged and is kept as {}", kept.display()));
     }
     storage.sync_directory(&lost)?;
     Ok(())
+}
+
+/// Gives a log a second name in a directory, or copies it: its own, or that with a number behind it
+/// where another file has its own. What is there may be somebody else's, or the copy that an earlier
+/// opening did not finish.
+fn keep(storage: &dyn Storage, log: &Path, directory: &Path, number: u64) -> Result<PathBuf> {
+    let name = FileKind::Wal(number).to_string();
+    let mut kept = directory.join(&name);
+    for again in 2.. {
+        match storage.identity(&kept) {
+            Ok(there) if there == storage.identity(log)? => return Ok(kept),
+            Ok(_) => kept = directory.join(format!("{name}.{again}")),
+            Err(error) if error.is_not_found() => break,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    link_or_copy(storage, log, &kept, CopyModes::default())?;
+    Ok(kept)
 }
 
 /// Puts logs of an earlier opening on the device: their process may have ended before it did.

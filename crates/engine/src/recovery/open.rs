@@ -46,6 +46,7 @@ use crate::directory::{
     Directories, FILE_NUMBER_MAX, GuardedStorage, Home, Locks, Needed, create_directory,
 };
 use crate::epoch::EpochCell;
+use crate::inspect::table::TableFile;
 use crate::io_modes::OF_TABLES;
 use crate::options::{
     ColumnFamilyOptions, DbOptions, IoModeChoice, OptionTable, check_column_family, check_database,
@@ -349,6 +350,7 @@ impl LogsReplayed {
             flushing: Mutex::new(()),
             sealing: Mutex::new(()),
             obsolete: Mutex::default(),
+            unsynced_files: Mutex::default(),
             abandoned: Mutex::default(),
             locks: Mutex::new(Some(locks)),
             changing_options: Mutex::default(),
@@ -434,6 +436,11 @@ impl Writer {
             ..needed_files(families.iter())
         };
         for path in directories.left_over(&needed) {
+            if self.is_table_of_another(&path) {
+                let path = path.display();
+                self.info_log.warn(format_args!("{path} stays: another database has made it"));
+                continue;
+            }
             match self.storage.remove(&path) {
                 Ok(()) => self.info_log.info(format_args!("removed {}: left over", path.display())),
                 Err(error) => {
@@ -442,6 +449,20 @@ impl Writer {
             }
         }
         directories.give_up_unused(&*self.storage, &needed)
+    }
+
+    /// Whether a file outside the home is a table that says that another database has made it: one
+    /// by RocksDB, which knows of no claims and may be writing there.
+    fn is_table_of_another(&self, path: &Path) -> bool {
+        let name = path.file_name().and_then(|name| FileKind::parse(&name.to_string_lossy()));
+        let is_table = matches!(name, Some(FileKind::Table(_) | FileKind::LevelDbTable(_)));
+        if !is_table || path.parent() == Some(&self.directory) {
+            return false;
+        }
+        let Ok(table) = TableFile::open(&*self.storage, path) else { return false };
+        table.properties().as_ref().is_ok_and(|properties| {
+            !properties.db_id.is_empty() && properties.db_id != self.identity.database_id.as_bytes()
+        })
     }
 
     /// Says which options are set that have no effect.

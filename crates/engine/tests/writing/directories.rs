@@ -393,3 +393,52 @@ fn a_database_keeps_to_the_directories_that_it_was_opened_with() {
         holds_all(&open(&disk, home, text).expect("the first database"));
     }
 }
+
+/// A table that RocksDB wrote to a directory that another database had claimed was taken for a left
+/// over one.
+#[test]
+fn a_table_that_another_database_made_stays_in_an_outside_directory() {
+    let (disk, db) = database("db_paths=/tables");
+    drop(db);
+    let other = open(&disk, "/other", "").expect("another database");
+    put(&other, "e", "another").expect("a put");
+    other.flush_all().expect("a flush");
+    drop(other);
+    let table = names(&disk, "/other", ".sst").remove(0);
+    copy_file(&disk, &Path::new("/other").join(table), "/tables/000900.sst".as_ref());
+    copy_file(
+        &disk,
+        &Path::new("/tables").join(names(&disk, "/tables", ".sst").remove(0)),
+        "/tables/000901.sst".as_ref(),
+    );
+    holds_all(&open(&disk, DB, "db_paths=/tables").expect("the database"));
+    let left = names(&disk, "/tables", ".sst");
+    assert!(left.contains(&"000900.sst".to_owned()), "{left:?}");
+    assert!(!left.contains(&"000901.sst".to_owned()), "{left:?}");
+}
+
+/// A damaged log was kept under the name of a log of another database.
+#[test]
+fn damaged_logs_are_kept_beside_what_is_there() {
+    let (disk, db) = database("wal_recovery_mode=kPointInTimeRecovery");
+    drop(db);
+    let other = open(&disk, "/home/db/lost", "").expect("another database");
+    put(&other, "e", "another").expect("a put");
+    drop(other);
+    let log = names(&disk, DB, ".log").remove(0);
+    let path = Path::new(DB).join(&log);
+    let theirs = Path::new(DB).join("lost").join(&log);
+    if disk.metadata(&theirs).is_err() {
+        let there = names(&disk, "/home/db/lost", ".log").remove(0);
+        disk.rename(&Path::new(DB).join("lost").join(there), &theirs).expect("a rename");
+    }
+    let before = disk.metadata(&theirs).expect("a log");
+    let mut file =
+        disk.create(&path, Create::Existing, IoMode::Buffered, Purpose::Wal).expect("a log");
+    file.write_all_at(b"?", 3, Purpose::Wal).expect("a write");
+    drop(file);
+    let db = open(&disk, DB, "wal_recovery_mode=kPointInTimeRecovery").expect("the database");
+    assert!(!db.left_out().is_empty());
+    assert_eq!(disk.metadata(&theirs).expect("a log"), before);
+    assert!(names(&disk, "/home/db/lost", ".log.2").len() == 1);
+}

@@ -36,7 +36,8 @@ pub(crate) struct WritableDatabase {
 
 impl WritableDatabase {
     /// Opens a database with the options of its OPTIONS file and those `given` over them, takes its
-    /// lock, and says on standard error what of it was left out.
+    /// lock, and says on standard error what of it was left out, and what of the options it will not
+    /// do.
     ///
     /// # Errors
     /// Not found, where there is none and none is to be made; refused, where another process holds
@@ -112,13 +113,8 @@ pub(crate) fn existing_options(
     let filed = Settings::load(storage, directory, Given::default())?.filed;
     let names = Db::list_column_families(directory, &filed)?;
     let mut options = filed.clone();
-    // What the file says of making databases was said when this one was made.
-    options.set_database(DbOptions {
-        create_if_missing: false,
-        error_if_exists: false,
-        create_missing_column_families: false,
-        ..filed.database().clone()
-    });
+    // What the file says of databases that are there was said when this one was made.
+    options.set_database(DbOptions { error_if_exists: false, ..filed.database().clone() });
     // The file may name column families that were dropped since, or never came to be.
     options.retain_column_families(&names);
     set_given(&mut options, given)?;

@@ -107,6 +107,18 @@ pub fn has_blob_columns(entity: &[u8]) -> Result<bool> {
     }
 }
 
+/// The blob indexes of an entity, of its columns that are in blob files.
+///
+/// # Errors
+/// Corruption, as [`decode`].
+pub fn blob_indexes(entity: &[u8]) -> Result<Vec<&[u8]>> {
+    if !has_blob_columns(entity)? {
+        return Ok(Vec::new());
+    }
+    let blobs = decode(entity)?.into_iter().filter(|column| column.is_blob_index);
+    Ok(blobs.map(|column| column.value).collect())
+}
+
 /// Appends an entity of these columns, in version 2 if one of them is in a blob file and else in
 /// version 1.
 ///

@@ -102,7 +102,7 @@ impl Configuration {
             }
             Self::DirectAllAutoCache => {
                 "use_direct_reads=true;use_direct_io_for_flush_and_compaction=true;\
-                 block_based_table_factory={block_cache=auto}"
+                 block_based_table_factory={block_cache=auto};trim_allocator=true"
             }
             Self::Tailwater => {
                 "compaction_read_io_mode=direct;compaction_write_io_mode=direct;\

@@ -116,7 +116,7 @@ fn options_that_are_set_stay_set() {
         ("num_levels=3", "option num_levels cannot be changed while the database is open"),
         ("write_bufer_size=3", "unknown option write_bufer_size; is it write_buffer_size?"),
         ("ttl=soon", "'soon' is not a whole number"),
-        ("enable_blob_files=true", "blob files are read and not written"),
+        ("memtable_protection_bytes_per_key=3", "it must be 0, 1, 2, 4 or 8"),
     ] {
         set(&["write_buffer_size=2m", wrong]).ended(2, words);
     }

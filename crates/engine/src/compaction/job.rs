@@ -220,13 +220,14 @@ impl Shared {
     /// How a part that ends before a user key reads the inputs. Past the page cache nobody but we
     /// read ahead, and nobody bounds how much one request may be.
     pub(crate) fn read_plan(&self, end: Option<&[u8]>) -> ReadPlan {
-        let read_ahead = self.needs.database.compaction_readahead_size as usize;
+        let read_ahead = self.needs.database.compaction_readahead_size;
+        let read_ahead = read_ahead.min(INPUT_BUFFERS as u64) as usize;
         let tables = &self.needs.readers.tables;
         if tables.mode_of_inputs() != IoMode::Direct || read_ahead == 0 {
             let clamped = tables.request_bytes_max().map_or(read_ahead, |max| read_ahead.min(max));
             return ReadPlan::of_bytes(clamped);
         }
-        let request_bytes = self.needs.database.tailwater.direct_request_size as usize;
+        let request_bytes = self.needs.database.direct_request_size();
         let request_bytes = request_bytes.min(read_ahead).max(1).next_multiple_of(ALIGNMENT);
         // However large their disk asks the requests to be.
         let buffer_bytes = request_bytes.next_multiple_of(MAX_ALIGNMENT);

@@ -240,7 +240,7 @@ impl Writer {
             return usize::MAX;
         }
         let options = self.database.now();
-        let parts = usize::try_from(options.max_subcompactions).unwrap_or(1).max(1);
+        let parts = options.subcompactions_max();
         self.readers.open_budget().fan_in(options.compactions_max() * parts)
     }
 

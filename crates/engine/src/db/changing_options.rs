@@ -18,7 +18,7 @@ use crate::options::{
     ColumnFamilyOptions, DbOptions, OptionTable, change_column_family, change_database,
     check_column_family,
 };
-use crate::recovery::{log_options, manifest_limits};
+use crate::recovery::{log_options, manifest_limits, warnings};
 use crate::table::table_buffers;
 use crate::{Error, Result};
 
@@ -53,7 +53,10 @@ impl Writer {
         self.write_options_file(&all)?;
         self.log_changes(&format!("of '{}' ", family.name()), &*before, &after);
         self.log_changes("of its tables ", &before.table_factory, &after.table_factory);
+        let unmet = || warnings::of_families(&self.options(), [family].into_iter());
+        let known = unmet();
         self.change_family(family, after);
+        self.warn_of(unmet(), &known);
         Ok(())
     }
 
@@ -97,6 +100,7 @@ impl Writer {
         all.database.clone_from(&after);
         self.write_options_file(&all)?;
         self.log_changes("", &*before, &after);
+        self.warn_of(warnings::of_database(&after), &warnings::of_database(&before));
         self.change_database(&before, after);
         Ok(())
     }
@@ -144,6 +148,13 @@ impl Writer {
         self.update_stall_of_all();
         self.background.wake();
         self.compact_soon();
+    }
+
+    /// Says what of the options will not be done that was not `known` before.
+    fn warn_of(&self, unmet: Vec<String>, known: &[String]) {
+        for warning in unmet.iter().filter(|warning| !known.contains(warning)) {
+            self.info_log.warn(format_args!("{warning}"));
+        }
     }
 
     fn log_changes<T: OptionTable>(&self, whose: &str, before: &T, after: &T) {

@@ -237,19 +237,20 @@ impl ColumnFamily {
         let memory = self.memory();
         let options = &*memory.settings.options;
         let count = |number: i32| usize::try_from(number).unwrap_or(usize::MAX);
-        let compacts = compacts_by_itself(options);
-        let level_0 = memory.version.levels().first().map_or(0, |level| level.files().len());
-        let pending = match compacts {
+        let is_stalled = !options.disable_auto_compactions;
+        let pending = match is_stalled {
             true => pending_compaction_bytes(&memory.version, options),
             false => 0,
         };
         StallConditions {
             family: self.inner.name.clone(),
-            compacts,
+            compacts: is_stalled,
+            compacts_by_itself: compacts_by_itself(options),
+            counts_runs: options.compaction_style == CompactionStyle::Universal,
             sealed_memtables: memory.sealed.len(),
-            level_0_tables: if compacts { level_0 } else { 0 },
+            level_0_tables: if is_stalled { sorted_runs(&memory.version, options) } else { 0 },
             pending_compaction_bytes: pending,
-            is_behind: compacts && is_behind(&memory.version, options, pending),
+            is_behind: is_stalled && is_behind(&memory.version, options, pending),
             max_write_buffer_number: count(options.max_write_buffer_number),
             min_write_buffer_number_to_merge: count(options.min_write_buffer_number_to_merge),
             level_0_trigger: count(options.level0_file_num_compaction_trigger),
@@ -370,6 +371,20 @@ pub(crate) fn merge_operator_name(operator: &FamilyMergeOperator) -> Option<&str
         FamilyMergeOperator::Known(operator) => Some(operator.name()),
         FamilyMergeOperator::Unknown(name) => Some(name),
     }
+}
+
+/// How many tables there are in level 0; under universal compaction, which has a sorted run in each
+/// further level, with these. Source: `VersionStorageInfo::CalculateBaseBytes` in
+/// `db/version_set.cc`.
+fn sorted_runs(version: &Version, options: &ColumnFamilyOptions) -> usize {
+    let Some((level_0, deeper)) = version.levels().split_first() else { return 0 };
+    let runs = match options.compaction_style {
+        CompactionStyle::Universal => {
+            deeper.iter().filter(|level| !level.files().is_empty()).count()
+        }
+        _ => 0,
+    };
+    level_0.files().len() + runs
 }
 
 /// Whether these options ask for compactions that nobody asks for, of a kind that is built.

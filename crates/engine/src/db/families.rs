@@ -10,7 +10,7 @@ use crate::directory::{Directories, Home, Needed};
 use crate::io_modes::OF_TABLES;
 use crate::memtable::MemTable;
 use crate::options::{ColumnFamilyOptions, check_column_family, sanitize_column_family};
-use crate::recovery::OpenOptions;
+use crate::recovery::{OpenOptions, warnings};
 use crate::version::{FamilyVersion, Version};
 use crate::{Error, Result};
 
@@ -47,6 +47,9 @@ impl Writer {
         self.update_write_times();
         let id = family.id();
         self.info_log.info(format_args!("made column family '{name}' with id {id}"));
+        for warning in warnings::of_families(&self.options(), [&family].into_iter()) {
+            self.info_log.warn(format_args!("{warning}"));
+        }
         self.write_options_file(&self.all_options()).map_err(|error| {
             error.while_doing(format_args!("column family '{name}' was made without its options"))
         })?;

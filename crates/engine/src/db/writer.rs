@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, MutexGuard};
+use std::time::{Duration, Instant};
 
 use tailwater_format::key::Sequence;
 use tailwater_format::version_edit::VersionEdit;
@@ -32,6 +33,10 @@ use crate::wal::LogSet;
 use crate::write::queue::{Leadership, Queue};
 use crate::write::{FamilyLook, StallCause, StallController, StallState, WriteOptions};
 use crate::{Error, ErrorKind, Result};
+
+/// How long a stopped write waits for somebody to ask for the compaction that is never made
+/// otherwise.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What reading and writing have in common.
 #[derive(Debug)]
@@ -216,16 +221,30 @@ impl Writer {
         }
         let (bytes, no_slowdown) = (bytes as u64, options.no_slowdown);
         let wait = || {
-            let go_on = |cause| self.check_waiting(cause);
+            let mut idle_since = None;
+            let go_on = |cause| self.check_waiting(cause, &mut idle_since);
             self.stall.wait(leadership, bytes, no_slowdown, go_on)
         };
         if self.stall.is_stalled() && !no_slowdown { self.count_stall(wait) } else { wait() }
     }
 
     /// Whether it makes sense to wait where writes are stopped because there is too much of
-    /// `cause`.
-    fn check_waiting(&self, cause: Option<StallCause>) -> Result<()> {
+    /// `cause`. `idle_since` is when nothing was found to compact that could change it.
+    fn check_waiting(
+        &self,
+        cause: Option<StallCause>,
+        idle_since: &mut Option<Instant>,
+    ) -> Result<()> {
         self.errors.check_waiting()?;
+        match self.stopped_by_hand_only(cause) {
+            None => *idle_since = None,
+            Some(reason) => {
+                let since = *idle_since.get_or_insert_with(Instant::now);
+                if since.elapsed() >= PATIENCE {
+                    return Err(Error::new(ErrorKind::Busy, reason));
+                }
+            }
+        }
         match (cause, self.errors.stopped_compaction()) {
             (Some(StallCause::Level0 | StallCause::PendingCompaction), Some(error)) => {
                 Err(error.while_doing("writes are stopped until compaction goes on"))
@@ -236,6 +255,25 @@ impl Writer {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Why writes are stopped, where that is a column family whose style of compaction is not
+    /// built, and nobody compacts anything at this moment.
+    fn stopped_by_hand_only(&self, cause: Option<StallCause>) -> Option<String> {
+        let cause = cause.filter(|cause| *cause != StallCause::MemTables)?;
+        if self.background.running_compactions() > 0 {
+            return None;
+        }
+        let families = self.shared.family_set();
+        let mut conditions = families.iter().map(ColumnFamily::stall_conditions);
+        let by_hand = conditions.find(|it| {
+            let state = it.state(0);
+            !it.compacts_by_itself && state.stopped_by() == Some(cause)
+        })?;
+        Some(format!(
+            "writes are stopped: {}, which is compacted only when asked for",
+            by_hand.reason(cause)
+        ))
     }
 
     /// Seals the largest memtable where all together have grown to `db_write_buffer_size`.

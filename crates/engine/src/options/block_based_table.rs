@@ -12,7 +12,9 @@ use super::schema::OptionTable;
 use super::value::OptionValue;
 
 const NO_PARTS: &str = "filters and indexes are written in one part";
-const NO_OWN_INDEX: &str = "indexes of the user's are not built";
+const NO_OWN_INDEX: &str = "new tables have no index of the user's, and none is gone by";
+const NEEDS_OWN_INDEX: &str =
+    "new tables have no index of the user's, so RocksDB would not open them with this option";
 
 option_table! {
     /// Which blocks about tables stay in the cache while their tables are open.
@@ -35,12 +37,12 @@ group_value!(MetadataCacheOptions, |_, text| Err(Error::malformed(text, "a group
 option_table! {
     /// The options of a column family's tables. Names, defaults and units are RocksDB's.
     pub struct BlockBasedTableOptions {
-        /// How far an iterator reads ahead at most, in bytes.
+        /// The bound up to which what an iterator reads ahead grows, in bytes; 64 MiB at most.
         max_auto_readahead_size: u64 = 256 << 10, Mutable, Honoured;
         /// How far an iterator reads ahead at first, in bytes.
         initial_auto_readahead_size: u64 = 8 << 10, Mutable, Honoured;
         /// Refuses to open a table without the user's index.
-        fail_if_no_udi_on_open: bool = false, Mutable, Refused(NO_OWN_INDEX, &["false"]);
+        fail_if_no_udi_on_open: bool = false, Mutable, Refused(NEEDS_OWN_INDEX, &["false"]);
         /// Which blocks about tables stay in the cache.
         metadata_cache_options: MetadataCacheOptions = MetadataCacheOptions::default(), Mutable,
             Honoured;
@@ -51,21 +53,21 @@ option_table! {
             NoEffect("blocks are not aligned to larger ones");
         /// No data block crosses a multiple of this many bytes; 0 means any may.
         super_block_alignment_size: u64 = 0, Mutable,
-            Refused("blocks are not aligned to larger ones", &["0"]);
+            NoEffect("blocks are not aligned to larger ones");
         /// Decompresses each block that was compressed, and compares.
         verify_compression: bool = false, Mutable, Honoured;
         /// Keeps the keys of a data block apart from its values.
         separate_key_value_in_data_block: bool = false, Mutable,
-            Refused("such blocks are read but not written", &["false"]);
+            NoEffect("such blocks are read but not written");
         /// After how many reads in a row an iterator reads ahead.
         num_file_reads_for_auto_readahead: u64 = 2, Mutable, Honoured;
-        /// The version of the tables' format: 2 to 7.
+        /// The version of the tables' format: 2 to 7. Tables are written as 5 where it is lower.
         format_version: u32 = 7, Mutable, Honoured;
         /// Goes by the user's index instead of the table's own.
-        use_udi_as_primary_index: bool = false, Mutable, Refused(NO_OWN_INDEX, &["false"]);
+        use_udi_as_primary_index: bool = false, Mutable, Refused(NEEDS_OWN_INDEX, &["false"]);
         /// Counts which bytes of blocks are used, with a bit for this many bytes; 0 means not.
         read_amp_bytes_per_bit: u32 = 0, Mutable,
-            Refused("bytes that are used are not counted", &["0"]);
+            NoEffect("bytes that are used are not counted");
         /// Puts whole keys into filters.
         whole_key_filtering: bool = true, Mutable, Honoured;
         /// Which blocks are put into the cache that flushes and compactions write, as far as it has
@@ -83,7 +85,7 @@ option_table! {
         /// Ends the parts of a filter independently of those of the index.
         decouple_partitioned_filters: bool = true, Mutable, NoEffect(NO_PARTS);
         /// Divides filters into parts under an index; only with an index in parts.
-        partition_filters: bool = false, Mutable, Refused("filters are written in one part", &["false"]);
+        partition_filters: bool = false, Mutable, NoEffect(NO_PARTS);
         /// How evenly the keys of an index block must be spread to be marked so; below 0 none is.
         uniform_cv_threshold: f64 = -1.0, Mutable, NoEffect("index blocks are searched by halving");
         /// The size of the parts of filters and indexes, in bytes.
@@ -101,7 +103,7 @@ option_table! {
         checksum: ChecksumType = ChecksumType::Xxh3, Mutable, Honoured;
         /// Makes an index of the user's.
         user_defined_index_factory: ObjectName = ObjectName::default(), Mutable,
-            Refused(NO_OWN_INDEX, &["nullptr"]);
+            NoEffect(NO_OWN_INDEX);
         /// How full the hash of a data block is made.
         data_block_hash_table_util_ratio: f64 = 0.75, Mutable, Honoured;
         /// Compresses index blocks.
@@ -119,7 +121,8 @@ option_table! {
         index_block_search_type: IndexSearchType = IndexSearchType::Binary, Mutable,
             NoEffect("index blocks are searched by halving");
         /// How the index is laid out.
-        index_type: IndexType = IndexType::BinarySearch, Mutable, Refused("indexes are written as kBinarySearch", &["kBinarySearch"]);
+        index_type: IndexType = IndexType::BinarySearch, Mutable,
+            NoEffect("indexes of all types are read, and written as kBinarySearch");
         /// Keeps the filters and indexes of tables of level 0 in the cache.
         pin_l0_filter_and_index_blocks_in_cache: bool = false, Mutable, Honoured;
         /// Keeps filters and indexes in the cache of blocks, instead of with their tables.
@@ -131,7 +134,7 @@ option_table! {
         /// Decides where a data block ends.
         flush_block_policy_factory: ObjectName =
             ObjectName::new("FlushBlockBySizePolicyFactory"), Mutable,
-            Refused("data blocks end by their size", &["FlushBlockBySizePolicyFactory"]);
+            NoEffect("data blocks end by their size");
         /// How large the cache of blocks is; `auto`, which RocksDB does not know, for as large as
         /// memory allows and reads need.
         block_cache: CacheCapacity = CacheCapacity::Unset, Unwritten, Honoured;

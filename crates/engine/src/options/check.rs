@@ -5,15 +5,22 @@
 //! whose OPTIONS file asks for what only writing needs can be read. Source: `ValidateOptions` in
 //! `db/db_impl/db_impl_open.cc`, `db/column_family.cc` and
 //! `table/block_based/block_based_table_factory.cc`.
+//!
+//! What RocksDB refuses is refused here even where it makes no difference: the OPTIONS file that is
+//! written would keep RocksDB from opening the database.
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
 
 use tailwater_io::Purpose;
 
 use super::choice::{
-    CompactionStyle, CompressionType, DataBlockIndexType, IndexSearchType, IoModeChoice,
+    CompactionStyle, CompressionType, DataBlockIndexType, IndexSearchType, IndexType, IoModeChoice,
 };
 use super::column_family::ColumnFamilyOptions;
 use super::database::DbOptions;
 use super::error::{Error, Problem, Result};
+use super::object::PrefixExtractor;
 use super::schema::OptionTable;
 use super::tailwater::AskedIoMode;
 use super::value::OptionValue;
@@ -22,10 +29,16 @@ use super::value::OptionValue;
 const PATHS_MAX: usize = 4;
 
 /// The versions that a table's format has.
-const FORMAT_VERSIONS: std::ops::RangeInclusive<u32> = 2..=7;
+const FORMAT_VERSIONS: RangeInclusive<u32> = 2..=7;
 
-/// The lowest of them that is written.
-const WRITTEN_VERSION_MIN: u32 = 5;
+/// How many levels there can be: a MANIFEST that puts a table into another is damaged.
+pub(crate) const LEVELS_MAX: u32 = 64;
+
+/// The largest unit in which logs get space, in bytes.
+const LOG_SPACE_MAX: u64 = 1 << 30;
+
+/// How many bytes of checksum RocksDB can give to each record in memory.
+const PROTECTION_BYTES: [u32; 5] = [0, 1, 2, 4, 8];
 
 /// Refuses options that a database cannot even be read with, as they contradict each other.
 ///
@@ -36,6 +49,14 @@ pub fn check_for_reading(options: &DbOptions) -> Result<()> {
     check_paths(options)?;
     let threads = &options.read_io_executor_threads;
     refuse(*threads <= 0, "read_io_executor_threads", threads, "it must be above 0")
+}
+
+/// Refuses options of a column family that a database cannot even be read with.
+///
+/// # Errors
+/// The first option that is refused, with the reason.
+pub(crate) fn check_family_for_reading(options: &ColumnFamilyOptions) -> Result<()> {
+    within("num_levels", options.num_levels, 1..=LEVELS_MAX as i32)
 }
 
 /// Refuses options of a database that is to be written which contradict each other, and what is not
@@ -51,6 +72,12 @@ pub fn check_database(options: &DbOptions) -> Result<()> {
     let files = &options.keep_log_file_num;
     refuse(*files == 0, "keep_log_file_num", files, "it must be above 0")?;
     refuse(
+        options.open_files_async && !options.skip_stats_update_on_db_open,
+        "open_files_async",
+        &options.open_files_async,
+        "it needs skip_stats_update_on_db_open",
+    )?;
+    refuse(
         !options.write_dbid_to_manifest && !options.write_identity_file,
         "write_dbid_to_manifest",
         &options.write_dbid_to_manifest,
@@ -63,9 +90,6 @@ pub fn check_database(options: &DbOptions) -> Result<()> {
         "it must be two different times, as 04:30-07:30",
     )
 }
-
-/// The largest unit in which logs get space, in bytes.
-const LOG_SPACE_MAX: u64 = 1 << 30;
 
 fn check_paths(options: &DbOptions) -> Result<()> {
     let paths = options.db_paths.len();
@@ -101,9 +125,8 @@ fn check_direct_io(options: &DbOptions) -> Result<()> {
     let choice = &options.tailwater.wal_io_mode;
     let is_of_logs = !matches!(choice, IoModeChoice::Uncached | IoModeChoice::Fadvise);
     refuse(!is_of_logs, "wal_io_mode", choice, "logs are written buffered, direct, or auto")?;
-    let block = &options.tailwater.wal_preallocation_block_size;
-    let why = "no log is as long as that: at most 1 GiB";
-    refuse(*block > LOG_SPACE_MAX, "wal_preallocation_block_size", block, why)?;
+    let block = options.tailwater.wal_preallocation_block_size;
+    within("wal_preallocation_block_size", block, 0..=LOG_SPACE_MAX)?;
     let buffer = &options.writable_file_max_buffer_size;
     refuse(
         options.use_direct_io_for_flush_and_compaction && *buffer == 0,
@@ -154,8 +177,10 @@ pub fn check_column_family(options: &ColumnFamilyOptions, database: &DbOptions) 
     }
     let fifo = &options.compaction_options_fifo;
     fifo.check_verdicts().map_err(|error| error.within("compaction_options_fifo"))?;
+    check_family_for_reading(options)?;
+    check_memtables(options, database)?;
     check_compaction(options, database)?;
-    check_blob_files(options)?;
+    check_blob_files(options, database)?;
     refuse(
         database.unordered_write && options.max_successive_merges != 0,
         "max_successive_merges",
@@ -166,10 +191,36 @@ pub fn check_column_family(options: &ColumnFamilyOptions, database: &DbOptions) 
     check_table(options).map_err(|error| error.within("table_factory"))
 }
 
+fn check_memtables(options: &ColumnFamilyOptions, database: &DbOptions) -> Result<()> {
+    let inserts_at_once = database.allow_concurrent_memtable_write;
+    let in_place = &options.inplace_update_support;
+    let why = "it needs allow_concurrent_memtable_write=false";
+    refuse(*in_place && inserts_at_once, "inplace_update_support", in_place, why)?;
+    for (name, bytes) in [
+        ("memtable_protection_bytes_per_key", options.memtable_protection_bytes_per_key),
+        ("block_protection_bytes_per_key", options.block_protection_bytes_per_key.into()),
+    ] {
+        let is_known = PROTECTION_BYTES.contains(&bytes);
+        refuse(!is_known, name, &bytes, "it must be 0, 1, 2, 4 or 8")?;
+    }
+    Ok(())
+}
+
 fn check_compaction(options: &ColumnFamilyOptions, database: &DbOptions) -> Result<()> {
     let style = &options.compaction_style;
+    let is_fifo = *style == CompactionStyle::Fifo;
     refuse(
-        *style == CompactionStyle::Fifo && database.max_open_files != -1 && options.ttl > 0,
+        is_fifo && database.open_files_async,
+        "open_files_async",
+        &database.open_files_async,
+        "it does not go with compaction_style=kCompactionStyleFIFO",
+    )?;
+    let threshold = &options.read_triggered_compaction_threshold;
+    let name = "read_triggered_compaction_threshold";
+    refuse(*threshold < 0.0, name, threshold, "it must be at least 0")?;
+    check_temperature_ages(options)?;
+    refuse(
+        is_fifo && database.max_open_files != -1 && options.ttl > 0,
         "compaction_style",
         style,
         "with a ttl it needs all tables open: max_open_files=-1",
@@ -193,18 +244,40 @@ fn check_compaction(options: &ColumnFamilyOptions, database: &DbOptions) -> Resu
     )
 }
 
-fn check_blob_files(options: &ColumnFamilyOptions) -> Result<()> {
+fn check_temperature_ages(options: &ColumnFamilyOptions) -> Result<()> {
+    let ages = &options.compaction_options_fifo.file_temperature_age_thresholds;
+    let is_fifo = options.compaction_style == CompactionStyle::Fifo;
+    let name = "compaction_options_fifo.file_temperature_age_thresholds";
+    let needs = "it needs compaction_style=kCompactionStyleFIFO and num_levels=1";
+    let is_out_of_place = !ages.is_empty() && (!is_fifo || options.num_levels > 1);
+    refuse(is_out_of_place, name, ages, needs)?;
+    let ascend = ages.is_sorted_by(|before, after| before.age < after.age);
+    refuse(!ascend, name, ages, "the ages must ascend")
+}
+
+fn check_blob_files(options: &ColumnFamilyOptions, database: &DbOptions) -> Result<()> {
+    let writes_of_another_kind = database.enable_pipelined_write
+        || database.allow_concurrent_memtable_write
+        || database.unordered_write
+        || database.two_write_queues;
+    refuse(
+        options.enable_blob_direct_write && writes_of_another_kind,
+        "enable_blob_direct_write",
+        &options.enable_blob_direct_write,
+        "it needs enable_pipelined_write, allow_concurrent_memtable_write, unordered_write and \
+         two_write_queues to be false",
+    )?;
     if !options.enable_blob_garbage_collection {
         return Ok(());
     }
     for (name, share) in [
-        ("blob_garbage_collection_age_cutoff", &options.blob_garbage_collection_age_cutoff),
+        ("blob_garbage_collection_age_cutoff", options.blob_garbage_collection_age_cutoff),
         (
             "blob_garbage_collection_force_threshold",
-            &options.blob_garbage_collection_force_threshold,
+            options.blob_garbage_collection_force_threshold,
         ),
     ] {
-        refuse(!(0.0..=1.0).contains(share), name, share, "it must be from 0 to 1")?;
+        within(name, share, 0.0..=1.0)?;
     }
     Ok(())
 }
@@ -240,13 +313,7 @@ fn check_compression(options: &ColumnFamilyOptions) -> Result<()> {
 fn check_table(options: &ColumnFamilyOptions) -> Result<()> {
     let table = &options.table_factory;
     table.check_verdicts()?;
-    let version = &table.format_version;
-    let is_known = FORMAT_VERSIONS.contains(version);
-    refuse(!is_known, "format_version", version, "it must be from 2 to 7")?;
-    if *version < WRITTEN_VERSION_MIN {
-        let why = "tables are written in versions 5 to 7";
-        return Err(Error::refused(&version.print(), why).within("format_version"));
-    }
+    within("format_version", table.format_version, FORMAT_VERSIONS)?;
     check_index(options)?;
     let no_cache = "there is no cache: no_block_cache is true";
     let cached = &table.cache_index_and_filter_blocks;
@@ -256,6 +323,18 @@ fn check_table(options: &ColumnFamilyOptions) -> Result<()> {
     refuse(*pinned && table.no_block_cache, name, pinned, no_cache)?;
     let is_large = table.block_size > u64::from(u32::MAX);
     refuse(is_large, "block_size", &table.block_size, "it must be below 4 GiB")?;
+    check_alignment(options)
+}
+
+fn check_alignment(options: &ColumnFamilyOptions) -> Result<()> {
+    let table = &options.table_factory;
+    let (size, name) = (table.super_block_alignment_size, "super_block_alignment_size");
+    let is_power = size.is_power_of_two() && size <= u64::from(u32::MAX);
+    let why = "it must be 0 or a power of two below 4 GiB";
+    refuse(size != 0 && !is_power, name, &size, why)?;
+    let part = &table.super_block_alignment_space_overhead_ratio;
+    let name = "super_block_alignment_space_overhead_ratio";
+    refuse((1..4).contains(part), name, part, "it must be 0 or at least 4")?;
     let compresses = |compression: &CompressionType| {
         !matches!(compression, CompressionType::None | CompressionType::Inherited)
     };
@@ -273,6 +352,23 @@ fn check_table(options: &ColumnFamilyOptions) -> Result<()> {
 fn check_index(options: &ColumnFamilyOptions) -> Result<()> {
     let table = &options.table_factory;
     refuse(
+        table.index_type == IndexType::HashSearch
+            && options.prefix_extractor == PrefixExtractor::None,
+        "index_type",
+        &table.index_type,
+        "it needs a prefix_extractor",
+    )?;
+    let threads = options
+        .compression_opts
+        .parallel_threads
+        .max(options.bottommost_compression_opts.parallel_threads);
+    refuse(
+        table.user_defined_index_factory.id().is_some() && threads > 1,
+        "user_defined_index_factory",
+        &table.user_defined_index_factory,
+        "it needs compression_opts.parallel_threads=1",
+    )?;
+    refuse(
         table.index_block_search_type == IndexSearchType::Interpolation
             && options.comparator.id() != Some("leveldb.BytewiseComparator"),
         "index_block_search_type",
@@ -286,6 +382,19 @@ fn check_index(options: &ColumnFamilyOptions) -> Result<()> {
         &table.data_block_hash_table_util_ratio,
         "it must be above 0",
     )
+}
+
+/// An error about `option` if its value is not within its range.
+fn within<T: OptionValue + PartialOrd + Display>(
+    option: &str,
+    value: T,
+    range: RangeInclusive<T>,
+) -> Result<()> {
+    if range.contains(&value) {
+        return Ok(());
+    }
+    let why = format!("it must be from {} to {}", range.start(), range.end());
+    Err(Error::new(option, Problem::Invalid { value: value.print(), why: why.into() }))
 }
 
 /// An error about `option` if it `is_invalid`.

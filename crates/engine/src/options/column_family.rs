@@ -4,7 +4,7 @@ use tailwater_format::version_edit::Temperature;
 
 use super::block_based_table::BlockBasedTableOptions;
 use super::choice::{CompactionPriority, CompactionStyle, CompressionType, PrepopulateBlobCache};
-use super::database::{DbPath, set_paths};
+use super::database::{DbPath, NO_INGESTION_BEHIND, set_paths};
 use super::error::Error;
 use super::group::{
     CompressionOptions, FifoCompactionOptions, ONLY_BY_HAND, UniversalCompactionOptions,
@@ -33,22 +33,23 @@ option_table! {
         memtable_max_range_deletions: u32 = 0, Mutable, Honoured;
         /// Compresses in ways of the user's.
         compression_manager: ObjectName = ObjectName::default(), Mutable,
-            Refused("only the compressions that are built in are known", &["nullptr"]);
+            NoEffect("blocks are compressed as the other options say, by what is built in");
         /// How blocks are compressed.
         compression_opts: CompressionOptions = CompressionOptions::default(), Mutable, Honoured;
         /// Checks the order of a memtable's keys whenever it is read.
-        paranoid_memory_checks: bool = false, Mutable, Refused(NO_PROTECTION, &["false"]);
+        paranoid_memory_checks: bool = false, Mutable,
+            NoEffect("the order of a memtable's keys is not checked by reads");
         /// How many hidden records a step of an iterator passes over on average before the memtable
         /// is flushed; 0 means any number.
         memtable_avg_op_scan_flush_trigger: u32 = 0, Mutable, NoEffect(NO_SCAN_TRIGGER);
         /// How many bytes of checksum each record of a block in memory has: 0, 1, 2, 4 or 8.
-        block_protection_bytes_per_key: u8 = 0, Mutable, Refused(NO_PROTECTION, &["0"]);
+        block_protection_bytes_per_key: u8 = 0, Mutable, NoEffect(NO_PROTECTION);
         /// How eagerly blocks of files that are gone leave the cache.
         uncache_aggressiveness: u32 = 0, Mutable, NoEffect("they always leave it");
         /// For how many seconds tables of the last level that could be cleaned are left alone.
         bottommost_file_compaction_delay: u32 = 0, Mutable, Honoured;
         /// How many bytes of checksum each record of a memtable has: 0, 1, 2, 4 or 8.
-        memtable_protection_bytes_per_key: u32 = 0, Mutable, Refused(NO_PROTECTION, &["0"]);
+        memtable_protection_bytes_per_key: u32 = 0, Mutable, NoEffect(NO_PROTECTION);
         /// How blocks of each level are compressed; empty means the same for all.
         compression_per_level: Vec<CompressionType> = Vec::new(), Mutable, Honoured;
         /// How blocks of the last level are compressed.
@@ -116,7 +117,7 @@ option_table! {
         min_blob_size: u64 = 0, Mutable, NoEffect(NO_BLOBS);
         /// How many bytes one compaction may read, about; 0 means 25 tables.
         max_compaction_bytes: u64 = 0, Mutable, Honoured;
-        /// Compacts only when asked to.
+        /// Compacts only when asked to, and stalls writes for memtables alone.
         disable_auto_compactions: bool = false, Mutable, Honoured;
         /// What share of a memtable must be garbage for a flush to write a memtable instead of a
         /// table.
@@ -128,8 +129,7 @@ option_table! {
         /// Which checks each output of a compaction goes through, as bits.
         verify_output_flags: u32 = 0, Mutable, Honoured;
         /// The temperature of tables of the last level.
-        last_level_temperature: Temperature = Temperature::UNKNOWN, Mutable,
-            Refused(NO_TIERS, &["kUnknown"]);
+        last_level_temperature: Temperature = Temperature::UNKNOWN, Mutable, NoEffect(NO_TIERS);
         /// For how many seconds back the time of each write is kept.
         preserve_internal_time_seconds: u64 = 0, Mutable, Honoured;
         /// How many bytes may wait for compaction before writes are slowed down; 0 means any
@@ -140,7 +140,8 @@ option_table! {
         /// Lets compaction clean blob files.
         enable_blob_garbage_collection: bool = false, Mutable, NoEffect(NO_CLEANING);
         /// Puts large values into blob files.
-        enable_blob_files: bool = false, Mutable, Refused(NO_BLOBS, &["false"]);
+        enable_blob_files: bool = false, Mutable,
+            NoEffect("new values stand in tables, whatever their length");
         /// How blocks of the last level are compressed in detail.
         bottommost_compression_opts: CompressionOptions = CompressionOptions::default(), Mutable,
             Honoured;
@@ -163,7 +164,7 @@ option_table! {
         compression: CompressionType = CompressionType::Lz4, Mutable, Honoured;
         /// The temperature of tables of other levels.
         default_write_temperature: Temperature = Temperature::UNKNOWN, Mutable,
-            Refused(NO_TIERS, &["kUnknown"]);
+            NoEffect(NO_TIERS);
         /// How universal compaction chooses sorted runs.
         compaction_options_universal: UniversalCompactionOptions =
             UniversalCompactionOptions::default(), Mutable,
@@ -175,11 +176,10 @@ option_table! {
         /// `u64::MAX - 1` what suits the style of compaction.
         periodic_compaction_seconds: u64 = AGE_BY_DEFAULT, Mutable, Honoured;
         /// Checks the checksums of a memtable's records when it is searched.
-        memtable_verify_per_key_checksum_on_seek: bool = false, Mutable,
-            Refused(NO_PROTECTION, &["false"]);
+        memtable_verify_per_key_checksum_on_seek: bool = false, Mutable, NoEffect(NO_PROTECTION);
         /// How many reads for each byte set off a compaction of a table; 0 means any number.
         read_triggered_compaction_threshold: f64 = 0.0, Mutable,
-            NoEffect("compaction goes by sizes");
+            NoEffect("reads set off no compaction");
         /// For how many seconds data is kept out of the last level.
         preclude_last_level_data_seconds: u64 = 0, Mutable,
             NoEffect("data of any age goes to the last level; its times are preserved");
@@ -190,17 +190,17 @@ option_table! {
             NoEffect("the way through a memtable is the engine's");
         /// Keeps the last level free for files that are ingested behind all others.
         cf_allow_ingest_behind: bool = false, Fixed,
-            Refused("files are not ingested behind others", &["false"]);
+            Refused(NO_INGESTION_BEHIND, &["false"]);
         /// Whether tables store user-defined timestamps.
         persist_user_defined_timestamps: bool = true, Fixed,
-            Refused("user-defined timestamps are not supported", &["true"]);
+            Refused("user-defined timestamps are not built, and flushes would have to drop them", &["true"]);
         /// How many blob files writes go to at a time.
         blob_direct_write_partitions: u32 = 1, Fixed, NoEffect(NO_DIRECT_BLOBS);
         /// How many memtables are flushed together.
         min_write_buffer_number_to_merge: i32 = 1, Fixed, Honoured;
         /// Cuts tables where the user says.
         sst_partitioner_factory: ObjectName = ObjectName::default(), Fixed,
-            Refused(NO_OWN_PARTS, &["nullptr"]);
+            NoEffect(NO_OWN_PARTS);
         /// How many levels there are.
         num_levels: i32 = 7, Fixed, Honoured;
         /// Takes data only by ingestion.
@@ -215,7 +215,7 @@ option_table! {
             NoEffect("memtables are skip lists");
         /// Collects properties of tables.
         table_properties_collectors: Vec<ObjectName> = Vec::new(), Fixed,
-            Refused("tables have no properties of the user's", &[""]);
+            NoEffect("new tables have no properties of the user's, and none is compacted for what they say");
         /// Chooses the sizes of levels by that of the last.
         level_compaction_dynamic_level_bytes: bool = true, Fixed, Honoured;
         /// How tables are chosen and arranged by compaction.
@@ -223,10 +223,9 @@ option_table! {
         /// Drops or changes records in compactions; the user supplies it in code.
         compaction_filter: ObjectName = ObjectName::default(), Fixed, Honoured;
         /// The temperature of tables of which none is known.
-        default_temperature: Temperature = Temperature::UNKNOWN, Fixed,
-            Refused(NO_TIERS, &["kUnknown"]);
+        default_temperature: Temperature = Temperature::UNKNOWN, Fixed, NoEffect(NO_TIERS);
         /// Changes values in the memtable.
-        inplace_update_support: bool = false, Fixed, Refused(NO_INPLACE, &["false"]);
+        inplace_update_support: bool = false, Fixed, NoEffect(NO_INPLACE);
         /// Makes a value of operands; one that is not built in the user supplies in code.
         merge_operator: ObjectName = ObjectName::default(), Fixed, Honoured;
         /// How the memtable's filter is laid out.
@@ -239,7 +238,7 @@ option_table! {
         /// Writes large values to blob files before they are in the log.
         enable_blob_direct_write: bool = false, Fixed, NoEffect(NO_DIRECT_BLOBS);
         /// Makes a compaction filter for each compaction; the user supplies it in code.
-        compaction_filter_factory: ObjectName = ObjectName::default(), Fixed, NoEffect("filters are given in code, and named by compaction_filter");
+        compaction_filter_factory: ObjectName = ObjectName::default(), Fixed, NoEffect("compactions ask the filter that compaction_filter names, and no other");
         /// How many bytes of flushed memtables are kept in memory.
         max_write_buffer_size_to_maintain: i64 = 0, Fixed,
             NoEffect("flushed memtables are given up when no reader needs them");

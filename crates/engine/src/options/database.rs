@@ -12,14 +12,26 @@ use super::object::ObjectName;
 use super::tailwater::TailwaterOptions;
 use super::value::OptionValue;
 
-const NO_TRANSACTIONS: &str = "two-phase transactions are not built";
+const NO_TRANSACTIONS: &str =
+    "two-phase transactions are not built, and prepared ones would be lost";
+const NO_ARCHIVE: &str = "logs go when they are flushed, though somebody who follows the database may not have read them";
 const NO_TIERS: &str = "files are not sorted by temperature";
 const NO_FOLLOWERS: &str = "there are no follower instances";
 const OWN_PIPELINE: &str =
     "the write path has one order of its own, and none of its guarantees is given up";
 const OWN_WAITING: &str = "writers wait in their own way";
-const NO_MMAP: &str = "files are never mapped; results are the same";
-const IN_CODE: &str = "it is an object, which is given in code";
+const NO_MMAP: &str =
+    "files are never mapped; results are the same, and direct modes are refused beside it";
+const OTHER_SYSTEM: &str = "files are reached through the system's own calls";
+/// Of options that keep the last level free for files that are ingested behind all others.
+pub(super) const NO_INGESTION_BEHIND: &str =
+    "compactions fill the last level, which files that are ingested behind all others need";
+
+/// The most threads that work for flushes, for compactions, or for one compaction: more only take
+/// memory.
+const THREADS_MAX: usize = 256;
+/// The largest request that moves bytes past the page cache: devices take no larger one at once.
+const DIRECT_REQUEST_MAX: u64 = 16 << 20;
 
 /// A directory for tables, and how much is meant to be put there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,11 +59,20 @@ pub(super) fn set_paths(paths: &mut Vec<DbPath>, text: &str) -> Result<()> {
     Ok(())
 }
 
+/// The text of listeners, which RocksDB puts into braces unlike other lists.
+fn print_listeners(listeners: &[ObjectName]) -> String {
+    if listeners.is_empty() {
+        return String::new();
+    }
+    let texts: Vec<String> = listeners.iter().map(OptionValue::print).collect();
+    format!("{{{}}}", texts.join(":"))
+}
+
 option_table! {
     /// The options of a database. Names, defaults and units are RocksDB's.
     pub struct DbOptions {
         /// Reads only the foot of each table when the database is opened.
-        fast_sst_open: bool = false, Mutable, NoEffect("opening reads no more than it must");
+        fast_sst_open: bool = false, Mutable, NoEffect("opening a table reads its footer, properties, index and filter");
         /// The longest pause between two checks for compactions that time brings due, in seconds.
         max_compaction_trigger_wakeup_seconds: u64 = 43_200, Mutable, Honoured;
         /// Writes the MANIFEST so that it is quick to read.
@@ -62,19 +83,20 @@ option_table! {
         max_manifest_space_amp_pct: i32 = 500, Mutable, Honoured;
         /// Reads the MANIFEST back when the database is closed.
         verify_manifest_content_on_close: bool = false, Mutable,
-            Refused("closing does not read the MANIFEST back", &["false"]);
+            NoEffect("closing does not read the MANIFEST back");
         /// How many bytes are reserved for the MANIFEST at a time.
         manifest_preallocation_size: u64 = 4 << 20, Mutable, NoEffect("the MANIFEST takes its space as it grows");
         /// How long the MANIFEST may become, in bytes, before it is written anew.
         max_manifest_file_size: u64 = 1 << 30, Mutable, Honoured;
-        /// How far compaction reads ahead, in bytes.
+        /// How far compaction reads ahead, in bytes, 64 MiB at most.
         compaction_readahead_size: u64 = 2 << 20, Mutable, Honoured;
         /// Never lets more than the limits below wait to be written to the device.
         strict_bytes_per_sync: bool = false, Mutable, NoEffect("writing back is begun in time and not waited for");
         /// How many bytes of a table are written before the device is asked to take them; 0 means
         /// 1 MiB.
         bytes_per_sync: u64 = 0, Mutable, Honoured;
-        /// How many threads flush and compact; several compact where one does not keep up.
+        /// How many threads flush and compact, 256 at most; several compact where one does not keep
+        /// up.
         max_background_jobs: i32 = 2, Mutable, Honoured;
         /// Flushes nothing when the database is closed, so that writes without a log are lost.
         avoid_flush_during_shutdown: bool = false, Mutable, Honoured;
@@ -85,14 +107,14 @@ option_table! {
         delayed_write_rate: u64 = 0, Mutable, Honoured;
         /// How many tables are kept open; -1 means all.
         max_open_files: i32 = -1, Mutable, Honoured;
-        /// How many threads share one compaction.
+        /// How many threads share one compaction, 256 at most.
         max_subcompactions: u32 = 1, Mutable, Honoured;
-        /// The buffer between a table and its file, in bytes.
+        /// The buffer between a table and its file, in bytes, 64 MiB at most.
         writable_file_max_buffer_size: u64 = 1 << 20, Mutable, Honoured;
         /// How many bytes of a log are written before the device is asked to take them; 0 leaves it
         /// to the system.
         wal_bytes_per_sync: u64 = 0, Mutable, Honoured;
-        /// How many compactions run at a time where one does not keep up; -1 goes by
+        /// How many compactions run at a time where one does not keep up, 256 at most; -1 goes by
         /// `max_background_jobs`.
         max_background_compactions: i32 = -1, Mutable, Honoured;
         /// How large all live logs may become, in bytes, before the oldest data is flushed; 0 goes
@@ -104,7 +126,7 @@ option_table! {
         stats_dump_period_sec: u32 = 600, Mutable, Honoured;
         /// The time of day when there is little to do, as `HH:mm-HH:mm` in UTC; empty means none.
         daily_offpeak_time_utc: String = String::new(), Mutable,
-            NoEffect("compaction goes by debt, not by the clock");
+            NoEffect("what time brings due is compacted at any hour");
         /// How many bytes of memory the history of statistics may take.
         stats_history_buffer_size: u64 = 1 << 20, Mutable,
             NoEffect("no history of statistics is kept");
@@ -121,12 +143,12 @@ option_table! {
         bgerror_resume_retry_interval: u64 = 1_000_000, Fixed, Honoured;
         /// The temperature of MANIFEST, CURRENT and OPTIONS files.
         metadata_write_temperature: Temperature = Temperature::UNKNOWN, Fixed,
-            Refused(NO_TIERS, &["kUnknown"]);
+            NoEffect(NO_TIERS);
         /// Opens what is left of a database that lost files.
         best_efforts_recovery: bool = false, Fixed,
-            Refused("a database that lost files is repaired, not opened", &["false"]);
+            NoEffect("a database that lost files is repaired, not opened");
         /// How far recovery reads ahead in logs, in bytes.
-        log_readahead_size: u64 = 0, Fixed, NoEffect("logs are read in large blocks");
+        log_readahead_size: u64 = 0, Fixed, NoEffect("logs are read in blocks of 32 KiB, which the system reads ahead");
         /// Writes the database's id to the file IDENTITY.
         write_identity_file: bool = true, Fixed, Honoured;
         /// Writes the database's id to the MANIFEST.
@@ -141,13 +163,13 @@ option_table! {
         two_write_queues: bool = false, Fixed, NoEffect(OWN_PIPELINE);
         /// Keeps the last level free for files that are ingested behind all others.
         allow_ingest_behind: bool = false, Fixed,
-            Refused("files are not ingested behind others", &["false"]);
+            Refused(NO_INGESTION_BEHIND, &["false"]);
         /// How often a follower tries again.
         follower_catchup_retry_count: u64 = 10, Fixed, NoEffect(NO_FOLLOWERS);
         /// Keeps what was recovered from logs in memtables instead of flushing it at once.
         avoid_flush_during_recovery: bool = false, Fixed, Honoured;
         /// Adds the allocator's statistics to those in the information log.
-        dump_malloc_stats: bool = false, Fixed, NoEffect("the allocator keeps no statistics");
+        dump_malloc_stats: bool = false, Fixed, NoEffect("the allocator's statistics are not told");
         /// Flushes all column families together, so that they survive a crash in one state without
         /// a log.
         atomic_flush: bool = false, Fixed, Honoured;
@@ -159,7 +181,7 @@ option_table! {
         /// Writes into each log what is known of the one before it, and checks it in recovery.
         track_and_verify_wals: bool = false, Fixed, Honoured;
         /// Writes the lengths of synced logs to the MANIFEST, and checks them in recovery.
-        track_and_verify_wals_in_manifest: bool = false, Fixed, Refused("what a MANIFEST says of logs is checked, but not written", &["false"]);
+        track_and_verify_wals_in_manifest: bool = false, Fixed, NoEffect("what a MANIFEST says of logs is checked, but not written");
         /// Checks that a compaction read as many records as its inputs hold.
         compaction_verify_record_count: bool = true, Fixed, Honoured;
         /// Checks that a flush wrote as many records as the memtable holds.
@@ -170,7 +192,7 @@ option_table! {
         create_if_missing: bool = false, Fixed, Honoured;
         /// Computes the checksum of each whole table for the MANIFEST.
         file_checksum_gen_factory: ObjectName = ObjectName::default(), Fixed,
-            Refused("tables have no checksum as a whole", &["nullptr"]);
+            NoEffect("new tables have no checksum as a whole");
         /// Keeps track of what each thread does.
         enable_thread_tracking: bool = false, Fixed, NoEffect("threads are not tracked");
         /// Leaves slow cleaning up to background threads.
@@ -179,14 +201,14 @@ option_table! {
         /// How many threads read for users.
         read_io_executor_threads: i32 = 1, Fixed, NoEffect("users' threads read for themselves");
         /// Opens tables in the background after the database is open.
-        open_files_async: bool = false, Fixed, NoEffect("tables are opened before the database is, as many as max_open_files lets");
+        open_files_async: bool = false, Fixed, NoEffect("all tables are opened before the database is, or with a max_open_files when they are read");
         /// Reserves space for files before they are written.
         allow_fallocate: bool = true, Fixed, Honoured;
         /// How many bytes of other writers' batches a leader takes along.
         max_write_batch_group_size_bytes: u64 = 1 << 20, Fixed, Honoured;
         /// Puts keys into messages about errors.
         allow_data_in_errors: bool = false, Fixed,
-            NoEffect("an error about a key names it");
+            NoEffect("an error about a key names it in either case");
         /// Refuses to open a database that is there.
         error_if_exists: bool = false, Fixed, Honoured;
         /// Flushes and compactions write around the page cache.
@@ -200,12 +222,12 @@ option_table! {
         reuse_manifest_on_open: bool = false, Fixed, NoEffect("each open writes the MANIFEST anew");
         /// How large all archived logs may become, in MiB; 0 means no limit.
         wal_size_limit_mb as "WAL_size_limit_MB": u64 = 0, Fixed,
-            Refused("logs are not archived", &["0"]);
+            Refused(NO_ARCHIVE, &["0"]);
         /// Users' reads go around the page cache.
         use_direct_reads: bool = false, Fixed, Honoured;
         /// Keeps the history of statistics in the database.
         persist_stats_to_disk: bool = false, Fixed,
-            Refused("no history of statistics is kept", &["false"]);
+            NoEffect("no history of statistics is kept");
         /// Keeps what two-phase transactions need.
         allow_2pc: bool = false, Fixed, Refused(NO_TRANSACTIONS, &["false"]);
         /// Closes files in programs that this one starts.
@@ -217,10 +239,10 @@ option_table! {
         max_file_opening_threads: i32 = 16, Fixed, NoEffect("tables are opened one after the other");
         /// Looks at log records in recovery.
         wal_filter: ObjectName = ObjectName::default(), Fixed,
-            Refused("recovery takes every record", &["nullptr"]);
+            NoEffect("recovery takes every record of the logs");
         /// The temperature of logs.
         wal_write_temperature: Temperature = Temperature::UNKNOWN, Fixed,
-            Refused(NO_TIERS, &["kUnknown"]);
+            NoEffect(NO_TIERS);
         /// The pause before a follower tries again, in milliseconds.
         follower_catchup_retry_wait_ms: u64 = 100, Fixed, NoEffect(NO_FOLLOWERS);
         /// Maps tables into memory to read them.
@@ -255,7 +277,7 @@ option_table! {
         prefix_seek_opt_in_only: bool = false, Fixed, Honoured;
         /// Makes the next log before it is needed.
         async_wal_precreate: bool = false, Fixed,
-            NoEffect("the next log is made when it is needed");
+            NoEffect("a log is made when it is needed; one past the page cache finds space that was made ahead");
         /// Tells the system that tables are read at random places.
         advise_random_on_open: bool = true, Fixed, Honoured;
         /// The least important messages that the information log takes.
@@ -266,7 +288,7 @@ option_table! {
         wal_dir: String = String::new(), Fixed, Honoured;
         /// For how many seconds archived logs are kept; 0 means not at all.
         wal_ttl_seconds as "WAL_ttl_seconds": u64 = 0, Fixed,
-            Refused("logs are not archived", &["0"]);
+            Refused(NO_ARCHIVE, &["0"]);
         /// Lets a group write to the log while the one before it inserts.
         enable_pipelined_write: bool = false, Fixed, NoEffect(OWN_PIPELINE);
         /// After how many microseconds without the processor a writer that waits goes to sleep.
@@ -280,12 +302,13 @@ option_table! {
         /// For how many microseconds a writer that waits spins.
         write_thread_max_yield_usec: u64 = 100, Fixed, NoEffect(OWN_WAITING);
         /// Who is told of flushes, compactions and errors.
-        listeners: Vec<ObjectName> = Vec::new(), Fixed, Refused(IN_CODE, &[""]);
+        listeners: Vec<ObjectName> = Vec::new(), Fixed,
+            NoEffect("listeners are not told of anything"), print_listeners;
         /// How fast flushes and compactions may write, in bytes per second; 0 means no limit.
         rate_limiter_bytes_per_sec: u64 = 0, MutableUnwritten, Honoured;
         /// The operating system, as RocksDB sees it.
         env: ObjectName = ObjectName::default(), Unwritten,
-            Refused(IN_CODE, &["nullptr", "DefaultEnv", "PosixEnv"]);
+            Refused(OTHER_SYSTEM, &["nullptr", "DefaultEnv", "PosixEnv"]);
         /// Counters of what the database does.
         statistics: ObjectName = ObjectName::default(), Unwritten,
             NoEffect("statistics are kept where OpenOptions::set_statistics says");
@@ -330,9 +353,24 @@ impl DbOptions {
     pub(crate) fn compactions_max(&self) -> usize {
         let jobs = self.max_background_jobs;
         let own = match self.max_background_compactions {
-            -1 => jobs - (jobs / 4).max(1),
+            -1 => jobs.saturating_sub((jobs / 4).max(1)),
             compactions => compactions,
         };
-        usize::try_from(own).unwrap_or(0).max(1)
+        usize::try_from(own).unwrap_or(0).clamp(1, THREADS_MAX)
+    }
+
+    /// How many threads work for flushes and compactions.
+    pub(crate) fn jobs_max(&self) -> usize {
+        usize::try_from(self.max_background_jobs).unwrap_or(0).clamp(1, THREADS_MAX)
+    }
+
+    /// How many threads share one compaction.
+    pub(crate) fn subcompactions_max(&self) -> usize {
+        (self.max_subcompactions as usize).clamp(1, THREADS_MAX)
+    }
+
+    /// How much one request of a compaction or flush moves past the page cache, in bytes.
+    pub(crate) fn direct_request_size(&self) -> usize {
+        self.tailwater.direct_request_size.min(DIRECT_REQUEST_MAX) as usize
     }
 }

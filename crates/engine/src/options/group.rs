@@ -8,6 +8,7 @@ use super::value::OptionValue;
 
 const NO_DICTIONARIES: &str = "tables are written without dictionaries";
 const NO_TIERS: &str = "files are not sorted by temperature";
+const NOTHING_DROPPED: &str = "nothing is dropped, and what is above it stalls writes";
 /// Of styles other than leveled.
 pub(super) const ONLY_BY_HAND: &str = "databases of this style are compacted only by hand";
 
@@ -22,7 +23,7 @@ option_table! {
         /// For the last level: these options count there, instead of those for all levels.
         enabled: bool = false, Mutable, Honoured;
         /// How large a table's dictionary may be, in bytes; 0 means none is made.
-        max_dict_bytes: u32 = 0, Mutable, Refused(NO_DICTIONARIES, &["0"]);
+        max_dict_bytes: u32 = 0, Mutable, NoEffect(NO_DICTIONARIES);
         /// How large a compressed block may be, in bytes for each KiB before; larger ones are not
         /// compressed.
         max_compressed_bytes_per_kb: i32 = 896, Mutable, Honoured;
@@ -99,20 +100,20 @@ option_table! {
         /// Chooses how large tables become by the share of blobs in the data.
         use_kv_ratio_compaction: bool = false, Mutable, NoEffect(ONLY_BY_HAND);
         /// How many bytes tables and blob files may take together; 0 goes by tables alone.
-        max_data_files_size: u64 = 0, Mutable, NoEffect(ONLY_BY_HAND);
+        max_data_files_size: u64 = 0, Mutable, NoEffect(NOTHING_DROPPED);
         /// The buffer for copying a file, in bytes.
         trivial_copy_buffer_size: u64 = 4096, Mutable, NoEffect(ONLY_BY_HAND);
         /// Copies files whose temperature changes as they are.
         allow_trivial_copy_when_change_temperature: bool = false, Mutable, NoEffect(ONLY_BY_HAND);
         /// From which ages on files get which temperatures.
         file_temperature_age_thresholds: Vec<FileTemperatureAge> = Vec::new(), Mutable,
-            Refused(NO_TIERS, &[""]);
+            NoEffect(NO_TIERS);
         /// Compacts small tables of level 0 into larger ones.
         allow_compaction: bool = false, Mutable, NoEffect(ONLY_BY_HAND);
         /// The age in seconds from which files were once made warm; 0 means none.
         age_for_warm: u64 = 0, Mutable, NoEffect("ages and temperatures stand in their own list");
         /// How many bytes tables may take before the oldest is dropped.
-        max_table_files_size: u64 = 1 << 30, Mutable, NoEffect(ONLY_BY_HAND);
+        max_table_files_size: u64 = 1 << 30, Mutable, NoEffect(NOTHING_DROPPED);
     }
     elsewhere {}
     other_names {}

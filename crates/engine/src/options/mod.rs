@@ -39,6 +39,7 @@ mod value;
 
 pub use block_based_table::{BlockBasedTableOptions, MetadataCacheOptions};
 pub use change::{change_column_family, change_database};
+pub(crate) use check::{LEVELS_MAX, check_family_for_reading};
 pub use check::{check_column_family, check_database, check_for_reading};
 pub use choice::{
     CacheTier, ChecksumType, CompactionPriority, CompactionStyle, CompressionType,

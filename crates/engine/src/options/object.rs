@@ -5,7 +5,7 @@
 
 use tailwater_format::options_text::{escape, parse_option_string, strip_outer_braces, unescape};
 
-use super::error::{Error, Problem, Result};
+use super::error::{Error, Problem, Result, nearest};
 use super::value::OptionValue;
 
 /// The text for no object.
@@ -53,10 +53,14 @@ fn object_id(text: &str) -> &str {
 
 impl OptionValue for ObjectName {
     fn set(&mut self, text: &str) -> Result<()> {
+        self.text = unescape(text);
         if text.contains('=') {
             parse_option_string(text)?;
+            // An item of a list comes without its braces.
+            if !text.trim_start().starts_with('{') {
+                self.text = format!("{{{}}}", self.text);
+            }
         }
-        self.text = unescape(text);
         Ok(())
     }
 
@@ -125,7 +129,8 @@ pub enum FilterPolicy {
     #[default]
     None,
     /// None, and those that tables have are used. OPTIONS files that leave out how many bits say
-    /// this too, with the name of the filter.
+    /// this too, with the name of the filter, and so does one that names a policy of the user's,
+    /// with its text.
     ReadOnly(String),
     /// Bloom filters.
     Bloom {
@@ -146,6 +151,26 @@ pub enum FilterPolicy {
 impl FilterPolicy {
     /// What filters are called where they are not described.
     const READ_ONLY: &'static str = "rocksdb.BuiltinBloomFilter";
+
+    /// The names by which policies that are built in are asked for.
+    const BUILT_IN: [&'static str; 5] = [
+        Self::READ_ONLY,
+        "bloomfilter",
+        "rocksdb.BloomFilter",
+        "ribbonfilter",
+        "rocksdb.RibbonFilter",
+    ];
+
+    /// Whether a policy's text is that of one that is built in.
+    pub(crate) fn is_built_in(text: &str) -> bool {
+        Self::BUILT_IN.contains(&object_id(text).split(':').next().unwrap_or_default())
+    }
+
+    /// Whether the name of a class looks like a misspelled one that is built in.
+    fn may_mean_built_in(class: &str) -> bool {
+        Self::BUILT_IN.iter().any(|known| known.contains(class))
+            || nearest(class, Self::BUILT_IN.into_iter()).is_some()
+    }
 
     /// Reads the parts of an id, which colons divide.
     fn parse(id: &str) -> Result<Self> {
@@ -174,16 +199,28 @@ impl FilterPolicy {
                 bloom_equivalent_bits_per_key: bits(text)?,
                 bloom_before_level: level.parse().map_err(|_| malformed())?,
             }),
+            // One of the user's, unless it is a misspelling.
+            _ if is_name(id) && !Self::may_mean_built_in(class) => {
+                Ok(Self::ReadOnly(id.to_owned()))
+            }
             _ => Err(malformed()),
         }
     }
+}
+
+/// Whether a text may be the name of a class, and what it was made with behind colons.
+fn is_name(text: &str) -> bool {
+    let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"._-:".contains(&byte);
+    text.starts_with(|first: char| first.is_ascii_alphabetic()) && text.bytes().all(is_of_name)
 }
 
 impl OptionValue for FilterPolicy {
     fn set(&mut self, text: &str) -> Result<()> {
         let text = unescape(text);
         let mut policy = Self::parse(object_id(&text))?;
-        if text.contains('=') {
+        if matches!(&policy, Self::ReadOnly(id) if !Self::is_built_in(id)) {
+            policy = Self::ReadOnly(text);
+        } else if text.contains('=') {
             for assignment in parse_option_string(&text)? {
                 if assignment.name != "id" {
                     policy.set_part(assignment.name, assignment.value)?;
@@ -206,7 +243,7 @@ impl OptionValue for FilterPolicy {
     fn print(&self) -> String {
         match self {
             Self::None => NONE.to_owned(),
-            Self::ReadOnly(name) => name.clone(),
+            Self::ReadOnly(text) => escape(text).replace("\\:", ":"),
             Self::Bloom { bits_per_key } => format!("bloomfilter:{}:false", bits(*bits_per_key)),
             Self::Ribbon { bloom_equivalent_bits_per_key, bloom_before_level } => {
                 let bits = bits(*bloom_equivalent_bits_per_key);

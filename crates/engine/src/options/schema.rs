@@ -210,8 +210,8 @@ pub trait OptionTable: Sized + 'static {
     }
 }
 
-/// Declares a group of options; see the module's text. `elsewhere` are fields without a name of
-/// their own.
+/// Declares a group of options; see the module's text. A row may end in a function that prints the
+/// value. `elsewhere` are fields without a name of their own.
 macro_rules! option_table {
     (
         $(#[$meta:meta])*
@@ -219,7 +219,7 @@ macro_rules! option_table {
             $(
                 $(#[doc = $doc:literal])+
                 $field:ident $(as $text:literal)? : $type:ty = $default:expr, $life:ident,
-                    $verdict:expr;
+                    $verdict:expr $(, $print:path)?;
             )*
         }
         elsewhere {
@@ -259,7 +259,7 @@ macro_rules! option_table {
                         set_part: |options, part, text| {
                             OptionValue::set_part(&mut options.$field, part, text)
                         },
-                        print: |options| OptionValue::print(&options.$field),
+                        print: |options| option_print!(&options.$field $(, $print)?),
                     },)*
                 ];
                 TABLE
@@ -276,6 +276,16 @@ macro_rules! option_table {
                 &[$($retired),*]
             }
         }
+    };
+}
+
+/// The text of a value: as its type has it, or by the function given.
+macro_rules! option_print {
+    ($value:expr) => {
+        OptionValue::print($value)
+    };
+    ($value:expr, $print:path) => {
+        $print($value)
     };
 }
 

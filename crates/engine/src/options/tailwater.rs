@@ -14,9 +14,6 @@ use super::database::DbOptions;
 use super::error::{Error, Problem, Result};
 use super::schema::OptionTable;
 
-/// What switches off an I/O mode that is refused: what happens anyway.
-const BUFFERED: &[&str] = &["default", "buffered"];
-
 option_table! {
     /// Options that RocksDB does not have.
     pub struct TailwaterOptions {
@@ -42,8 +39,8 @@ option_table! {
         ingestion_io_mode: IoModeChoice = Unset, Fixed, Honoured;
         /// How files are copied into checkpoints: by default through the page cache.
         checkpoint_io_mode: IoModeChoice = Unset, Fixed, Honoured;
-        /// How much one request of a compaction or flush moves past the page cache, in bytes: a
-        /// user's read waits at the device behind as much. `compaction_readahead_size` is how much
+        /// How much one request of a compaction or flush moves past the page cache, in bytes, 16 MiB
+        /// at most: a user's read waits at the device behind as much. `compaction_readahead_size` is how much
         /// several of them read ahead; where `writable_file_max_buffer_size` is smaller, it counts
         /// for writes.
         direct_request_size: u64 = 256 << 10, Fixed, Honoured;
@@ -57,8 +54,7 @@ option_table! {
         /// hardly run until then. A compaction filter or merge operator runs at that weight, too.
         quiet_background: bool = false, Fixed, Honoured;
         /// How blob files are written.
-        blob_write_io_mode: IoModeChoice = Unset, Fixed,
-            Refused("blob files are not written", BUFFERED);
+        blob_write_io_mode: IoModeChoice = Unset, Fixed, NoEffect("blob files are not written");
         /// How write-ahead logs are written: `buffered`, `direct`, or, with `auto`, past the page
         /// cache while most writes are synced. By default as `use_direct_io_for_wal` says.
         wal_io_mode: IoModeChoice = Unset, Fixed, Honoured;
@@ -69,6 +65,10 @@ option_table! {
         /// to a multiple of 4096. With 0 they get none: they are appended to, and each sync waits
         /// for the file's metadata, too.
         wal_preallocation_block_size: u64 = 1 << 20, Fixed, Honoured;
+        /// Whether the C library's allocator gives memory back to the system whenever a block cache
+        /// that sizes itself does (`malloc_trim`). That goes over the heap of the whole process and
+        /// keeps its locks meanwhile.
+        trim_allocator: bool = false, Fixed, Honoured;
     }
     elsewhere {}
     other_names {}

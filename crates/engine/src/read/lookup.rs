@@ -114,11 +114,13 @@ impl<'a, S: Sink> Lookup<'a, S> {
             ValueType::Deletion | ValueType::SingleDeletion | ValueType::RangeDeletion => {
                 self.answer = Answer::Deleted;
             }
-            ValueType::BlobIndex => {
-                let (user_key, index) = (record.user_key.to_vec(), value.to_vec());
-                self.answer = Answer::Blob { user_key, index };
-            }
-            _ => self.take_value(plain_value(value_type, value)?, owner),
+            _ => match plain_value(value_type, value)? {
+                PlainValue::Here(value) => self.take_value(value, owner),
+                PlainValue::Blob(index) => {
+                    let (user_key, index) = (record.user_key.to_vec(), index.to_vec());
+                    self.answer = Answer::Blob { user_key, index };
+                }
+            },
         }
         Ok(Step::Done)
     }
@@ -165,30 +167,43 @@ impl<'a, S: Sink> Lookup<'a, S> {
     }
 }
 
+/// Where the value is that a record gives a key.
+pub(crate) enum PlainValue<'a> {
+    /// In the record.
+    Here(&'a [u8]),
+    /// In a blob file, where this index says.
+    Blob(&'a [u8]),
+}
+
 /// The value that a record of one of the rarer types gives a key.
 ///
 /// # Errors
 /// Not supported, for keys with timestamps; corruption, for an entity or timed value that does not
 /// decode.
-pub(crate) fn plain_value(value_type: ValueType, value: &[u8]) -> Result<&[u8]> {
-    match value_type {
+pub(crate) fn plain_value(value_type: ValueType, value: &[u8]) -> Result<PlainValue<'_>> {
+    let here = match value_type {
+        ValueType::BlobIndex => return Ok(PlainValue::Blob(value)),
         ValueType::WideColumnEntity => {
             let column = wide_column::default_column(value)
                 .map_err(|error| Error::new(ErrorKind::Corruption, error.to_string()))?;
             match column {
-                Some(column) if column.is_blob_index => {
-                    Err(Error::not_supported("entities with columns in blob files"))
-                }
-                column => Ok(column.map_or(&[], |column| column.value)),
+                Some(column) if column.is_blob_index => return Ok(PlainValue::Blob(column.value)),
+                column => column.map_or(&[][..], |column| column.value),
             }
         }
         ValueType::ValuePreferredSequence => match timed_value::split(value) {
-            Some((value, _)) => Ok(value),
-            None => Err(Error::new(ErrorKind::Corruption, "a timed value of less than 8 bytes")),
+            Some((value, _)) => value,
+            None => {
+                let message = "a timed value of less than 8 bytes";
+                return Err(Error::new(ErrorKind::Corruption, message));
+            }
         },
-        ValueType::DeletionWithTimestamp => Err(Error::not_supported("user-defined timestamps")),
-        _ => Ok(value),
-    }
+        ValueType::DeletionWithTimestamp => {
+            return Err(Error::not_supported("user-defined timestamps"));
+        }
+        _ => value,
+    };
+    Ok(PlainValue::Here(here))
 }
 
 /// Folds operands, oldest first, over a base value.

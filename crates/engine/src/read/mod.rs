@@ -12,7 +12,7 @@ mod multi_get;
 mod sink;
 
 pub(crate) use get::get;
-pub(crate) use lookup::{Lookup, Step, fold, plain_value};
+pub(crate) use lookup::{Lookup, PlainValue, Step, fold, plain_value};
 pub(crate) use multi_get::multi_get;
 pub use sink::PinnedValue;
 pub(crate) use sink::{Owner, Sink};

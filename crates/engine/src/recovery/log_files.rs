@@ -32,8 +32,8 @@ pub(crate) fn log_options<'a>(
     families: impl Iterator<Item = &'a ColumnFamily>,
 ) -> LogOptions {
     let database: &DbOptions = options.database();
-    let largest = families.map(|family| family.options().write_buffer_size).max();
-    let max_bytes = largest.unwrap_or(0).max(SMALLEST_FULL_LOG);
+    let largest = families.map(|family| family.options().write_buffer_size).max().unwrap_or(0);
+    let max_bytes = largest.max(SMALLEST_FULL_LOG);
     let directory = options.wal_directory(directory);
     let works = io_modes.mode(Purpose::Wal, &directory);
     let mode = match (works, database.io_mode(Purpose::Wal).choice) {
@@ -50,8 +50,7 @@ pub(crate) fn log_options<'a>(
             .next_multiple_of(ALIGNMENT as u64),
         recycle: database.recycle_log_file_num as usize,
         compressed: database.wal_compression == CompressionType::Zstd,
-        // A log is about as long as its memtable, and somewhat longer than the keys and values.
-        preallocate: if database.allow_fallocate { max_bytes / 10 * 11 } else { 0 },
+        preallocate: if database.allow_fallocate { preallocation(database, largest) } else { 0 },
         bytes_per_sync: database.wal_bytes_per_sync,
         max_bytes,
         max_buffered: database.writable_file_max_buffer_size as usize,
@@ -62,6 +61,16 @@ pub(crate) fn log_options<'a>(
         durability: Arc::clone(io_modes.log_durability()),
         clock: Arc::clone(options.clock()),
     }
+}
+
+/// How many bytes of a log are reserved at a time, where the largest memtable has so many bytes: a
+/// log is about as long as that, and somewhat longer than its keys and values, unless something
+/// else bounds logs or memtables. Source: `DBImpl::GetWalPreallocateBlockSize` in
+/// `db/db_impl/db_impl_write.cc`.
+fn preallocation(options: &DbOptions, write_buffer_size: u64) -> u64 {
+    let bounds = [options.max_total_wal_size, options.db_write_buffer_size];
+    let bounds = bounds.into_iter().filter(|&bound| bound > 0);
+    bounds.fold(write_buffer_size.saturating_add(write_buffer_size / 10), u64::min)
 }
 
 /// Gives damaged logs a second name in the folder for what is lost: the first goes when what could
@@ -144,4 +153,25 @@ fn is_on_device(storage: &dyn Storage, path: &Path, length: u64) -> Result<bool>
         offset += count as u64;
     }
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A log reserved what its memtable might take, though other options kept it far below.
+    #[test]
+    fn logs_reserve_no_more_than_bounds_let_them_hold() {
+        const GIB: u64 = 1 << 30;
+        let reserved = |max_total_wal_size, db_write_buffer_size| {
+            let options =
+                DbOptions { max_total_wal_size, db_write_buffer_size, ..DbOptions::default() };
+            preallocation(&options, GIB)
+        };
+        assert_eq!(reserved(0, 0), GIB + GIB / 10);
+        assert_eq!(reserved(1 << 20, 0), 1 << 20);
+        assert_eq!(reserved(0, 2 << 20), 2 << 20);
+        assert_eq!(reserved(3 << 20, 2 << 20), 2 << 20);
+        assert_eq!(preallocation(&DbOptions::default(), u64::MAX), u64::MAX);
+    }
 }

@@ -69,6 +69,7 @@ impl FilesFound {
             cursors,
             manifest,
             logs: replayed.logs,
+            blob_files: replayed.blob_files,
             last_sequence: replayed.last_sequence,
             left_out,
             warnings: self.warnings,

@@ -9,7 +9,7 @@ use tailwater_io::Storage;
 use super::{ManifestRead, OpenOptions, Unrecovered};
 use crate::directory::Home;
 use crate::io_modes::IoModes;
-use crate::options::check_for_reading;
+use crate::options::{check_family_for_reading, check_for_reading};
 use crate::version::manifest::{self, Manifest};
 use crate::{Error, ErrorKind, Result};
 
@@ -36,6 +36,12 @@ impl Unrecovered {
         let mut options = options.sanitized(directory, true);
         check_for_reading(options.database())
             .map_err(|error| Error::invalid_argument(error.to_string()))?;
+        let named = options.column_families().chain(["default"]);
+        for name in named {
+            check_family_for_reading(options.column_family(name)).map_err(|error| {
+                Error::invalid_argument(format!("column family '{name}': {error}"))
+            })?;
+        }
         let home = home(&*storage, directory)?;
         options.resolve_paths(&home)?;
         let io_modes = Arc::new(IoModes::new(options.database()));

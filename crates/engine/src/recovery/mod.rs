@@ -19,7 +19,9 @@ mod manifest;
 mod new_database;
 mod open;
 mod options;
+pub(crate) mod warnings;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -106,6 +108,8 @@ pub(crate) struct LogsReplayed {
     oldest_needed_log: u64,
     /// The logs that were read, in order.
     logs: Vec<ReplayedLog>,
+    /// The blob files that they refer to, by column family and number.
+    blob_files: BTreeSet<(u32, u64)>,
     pub(crate) last_sequence: Sequence,
     pub(crate) left_out: Vec<LeftOut>,
     /// What there is to warn of.

@@ -32,7 +32,7 @@ use tailwater_io::{FileLock, Purpose, Storage};
 
 use super::log_files::{log_options, set_aside, sync_logs};
 use super::new_database::{create_database, read_identity, write_identity};
-use super::{FilesFound, LogsReplayed, ManifestRead, OpenOptions, Unrecovered};
+use super::{FilesFound, LogsReplayed, ManifestRead, OpenOptions, Unrecovered, warnings};
 use tailwater_io::sync::Mutex;
 
 use crate::background::Background;
@@ -48,10 +48,7 @@ use crate::directory::{
 use crate::epoch::EpochCell;
 use crate::inspect::table::TableFile;
 use crate::io_modes::OF_TABLES;
-use crate::options::{
-    ColumnFamilyOptions, DbOptions, IoModeChoice, OptionTable, check_column_family, check_database,
-    sanitize_column_family,
-};
+use crate::options::{ColumnFamilyOptions, DbOptions, check_column_family, check_database};
 use crate::stats::{Activity, InfoLog, Work};
 use crate::table::table_buffers;
 use crate::version::manifest::{self, Manifest};
@@ -98,7 +95,7 @@ pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Opened> {
         unrecovered.read_manifest().and_then(ManifestRead::find_files).inspect_err(refused)?;
     found.prepare_directories(&info_log).inspect_err(refused)?;
     let replayed = found.replay_logs().inspect_err(refused)?;
-    let (left_out, warnings) = (replayed.left_out.clone(), replayed.warnings.clone());
+    let (left_out, mut warnings) = (replayed.left_out.clone(), replayed.warnings.clone());
     for left_out in &left_out {
         info_log.warn(format_args!(
             "left out of {} from offset {}: {} bytes: {}",
@@ -124,8 +121,7 @@ pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Opened> {
         "the database was opened at sequence number {}",
         writing.writer.published()
     ));
-    writing.writer.warn_of_options();
-    writing.writer.warn_of_styles();
+    warnings.extend(writing.writer.warn_of_options());
     writing.writer.compact_soon();
     Ok(Opened { writing, left_out, warnings })
 }
@@ -146,42 +142,22 @@ fn checked(directory: &Path, options: &OpenOptions) -> Result<OpenOptions> {
 impl FilesFound {
     /// Creates the directories that are missing, since a database may be given directories that it
     /// did not have before, and tries in each how bytes are to move there. What is not as it was
-    /// asked for stands in the LOG, and so do all modes.
+    /// asked for is among the warnings; all modes stand in the LOG.
     fn prepare_directories(&mut self, info_log: &InfoLog) -> Result<()> {
-        let Self { unrecovered: Unrecovered { home, storage, options, io_modes }, .. } = self;
+        let Self { unrecovered, warnings, .. } = self;
+        let Unrecovered { home, storage, options, io_modes } = unrecovered;
         self.directories.create(&**storage)?;
         let home = &home.path;
         for tables in options.all_table_directories(home) {
-            for warning in io_modes.try_in(&**storage, &tables, &OF_TABLES)? {
-                info_log.warn(format_args!("{warning}"));
-            }
+            warnings.extend(io_modes.try_in(&**storage, &tables, &OF_TABLES)?);
         }
         let logs = options.wal_directory(home);
-        for warning in io_modes.try_in(&**storage, &logs, &[Purpose::Wal])? {
-            info_log.warn(format_args!("{warning}"));
-        }
+        warnings.extend(io_modes.try_in(&**storage, &logs, &[Purpose::Wal])?);
         for line in io_modes.text().lines() {
             info_log.info(format_args!("I/O mode of {line}"));
         }
-        warn_of_direct_reads(options.database(), info_log);
+        warnings.extend(warnings::of_direct_reads(options.database()));
         Ok(())
-    }
-}
-
-/// Says what of the options about direct reads is in vain, or harms.
-fn warn_of_direct_reads(options: &DbOptions, info_log: &InfoLog) {
-    if options.use_direct_reads && options.use_direct_io_for_compaction_reads {
-        info_log.info(format_args!(
-            "use_direct_io_for_compaction_reads changes nothing: use_direct_reads is on"
-        ));
-    }
-    let asked = options.io_mode(Purpose::CompactionRead).choice;
-    let is_direct = matches!(asked, IoModeChoice::Direct | IoModeChoice::Auto);
-    if is_direct && options.compaction_readahead_size == 0 {
-        info_log.warn(format_args!(
-            "compactions read past the page cache and compaction_readahead_size is 0: no request is \
-             on its way while they work, and they will be slow"
-        ));
     }
 }
 
@@ -231,8 +207,29 @@ fn not_created(directory: &Path) -> Error {
 }
 
 impl LogsReplayed {
+    /// Checks that the blob files which logs refer to are the database's: another would be removed
+    /// as left over.
+    fn check_blob_files(&self) -> Result<()> {
+        for &(id, number) in &self.blob_files {
+            let Some(family) = self.families.iter().find(|family| family.id() == id) else {
+                continue;
+            };
+            if !family.super_version().version().blob_files().contains_key(&number) {
+                let message = format!(
+                    "the logs refer to blob file {number} of column family '{}', which the \
+                     MANIFEST does not have: what enable_blob_direct_write put there, and no flush \
+                     made the database's, is not recovered",
+                    family.name()
+                );
+                return Err(Error::not_supported(message));
+            }
+        }
+        Ok(())
+    }
+
     /// Steps 4 to 6.
     fn into_writer(self, mut locks: Locks, info_log: Arc<InfoLog>, is_new: bool) -> Result<Writer> {
+        self.check_blob_files()?;
         let Self { home: directory, storage, options, factory, families, manifest, .. } = self;
         let directories = self.directories;
         let numbers = file_numbers(&manifest, &directories)?;
@@ -299,7 +296,7 @@ impl LogsReplayed {
             LogSet::begin(Arc::clone(&storage), log_options, &numbers, number, older, predecessor);
         let logs = begun?;
         let inline = options.inline_background();
-        let jobs = usize::try_from(database.max_background_jobs).unwrap_or(1);
+        let jobs = database.jobs_max();
         let workers = |name, count| match inline {
             true => Ok(None),
             false => Workers::new(name, count)
@@ -465,42 +462,15 @@ impl Writer {
         })
     }
 
-    /// Says which options are set that have no effect.
-    fn warn_of_options(&self) {
-        let database = self.database.now();
-        self.warn_of_group("", &*database, &DbOptions::default());
-        for family in self.shared.family_set().iter() {
-            let (options, name) = (family.options(), family.name());
-            // What is derived from the sizes of memtables was not set.
-            let mut defaults = ColumnFamilyOptions {
-                write_buffer_size: options.write_buffer_size,
-                max_write_buffer_number: options.max_write_buffer_number,
-                ..ColumnFamilyOptions::default()
-            };
-            sanitize_column_family(&mut defaults, &database, false);
-            self.warn_of_group(&format!(" of '{name}'"), &*options, &defaults);
-            let whose = format!(" of the tables of '{name}'");
-            self.warn_of_group(&whose, &options.table_factory, &defaults.table_factory);
+    /// Says what of the options will not be done. Answers it.
+    fn warn_of_options(&self) -> Vec<String> {
+        let mut unmet = warnings::of_database(&self.database.now());
+        let families = self.shared.family_set();
+        unmet.extend(warnings::of_families(&self.options(), families.iter()));
+        for warning in &unmet {
+            self.info_log.warn(format_args!("{warning}"));
         }
-    }
-
-    fn warn_of_group<T: OptionTable>(&self, whose: &str, options: &T, defaults: &T) {
-        for (name, value, why) in options.without_effect(defaults) {
-            self.info_log.warn(format_args!("option {name}{whose} is {value} in vain: {why}"));
-        }
-    }
-
-    /// Says of which column families nothing is compacted unless somebody asks for it.
-    fn warn_of_styles(&self) {
-        for family in self.shared.family_set().iter() {
-            let options = family.options();
-            if !options.disable_auto_compactions && !family.compacts_by_itself() {
-                self.info_log.warn(format_args!(
-                    "'{}' is compacted only when asked for: its compaction_style is not leveled",
-                    family.name()
-                ));
-            }
-        }
+        unmet
     }
 
     /// Step 7.

@@ -501,11 +501,20 @@ impl OpenOptions {
     pub(crate) fn shared_block_cache(&self) -> Arc<BlockCache> {
         let capacity = |name: &str| self.column_family(name).table_factory.block_cache;
         let mut names = self.column_families().chain(["default"]);
-        match &self.block_cache {
+        let cache = match &self.block_cache {
             Some(shared) => Arc::clone(shared),
             None if names.any(|name| capacity(name) == CacheCapacity::Auto) => BlockCache::auto(),
             None => Arc::new(BlockCache::new(DEFAULT_BLOCK_CACHE)),
+        };
+        self.trimming(cache)
+    }
+
+    /// The cache, which trims the allocator if that is asked for.
+    fn trimming(&self, cache: Arc<BlockCache>) -> Arc<BlockCache> {
+        if self.database.tailwater.trim_allocator {
+            cache.trim_allocator();
         }
+        cache
     }
 
     /// The cache for a column family's blocks; none if its options want none.
@@ -522,7 +531,7 @@ impl OpenOptions {
             }
             // One for all of them.
             CacheCapacity::Auto if self.block_cache.is_none() && shared.auto_sizes().is_none() => {
-                Some(BlockCache::auto())
+                Some(self.trimming(BlockCache::auto()))
             }
             _ => Some(Arc::clone(shared)),
         }

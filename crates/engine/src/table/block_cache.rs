@@ -1,6 +1,6 @@
 //! The cache of tables' blocks.
 
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
@@ -39,6 +39,8 @@ pub struct BlockCache {
     aside_max: AtomicUsize,
     memory: Memory,
     tuner: Option<Tuner>,
+    /// Whether the C library's allocator gives memory back when the cache does.
+    trims_allocator: AtomicBool,
 }
 
 impl BlockCache {
@@ -51,6 +53,7 @@ impl BlockCache {
             aside_max: AtomicUsize::new(0),
             memory: Memory::of_this_process(System::default()),
             tuner: None,
+            trims_allocator: AtomicBool::new(false),
         }
     }
 
@@ -71,7 +74,22 @@ impl BlockCache {
             aside_max: AtomicUsize::new(0),
             memory: memory.clone(),
             tuner: Some(Tuner::start(Weak::clone(this), memory)),
+            trims_allocator: AtomicBool::new(false),
         })
+    }
+
+    /// Has the C library's allocator give back to the system what it keeps of freed memory, whenever
+    /// a cache that sizes itself gives memory back. The call (`malloc_trim`) goes over the heap of
+    /// the whole process and keeps its locks meanwhile, so it is for a program to ask for that knows
+    /// what else is in its process. The option `trim_allocator` asks for it, too. Without glibc it
+    /// has no effect.
+    pub fn trim_allocator(&self) {
+        self.trims_allocator.store(true, Relaxed);
+    }
+
+    /// Whether [`BlockCache::trim_allocator`] was asked for.
+    pub fn trims_allocator(&self) -> bool {
+        self.trims_allocator.load(Relaxed)
     }
 
     /// What it has decided of its size, if it sizes itself.
@@ -222,7 +240,9 @@ impl Shared {
                 cache.blocks.collect();
                 cache.slabs.release();
                 // The entries themselves are the allocator's, and not yet the system's.
-                tailwater_io::release_free_memory();
+                if cache.trims_allocator() {
+                    tailwater_io::release_free_memory();
+                }
             }
             // What was being read goes later.
             gave_back = gives_back || (gave_back && cache.blocks.unlinked_usage() > 0);

@@ -16,6 +16,9 @@ use crate::options::DbOptions;
 /// says. Its sync follows anyway; a whole table at once would have users' reads wait behind it.
 const EARLY_WRITEBACK: u64 = 1 << 20;
 
+/// The largest buffer of a writer, in bytes: more at once brings nothing, and takes memory.
+const BUFFER_MAX: u64 = 64 << 20;
+
 /// No more than this is reserved of a file at a time, in bytes.
 const MAX_PREALLOCATION: u64 = 1 << 20;
 
@@ -25,8 +28,13 @@ const BUFFERS: usize = 4;
 
 /// The buffers of so many writers of tables at a time, however large their disks ask them to be.
 pub(crate) fn table_buffers(options: &DbOptions, writers: usize) -> BufferPool {
-    let bytes = (options.writable_file_max_buffer_size as usize).max(2 * MAX_ALIGNMENT);
-    BufferPool::new(writers.max(1) * BUFFERS * bytes.next_multiple_of(MAX_ALIGNMENT))
+    let bytes = buffer_size(options).max(2 * MAX_ALIGNMENT).next_multiple_of(MAX_ALIGNMENT);
+    BufferPool::new(writers.max(1).saturating_mul(BUFFERS * bytes))
+}
+
+/// How many bytes of a table are collected for one write.
+fn buffer_size(options: &DbOptions) -> usize {
+    options.writable_file_max_buffer_size.min(BUFFER_MAX) as usize
 }
 
 /// What the writers of new tables have in common, flushes and compactions alike.
@@ -109,12 +117,10 @@ impl NewFiles<'_> {
 
     /// How much is written at once.
     fn buffer_bytes(&self, mode: IoMode) -> usize {
-        let buffer_bytes = self.database.writable_file_max_buffer_size;
+        let buffer_bytes = buffer_size(self.database);
         match mode {
-            IoMode::Direct => {
-                buffer_bytes.min(self.database.tailwater.direct_request_size) as usize
-            }
-            IoMode::Buffered | IoMode::Uncached | IoMode::DropBehind => buffer_bytes as usize,
+            IoMode::Direct => buffer_bytes.min(self.database.direct_request_size()),
+            IoMode::Buffered | IoMode::Uncached | IoMode::DropBehind => buffer_bytes,
         }
     }
 

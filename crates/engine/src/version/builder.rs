@@ -11,10 +11,8 @@ use std::sync::Arc;
 use tailwater_format::version_edit::{BlobFileAddition, BlobFileGarbage, VersionEdit};
 use tailwater_format::{Comparator, key};
 
+use crate::options::LEVELS_MAX;
 use crate::version::{BlobFileMetadata, FileMetadata, Level, Version};
-
-/// The most levels there can be: a level number in an edit is believed up to here.
-const MAX_LEVELS: u32 = 64;
 
 /// A version in the making. What contradicts it is answered by a sentence that says what; the
 /// caller knows the MANIFEST.
@@ -59,7 +57,8 @@ impl VersionBuilder {
             self.taken_out.insert(deleted.number, file);
         }
         for added in &edit.new_files {
-            if added.level >= MAX_LEVELS {
+            // No option lets there be as many: the edit is damaged.
+            if added.level >= LEVELS_MAX {
                 return Err(format!("adds table {} to level {}", added.number, added.level));
             }
             if let Some(level) = self.level_of(added.number) {

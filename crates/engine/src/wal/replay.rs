@@ -19,15 +19,17 @@
 //! a log is read on to the end of its file where it seems to end: a record of this log there shows
 //! that it did not, and that what seemed to be its end is damage.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tailwater_format::blob::BlobIndex;
 use tailwater_format::file_name::FileKind;
-use tailwater_format::key::Sequence;
+use tailwater_format::key::{Sequence, ValueType};
 use tailwater_format::log::{
     Damage, Event, PredecessorWal, Record as LogRecord, RecoveryMode, Torn, TornReason, Verdict,
 };
+use tailwater_format::wide_column;
 use tailwater_io::{IoMode, Purpose, ReadFile, Storage};
 
 use crate::directory::FILE_NUMBER_MAX;
@@ -79,6 +81,8 @@ pub(crate) struct Replayed {
     pub(crate) left_out: Vec<LeftOut>,
     /// The logs that were read, in order.
     pub(crate) logs: Vec<ReplayedLog>,
+    /// The blob files that replayed records refer to, by column family and number.
+    pub(crate) blob_files: BTreeSet<(u32, u64)>,
 }
 
 /// A log that was read.
@@ -104,6 +108,21 @@ pub(crate) fn list_logs(storage: &dyn Storage, directory: &Path) -> Result<Vec<u
         .collect();
     numbers.sort_unstable();
     Ok(numbers)
+}
+
+/// The numbers of the blob files that a record's value refers to.
+fn blob_files_of(value_type: ValueType, value: &[u8]) -> tailwater_format::Result<Vec<u64>> {
+    let indexes = match value_type {
+        ValueType::BlobIndex => vec![value],
+        ValueType::WideColumnEntity => wide_column::blob_indexes(value)?,
+        _ => return Ok(Vec::new()),
+    };
+    let numbers = indexes.into_iter().map(|index| match BlobIndex::decode(index) {
+        Ok(BlobIndex::Blob(location)) => Some(Ok(location.file_number)),
+        Ok(BlobIndex::Inlined { .. }) => None,
+        Err(error) => Some(Err(error)),
+    });
+    numbers.flatten().collect()
 }
 
 /// What logs are replayed by.
@@ -509,6 +528,10 @@ impl Replay<'_> {
                     .memtable
                     .add(sequence, value_type, record.key, record.value)
                     .map_err(|error| Refusal::Rejected(error.to_string()))?;
+                let numbers = blob_files_of(value_type, record.value);
+                let files = numbers.map_err(|error| Refusal::Malformed(error.to_string()))?;
+                let files = files.into_iter().map(|number| (record.column_family, number));
+                self.replayed.blob_files.extend(files);
             }
             sequence += 1;
         }

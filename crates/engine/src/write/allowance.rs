@@ -29,22 +29,23 @@ impl Allowance {
         let granted_until = self.granted_until_us.unwrap_or(now_us);
         if granted_until <= now_us {
             let elapsed = (now_us - granted_until).min(SAVED_US) + INTERVAL_US;
-            self.bytes += elapsed * rate / 1_000_000;
-            self.granted_until_us = Some(now_us + INTERVAL_US);
+            let granted = u128::from(elapsed) * u128::from(rate) / 1_000_000;
+            self.bytes = self.bytes.saturating_add(u64::try_from(granted).unwrap_or(u64::MAX));
+            self.granted_until_us = Some(now_us.saturating_add(INTERVAL_US));
             if self.spend(bytes) {
                 return 0;
             }
         }
         let missing = bytes - std::mem::take(&mut self.bytes);
-        let until =
-            self.granted_until_us.unwrap_or(now_us) + missing.saturating_mul(1_000_000) / rate;
+        let needed_us = missing.saturating_mul(1_000_000) / rate;
+        let until = self.granted_until_us.unwrap_or(now_us).saturating_add(needed_us);
         self.granted_until_us = Some(until);
         until.saturating_sub(now_us).max(INTERVAL_US)
     }
 
     /// What was taken is not written.
     pub(super) fn give_back(&mut self, bytes: u64) {
-        self.bytes += bytes;
+        self.bytes = self.bytes.saturating_add(bytes);
     }
 
     fn spend(&mut self, bytes: u64) -> bool {

@@ -369,8 +369,14 @@ fn check_record(family: &ColumnFamily, record: &Record<'_>) -> Result<()> {
             Err(Error::invalid_argument("blob indexes are written by flushes, not by batches"))
         }
         RecordKind::Merge if !family.has_merge_operator() => {
-            let name = family.name();
-            let message = format!("column family '{name}' has no merge_operator");
+            let (name, options) = (family.name(), family.options());
+            let message = match options.merge_operator.id() {
+                Some(operator) => format!(
+                    "merge operator '{operator}' of column family '{name}' is not built in and \
+                     was not supplied"
+                ),
+                None => format!("column family '{name}' has no merge_operator"),
+            };
             Err(Error::invalid_argument(message))
         }
         _ => record.check().map_err(|error| Error::invalid_argument(error.to_string())),

@@ -76,7 +76,7 @@ impl StallState {
     }
 
     /// What there is too much of where writes are stopped.
-    fn stopped_by(&self) -> Option<StallCause> {
+    pub(crate) fn stopped_by(&self) -> Option<StallCause> {
         match self {
             Self::Stopped { cause, .. } => Some(*cause),
             _ => None,
@@ -99,11 +99,19 @@ pub enum StallCause {
 #[derive(Debug, Clone)]
 pub(crate) struct StallConditions {
     pub(crate) family: String,
-    /// Whether it is compacted by itself.
+    /// Whether its options ask for compactions that nobody asks for; else nothing stalls writes but
+    /// its memtables.
     pub(crate) compacts: bool,
+    /// Whether it is compacted by itself: not under styles that are not built.
+    pub(crate) compacts_by_itself: bool,
+    /// Whether runs in deeper levels count as tables of level 0 do.
+    pub(crate) counts_runs: bool,
     /// How many memtables wait to be flushed.
     pub(crate) sealed_memtables: usize,
-    /// How many tables there are in level 0; 0 where nothing is compacted by itself.
+    /// How many sorted runs there are, see [`ColumnFamily::stall_conditions`]; 0 where `compacts` is
+    /// false.
+    ///
+    /// [`ColumnFamily::stall_conditions`]: crate::db::ColumnFamily::stall_conditions
     pub(crate) level_0_tables: usize,
     /// How many bytes wait to be compacted.
     pub(crate) pending_compaction_bytes: u64,
@@ -168,7 +176,8 @@ impl StallConditions {
     /// as it is compacted from.
     fn is_crowded(&self) -> bool {
         let (trigger, slowdown) = (self.level_0_trigger, self.level_0_slowdown);
-        let many = trigger.saturating_mul(2).min(trigger + slowdown.saturating_sub(trigger) / 4);
+        let part_of_way = slowdown.saturating_sub(trigger) / 4;
+        let many = trigger.saturating_mul(2).min(trigger.saturating_add(part_of_way));
         self.compacts && self.level_0_tables >= many.max(1)
     }
 
@@ -185,15 +194,17 @@ impl StallConditions {
         }
     }
 
-    fn reason(&self, cause: StallCause) -> String {
+    /// How much there is of `cause`.
+    pub(crate) fn reason(&self, cause: StallCause) -> String {
         let family = &self.family;
         match cause {
             StallCause::MemTables => {
                 format!("{} memtables of '{family}' wait to be flushed", self.sealed_memtables)
             }
-            StallCause::Level0 => {
-                format!("{} tables in level 0 of '{family}'", self.level_0_tables)
-            }
+            StallCause::Level0 => match self.counts_runs {
+                true => format!("{} sorted runs of '{family}'", self.level_0_tables),
+                false => format!("{} tables in level 0 of '{family}'", self.level_0_tables),
+            },
             StallCause::PendingCompaction => {
                 let bytes = self.pending_compaction_bytes;
                 format!("{bytes} bytes of '{family}' wait to be compacted")
@@ -449,6 +460,8 @@ mod tests {
         StallConditions {
             family: "default".to_owned(),
             compacts: true,
+            compacts_by_itself: true,
+            counts_runs: false,
             sealed_memtables: 0,
             level_0_tables: 0,
             pending_compaction_bytes: 0,

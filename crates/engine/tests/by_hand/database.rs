@@ -70,6 +70,18 @@ impl Database {
         Db::open_read_only(directory(), &self.options(text))
     }
 
+    /// Opens it for writing.
+    pub(crate) fn open_for_writing(&self) -> Result<Db, Error> {
+        let mut options = self.options("");
+        options.set_inline_background(true);
+        Db::open(directory(), &options)
+    }
+
+    /// Whether it has a file of that name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.storage.metadata(&directory().join(name)).is_ok()
+    }
+
     /// Verifies it.
     pub(crate) fn verify(&self) -> Report {
         self.verify_with("")

@@ -4,6 +4,8 @@ use tailwater::ErrorKind;
 use tailwater::ReadOptions;
 use tailwater::verify::{Finding, Severity};
 use tailwater_format::batch::{HEADER_LENGTH, WriteBatch};
+use tailwater_format::blob::{BlobIndex, BlobLocation};
+use tailwater_format::compress::Compression;
 use tailwater_format::log::{PredecessorWal, Writer};
 use tailwater_format::version_edit::{VersionEdit, WalAddition};
 
@@ -91,6 +93,36 @@ fn an_empty_batch_at_sequence_zero_opens() {
     let database = Database::new().with_manifest(&[edit]).with("000005.log", &bytes);
     let db = database.open().expect("nothing is wrong with it");
     assert_eq!(db.latest_sequence(), 0);
+}
+
+/// A blob file that a log referred to, and no MANIFEST yet, was removed as left over when the
+/// database was opened for writing.
+#[test]
+fn logs_that_refer_to_blob_files_of_no_manifest_keep_the_database_from_being_written() {
+    let place = BlobIndex::Blob(BlobLocation {
+        file_number: 9,
+        offset: 62,
+        size: 5,
+        compression: Compression::None,
+        expiration: None,
+    });
+    let mut index = Vec::new();
+    place.encode(&mut index);
+    let mut batch = WriteBatch::new();
+    batch.put_blob_index(0, b"large", &index).expect("room");
+    batch.set_sequence(101);
+    let mut bytes = Vec::new();
+    Writer::new(5, false).add_record(batch.as_bytes(), &mut bytes).expect("room");
+    let database = || {
+        let database = Database::new().with_manifest(&[first_edit()]);
+        database.with("000005.log", &bytes).with("000009.blob", b"not closed yet")
+    };
+    let written = database();
+    let error = written.open_for_writing().expect_err("the blob file is not the database's");
+    assert_eq!(error.kind(), ErrorKind::NotSupported);
+    assert!(error.message().contains("blob file 9 of column family 'default'"), "{error}");
+    assert!(written.has("000009.blob") && written.has("000005.log"));
+    database().open().expect("it can be read");
 }
 
 #[test]

@@ -41,7 +41,7 @@ const LABELS: [Option<&str>; 2] = [None, Some("6.0.0")];
 
 /// The newest OPTIONS file of a database, and its text.
 #[expect(clippy::disallowed_methods, reason = "looks at a database from outside")]
-fn newest(place: &Place) -> (PathBuf, String) {
+pub(crate) fn newest(place: &Place) -> (PathBuf, String) {
     let entries = std::fs::read_dir(place.database()).expect("a directory that can be listed");
     let newest = entries
         .map(|entry| entry.expect("an entry of the directory").path())
@@ -76,7 +76,7 @@ fn write(path: &Path, text: &str) {
 
 /// The options of a file, each as section, name and value, in its order. Ours keeps the text of an
 /// object as it was given; RocksDB writes a semicolon behind its last part, too.
-fn entries(text: &str) -> Vec<(String, String, String)> {
+pub(crate) fn entries(text: &str) -> Vec<(String, String, String)> {
     let mut section = String::new();
     let mut entries = Vec::new();
     for line in text.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
@@ -174,8 +174,9 @@ fn each_goes_on_with_the_file_of_the_other() {
     });
 }
 /// What is not turned over: RocksDB does not open a database with both of the first, nor one that
-/// is there with the last.
-const LEFT_ALONE: [&str; 3] = ["two_write_queues", "disallow_memtable_writes", "error_if_exists"];
+/// is there with the third, and makes a column family of its own for the last.
+const LEFT_ALONE: [&str; 4] =
+    ["two_write_queues", "disallow_memtable_writes", "error_if_exists", "persist_stats_to_disk"];
 
 /// Another value than the one that a text spells, if it is a truth or a number.
 fn another(value: &str) -> Option<String> {

@@ -26,82 +26,110 @@ fn defaults_and_what_is_honoured_are_accepted() {
         "memtable_factory=vector;unordered_write=true",
         "compaction_filter=mine;merge_operator=mine;comparator=mine",
         "env=PosixEnv;statistics=BasicStatistics",
+        "inplace_update_support=true;allow_concurrent_memtable_write=false",
+        "enable_blob_files=true;enable_blob_direct_write=true;allow_concurrent_memtable_write=false",
+        "open_files_async=true;skip_stats_update_on_db_open=true",
     ] {
         assert_eq!(open(text), Ok(()), "{text}");
     }
 }
 
 #[test]
-fn what_is_not_built_is_refused_by_name() {
+fn what_would_break_a_promise_about_the_data_is_refused_by_name() {
     for (text, message) in [
         (
             "allow_2pc=true",
-            "option allow_2pc: 'true' is not supported: two-phase transactions are not built",
+            "option allow_2pc: 'true' is not supported: two-phase transactions are not built, and \
+             prepared ones would be lost",
         ),
         (
-            "wal_filter=mine",
-            "option wal_filter: 'mine' is not supported: recovery takes every record",
+            "allow_ingest_behind=true",
+            "option allow_ingest_behind: 'true' is not supported: compactions fill the last level, \
+             which files that are ingested behind all others need",
         ),
         (
-            "last_level_temperature=kCold",
-            "option last_level_temperature: 'kCold' is not supported: files are not sorted by \
-             temperature",
+            "cf_allow_ingest_behind=true",
+            "option cf_allow_ingest_behind: 'true' is not supported: compactions fill the last \
+             level, which files that are ingested behind all others need",
         ),
         (
-            "block_based_table_factory={read_amp_bytes_per_bit=8}",
-            "option table_factory.read_amp_bytes_per_bit: '8' is not supported: bytes that are \
-             used are not counted",
+            "persist_user_defined_timestamps=false",
+            "option persist_user_defined_timestamps: 'false' is not supported: user-defined \
+             timestamps are not built, and flushes would have to drop them",
         ),
         (
-            "compaction_options_fifo={file_temperature_age_thresholds={{age=3;temperature=kHot}}}",
-            "option compaction_options_fifo.file_temperature_age_thresholds: \
-             '{{age=3;temperature=kHot;}}' is not supported: files are not sorted by temperature",
+            "WAL_ttl_seconds=60",
+            "option WAL_ttl_seconds: '60' is not supported: logs go when they are flushed, though \
+             somebody who follows the database may not have read them",
+        ),
+        (
+            "WAL_size_limit_MB=1",
+            "option WAL_size_limit_MB: '1' is not supported: logs go when they are flushed, though \
+             somebody who follows the database may not have read them",
+        ),
+        (
+            "block_based_table_factory={use_udi_as_primary_index=true;\
+             user_defined_index_factory=trie}",
+            "option table_factory.use_udi_as_primary_index: 'true' is not supported: new tables \
+             have no index of the user's, so RocksDB would not open them with this option",
+        ),
+        (
+            "block_based_table_factory={fail_if_no_udi_on_open=true}",
+            "option table_factory.fail_if_no_udi_on_open: 'true' is not supported: new tables have \
+             no index of the user's, so RocksDB would not open them with this option",
         ),
         (
             "compression=kXpressCompression",
             "option compression: 'kXpressCompression' is not supported: it exists on Windows alone",
         ),
         (
-            "listeners=mine",
-            "option listeners: 'mine' is not supported: it is an object, which is given in code",
-        ),
-        (
-            "block_based_table_factory={format_version=4}",
-            "option table_factory.format_version: '4' is not supported: tables are written in \
-             versions 5 to 7",
-        ),
-        (
-            "block_based_table_factory={index_type=kTwoLevelIndexSearch}",
-            "option table_factory.index_type: 'kTwoLevelIndexSearch' is not supported: indexes \
-             are written as kBinarySearch",
-        ),
-        (
-            "block_based_table_factory={index_type=kBinarySearchWithFirstKey}",
-            "option table_factory.index_type: 'kBinarySearchWithFirstKey' is not supported: \
-             indexes are written as kBinarySearch",
-        ),
-        (
-            "prefix_extractor=fixed:3;block_based_table_factory={index_type=kHashSearch}",
-            "option table_factory.index_type: 'kHashSearch' is not supported: indexes are \
-             written as kBinarySearch",
-        ),
-        (
-            "block_based_table_factory={partition_filters=true}",
-            "option table_factory.partition_filters: 'true' is not supported: filters are \
-             written in one part",
-        ),
-        (
-            "compression_opts={max_dict_bytes=4096}",
-            "option compression_opts.max_dict_bytes: '4096' is not supported: tables are written \
-             without dictionaries",
-        ),
-        (
-            "bottommost_compression_opts={max_dict_bytes=1;enabled=true}",
-            "option bottommost_compression_opts.max_dict_bytes: '1' is not supported: tables are \
-             written without dictionaries",
+            "env=encrypted",
+            "option env: 'encrypted' is not supported: files are reached through the system's own \
+             calls",
         ),
     ] {
         assert_eq!(open(text), Err(message.to_owned()), "{text}");
+    }
+}
+
+/// Databases were refused for writing because of options without which every entry, every answer
+/// and a later opening by RocksDB are the same.
+#[test]
+fn what_only_adds_checks_or_places_files_is_accepted() {
+    for text in [
+        "listeners={mine:{id=yours;with=2}}",
+        "table_properties_collectors=mine",
+        "sst_partitioner_factory=mine",
+        "file_checksum_gen_factory=mine",
+        "compression_manager=mine",
+        "wal_filter=mine",
+        "compaction_filter_factory=mine",
+        "memtable_protection_bytes_per_key=8;block_protection_bytes_per_key=4",
+        "paranoid_memory_checks=true;memtable_verify_per_key_checksum_on_seek=true",
+        "last_level_temperature=kCold;default_write_temperature=kWarm;default_temperature=kHot",
+        "metadata_write_temperature=kHot;wal_write_temperature=kWarm",
+        "preserve_internal_time_seconds=60;preclude_last_level_data_seconds=3600",
+        "enable_blob_files=true;min_blob_size=8;enable_blob_garbage_collection=true",
+        "persist_stats_to_disk=true;verify_manifest_content_on_close=true",
+        "track_and_verify_wals_in_manifest=true;best_efforts_recovery=true",
+        "compression=kZSTD;compression_opts={max_dict_bytes=16384;zstd_max_train_bytes=65536}",
+        "bottommost_compression_opts={max_dict_bytes=1;enabled=true}",
+        "block_based_table_factory={index_type=kTwoLevelIndexSearch;partition_filters=true}",
+        "block_based_table_factory={index_type=kBinarySearchWithFirstKey}",
+        "prefix_extractor=fixed:3;block_based_table_factory={index_type=kHashSearch}",
+        "block_based_table_factory={format_version=2}",
+        "block_based_table_factory={format_version=4}",
+        "block_based_table_factory={separate_key_value_in_data_block=true}",
+        "block_based_table_factory={super_block_alignment_size=131072}",
+        "block_based_table_factory={read_amp_bytes_per_bit=32}",
+        "block_based_table_factory={user_defined_index_factory=trie}",
+        "block_based_table_factory={flush_block_policy_factory=mine}",
+        "block_based_table_factory={filter_policy=mine}",
+        "compaction_style=kCompactionStyleFIFO;num_levels=1;compaction_options_fifo=\
+         {file_temperature_age_thresholds={{age=3;temperature=kHot}:{age=9;temperature=kCold}}}",
+        "blob_write_io_mode=direct",
+    ] {
+        assert_eq!(open(text), Ok(()), "{text}");
     }
 }
 
@@ -144,6 +172,44 @@ fn values_that_contradict_each_other_are_refused() {
         ("block_based_table_factory={format_version=1}", "table_factory.format_version"),
         ("block_based_table_factory={format_version=8}", "table_factory.format_version"),
         ("block_based_table_factory={index_type=kHashSearch}", "table_factory.index_type"),
+        ("block_protection_bytes_per_key=3", "block_protection_bytes_per_key"),
+        ("memtable_protection_bytes_per_key=16", "memtable_protection_bytes_per_key"),
+        ("inplace_update_support=true", "inplace_update_support"),
+        ("open_files_async=true", "open_files_async"),
+        (
+            "open_files_async=true;skip_stats_update_on_db_open=true;\
+             compaction_style=kCompactionStyleFIFO",
+            "open_files_async",
+        ),
+        ("read_triggered_compaction_threshold=-0.5", "read_triggered_compaction_threshold"),
+        ("enable_blob_direct_write=true;enable_blob_files=true", "enable_blob_direct_write"),
+        ("num_levels=65", "num_levels"),
+        (
+            "compaction_options_fifo={file_temperature_age_thresholds={{age=3;temperature=kHot}}}",
+            "compaction_options_fifo.file_temperature_age_thresholds",
+        ),
+        (
+            "compaction_style=kCompactionStyleFIFO;num_levels=1;compaction_options_fifo=\
+             {file_temperature_age_thresholds={{age=9;temperature=kHot}:{age=9;temperature=kCold}}}",
+            "compaction_options_fifo.file_temperature_age_thresholds",
+        ),
+        (
+            "block_based_table_factory={super_block_alignment_size=100000}",
+            "table_factory.super_block_alignment_size",
+        ),
+        (
+            "block_based_table_factory={super_block_alignment_size=8g}",
+            "table_factory.super_block_alignment_size",
+        ),
+        (
+            "block_based_table_factory={super_block_alignment_space_overhead_ratio=3}",
+            "table_factory.super_block_alignment_space_overhead_ratio",
+        ),
+        (
+            "compression_opts={parallel_threads=2};\
+             block_based_table_factory={user_defined_index_factory=trie}",
+            "table_factory.user_defined_index_factory",
+        ),
         ("block_based_table_factory={block_align=true}", "table_factory.block_align"),
         (
             "block_based_table_factory={no_block_cache=true;cache_index_and_filter_blocks=true}",
@@ -258,7 +324,13 @@ fn the_reasons_say_what_is_missing() {
         ("compression=kDisableCompressionOption", "nothing that it could be taken from"),
         ("compression_opts={zstd_max_train_bytes=1}", "need a max_dict_bytes above 0"),
         ("block_based_table_factory={format_version=8}", "it must be from 2 to 7"),
-        ("block_based_table_factory={format_version=4}", "written in versions 5 to 7"),
+        ("num_levels=100", "it must be from 1 to 64"),
+        ("inplace_update_support=1", "it needs allow_concurrent_memtable_write=false"),
+        ("open_files_async=1", "it needs skip_stats_update_on_db_open"),
+        ("block_protection_bytes_per_key=5", "it must be 0, 1, 2, 4 or 8"),
+        ("read_triggered_compaction_threshold=-1", "it must be at least 0"),
+        ("wal_preallocation_block_size=2G", "it must be from 0 to 1073741824"),
+        ("enable_blob_direct_write=1", "two_write_queues to be false"),
         (
             "block_based_table_factory={no_block_cache=1;cache_index_and_filter_blocks=1}",
             "there is no cache: no_block_cache is true",
@@ -287,7 +359,6 @@ fn maps_and_direct_modes_contradict_each_other() {
         ("allow_mmap_writes=true;wal_io_mode=direct", "wal_io_mode"),
         ("wal_io_mode=fadvise", "wal_io_mode"),
         ("wal_preallocation_block_size=2G", "wal_preallocation_block_size"),
-        ("blob_write_io_mode=auto", "blob_write_io_mode"),
     ] {
         let error = open(text).expect_err(text);
         assert!(error.contains(option), "{text}: {error}");

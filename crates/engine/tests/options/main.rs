@@ -13,4 +13,6 @@ mod effects;
 #[cfg(test)]
 mod tables;
 #[cfg(test)]
+mod unmet;
+#[cfg(test)]
 mod values;

@@ -85,6 +85,8 @@ fn filter_policies_say_how_many_bits() {
             "rocksdb.BuiltinBloomFilter",
             FilterPolicy::ReadOnly("rocksdb.BuiltinBloomFilter".to_owned()),
         ),
+        ("mine:3", FilterPolicy::ReadOnly("mine:3".to_owned())),
+        ("{id=mine;bits=3;}", FilterPolicy::ReadOnly("{id=mine;bits=3;}".to_owned())),
         ("bloomfilter:9.5:false", FilterPolicy::Bloom { bits_per_key: 9.5 }),
         ("rocksdb.BloomFilter:10", FilterPolicy::Bloom { bits_per_key: 10.0 }),
         ("ribbonfilter:10", ribbon(10.0, 0)),
@@ -94,9 +96,34 @@ fn filter_policies_say_how_many_bits() {
         assert_eq!(set::<FilterPolicy>(text), Some(policy.clone()), "{text}");
         assert_eq!(set::<FilterPolicy>(&policy.print()), Some(policy));
     }
-    for text in ["bloom", "bloomfilter:x", "bloomfilter:1:2", "bloomfilter:nan", "ribbonfilter:1:x"]
-    {
+    for text in [
+        "bloom",
+        "blomfilter",
+        "10",
+        "bloomfilter:x",
+        "bloomfilter:1:2",
+        "bloomfilter:nan",
+        "ribbonfilter:1:x",
+    ] {
         assert_eq!(set::<FilterPolicy>(text), None, "{text}");
+    }
+}
+
+/// Objects with options of their own lost their braces in lists, and listeners the braces around all.
+#[test]
+fn lists_of_objects_are_written_as_rocksdb_writes_them() {
+    let mut database = DbOptions::default();
+    for text in ["{mine}", "{mine:yours}", "{mine:{id=yours;size=3;}}"] {
+        database.set_option("listeners", text).unwrap();
+        let printed = database.print_options().find(|(name, _)| *name == "listeners");
+        assert_eq!(printed, Some(("listeners", text.to_owned())));
+    }
+    let mut family = ColumnFamilyOptions::default();
+    for text in ["mine", "mine:yours", "{mine:{id=yours;size=3;}}", "{{a::b}:{id=yours;size=3;}}"] {
+        family.set_option("table_properties_collectors", text).unwrap();
+        let mut printed = family.print_options();
+        let printed = printed.find(|(name, _)| *name == "table_properties_collectors");
+        assert_eq!(printed.map(|(_, value)| value), Some(text.to_owned()));
     }
 }
 
@@ -243,9 +270,9 @@ fn changes_of_an_open_database_are_refused_with_the_reason() {
         ("write_bufer_size", "4", {
             "unknown option write_bufer_size; is it write_buffer_size?".to_owned()
         }),
-        ("table_factory.format_version", "4", {
-            let why = "tables are written in versions 5 to 7";
-            format!("option table_factory.format_version: '4' is not supported: {why}")
+        ("table_factory.format_version", "8", {
+            let why = "it must be from 2 to 7";
+            format!("option table_factory.format_version: '8': {why}")
         }),
     ] {
         assert_eq!(changed(&[("write_buffer_size", "2m"), (name, value)]).1, Err(message));

@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-use tailwater::{
-    BottommostRewrite, CompactRangeOptions, Db, ErrorKind, OpenOptions, StallCause, StallState,
-};
+use tailwater::{BottommostRewrite, CompactRangeOptions, Db, ErrorKind, StallCause, StallState};
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
 use tailwater_io::{Create, IoMode, Operation, Purpose, Storage};
 
@@ -208,31 +206,6 @@ fn a_compaction_that_cannot_write_is_tried_once_more_and_then_refuses_writes() {
         }
         assert!(level_0(&db) < 2, "{}", property(&db, "rocksdb.levelstats"));
         assert!(get(&db, "007").is_some_and(|value| value.starts_with('b')));
-    }
-}
-
-#[test]
-fn other_styles_are_compacted_by_hand_and_never_stall_on_level_0() {
-    for style in ["kCompactionStyleUniversal", "kCompactionStyleFIFO"] {
-        let disk = SimStorage::new(1);
-        let text = format!(
-            "compaction_style={style};level0_file_num_compaction_trigger=2;\
-             level0_slowdown_writes_trigger=3;level0_stop_writes_trigger=4"
-        );
-        let options: OpenOptions = simulated(&disk, &text);
-        let db = Db::open(PATH.as_ref(), &options).expect("a database");
-        for number in 0..8 {
-            round(&db, &number.to_string());
-        }
-        assert_eq!((level_0(&db), db.stall_state()), (8, StallState::Normal), "{style}");
-        db.compact_range(&default_family(&db), None, None, &FORCE).expect("by hand");
-        assert_eq!(tables_left(&db, &disk, 1), 1, "{style}");
-        assert!(get(&db, "007").is_some_and(|value| value.starts_with('7')));
-        let log = disk.open("/db/LOG".as_ref(), IoMode::Buffered, Purpose::Metadata).expect("LOG");
-        let mut text = vec![0; log.length().expect("a length") as usize];
-        log.read_full_at(&mut text, 0, Purpose::Metadata).expect("its text");
-        let text = String::from_utf8(text).expect("text");
-        assert!(text.contains("WARN 'default' is compacted only when asked for"), "{text}");
     }
 }
 

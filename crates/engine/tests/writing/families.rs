@@ -61,10 +61,10 @@ fn families_that_cannot_be_made_or_dropped_are_refused() {
     assert_eq!(told(other.drop_column_family(&mine)).0, ErrorKind::InvalidArgument);
     let refused = {
         let mut options = tailwater::options::ColumnFamilyOptions::clone(options_of);
-        options.table_factory.format_version = 4;
+        options.table_factory.format_version = 8;
         options
     };
-    let (kind, text) = told(db.create_column_family("old", &refused));
+    let (kind, text) = told(db.create_column_family("unknown", &refused));
     assert_eq!(kind, ErrorKind::InvalidArgument);
     assert!(text.contains("format_version"), "{text}");
 }

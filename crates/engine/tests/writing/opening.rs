@@ -190,9 +190,9 @@ fn what_nothing_refers_to_is_removed_and_the_rest_stays() {
 fn options_that_are_not_built_are_refused_by_name() {
     let directory = tempfile::tempdir().expect("a directory");
     for (text, name) in [
-        ("enable_blob_files=true", "enable_blob_files"),
-        ("block_based_table_factory={format_version=4}", "format_version"),
-        ("track_and_verify_wals_in_manifest=true", "track_and_verify_wals_in_manifest"),
+        ("cf_allow_ingest_behind=true", "cf_allow_ingest_behind"),
+        ("block_based_table_factory={format_version=8}", "format_version"),
+        ("WAL_ttl_seconds=60", "WAL_ttl_seconds"),
         ("allow_2pc=true", "allow_2pc"),
     ] {
         let path = directory.path().join(name);

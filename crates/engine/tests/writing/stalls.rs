@@ -1,10 +1,10 @@
 //! Writes that are slowed down or stopped.
 
-use tailwater::{Db, ErrorKind, StallCause, StallState, WriteOptions};
+use tailwater::{CompactRangeOptions, Db, ErrorKind, StallCause, StallState, WriteOptions};
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
 use tailwater_io::{Operation, Purpose};
 
-use crate::support::{default_family, property, put, simulated, told};
+use crate::support::{default_family, log, options, property, put, simulated, told};
 
 fn flush_rounds(db: &Db, rounds: usize) {
     for round in 0..rounds {
@@ -53,6 +53,122 @@ fn many_tables_in_level_0_slow_writes_down_and_then_refuse_them() {
     let db = Db::open("/db".as_ref(), &simulated(&disk, &text)).expect("the database again");
     flush_rounds(&db, 6);
     assert_eq!(db.stall_state(), StallState::Normal, "nothing compacts, so nothing is waited for");
+}
+
+/// Level 0 of a database under universal compaction grew without bound: it was not compacted, and
+/// write stalls were off.
+#[test]
+fn universal_databases_stall_until_somebody_compacts_them() {
+    let disk = SimStorage::new(1);
+    let text = "compaction_style=kCompactionStyleUniversal;num_levels=4;\
+                level0_file_num_compaction_trigger=2;level0_slowdown_writes_trigger=3;\
+                level0_stop_writes_trigger=5";
+    let db = Db::open("/db".as_ref(), &simulated(&disk, text)).expect("a new database");
+    let warning = "'default' is compacted only when asked for: its compaction_style is not built; \
+                   writes are slowed down at 3 sorted runs and stopped at 5 until somebody does";
+    assert_eq!(db.warnings(), [warning]);
+    flush_rounds(&db, 3);
+    assert!(matches!(db.stall_state(), StallState::Delayed { cause: StallCause::Level0, .. }));
+    flush_rounds(&db, 2);
+    match db.stall_state() {
+        StallState::Stopped { cause: StallCause::Level0, reason } => {
+            assert_eq!(reason, "5 sorted runs of 'default'");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(property(&db, "rocksdb.is-write-stopped"), "1");
+    assert_eq!(told(put(&db, "a", "1")).0, ErrorKind::Busy);
+    db.compact_range(&default_family(&db), None, None, &Default::default()).expect("by hand");
+    assert_eq!(db.stall_state(), StallState::Normal);
+    // The run that came of it counts, too.
+    flush_rounds(&db, 2);
+    assert!(matches!(db.stall_state(), StallState::Delayed { cause: StallCause::Level0, .. }));
+    let told = log(&disk, "/db");
+    for line in [
+        format!("WARN {warning}"),
+        "WARN writes are stopped: 5 sorted runs of 'default'".to_owned(),
+        "INFO writes go on".to_owned(),
+    ] {
+        assert!(told.contains(&line), "{line} is not in {told}");
+    }
+    drop(db);
+
+    let text = format!("{text};disable_auto_compactions=true");
+    let db = Db::open("/db".as_ref(), &simulated(&disk, &text)).expect("the database again");
+    assert!(db.warnings().is_empty());
+    flush_rounds(&db, 6);
+    assert_eq!(db.stall_state(), StallState::Normal, "nothing compacts, so nothing is waited for");
+}
+
+/// Tables of a database under FIFO compaction grew without bound: none was dropped, and write
+/// stalls were off.
+#[test]
+fn fifo_databases_stall_on_what_would_have_to_be_dropped() {
+    let disk = SimStorage::new(1);
+    let text = "compaction_style=kCompactionStyleFIFO;ttl=0;compression=kNoCompression;\
+                compaction_options_fifo={max_table_files_size=100000};\
+                soft_pending_compaction_bytes_limit=20000;\
+                hard_pending_compaction_bytes_limit=60000";
+    let db = Db::open("/db".as_ref(), &simulated(&disk, text)).expect("a new database");
+    let warnings = db.warnings();
+    assert!(warnings.iter().any(|it| it.contains("nothing is dropped")), "{warnings:?}");
+    let family = default_family(&db);
+    let flush = || {
+        put(&db, "key", &"v".repeat(50_000)).expect("a put");
+        db.flush_all().expect("a flush");
+    };
+    (0..2).for_each(|_| flush());
+    assert_eq!(db.stall_state(), StallState::Normal);
+    flush();
+    let is_delayed =
+        |state| matches!(state, StallState::Delayed { cause: StallCause::PendingCompaction, .. });
+    assert!(is_delayed(db.stall_state()), "{:?}", db.stall_state());
+    flush();
+    assert_eq!(property(&db, "rocksdb.is-write-stopped"), "1");
+    assert_eq!(told(put(&db, "a", "1")).0, ErrorKind::Busy);
+    let more = [("compaction_options_fifo", "{max_table_files_size=1000000}")];
+    db.set_options(&family, &more).expect("a change");
+    assert_eq!(db.stall_state(), StallState::Normal);
+    (0..8).for_each(|_| flush());
+    // Only the newest value of the key is left of all tables.
+    db.set_options(&family, &[("compaction_options_fifo", "{max_table_files_size=100000}")])
+        .expect("a change");
+    assert_eq!(property(&db, "rocksdb.is-write-stopped"), "1");
+    db.compact_range(&family, None, None, &Default::default()).expect("by hand");
+    assert_eq!(db.stall_state(), StallState::Normal);
+    put(&db, "a", "1").expect("a put");
+}
+
+#[test]
+fn slow_writes_may_go_at_any_rate() {
+    for rate in ["18446744073709551615", "9223372036854775808", "100000000000000000"] {
+        let disk = SimStorage::new(1);
+        let text = format!(
+            "compaction_style=kCompactionStyleUniversal;level0_file_num_compaction_trigger=1;\
+             level0_slowdown_writes_trigger=1;level0_stop_writes_trigger=9;delayed_write_rate={rate}"
+        );
+        let db = Db::open("/db".as_ref(), &simulated(&disk, &text)).expect("a new database");
+        flush_rounds(&db, 8);
+        assert!(matches!(db.stall_state(), StallState::Delayed { .. }), "{rate}");
+        db.compact_range(&default_family(&db), None, None, &Default::default()).expect("by hand");
+        flush_rounds(&db, 3);
+    }
+}
+
+#[test]
+fn a_stopped_write_goes_on_when_another_thread_compacts() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let text = "compaction_style=kCompactionStyleUniversal;level0_file_num_compaction_trigger=2;\
+                level0_slowdown_writes_trigger=3;level0_stop_writes_trigger=4";
+    let db = Db::open(directory.path(), &options(text)).expect("a new database");
+    flush_rounds(&db, 4);
+    assert_eq!(property(&db, "rocksdb.is-write-stopped"), "1");
+    std::thread::scope(|scope| {
+        let writing = scope.spawn(|| put(&db, "a", "1"));
+        let all = CompactRangeOptions::default();
+        db.compact_range(&default_family(&db), None, None, &all).expect("by hand");
+        writing.join().expect("no panic").expect("a put");
+    });
 }
 
 #[test]

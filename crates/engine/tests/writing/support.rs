@@ -6,7 +6,8 @@ use tailwater::inspect::table::{Entry, TableFile};
 use tailwater::verify::{Finding, Severity, verify};
 use tailwater::{ColumnFamily, Db, OpenOptions, ReadOptions, Result, SstFileWriter, WriteOptions};
 use tailwater_format::key::ValueType;
-use tailwater_io::Storage;
+use tailwater_io::sim::SimStorage;
+use tailwater_io::{IoMode, Purpose, Storage};
 
 pub(crate) use crate::database::{
     default_family, logs, names, options, simulated, synced, told, unlogged,
@@ -78,4 +79,13 @@ pub(crate) fn make_file(options: &OpenOptions, path: &Path, keys: &[&str], value
         writer.put(key.as_bytes(), value.as_bytes()).expect("a put");
     }
     writer.finish().expect("a whole file");
+}
+
+/// What the LOG of a database says.
+pub(crate) fn log(disk: &SimStorage, directory: &str) -> String {
+    let path = Path::new(directory).join("LOG");
+    let file = disk.open(&path, IoMode::Buffered, Purpose::Metadata).expect("a LOG");
+    let mut bytes = vec![0; file.length().expect("a length") as usize];
+    file.read_full_at(&mut bytes, 0, Purpose::Metadata).expect("a read");
+    String::from_utf8(bytes).expect("text")
 }

@@ -21,7 +21,9 @@ const LZ4_HC_DEFAULT_LEVEL: i32 = 9;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CompressorOptions {
     /// The codec's level, or [`DEFAULT_LEVEL`]. LZ4 and LZ4HC share one scale: up to 0 the fast
-    /// compressor, accelerated by the negative; 1 to 12 the slower one.
+    /// compressor, accelerated by the negative; 1 to 12 the slower one. ZSTD and LZ4 take the
+    /// nearest level that they have; Snappy and bzip2 have none. With a level that zlib does not
+    /// have, [`CompressorOptions::has_level`], blocks are stored as they are, as RocksDB does.
     pub level: i32,
     /// How long the compressed bytes may be, for each 1024 bytes of input; a block that stays
     /// longer is stored as it is. Zero or less compresses nothing, and more than 1023 is taken for
@@ -34,6 +36,14 @@ pub struct CompressorOptions {
 impl Default for CompressorOptions {
     fn default() -> Self {
         Self { level: DEFAULT_LEVEL, max_compressed_bytes_per_kb: 896, checksum: false }
+    }
+}
+
+impl CompressorOptions {
+    /// Whether `compression` has the level, or takes another in its place.
+    pub fn has_level(&self, compression: Compression) -> bool {
+        let zlib_has_it = self.level == DEFAULT_LEVEL || (-1..=9).contains(&self.level);
+        compression != Compression::Zlib || zlib_has_it
     }
 }
 
@@ -58,8 +68,7 @@ impl Compressor {
     /// A compressor of that type. An empty dictionary is none; Snappy and bzip2 ignore it.
     ///
     /// # Errors
-    /// Unsupported, for a type that is not writable here, a level that its codec does not know, or
-    /// a ZSTD dictionary that is damaged.
+    /// Unsupported, for a type that is not writable here, or a ZSTD dictionary that is damaged.
     pub fn new(
         compression: Compression,
         options: &CompressorOptions,
@@ -68,16 +77,13 @@ impl Compressor {
         let codec = match compression {
             _ if options.max_compressed_bytes_per_kb <= 0 => Codec::None,
             Compression::None => Codec::None,
-            // Deflate's level 0 stores, which never saves enough.
-            Compression::Zlib if options.level == 0 => Codec::None,
             Compression::Snappy => Codec::Snappy(Box::new(snap::raw::Encoder::new())),
-            Compression::Zlib => Codec::Zlib {
-                deflate: Compress::new_with_window_bits(
-                    zlib_level(options.level)?,
-                    false,
-                    ZLIB_WINDOW_BITS,
-                ),
-                dictionary: dictionary.to_vec(),
+            Compression::Zlib => match zlib_level(options.level) {
+                Some(level) => Codec::Zlib {
+                    deflate: Compress::new_with_window_bits(level, false, ZLIB_WINDOW_BITS),
+                    dictionary: dictionary.to_vec(),
+                },
+                None => Codec::None,
             },
             Compression::Bzip2 => Codec::Bzip2,
             Compression::Lz4 | Compression::Lz4Hc => {
@@ -193,12 +199,13 @@ impl fmt::Debug for Compressor {
     }
 }
 
-fn zlib_level(level: i32) -> Result<flate2::Compression> {
+/// `None` for a level that stores: 0, which never saves enough, and those that zlib does not have.
+fn zlib_level(level: i32) -> Option<flate2::Compression> {
     match level {
         // -1 is zlib's own name for its default.
-        DEFAULT_LEVEL | -1 => Ok(flate2::Compression::default()),
-        0..=9 => Ok(flate2::Compression::new(level as u32)),
-        _ => Err(Error::unsupported(format!("zlib compression level {level}"))),
+        DEFAULT_LEVEL | -1 => Some(flate2::Compression::default()),
+        1..=9 => Some(flate2::Compression::new(level as u32)),
+        _ => None,
     }
 }
 

@@ -3,6 +3,7 @@
 use tailwater_format::blob::{BLOB_RECORD_HEADER_LENGTH, BlobIndex};
 use tailwater_format::key::{self, ValueType};
 use tailwater_format::version_edit::BlobFileGarbage;
+use tailwater_format::wide_column;
 
 use crate::{Error, ErrorKind, Result};
 
@@ -33,31 +34,31 @@ impl BlobGarbage {
     /// Takes a record that came in.
     #[inline]
     pub(crate) fn flow_in(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
-        let Some((number, bytes)) = reference(internal_key, value)? else { return Ok(()) };
-        let at = match self.flows.binary_search_by_key(&number, |flow| flow.number) {
-            Ok(at) => at,
-            Err(at) => {
-                self.flows.insert(at, Flow { number, left: Blobs::default() });
-                at
+        for_each_reference(internal_key, value, |number, bytes| {
+            let at = match self.flows.binary_search_by_key(&number, |flow| flow.number) {
+                Ok(at) => at,
+                Err(at) => {
+                    self.flows.insert(at, Flow { number, left: Blobs::default() });
+                    at
+                }
+            };
+            if let Some(flow) = self.flows.get_mut(at) {
+                flow.left.count += 1;
+                flow.left.bytes += bytes;
             }
-        };
-        if let Some(flow) = self.flows.get_mut(at) {
-            flow.left.count += 1;
-            flow.left.bytes += bytes;
-        }
-        Ok(())
+        })
     }
 
     /// Takes a record that goes out. Files that no record came in from are new.
     #[inline]
     pub(crate) fn flow_out(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
-        let Some((number, bytes)) = reference(internal_key, value)? else { return Ok(()) };
-        let found = self.flows.binary_search_by_key(&number, |flow| flow.number).ok();
-        if let Some(flow) = found.and_then(|at| self.flows.get_mut(at)) {
-            flow.left.count = flow.left.count.saturating_sub(1);
-            flow.left.bytes = flow.left.bytes.saturating_sub(bytes);
-        }
-        Ok(())
+        for_each_reference(internal_key, value, |number, bytes| {
+            let found = self.flows.binary_search_by_key(&number, |flow| flow.number).ok();
+            if let Some(flow) = found.and_then(|at| self.flows.get_mut(at)) {
+                flow.left.count = flow.left.count.saturating_sub(1);
+                flow.left.bytes = flow.left.bytes.saturating_sub(bytes);
+            }
+        })
     }
 
     /// What became garbage.
@@ -70,22 +71,32 @@ impl BlobGarbage {
     }
 }
 
-/// The blob file that a record refers to, and how many bytes its blob takes there.
+/// Calls `take` with each blob file that a record refers to, and how many bytes its blob takes there.
 #[inline]
-fn reference(internal_key: &[u8], value: &[u8]) -> Result<Option<(u64, u64)>> {
-    let Some((user_key, trailer)) = key::split(internal_key) else { return Ok(None) };
-    if trailer as u8 != ValueType::BlobIndex as u8 {
-        return Ok(None);
-    }
-    let index = BlobIndex::decode(value).map_err(|error| {
+fn for_each_reference(
+    internal_key: &[u8],
+    value: &[u8],
+    mut take: impl FnMut(u64, u64),
+) -> Result<()> {
+    let Some((user_key, trailer)) = key::split(internal_key) else { return Ok(()) };
+    let damaged = |error: tailwater_format::Error| {
         let message = format!("key '{}': {error}", user_key.escape_ascii());
         Error::new(ErrorKind::Corruption, message)
-    })?;
-    match index {
+    };
+    let mut take_index = |index: &[u8]| match BlobIndex::decode(index).map_err(damaged)? {
         BlobIndex::Blob(location) if location.expiration.is_none() => {
             let head = BLOB_RECORD_HEADER_LENGTH + user_key.len();
-            Ok(Some((location.file_number, location.size + head as u64)))
+            take(location.file_number, location.size + head as u64);
+            Ok(())
         }
         _ => Err(Error::not_supported("values that expire")),
+    };
+    match trailer as u8 {
+        kind if kind == ValueType::BlobIndex as u8 => take_index(value),
+        kind if kind == ValueType::WideColumnEntity as u8 => {
+            let indexes = wide_column::blob_indexes(value).map_err(damaged)?;
+            indexes.into_iter().try_for_each(take_index)
+        }
+        _ => Ok(()),
     }
 }

@@ -390,8 +390,14 @@ impl Merge {
         let end = self.key.len().saturating_sub(TRAILER_LENGTH);
         self.key.truncate(end);
         self.key.extend_from_slice(&trailer.to_le_bytes());
-        if self.value_type == ValueType::BlobIndex {
-            self.source.note_output(&self.key)?;
+        match (self.value_type, &self.value) {
+            (ValueType::BlobIndex | ValueType::WideColumnEntity, Value::Source) => {
+                self.source.note_output(&self.key)?;
+            }
+            (ValueType::WideColumnEntity, Value::Folded) => {
+                self.source.note_output_of(&self.key, self.operands.folded())?;
+            }
+            _ => {}
         }
         Ok(Stop::Record)
     }

@@ -70,30 +70,28 @@ impl Operands {
         if is_done { Ok(()) } else { Err(failed(operator, user_key)) }
     }
 
-    /// Folds them over the default column of an entity; its other columns stay. Source:
-    /// `MergeOperator::FullMergeV3` in `db/merge_operator.cc`.
+    /// Folds them over the default column of an entity, whose value is `blob` if that is in a blob
+    /// file; its other columns stay. Source: `MergeOperator::FullMergeV3` in
+    /// `db/merge_operator.cc`.
     ///
     /// # Errors
-    /// As [`Operands::fold_over`]; corruption, for an entity that does not decode; not supported,
-    /// for one with columns in blob files.
+    /// As [`Operands::fold_over`]; corruption, for an entity that does not decode.
     pub(super) fn fold_over_entity(
         &mut self,
         operator: &MergeOperator,
         user_key: &[u8],
         entity: &[u8],
+        blob: Option<&[u8]>,
     ) -> Result<()> {
         let damaged = |error: tailwater_format::Error| {
             let message = format!("key '{}': {error}", user_key.escape_ascii());
             Error::new(ErrorKind::Corruption, message)
         };
         let mut columns = wide_column::decode(entity).map_err(damaged)?;
-        if columns.iter().any(|column| column.is_blob_index) {
-            return Err(Error::not_supported("entities with columns in blob files"));
-        }
         let default = columns.first().filter(|column| column.name == DEFAULT_COLUMN);
         let (base, has_default) =
             (default.map_or(&[][..], |column| column.value), default.is_some());
-        self.fold_over(operator, user_key, Some(base))?;
+        self.fold_over(operator, user_key, Some(blob.unwrap_or(base)))?;
         let value = std::mem::take(&mut self.folded);
         let folded = WideColumn::new(DEFAULT_COLUMN, &value);
         columns.splice(..usize::from(has_default), [folded]);

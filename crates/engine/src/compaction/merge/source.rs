@@ -131,6 +131,14 @@ impl Source {
         }
     }
 
+    /// As [`Source::note_output`], of a record with another value than the one it stands on.
+    pub(super) fn note_output_of(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
+        match &mut self.garbage {
+            Some(garbage) => garbage.flow_out(internal_key, value),
+            None => Ok(()),
+        }
+    }
+
     /// How many records there were.
     pub(crate) fn records(&self) -> u64 {
         self.records

@@ -1,7 +1,7 @@
 //! Where a merge asks the user's code: the filter and the merge operator.
 
 use tailwater_format::key::{Sequence, ValueType};
-use tailwater_format::{timed_value, user_code};
+use tailwater_format::{timed_value, user_code, wide_column};
 use tailwater_io::Purpose;
 
 use super::{Merge, Value};
@@ -27,7 +27,9 @@ impl Merge {
         let decision = match self.value_type {
             ValueType::Value => ask(FilteredValue::Plain, self.source.value()),
             ValueType::WideColumnEntity => ask(FilteredValue::WideColumns, self.source.value()),
-            ValueType::BlobIndex => ask(FilteredValue::Plain, &self.read_blob()?),
+            ValueType::BlobIndex => {
+                ask(FilteredValue::Plain, &self.read_blob(self.source.value())?)
+            }
             _ => return Ok(Filtered::Left),
         };
         match decision {
@@ -94,7 +96,7 @@ impl Merge {
         value_type: ValueType,
     ) -> Result<()> {
         let blob = match value_type {
-            ValueType::BlobIndex => self.read_blob()?,
+            ValueType::BlobIndex => self.read_blob(self.source.value())?,
             _ => Vec::new(),
         };
         let (user_key, value) = (self.source.user_key(), self.source.value());
@@ -110,8 +112,16 @@ impl Merge {
                 Some(value)
             }
             ValueType::WideColumnEntity => {
+                let default = wide_column::default_column(value).map_err(|error| {
+                    let message = format!("key '{}': {error}", user_key.escape_ascii());
+                    Error::new(ErrorKind::Corruption, message)
+                })?;
+                let blob = match default.filter(|column| column.is_blob_index) {
+                    Some(column) => Some(self.read_blob(column.value)?),
+                    None => None,
+                };
                 self.value_type = ValueType::WideColumnEntity;
-                return self.operands.fold_over_entity(operator, user_key, value);
+                return self.operands.fold_over_entity(operator, user_key, value, blob.as_deref());
             }
             _ => None,
         };
@@ -119,10 +129,10 @@ impl Merge {
         self.operands.fold_over(operator, user_key, base)
     }
 
-    /// The value that the blob index of the source's record stands for.
-    fn read_blob(&self) -> Result<Vec<u8>> {
+    /// The value that a blob index of the source's record stands for.
+    fn read_blob(&self, index: &[u8]) -> Result<Vec<u8>> {
         let blobs = &self.rules.readers.blobs;
-        blobs.read(self.source.user_key(), self.source.value(), Purpose::CompactionBlobRead)
+        blobs.read(self.source.user_key(), index, Purpose::CompactionBlobRead)
     }
 }
 

@@ -148,8 +148,7 @@ impl<'a> Tree<'a> {
                 CompactionStyle::Universal => true,
                 CompactionStyle::Fifo | CompactionStyle::None => false,
             };
-        let wanted = usize::try_from(self.context.database.max_subcompactions).unwrap_or(1);
-        if is_parted { wanted.max(1) } else { 1 }
+        if is_parted { self.context.database.subcompactions_max() } else { 1 }
     }
 }
 

@@ -13,11 +13,13 @@ use crate::version::Version;
 /// So many tables that were marked are not one compaction's.
 const MARKED_TABLES: usize = 2;
 
-/// About how many bytes compactions have to read and write until every level is within its size: 0
-/// for other than leveled compaction.
+/// About how many bytes compactions have to read and write until every level is within its size.
+/// Under FIFO compaction, how many would have to be dropped; 0 under the other styles.
 pub(crate) fn pending_compaction_bytes(version: &Version, options: &ColumnFamilyOptions) -> u64 {
-    if options.compaction_style != CompactionStyle::Level {
-        return 0;
+    match options.compaction_style {
+        CompactionStyle::Level => {}
+        CompactionStyle::Fifo => return above_fifo_size(version, options),
+        CompactionStyle::Universal | CompactionStyle::None => return 0,
     }
     let targets = LevelTargets::new(version, options);
     let level_bytes = |level: usize| total_size(files_of(version, level));
@@ -47,6 +49,20 @@ pub(crate) fn pending_compaction_bytes(version: &Version, options: &ColumnFamily
         }
     }
     pending
+}
+
+/// How many bytes there are above those that FIFO compaction keeps: of tables and blob files
+/// together, or of tables alone.
+fn above_fifo_size(version: &Version, options: &ColumnFamilyOptions) -> u64 {
+    let fifo = &options.compaction_options_fifo;
+    let of_tables = version.files().map(|(_, file)| file.size()).sum::<u64>();
+    match fifo.max_data_files_size {
+        0 => of_tables.saturating_sub(fifo.max_table_files_size),
+        both => {
+            let blobs = version.blob_files().values().map(|file| file.added.blob_bytes);
+            of_tables.saturating_add(blobs.sum::<u64>()).saturating_sub(both)
+        }
+    }
 }
 
 /// Whether compactions are so far behind that several are to run at a time; `pending_bytes` wait to

@@ -3,7 +3,7 @@
 use tailwater_format::key::{self, ParsedKey, ValueType};
 
 use super::{DbIterator, Direction, FIRST_TRAILER, LAST_TRAILER, Place, set_internal_key};
-use crate::read::plain_value;
+use crate::read::{PlainValue, plain_value};
 use crate::{Error, ErrorKind, Result};
 
 impl DbIterator {
@@ -147,10 +147,10 @@ impl DbIterator {
         value_type: ValueType,
         value: &[u8],
     ) -> Result<Vec<u8>> {
-        if value_type == ValueType::BlobIndex {
-            return self.source.read_blob(user_key, value);
+        match plain_value(value_type, value)? {
+            PlainValue::Here(value) => Ok(value.to_vec()),
+            PlainValue::Blob(index) => self.source.read_blob(user_key, index),
         }
-        plain_value(value_type, value).map(<[u8]>::to_vec)
     }
 
     /// The key of the record it stands on, in its parts.

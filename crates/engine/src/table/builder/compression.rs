@@ -102,8 +102,9 @@ impl TableCompression {
             ("window_bits", i64::from(options.window_bits)),
             ("level", options.level.into()),
             ("strategy", options.strategy.into()),
-            ("max_dict_bytes", options.max_dict_bytes.into()),
-            ("zstd_max_train_bytes", options.zstd_max_train_bytes.into()),
+            // No dictionary is made, whatever the options ask for.
+            ("max_dict_bytes", 0),
+            ("zstd_max_train_bytes", 0),
             ("enabled", options.enabled.into()),
             ("max_dict_buffer_bytes", options.max_dict_buffer_bytes.cast_signed()),
             ("use_zstd_dict_trainer", options.use_zstd_dict_trainer.into()),

@@ -52,8 +52,8 @@ impl Extent {
         match key.value_type {
             ValueType::BlobIndex => self.add_blob(value),
             ValueType::ValuePreferredSequence => self.add_preferred(value),
-            ValueType::WideColumnEntity if wide_column::has_blob_columns(value)? => {
-                Err(Error::unsupported("columns in blob files"))
+            ValueType::WideColumnEntity => {
+                wide_column::blob_indexes(value)?.into_iter().try_for_each(|it| self.add_blob(it))
             }
             _ => Ok(()),
         }

@@ -9,6 +9,9 @@ use tailwater_format::table::BLOCK_TRAILER_LENGTH;
 use crate::PrefixExtractor;
 use crate::options::{self, BlockBasedTableOptions, ColumnFamilyOptions, DataBlockIndexType};
 
+/// The lowest version of the format that is written.
+const VERSION_MIN: u32 = 5;
+
 /// The page that aligned blocks do not cross, in bytes.
 const PAGE: u64 = 4096;
 
@@ -37,12 +40,14 @@ impl Format {
             true => None,
             false => filter_policy(&options.table_factory.filter_policy),
         };
+        let mut table = options.table_factory.clone();
+        table.format_version = table.format_version.max(VERSION_MIN);
         Self {
             comparator,
             prefix_extractor,
             merge_operator_name: merge_operator_name.unwrap_or("nullptr").to_owned(),
             filter_policy,
-            options: options.table_factory.clone(),
+            options: table,
         }
     }
 

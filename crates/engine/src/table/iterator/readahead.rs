@@ -18,6 +18,9 @@ use crate::table::{Block, BlockKind, ReadProfile, TableReader};
 
 use super::stream::{BlockStream, Streaming};
 
+/// The most that is read ahead at once, in bytes: more brings nothing, and takes memory.
+const READ_AHEAD_MAX: usize = 64 << 20;
+
 /// How an iterator reads ahead.
 #[derive(Debug, Clone)]
 pub(crate) enum ReadPlan {
@@ -154,7 +157,8 @@ impl ReadAhead {
             IoMode::Direct => offset - offset % file.handle().alignment() as u64,
             IoMode::Buffered | IoMode::Uncached | IoMode::DropBehind => offset,
         };
-        let end = offset.saturating_add(self.length.max(needed) as u64).min(file.length());
+        let length = self.length.min(READ_AHEAD_MAX).max(needed);
+        let end = offset.saturating_add(length as u64).min(file.length());
         if !self.fixed {
             self.length = self.length.saturating_mul(2).min(table.auto_read_ahead().max_bytes);
         }

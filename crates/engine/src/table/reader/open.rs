@@ -105,6 +105,7 @@ impl TableReader {
         properties
             .check_supported()
             .map_err(|error| Error::decoding(file.path(), 0, error).in_file(file.path()))?;
+        check_compressions(&file, &properties, footer.format_version)?;
         if context.verifies_unique_ids {
             check_unique_id(&file, &properties, identity.unique_id)?;
         }
@@ -366,6 +367,21 @@ fn prefix_extractor(name: &[u8], context: &TableContext) -> Option<PrefixExtract
     match &context.prefix_extractor {
         Some(extractor) if extractor.name() == name => Some(extractor.clone()),
         _ => PrefixExtractor::from_name(name).ok(),
+    }
+}
+
+/// Refuses a table whose blocks were compressed by a manager of the user's. What else the property
+/// may say wrong does not keep the table's blocks from saying it right.
+fn check_compressions(
+    file: &BlockFile,
+    properties: &Properties,
+    format_version: u32,
+) -> Result<()> {
+    match properties.compressions(format_version) {
+        Err(error @ tailwater_format::Error::Unsupported { .. }) => {
+            Err(Error::decoding(file.path(), 0, error).in_file(file.path()))
+        }
+        _ => Ok(()),
     }
 }
 

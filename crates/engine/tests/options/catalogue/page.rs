@@ -19,10 +19,17 @@ that is written holds them in RocksDB's order.
 What stands in the last column is one of three:
 
 - **a test** — the option is honoured, and this test fails if it is ignored;
-- **no effect** — any value is accepted and changes nothing, for the reason given; the LOG says so
-  when a database is opened with another value than the default;
+- **no effect** — values are accepted and change nothing, for the reason given: every entry, every
+  answer and a later opening by RocksDB are the same without it. The OPTIONS file keeps the value.
+  Where it is another than the default, opening the database for writing says so: in the LOG,
+  through `Db::warnings`, and `tailwater db` on standard error;
 - **refused** — a database is not opened for writing with it, for the reason given, unless it has one
-  of the values named, which switch it off. Reading goes on.
+  of the values named, which switch it off: without it data would be lost, or RocksDB could not open
+  what is written. Reading goes on.
+
+Objects that options name and nobody supplies in code are told in the same way. Without a comparator
+a column family is not opened; without a merge operator merges are refused, and so are reads of keys
+that have merge operands, which stay as they are; the others are done without, as by RocksDB.
 
 Options change *while open* through `Db::set_options`, `Db::set_database_options` and `tailwater db
 set-options`; they take effect at once, and a flush or compaction that runs keeps those it began

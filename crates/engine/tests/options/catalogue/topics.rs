@@ -16,7 +16,12 @@ const fn topic(title: &'static str, about: &'static str, parts: &'static [&'stat
 static RULES: &[Topic] = &[
     topic(
         "Universal and FIFO databases",
-        "These styles are compacted only when somebody asks for it.",
+        "These styles are compacted only when somebody asks for it, by `Db::compact_range` or \
+         `tailwater db compact`. Until then writes are stalled as those of leveled databases are: \
+         by the number of sorted runs under universal compaction, by the bytes above \
+         `max_table_files_size` under FIFO compaction, which count as bytes that wait to be \
+         compacted and are not dropped. A write that is stopped fails after 10 seconds in which \
+         nobody compacts. `disable_auto_compactions` switches these stalls off.",
         &["compaction_options_universal", "compaction_options_fifo"],
     ),
     topic(
@@ -119,6 +124,7 @@ static RULES: &[Topic] = &[
             "open_files_async",
             "block_protection",
             "min_tombstones",
+            "trim_allocator",
         ],
     ),
     topic(

@@ -140,6 +140,9 @@ effects! {
         };
         assert!(calls("", Operation::Write) < 4);
         assert!(calls("writable_file_max_buffer_size=16k", Operation::Write) > 15);
+        // The buffer was allocated at its full size, which ended the process where there was not
+        // as much memory.
+        assert!(calls("writable_file_max_buffer_size=1t", Operation::Write) < 4);
         let pieces = "writable_file_max_buffer_size=16k";
         let begun = calls(pieces, Operation::StartWriteback);
         let often = calls(&format!("{pieces};bytes_per_sync=32k"), Operation::StartWriteback);

@@ -309,7 +309,7 @@ fn what_compactions_write_gives_way_to_users() {
 
 #[test]
 fn options_that_do_nothing_or_harm_are_told_in_the_log() {
-    const IN_VAIN: &str = "use_direct_io_for_compaction_reads changes nothing";
+    const IN_VAIN: &str = "use_direct_io_for_compaction_reads=true has no effect";
     const SLOW: &str = "compaction_readahead_size is 0";
     for (text, vain, slow) in [
         ("use_direct_reads=true;use_direct_io_for_compaction_reads=true", true, false),

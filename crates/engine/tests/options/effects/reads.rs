@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use tailwater::{Db, OpenOptions, ReadOptions, Statistics, WriteOptions};
+use tailwater::{BlockCache, Db, OpenOptions, ReadOptions, Statistics, WriteOptions};
+use tailwater_io::sim::SimStorage;
 use tailwater_io::{Operation, Purpose};
 use tailwater_testkit::golden;
 
-use super::support::{Scene, open};
+use super::support::{DB, Scene, open, options};
 
 /// A database of one table, opened anew with these options, with nothing in its cache.
 fn table_of(keys: usize, family: &str, table: &str) -> Scene {
@@ -52,6 +53,17 @@ fn cached(family: &str, table: &str) -> (u64, u64) {
 }
 
 effects! {
+    the_allocator_is_trimmed_where_that_is_asked_for shows "trim_allocator" {
+        for (text, is_trimmed) in [("", false), ("trim_allocator=true", true)] {
+            let cache = BlockCache::auto();
+            let disk = SimStorage::new(1);
+            let mut options = options(&disk, text);
+            options.set_block_cache(Arc::clone(&cache));
+            Db::open(DB.as_ref(), &options).expect("a database");
+            assert_eq!(cache.trims_allocator(), is_trimmed, "{text}");
+        }
+    }
+
     blocks_are_cached shows "no_block_cache", "block_cache" {
         let misses = |table: &str| {
             let scene = table_of(2000, "", table);

@@ -106,6 +106,19 @@ effects! {
         }
     }
 
+    a_filter_that_is_missing_is_told shows "compaction_filter" {
+        let scene = open("compaction_filter=mine");
+        assert_eq!(
+            scene.db.warnings(),
+            ["compaction filter 'mine' of 'default' was not supplied: compactions neither drop nor \
+              change what it would"]
+        );
+        scene.fill(0, 3, 10);
+        scene.flush();
+        scene.compact();
+        assert_eq!(scene.scan(), 3);
+    }
+
     levels_are_filled_from_either_end shows "level_compaction_dynamic_level_bytes" {
         for (text, level) in [("true", 6), ("false", 1)] {
             let scene = open(&format!("level_compaction_dynamic_level_bytes={text}"));

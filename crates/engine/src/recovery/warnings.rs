@@ -1,0 +1,241 @@
+//! What a database is asked for and will not do: for the LOG, and for whoever opened it.
+//!
+//! Options that have no effect, objects of the user's that options name and nobody supplied, and
+//! styles of compaction that run only when somebody asks for them. The database works without any
+//! of it, and its OPTIONS file says what it said before.
+
+use tailwater_format::compress::{Compression, CompressorOptions};
+use tailwater_io::Purpose;
+
+use super::OpenOptions;
+use crate::db::ColumnFamily;
+use crate::merge_operator::FamilyMergeOperator;
+use crate::options::{
+    ColumnFamilyOptions, CompactionStyle, CompressionOptions, CompressionType, DbOptions,
+    FifoCompactionOptions, FilterPolicy, IoModeChoice, OptionTable, PrefixExtractor,
+    TailwaterOptions, UniversalCompactionOptions, sanitize_column_family,
+};
+
+/// Something that will not be done, of one or several column families: a sentence around their
+/// names.
+#[derive(Debug, PartialEq, Eq)]
+struct Unmet {
+    before: String,
+    after: String,
+}
+
+impl Unmet {
+    fn option(name: &str, value: &str, of: &str, why: &str) -> Self {
+        let before = format!("option {name}={value}{of}");
+        Self { before, after: format!("has no effect: {why}") }
+    }
+}
+
+/// What of the database's own options has no effect.
+pub(crate) fn of_database(options: &DbOptions) -> Vec<String> {
+    let mut unmet = Vec::new();
+    without_effect(&mut unmet, "", "", options, &DbOptions::default());
+    without_effect(&mut unmet, "", "", &options.tailwater, &TailwaterOptions::default());
+    unmet.into_iter().map(|unmet| format!("{} {}", unmet.before, unmet.after)).collect()
+}
+
+/// What of the options about direct reads has no effect, or harms.
+pub(super) fn of_direct_reads(options: &DbOptions) -> Vec<String> {
+    let mut harms = Vec::new();
+    if options.use_direct_reads && options.use_direct_io_for_compaction_reads {
+        let why = "use_direct_reads is on";
+        harms.push(format!("option use_direct_io_for_compaction_reads=true has no effect: {why}"));
+    }
+    let asked = options.io_mode(Purpose::CompactionRead).choice;
+    let is_direct = matches!(asked, IoModeChoice::Direct | IoModeChoice::Auto);
+    if is_direct && options.compaction_readahead_size == 0 {
+        harms.push(
+            "compactions read past the page cache and compaction_readahead_size is 0: no request is \
+             on its way while they work, and they will be slow"
+                .to_owned(),
+        );
+    }
+    harms
+}
+
+/// What of the options of column families has no effect, and which objects they name that `all`
+/// does not have. What several have in common is one sentence.
+pub(crate) fn of_families<'a>(
+    all: &OpenOptions,
+    families: impl Iterator<Item = &'a ColumnFamily>,
+) -> Vec<String> {
+    let mut common: Vec<(Unmet, Vec<&str>)> = Vec::new();
+    for family in families {
+        for unmet in of_family(all, family.name(), &family.options()) {
+            match common.iter_mut().find(|(other, _)| *other == unmet) {
+                Some((_, names)) => names.push(family.name()),
+                None => common.push((unmet, vec![family.name()])),
+            }
+        }
+    }
+    let sentence = |(unmet, names): (Unmet, Vec<&str>)| {
+        [unmet.before, list(&names), unmet.after].join(" ").trim_start().to_owned()
+    };
+    common.into_iter().map(sentence).collect()
+}
+
+/// Names in quotation marks.
+fn list(names: &[&str]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
+    match quoted.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+        _ => quoted.join(""),
+    }
+}
+
+fn of_family(all: &OpenOptions, name: &str, options: &ColumnFamilyOptions) -> Vec<Unmet> {
+    let mut unmet = Vec::new();
+    // What is derived from the sizes of memtables was not set.
+    let mut defaults = ColumnFamilyOptions {
+        write_buffer_size: options.write_buffer_size,
+        max_write_buffer_number: options.max_write_buffer_number,
+        ..ColumnFamilyOptions::default()
+    };
+    sanitize_column_family(&mut defaults, all.database(), false);
+    // Its parts follow, for the style that goes by them.
+    defaults.compaction_options_fifo.clone_from(&options.compaction_options_fifo);
+    without_effect(&mut unmet, "", " of", options, &defaults);
+    let (table, table_defaults) = (&options.table_factory, &defaults.table_factory);
+    without_effect(&mut unmet, "", " of the tables of", table, table_defaults);
+    let (own, by_default) = (&table.metadata_cache_options, &table_defaults.metadata_cache_options);
+    without_effect(&mut unmet, "metadata_cache_options.", " of the tables of", own, by_default);
+    compression(&mut unmet, options);
+    tables(&mut unmet, options);
+    objects(&mut unmet, all, name, options);
+    style(&mut unmet, options);
+    unmet
+}
+
+fn without_effect<T: OptionTable>(
+    unmet: &mut Vec<Unmet>,
+    group: &str,
+    of: &str,
+    options: &T,
+    defaults: &T,
+) {
+    let ignored = options.without_effect(defaults);
+    unmet.extend(
+        ignored.map(|(name, value, why)| Unmet::option(&format!("{group}{name}"), &value, of, why)),
+    );
+}
+
+/// What of compressing blocks has no effect.
+fn compression(unmet: &mut Vec<Unmet>, options: &ColumnFamilyOptions) {
+    let own = &options.compression_opts;
+    let of_last = Some(&options.bottommost_compression_opts).filter(|last| last.enabled);
+    let defaults = CompressionOptions::default();
+    without_effect(unmet, "compression_opts.", " of", own, &defaults);
+    if let Some(last) = of_last {
+        without_effect(unmet, "bottommost_compression_opts.", " of", last, &defaults);
+    }
+    let is_zlib = |kind: &CompressionType| *kind == CompressionType::Zlib;
+    let last_is_zlib = is_zlib(&options.bottommost_compression);
+    let is_used = match options.compression_per_level.as_slice() {
+        [] => is_zlib(&options.compression),
+        levels => levels.iter().any(is_zlib),
+    };
+    let uses = [
+        ("compression_opts.level", Some(own), is_used || (last_is_zlib && of_last.is_none())),
+        ("bottommost_compression_opts.level", of_last, last_is_zlib || is_used),
+    ];
+    for (name, options, is_used) in uses {
+        let Some(options) = options.filter(|_| is_used) else { continue };
+        let level = CompressorOptions { level: options.level, ..CompressorOptions::default() };
+        if !level.has_level(Compression::Zlib) {
+            let why =
+                "zlib has levels from -1 to 9, and with another blocks are stored as they are";
+            unmet.push(Unmet::option(name, &options.level.to_string(), " of", why));
+        }
+    }
+}
+
+/// What of the form of tables is another than was asked for.
+fn tables(unmet: &mut Vec<Unmet>, options: &ColumnFamilyOptions) {
+    let table = &options.table_factory;
+    if table.format_version < 5 {
+        let (version, why) = (table.format_version.to_string(), "tables are written in version 5");
+        unmet.push(Unmet::option("format_version", &version, " of the tables of", why));
+    }
+    let (before, after) = match &table.filter_policy {
+        FilterPolicy::Ribbon { .. } => (
+            "Ribbon filters for the tables of".to_owned(),
+            "are not written: their tables get Bloom filters of as many bits",
+        ),
+        FilterPolicy::ReadOnly(name) if !FilterPolicy::is_built_in(name) => (
+            format!("filter policy '{name}' of the tables of"),
+            "is not built in: new tables get no filters",
+        ),
+        _ => return,
+    };
+    unmet.push(Unmet { before, after: after.to_owned() });
+}
+
+/// Which objects of the user's were not supplied.
+fn objects(unmet: &mut Vec<Unmet>, all: &OpenOptions, name: &str, options: &ColumnFamilyOptions) {
+    let mut missing = |what: &str, object: &str, outcome: &str| {
+        let before = format!("{what} '{object}' of");
+        unmet.push(Unmet { before, after: format!("was not supplied: {outcome}") });
+    };
+    if let FamilyMergeOperator::Unknown(operator) = all.merge_operator(name) {
+        let outcome = "merges are refused, and so are reads of keys that have merge operands";
+        missing("merge operator", &operator, outcome);
+    }
+    let filter = options.compaction_filter.id();
+    if let Some(filter) = filter.filter(|_| all.compaction_filter(name).is_none()) {
+        let outcome = "compactions neither drop nor change what it would";
+        missing("compaction filter", filter, outcome);
+    }
+    if let PrefixExtractor::Custom(extractor) = &options.prefix_extractor
+        && all.prefix_extractor(name).is_none()
+    {
+        let outcome = "filters are neither made of prefixes nor asked about them";
+        missing("prefix extractor", extractor, outcome);
+    }
+}
+
+/// What a style of compaction does that is not built.
+fn style(unmet: &mut Vec<Unmet>, options: &ColumnFamilyOptions) {
+    let what = match options.compaction_style {
+        _ if options.disable_auto_compactions => return,
+        CompactionStyle::Level | CompactionStyle::None => return,
+        CompactionStyle::Universal => {
+            let (own, defaults) =
+                (&options.compaction_options_universal, UniversalCompactionOptions::default());
+            without_effect(unmet, "compaction_options_universal.", " of", own, &defaults);
+            format!(
+                "writes are slowed down at {} sorted runs and stopped at {} until somebody does",
+                options.level0_slowdown_writes_trigger, options.level0_stop_writes_trigger
+            )
+        }
+        CompactionStyle::Fifo => {
+            let (own, defaults) =
+                (&options.compaction_options_fifo, FifoCompactionOptions::default());
+            without_effect(unmet, "compaction_options_fifo.", " of", own, &defaults);
+            format!(
+                "nothing is dropped, and bytes above max_table_files_size stall writes as bytes \
+                 that wait to be compacted do, from {} on",
+                options.soft_pending_compaction_bytes_limit
+            )
+        }
+    };
+    let after =
+        format!("is compacted only when asked for: its compaction_style is not built; {what}");
+    unmet.push(Unmet { before: String::new(), after });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_listed() {
+        assert_eq!(list(&["a"]), "'a'");
+        assert_eq!(list(&["a", "b"]), "'a' and 'b'");
+        assert_eq!(list(&["a", "b", "c"]), "'a', 'b' and 'c'");
+    }
+}

@@ -1,0 +1,136 @@
+//! Extreme values of every option.
+//!
+//! Each option of the tables is set to the ends of its type and beyond, to nothing, and to what
+//! would ask for more memory, threads or levels than there are; then several options at once, drawn
+//! at random. A value is either refused when it is set or when the database is opened, by an error
+//! that names the option, or the database takes writes, flushes, compacts, and opens again with all
+//! that was written. The same holds for values that are set while it is open. The process may address little memory, so what is allocated ahead by the size
+//! of an option shows. `TAILWATER_SEED` repeats the random draws.
+
+#[path = "option_extremes/candidates.rs"]
+mod candidates;
+#[path = "option_extremes/trial.rs"]
+mod trial;
+
+use std::collections::BTreeSet;
+use std::sync::Once;
+
+use rustix::process::{Resource, Rlimit, setrlimit};
+use tailwater_testkit::seed;
+
+use candidates::Candidate;
+
+/// How much memory the process may address, in bytes: some times what the tests take.
+const ADDRESS_SPACE: u64 = 6 << 30;
+
+/// How many random sets of options a run tries.
+const DRAWS: usize = 60;
+
+/// How many options a random set has at most.
+const OPTIONS_A_DRAW: usize = 12;
+
+/// What each option is tried with: the defaults, and what has bytes go past the page cache, in many
+/// small tables.
+const BASES: [&str; 2] = [
+    "",
+    "compaction_read_io_mode=direct;compaction_write_io_mode=direct;flush_write_io_mode=direct;\
+     wal_io_mode=direct;write_buffer_size=64k;level0_file_num_compaction_trigger=2;\
+     target_file_size_base=20k;max_bytes_for_level_base=50k;max_subcompactions=3;\
+     block_based_table_factory={filter_policy=bloomfilter:10;cache_index_and_filter_blocks=true}",
+];
+
+/// Bounds the memory that the process may address.
+fn bound_memory() {
+    static BOUNDED: Once = Once::new();
+    BOUNDED.call_once(|| {
+        let limit = Rlimit { current: Some(ADDRESS_SPACE), maximum: Some(ADDRESS_SPACE) };
+        setrlimit(Resource::As, limit).expect("a limit");
+    });
+}
+
+/// An option was accepted that made a later flush, compaction or opening fail, or was refused by an
+/// error that names another.
+#[test]
+fn each_option_at_its_ends_is_refused_or_works() {
+    bound_memory();
+    let mut failures = Vec::new();
+    let mut accepted = BTreeSet::new();
+    let candidates = candidates::all();
+    for (base, candidate) in
+        BASES.iter().flat_map(|base| candidates.iter().map(move |it| (base, it)))
+    {
+        if candidate.is_ignored && !base.is_empty() {
+            continue;
+        }
+        match trial::run(base, std::slice::from_ref(candidate)) {
+            Ok(true) => {
+                accepted.insert(candidate.option.clone());
+            }
+            Ok(false) => {}
+            Err(failure) => failures.push(format!("{base};{}: {failure}", candidate.text)),
+        }
+    }
+    assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
+    let options: BTreeSet<String> = candidates.iter().map(|it| it.option.clone()).collect();
+    let refused: Vec<_> = options.difference(&accepted).collect();
+    assert!(refused.is_empty(), "no value is accepted of {refused:?}");
+}
+
+#[test]
+fn options_that_change_to_their_ends_are_refused_or_work() {
+    bound_memory();
+    let mut failures = Vec::new();
+    let mut changed = 0;
+    for candidate in &candidates::all() {
+        match trial::change(candidate) {
+            Ok(is_changed) => changed += usize::from(is_changed),
+            Err(failure) => failures.push(format!("{}: {failure}", candidate.text)),
+        }
+    }
+    assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
+    assert!(changed > 500, "only {changed} changes");
+}
+
+/// As many threads were started as an option said, and where there was no room for them the database
+/// was not opened.
+#[test]
+fn there_are_threads_enough_for_any_number_of_jobs() {
+    bound_memory();
+    let candidate = |option: &str| Candidate {
+        option: option.to_owned(),
+        text: format!("{option}=2147483647"),
+        is_ignored: false,
+    };
+    let all = [
+        "max_background_jobs",
+        "max_background_compactions",
+        "max_subcompactions",
+        "max_compaction_trigger_wakeup_seconds",
+        "bgerror_resume_retry_interval",
+    ];
+    assert_eq!(trial::run_with_threads(&all.map(candidate)), Ok(true));
+}
+
+#[test]
+fn options_at_their_ends_are_refused_or_work_together() {
+    bound_memory();
+    let mut seed = seed::rng();
+    let candidates = candidates::all();
+    for draw in 0..DRAWS * seed::rounds() {
+        let count = seed.rng.usize(2..=OPTIONS_A_DRAW);
+        let mut drawn: Vec<Candidate> = Vec::new();
+        while drawn.len() < count {
+            let candidate = &candidates[seed.rng.usize(..candidates.len())];
+            // What is refused alone would hide the rest.
+            if drawn.iter().all(|it| it.option != candidate.option)
+                && trial::is_accepted(std::slice::from_ref(candidate))
+            {
+                drawn.push(candidate.clone());
+            }
+        }
+        if let Err(failure) = trial::run("", &drawn) {
+            let texts: Vec<&str> = drawn.iter().map(|it| it.text.as_str()).collect();
+            panic!("seed {}, draw {draw}: {}: {failure}", seed.value(), texts.join(";"));
+        }
+    }
+}

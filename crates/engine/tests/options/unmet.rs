@@ -1,0 +1,207 @@
+//! What a database is asked for and does not do: it is told, and the database works without.
+
+use std::sync::Arc;
+
+use tailwater::options::ColumnFamilyOptions;
+use tailwater::{
+    CompactRangeOptions, Db, ErrorKind, OpenOptions, ReadOptions, Result, WriteOptions,
+};
+use tailwater_io::sim::SimStorage;
+
+const DB: &str = "/db";
+
+fn options(disk: &SimStorage, text: &str) -> OpenOptions {
+    let mut options = OpenOptions::new(Arc::new(disk.clone()));
+    options.set_clock(disk.clock());
+    options.set_inline_background(true);
+    options
+        .set_options("create_if_missing=true;create_missing_column_families=true")
+        .expect("text");
+    options.set_options(text).expect(text);
+    options
+}
+
+/// What the database's files say that it is to be opened with.
+fn loaded(disk: &SimStorage) -> OpenOptions {
+    let mut options =
+        OpenOptions::load_from(Arc::new(disk.clone()), DB.as_ref()).expect("the OPTIONS file");
+    options.set_clock(disk.clock());
+    options.set_inline_background(true);
+    options
+}
+
+fn put(db: &Db, key: &str, value: &str) {
+    let family = db.column_family("default").expect("a family");
+    db.put(&family, key.as_bytes(), value.as_bytes(), &WriteOptions::default()).expect("a put");
+}
+
+fn get(db: &Db, key: &str) -> Result<Option<Vec<u8>>> {
+    let family = db.column_family("default").expect("a family");
+    db.get(&family, key.as_bytes(), &ReadOptions::default())
+}
+
+fn compact(db: &Db) {
+    let family = db.column_family("default").expect("a family");
+    db.compact_range(&family, None, None, &CompactRangeOptions::default()).expect("a compaction");
+}
+
+/// The one warning that has these words in it.
+#[track_caller]
+fn warning<'a>(db: &'a Db, words: &str) -> &'a str {
+    let mut found = db.warnings().iter().filter(|warning| warning.contains(words));
+    let warning = found.next().unwrap_or_else(|| panic!("no {words}: {:#?}", db.warnings()));
+    assert_eq!(found.next(), None, "{words} stands twice");
+    warning
+}
+
+/// Objects that the OPTIONS file names and nobody supplied kept a database from being opened for
+/// writing, or were passed over without a word.
+#[test]
+fn objects_that_nobody_supplies_are_told_and_done_without() {
+    let objects = [
+        ("listeners", "{my.Listener:{id=your.Listener;port=7}}"),
+        ("wal_filter", "my.WalFilter"),
+        ("file_checksum_gen_factory", "my.Checksums"),
+        ("compaction_filter", "my.Filter"),
+        ("compaction_filter_factory", "my.FilterFactory"),
+        ("prefix_extractor", "my.Prefixes"),
+        ("merge_operator", "{id=my.Operator;depth=3}"),
+        ("table_properties_collectors", "{my.Collector:{id=your.Collector;size=3}}"),
+        ("sst_partitioner_factory", "my.Partitioner"),
+        ("compression_manager", "my.Compression"),
+        ("memtable_factory", "my.MemTable"),
+    ];
+    let tables = [("filter_policy", "my.Filters:3"), ("user_defined_index_factory", "my.Index")];
+    let assign = |pairs: &[(&str, &str)]| {
+        pairs.iter().map(|(name, value)| format!("{name}={value};")).collect::<String>()
+    };
+    let text = format!("{}block_based_table_factory={{{}}}", assign(&objects), assign(&tables));
+    let disk = SimStorage::new(1);
+    drop(Db::open(DB.as_ref(), &options(&disk, &text)).expect("a new database"));
+    let mut before = Vec::new();
+    for _ in 0..2 {
+        let options = loaded(&disk);
+        let db = Db::open(DB.as_ref(), &options).expect("a database");
+        for id in [
+            "my.Listener",
+            "your.Listener",
+            "my.WalFilter",
+            "my.Checksums",
+            "my.Filter'",
+            "my.FilterFactory",
+            "my.Prefixes",
+            "my.Operator",
+            "my.Collector",
+            "your.Collector",
+            "my.Partitioner",
+            "my.Compression",
+            "my.MemTable",
+            "my.Filters:3",
+            "my.Index",
+        ] {
+            warning(&db, id);
+        }
+        put(&db, "a", "1");
+        let family = db.column_family("default").expect("a family");
+        db.flush(&family).expect("a flush");
+        put(&db, "b", "2");
+        compact(&db);
+        assert_eq!(get(&db, "a").expect("a get").as_deref(), Some(&b"1"[..]));
+        let error = db.merge(&family, b"a", b"1", &WriteOptions::default()).expect_err("a merge");
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        assert!(error.message().contains("'my.Operator'"), "{error}");
+        // What the file said stands in the next one.
+        let now: Vec<_> = family.options().print_all();
+        assert!(before.is_empty() || before == now);
+        before = now;
+    }
+}
+
+/// The names and values of a column family's options.
+trait PrintAll {
+    fn print_all(&self) -> Vec<(&'static str, String)>;
+}
+
+impl PrintAll for ColumnFamilyOptions {
+    fn print_all(&self) -> Vec<(&'static str, String)> {
+        use tailwater::options::OptionTable;
+        self.print_options().chain(self.table_factory.print_options()).collect()
+    }
+}
+
+#[test]
+fn operands_wait_for_their_operator() {
+    let disk = SimStorage::new(1);
+    let known = options(&disk, "merge_operator=stringappend");
+    let db = Db::open(DB.as_ref(), &known).expect("a new database");
+    let family = db.column_family("default").expect("a family");
+    put(&db, "a", "1");
+    put(&db, "b", "1");
+    let snapshot = db.snapshot();
+    db.merge(&family, b"a", b"2", &WriteOptions::default()).expect("a merge");
+    db.flush(&family).expect("a flush");
+    drop((family, snapshot, db));
+
+    let unknown = options(&disk, "merge_operator=my.Operator");
+    let db = Db::open(DB.as_ref(), &unknown).expect("the database");
+    let told = warning(&db, "my.Operator");
+    assert!(told.contains("merges are refused, and so are reads of keys"), "{told}");
+    compact(&db);
+    assert_eq!(get(&db, "b").expect("a get").as_deref(), Some(&b"1"[..]));
+    let error = get(&db, "a").expect_err("operands that cannot be folded");
+    assert!(error.message().contains("'my.Operator'"), "{error}");
+    drop(db);
+
+    let db = Db::open(DB.as_ref(), &known).expect("the database");
+    assert_eq!(db.warnings(), [] as [String; 0]);
+    assert_eq!(get(&db, "a").expect("a get").as_deref(), Some(&b"1,2"[..]));
+}
+
+#[test]
+fn a_comparator_that_nobody_supplies_keeps_its_database_closed() {
+    let disk = SimStorage::new(1);
+    let error = Db::open(DB.as_ref(), &options(&disk, "comparator=my.Order"));
+    let error = error.expect_err("an unknown order");
+    assert!(error.message().contains("'my.Order'"), "{error}");
+}
+
+#[test]
+fn what_column_families_have_in_common_is_told_once() {
+    let disk = SimStorage::new(1);
+    let mut options = options(&disk, "memtable_huge_page_size=4096");
+    let common = options.column_family("default").clone();
+    for name in ["default", "one", "two"] {
+        options.set_column_family(name, common.clone());
+    }
+    let own = ColumnFamilyOptions { bloom_locality: 3, ..common };
+    options.set_column_family("three", own);
+    let db = Db::open(DB.as_ref(), &options).expect("a new database");
+    drop(db);
+    let db = Db::open(DB.as_ref(), &options).expect("the database");
+    assert_eq!(
+        warning(&db, "memtable_huge_page_size"),
+        "option memtable_huge_page_size=4096 of 'default', 'one', 'two' and 'three' has no effect: \
+         memtables take the system's pages"
+    );
+    assert!(warning(&db, "bloom_locality").contains("of 'three' has no effect"));
+}
+
+/// What blocks of a level that zlib does not have were compressed with was an error of each flush,
+/// and then of each opening.
+#[test]
+fn blocks_are_stored_where_zlib_does_not_have_the_level() {
+    for level in ["10", "-2", "2147483647", "-2147483648"] {
+        let disk = SimStorage::new(1);
+        let text = format!("compression=kZlibCompression;compression_opts={{level={level}}}");
+        let db = Db::open(DB.as_ref(), &options(&disk, &text)).expect("a new database");
+        assert!(warning(&db, &format!("compression_opts.level={level}")).contains("-1 to 9"));
+        put(&db, "a", &"1".repeat(10_000));
+        let family = db.column_family("default").expect("a family");
+        db.flush(&family).expect("a flush");
+        put(&db, "b", "1");
+        compact(&db);
+        drop((family, db));
+        let db = Db::open(DB.as_ref(), &loaded(&disk)).expect("the database");
+        assert_eq!(get(&db, "a").expect("a get").map(|value| value.len()), Some(10_000));
+    }
+}

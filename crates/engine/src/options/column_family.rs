@@ -99,11 +99,12 @@ option_table! {
         /// How large the memtable's filter is, as a share of the write buffer; 0 means none, 0.25
         /// is the most.
         memtable_prefix_bloom_size_ratio: f64 = 0.0, Mutable, NoEffect(NO_MEMTABLE_FILTER);
-        /// How many tables of level 0 stop writes.
+        /// How many tables of level 0 stop writes; under universal compaction, how many sorted runs.
         level0_stop_writes_trigger: i32 = 36, Mutable, Honoured;
         /// How blob files are compressed.
         blob_compression_type: CompressionType = CompressionType::None, Mutable, NoEffect(NO_BLOBS);
-        /// How many tables of level 0 slow writes down.
+        /// How many tables of level 0 slow writes down; under universal compaction, how many sorted
+        /// runs.
         level0_slowdown_writes_trigger: i32 = 20, Mutable, Honoured;
         /// How many bytes may wait for compaction before writes stop; 0 means any number.
         hard_pending_compaction_bytes_limit: u64 = 256 << 30, Mutable, Honoured;
@@ -201,7 +202,7 @@ option_table! {
         /// Cuts tables where the user says.
         sst_partitioner_factory: ObjectName = ObjectName::default(), Fixed,
             NoEffect(NO_OWN_PARTS);
-        /// How many levels there are.
+        /// How many levels there are, 1 to 64.
         num_levels: i32 = 7, Fixed, Honoured;
         /// Takes data only by ingestion.
         disallow_memtable_writes: bool = false, Fixed, Honoured;
@@ -218,7 +219,9 @@ option_table! {
             NoEffect("new tables have no properties of the user's, and none is compacted for what they say");
         /// Chooses the sizes of levels by that of the last.
         level_compaction_dynamic_level_bytes: bool = true, Fixed, Honoured;
-        /// How tables are chosen and arranged by compaction.
+        /// How tables are chosen and arranged by compaction. Under universal and FIFO compaction
+        /// nothing is compacted or dropped unless somebody asks for a compaction, and writes are
+        /// stalled where there is too much.
         compaction_style: CompactionStyle = CompactionStyle::Level, Fixed, Honoured;
         /// Drops or changes records in compactions; the user supplies it in code.
         compaction_filter: ObjectName = ObjectName::default(), Fixed, Honoured;

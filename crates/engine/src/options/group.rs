@@ -33,7 +33,8 @@ option_table! {
         /// How much data zstd's trainer sees, in bytes; 0 makes the dictionary of samples as they
         /// are.
         zstd_max_train_bytes: u32 = 0, Mutable, NoEffect(NO_DICTIONARIES);
-        /// The level of effort; 32767 is the algorithm's own default.
+        /// The level of effort; 32767 is the algorithm's own default. With a level that zlib does
+        /// not have (-1 to 9) blocks are stored as they are; zstd and LZ4 take the nearest.
         level: i32 = 32_767, Mutable, Honoured;
         /// Lets zstd's trainer make the dictionary, instead of its finisher.
         use_zstd_dict_trainer: bool = true, Mutable, NoEffect(NO_DICTIONARIES);

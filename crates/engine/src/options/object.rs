@@ -51,16 +51,37 @@ fn object_id(text: &str) -> &str {
     assignments.iter().find(|assignment| assignment.name == "id").map_or("", |id| id.value)
 }
 
+/// Whether the braces of a text close each other, and nothing follows those that it begins with.
+fn is_braced_well(text: &str) -> bool {
+    let mut depth = 0u32;
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'{' => depth += 1,
+            b'}' if depth == 0 => return false,
+            b'}' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 && text.starts_with('{') && at + 1 < text.len() {
+            return false;
+        }
+    }
+    depth == 0
+}
+
 impl OptionValue for ObjectName {
     fn set(&mut self, text: &str) -> Result<()> {
-        self.text = unescape(text);
+        let mut unescaped = unescape(text);
+        if !is_braced_well(unescaped.trim()) {
+            return Err(Error::malformed(text, "an object's name, or its options in braces"));
+        }
         if text.contains('=') {
             parse_option_string(text)?;
             // An item of a list comes without its braces.
             if !text.trim_start().starts_with('{') {
-                self.text = format!("{{{}}}", self.text);
+                unescaped = format!("{{{unescaped}}}");
             }
         }
+        self.text = unescaped;
         Ok(())
     }
 

@@ -19,6 +19,10 @@ const EARLY_WRITEBACK: u64 = 1 << 20;
 /// The largest buffer of a writer, in bytes: more at once brings nothing, and takes memory.
 const BUFFER_MAX: u64 = 64 << 20;
 
+/// A buffer of up to this many bytes is as large as the options say, and a larger one no larger than
+/// its file.
+const BUFFER_USEFUL: usize = 1 << 20;
+
 /// No more than this is reserved of a file at a time, in bytes.
 const MAX_PREALLOCATION: u64 = 1 << 20;
 
@@ -78,7 +82,7 @@ impl NewFiles<'_> {
             false => 0,
         };
         let options = WriterOptions {
-            buffer_bytes: self.buffer_bytes(file.mode()),
+            buffer_bytes: self.buffer_bytes(file.mode(), expected_bytes),
             bytes_per_sync: match self.database.bytes_per_sync {
                 0 => EARLY_WRITEBACK,
                 set => set,
@@ -115,9 +119,10 @@ impl NewFiles<'_> {
         }
     }
 
-    /// How much is written at once.
-    fn buffer_bytes(&self, mode: IoMode) -> usize {
-        let buffer_bytes = buffer_size(self.database);
+    /// How much of a file of `expected_bytes` is written at once.
+    fn buffer_bytes(&self, mode: IoMode, expected_bytes: u64) -> usize {
+        let useful = usize::try_from(expected_bytes).unwrap_or(usize::MAX).max(BUFFER_USEFUL);
+        let buffer_bytes = buffer_size(self.database).min(useful);
         match mode {
             IoMode::Direct => buffer_bytes.min(self.database.direct_request_size()),
             IoMode::Buffered | IoMode::Uncached | IoMode::DropBehind => buffer_bytes,

@@ -134,7 +134,9 @@ fn objects_have_ids() {
     assert_eq!(id(""), None);
     assert_eq!(id("Mine"), Some("Mine".to_owned()));
     assert_eq!(id("{id=Mine;size=3}"), Some("Mine".to_owned()));
-    assert_eq!(set::<ObjectName>("{id=Mine"), None);
+    for text in ["{id=Mine", "Mine}", "{Mine", "{Mine}{Yours}", "}Mine{", "{}Mine"] {
+        assert_eq!(set::<ObjectName>(text), None, "{text}");
+    }
 }
 
 #[test]

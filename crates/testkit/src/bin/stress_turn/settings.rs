@@ -123,11 +123,18 @@ pub(crate) fn of_directory(directory: &Path, given: Option<&str>) -> Result<Open
     Ok(options)
 }
 
-/// Others, with what they have over the database's own.
+/// Whether blocks are aligned in a column family, which rules out compression and most block sizes.
+fn aligns_blocks(options: &OpenOptions) -> bool {
+    let mut families = options.column_families().map(|name| options.column_family(name));
+    families.any(|family| family.table_factory.block_align)
+}
+
+/// Others, with what they have over the database's own. They align no blocks, since they may
+/// compress them.
 pub(crate) fn other(own: &OpenOptions, rng: &mut Rng) -> Result<(OpenOptions, String), String> {
     let tables = choose(&OF_TABLE, rng);
     let text = format!(
-        "{};{};block_based_table_factory={{{tables}}}",
+        "{};{};block_based_table_factory={{{tables};block_align=false}}",
         choose(&OF_DATABASE, rng),
         choose(&OF_FAMILY, rng)
     );
@@ -136,10 +143,15 @@ pub(crate) fn other(own: &OpenOptions, rng: &mut Rng) -> Result<(OpenOptions, St
     Ok((options, text))
 }
 
-/// A change of an option of a column family while the database is open.
-pub(crate) fn change(rng: &mut Rng) -> (&'static str, &'static str) {
-    let (name, values) = WHILE_OPEN[rng.usize(..WHILE_OPEN.len())];
-    (name, values[rng.usize(..values.len())])
+/// A change of an option of a column family while the database is open with `options`.
+pub(crate) fn change(options: &OpenOptions, rng: &mut Rng) -> (&'static str, &'static str) {
+    let is_of_blocks = |name| matches!(name, "compression" | "block_based_table_factory");
+    loop {
+        let (name, values) = WHILE_OPEN[rng.usize(..WHILE_OPEN.len())];
+        if !(is_of_blocks(name) && aligns_blocks(options)) {
+            return (name, values[rng.usize(..values.len())]);
+        }
+    }
 }
 
 /// One choice of each line.

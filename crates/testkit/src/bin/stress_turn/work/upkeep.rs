@@ -61,7 +61,7 @@ impl Work<'_> {
     }
 
     fn change_option(&self, family: &ColumnFamily, rng: &mut Rng) -> Result<(), String> {
-        let change = settings::change(rng);
+        let change = settings::change(self.options, rng);
         count(&self.counts.changes, 1);
         let doing = format!("changing {} to {}", change.0, change.1);
         self.db.set_options(family, &[change]).map_err(text(&doing))

@@ -36,8 +36,8 @@ pub(crate) struct WritableDatabase {
 
 impl WritableDatabase {
     /// Opens a database with the options of its OPTIONS file and those `given` over them, takes its
-    /// lock, and says on standard error what of it was left out, and what of the options it will not
-    /// do.
+    /// lock, and says on standard error what of it was left out, and what of the options it does
+    /// not do.
     ///
     /// # Errors
     /// Not found, where there is none and none is to be made; refused, where another process holds

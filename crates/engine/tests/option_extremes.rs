@@ -97,8 +97,8 @@ fn options_that_change_to_their_ends_are_refused_or_work() {
     assert!(changed > 500, "only {changed} changes");
 }
 
-/// As many threads were started as an option said, and where there was no room for them the database
-/// was not opened.
+/// As many threads were started as an option said, and where there was no room for them the
+/// database was not opened.
 #[test]
 fn there_are_threads_enough_for_any_number_of_jobs() {
     bound_memory();

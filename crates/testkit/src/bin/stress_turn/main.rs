@@ -23,6 +23,7 @@ mod arguments;
 mod contents;
 mod expected;
 mod settings;
+mod unblocking;
 mod work;
 
 use std::path::Path;
@@ -35,6 +36,7 @@ use tailwater::{Db, OpenOptions};
 use arguments::Arguments;
 use contents::Contents;
 use expected::Keys;
+use unblocking::while_unblocked;
 use work::Work;
 
 /// How long a round works before the database is reopened, at most.
@@ -117,17 +119,19 @@ fn round(
 ) -> Result<(), String> {
     let db = Db::open(&arguments.directory, options).map_err(text("opening"))?;
     report_opening(&db)?;
-    if !arguments.keeps_sequence {
-        work::remove_extras(&db)?;
-    }
-    Contents::read(&db)?.compare(reference)?;
-    let work = Work::new(&db, options, arguments, keys, reference);
-    let done = work.run(Instant::now() + time, rng)?;
-    println!("did {done}");
-    if !arguments.keeps_sequence {
-        work::remove_extras(&db)?;
-    }
-    Contents::read(&db)?.compare(reference)?;
+    while_unblocked(&db, || {
+        if !arguments.keeps_sequence {
+            work::remove_extras(&db)?;
+        }
+        Contents::read(&db)?.compare(reference)?;
+        let work = Work::new(&db, options, arguments, keys, reference);
+        let done = work.run(Instant::now() + time, rng)?;
+        println!("did {done}");
+        if !arguments.keeps_sequence {
+            work::remove_extras(&db)?;
+        }
+        Contents::read(&db)?.compare(reference)
+    })?;
     if let Some(error) = db.background_error() {
         return Err(format!("an error in the background: {error}"));
     }

@@ -11,6 +11,7 @@ use tailwater::{
 
 use super::{EXTRA_FAMILY, Work, count};
 use crate::contents::Contents;
+use crate::unblocking::while_unblocked;
 use crate::{beside, settings, text};
 
 impl Work<'_> {
@@ -83,11 +84,13 @@ impl Work<'_> {
         let doing = text("opening the checkpoint");
         let own = settings::of_directory(&directory, self.arguments.options.as_deref())?;
         let db = Db::open(&directory, &own).map_err(&doing)?;
-        super::remove_extras(&db)?;
-        Contents::read(&db)?.compare(self.reference).map_err(|e| format!("checkpoint: {e}"))?;
-        let family = db.column_family("default").map_err(&doing)?;
-        db.put(&family, b"only in the checkpoint", b"", &WriteOptions::default())
-            .map_err(&doing)?;
+        while_unblocked(&db, || {
+            super::remove_extras(&db)?;
+            Contents::read(&db)?.compare(self.reference).map_err(|e| format!("checkpoint: {e}"))?;
+            let family = db.column_family("default").map_err(&doing)?;
+            db.put(&family, b"only in the checkpoint", b"", &WriteOptions::default())
+                .map_err(&doing)
+        })?;
         db.close().map_err(text("closing the checkpoint"))?;
         let report = tailwater::verify::verify(&directory, &own, &mut |_| ());
         let damage = tailwater::verify::Severity::Damage;

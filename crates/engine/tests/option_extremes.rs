@@ -27,6 +27,9 @@ const ADDRESS_SPACE: u64 = 6 << 30;
 /// How many random sets of options a run tries.
 const DRAWS: usize = 60;
 
+/// One in this many candidates is tried past the page cache.
+const PART: usize = 4;
+
 /// How many options a random set has at most.
 const OPTIONS_A_DRAW: usize = 12;
 
@@ -57,10 +60,12 @@ fn each_option_at_its_ends_is_refused_or_works() {
     assert!(refused.is_empty(), "no value is accepted of {refused:?}");
 }
 
+/// Of these the seed chooses a part, which keeps the gate short.
 #[test]
 fn each_option_at_its_ends_is_refused_or_works_past_the_page_cache() {
+    let mut seed = seed::rng();
     let mut candidates = candidates::all();
-    candidates.retain(|candidate| !candidate.is_ignored);
+    candidates.retain(|candidate| !candidate.is_ignored && seed.rng.usize(..PART) == 0);
     try_each(PAST_THE_PAGE_CACHE, &candidates);
 }
 

@@ -167,9 +167,9 @@ impl Db {
     }
 
     /// What is odd about the database, and no error: sentences for people. Of one that is open for
-    /// writing also what it was asked for and does not do: options that have no effect, objects that
-    /// options name and nobody supplied, and styles of compaction that are not built. Its LOG has
-    /// the same sentences.
+    /// writing also what it was asked for and does not do: options that have no effect, objects
+    /// that options name and nobody supplied, and styles of compaction that are not built. Its LOG
+    /// has the same sentences.
     pub fn warnings(&self) -> &[String] {
         &self.inner.warnings
     }

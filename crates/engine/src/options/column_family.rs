@@ -99,7 +99,8 @@ option_table! {
         /// How large the memtable's filter is, as a share of the write buffer; 0 means none, 0.25
         /// is the most.
         memtable_prefix_bloom_size_ratio: f64 = 0.0, Mutable, NoEffect(NO_MEMTABLE_FILTER);
-        /// How many tables of level 0 stop writes; under universal compaction, how many sorted runs.
+        /// How many tables of level 0 stop writes; under universal compaction, how many sorted
+        /// runs.
         level0_stop_writes_trigger: i32 = 36, Mutable, Honoured;
         /// How blob files are compressed.
         blob_compression_type: CompressionType = CompressionType::None, Mutable, NoEffect(NO_BLOBS);

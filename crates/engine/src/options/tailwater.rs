@@ -39,10 +39,10 @@ option_table! {
         ingestion_io_mode: IoModeChoice = Unset, Fixed, Honoured;
         /// How files are copied into checkpoints: by default through the page cache.
         checkpoint_io_mode: IoModeChoice = Unset, Fixed, Honoured;
-        /// How much one request of a compaction or flush moves past the page cache, in bytes, 16 MiB
-        /// at most: a user's read waits at the device behind as much. `compaction_readahead_size` is how much
-        /// several of them read ahead; where `writable_file_max_buffer_size` is smaller, it counts
-        /// for writes.
+        /// How much one request of a compaction or flush moves past the page cache, in bytes, 16
+        /// MiB at most: a user's read waits at the device behind as much.
+        /// `compaction_readahead_size` is how much several of them read ahead; where
+        /// `writable_file_max_buffer_size` is smaller, it counts for writes.
         direct_request_size: u64 = 256 << 10, Fixed, Honoured;
         /// Whether compactions that write past the page cache hand over what users read: outputs'
         /// blocks that come from it are in the page cache, or in the block cache, when the outputs

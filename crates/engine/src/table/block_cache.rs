@@ -78,11 +78,11 @@ impl BlockCache {
         })
     }
 
-    /// Has the C library's allocator give back to the system what it keeps of freed memory, whenever
-    /// a cache that sizes itself gives memory back. The call (`malloc_trim`) goes over the heap of
-    /// the whole process and keeps its locks meanwhile, so it is for a program to ask for that knows
-    /// what else is in its process. The option `trim_allocator` asks for it, too. Without glibc it
-    /// has no effect.
+    /// Has the C library's allocator give back to the system what it keeps of freed memory,
+    /// whenever a cache that sizes itself gives memory back. The call (`malloc_trim`) goes over
+    /// the heap of the whole process and keeps its locks meanwhile, so it is for a program to ask
+    /// for that knows what else is in its process. The option `trim_allocator` asks for it, too.
+    /// Without glibc it has no effect.
     pub fn trim_allocator(&self) {
         self.trims_allocator.store(true, Relaxed);
     }

@@ -19,8 +19,8 @@ const EARLY_WRITEBACK: u64 = 1 << 20;
 /// The largest buffer of a writer, in bytes: more at once brings nothing, and takes memory.
 const BUFFER_MAX: u64 = 64 << 20;
 
-/// A buffer of up to this many bytes is as large as the options say, and a larger one no larger than
-/// its file.
+/// A buffer of up to this many bytes is as large as the options say, and a larger one no larger
+/// than its file.
 const BUFFER_USEFUL: usize = 1 << 20;
 
 /// No more than this is reserved of a file at a time, in bytes.

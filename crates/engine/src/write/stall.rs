@@ -108,8 +108,8 @@ pub(crate) struct StallConditions {
     pub(crate) counts_runs: bool,
     /// How many memtables wait to be flushed.
     pub(crate) sealed_memtables: usize,
-    /// How many sorted runs there are, see [`ColumnFamily::stall_conditions`]; 0 where `compacts` is
-    /// false.
+    /// How many sorted runs there are, see [`ColumnFamily::stall_conditions`]; 0 where `compacts`
+    /// is false.
     ///
     /// [`ColumnFamily::stall_conditions`]: crate::db::ColumnFamily::stall_conditions
     pub(crate) level_0_tables: usize,

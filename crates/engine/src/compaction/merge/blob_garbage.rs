@@ -71,7 +71,8 @@ impl BlobGarbage {
     }
 }
 
-/// Calls `take` with each blob file that a record refers to, and how many bytes its blob takes there.
+/// Calls `take` with each blob file that a record refers to, and how many bytes its blob takes
+/// there.
 #[inline]
 fn for_each_reference(
     internal_key: &[u8],

@@ -88,7 +88,7 @@ mod tests {
         let open = || system::open(&path, OFlags::RDWR | OFlags::CREATE, IoMode::Buffered);
         for is_made_again in [false, true] {
             let removed = open().expect("a file");
-            std::fs::remove_file(&path).expect("removing");
+            rustix::fs::unlink(&path).expect("removing");
             let other = is_made_again.then(|| PosixLock::take(&path).expect("the lock"));
             let taken = PosixLock::on(removed, &path);
             assert!(taken.expect("an answer").is_none());

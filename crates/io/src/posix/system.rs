@@ -509,7 +509,8 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn durable_writes_are_left_to_filesystems_that_are_known_to_make_them() {
         use std::os::fd::AsFd;
-        let file = std::fs::File::open("/proc/self/stat").expect("a file");
+        let file = open(Path::new("/proc/self/stat"), OFlags::RDONLY, IoMode::Buffered);
+        let file = file.expect("a file");
         assert!(!has_durable_writes(file.as_fd()));
         let directory = tempfile::tempdir().expect("a directory");
         let file = tempfile::tempfile_in(directory.path()).expect("a file");

@@ -18,9 +18,9 @@
 //!
 //! `device` and `inode` are those of the home; `home` is its absolute path. `database` has no value
 //! if the database has no durable id. `inside` is only in the claim on a directory inside the home:
-//! its own device and inode, and its path from the home. Each `keep` names a file that was there before the claim and did not belong
-//! to the database: it is never removed. Values are escaped as in a Rust string literal, so that
-//! none contains a line break.
+//! its own device and inode, and its path from the home. Each `keep` names a file that was there
+//! before the claim and did not belong to the database: it is never removed. Values are escaped as
+//! in a Rust string literal, so that none contains a line break.
 
 use crate::{Error, Result};
 

@@ -96,7 +96,8 @@ fn a_second_name_by_a_symbolic_link_is_that_of_the_file() {
     assert_eq!(dangling.source.kind(), ErrorKind::NotFound);
 }
 
-/// The lock was the process's, as RocksDB's is, and whoever read the file in the process released it.
+/// The lock was the process's, as RocksDB's is, and whoever read the file in the process released
+/// it.
 #[test]
 fn opening_a_locked_file_keeps_the_lock() {
     let directory = tempfile::tempdir().unwrap();

@@ -139,7 +139,8 @@ impl Background {
         self.wanted.notify_all();
     }
 
-    /// Has memtables flushed, at once also where that found no space and is to be tried again later.
+    /// Has memtables flushed, at once also where that found no space and is to be tried again
+    /// later.
     pub(crate) fn flush_now(&self) {
         let mut state = self.lock();
         state.flush_wanted = true;

@@ -33,9 +33,9 @@ pub enum FilterDecision {
 /// shows. Snapshots therefore do not protect values from it, as in RocksDB since version 6.
 /// Flushes do not ask.
 ///
-/// Several threads call it at once. It may drop the last handle to the database, but not close it. A
-/// panic ends the compaction, and refuses writes until `resume`. Source: `include/rocksdb/compaction_filter.h`,
-/// `db/compaction/compaction_iterator.cc`.
+/// Several threads call it at once. It may drop the last handle to the database, but not close it.
+/// A panic ends the compaction, and refuses writes until `resume`. Source:
+/// `include/rocksdb/compaction_filter.h`, `db/compaction/compaction_iterator.cc`.
 pub trait CompactionFilter: Send + Sync {
     /// The name that stands in OPTIONS files.
     fn name(&self) -> &str;

@@ -64,9 +64,9 @@ impl Db {
     /// and ends before its second.
     ///
     /// # Errors
-    /// Invalid argument, where nothing is to count, for a range that ends before it begins and for a
-    /// column family that is not of this opening of the database;
-    /// those of opening tables and reading their indexes.
+    /// Invalid argument, where nothing is to count, for a range that ends before it begins and for
+    /// a column family that is not of this opening of the database; those of opening tables and
+    /// reading their indexes.
     pub fn approximate_sizes(
         &self,
         family: &ColumnFamily,

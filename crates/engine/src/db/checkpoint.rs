@@ -12,8 +12,8 @@
 //!
 //! A crash before step 4 leaves a marked directory whose name ends in `.tmp`, which the next
 //! checkpoint of that name replaces. One without the mark is somebody's and stays. A crash in step
-//! 4 leaves a checkpoint with the mark, which its first opening for writing removes. The mark is gone
-//! for good before the checkpoint is reported: the checkpoint's own name may end in `.tmp`.
+//! 4 leaves a checkpoint with the mark, which its first opening for writing removes. The mark is
+//! gone for good before the checkpoint is reported: the checkpoint's own name may end in `.tmp`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -178,8 +178,8 @@ impl Writer {
         options
     }
 
-    /// Makes the directory where a checkpoint is assembled, empty but for its mark, which is locked.
-    /// What is left there of one that was not finished is removed.
+    /// Makes the directory where a checkpoint is assembled, empty but for its mark, which is
+    /// locked. What is left there of one that was not finished is removed.
     ///
     /// # Errors
     /// Invalid argument, where something else has its name; busy, where somebody assembles a

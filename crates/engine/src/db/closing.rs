@@ -11,8 +11,8 @@
 //!
 //! A crash at any of these is as one before: what was acknowledged as synced is on the device.
 //!
-//! Code of the user's that the database calls cannot close it, since closing waits for that code. It
-//! can drop the last handle: then the cleaning thread closes the database.
+//! Code of the user's that the database calls cannot close it, since closing waits for that code.
+//! It can drop the last handle: then the cleaning thread closes the database.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -146,10 +146,11 @@ impl Db {
     ///
     /// # Errors
     /// Invalid argument, for a batch that names a column family that there is not; not supported,
-    /// for a handle that was opened for reading; closed, for one that was closed; busy, where writes
-    /// are stalled and [`WriteOptions::no_slowdown`] is set; no space and I/O, after which writes
-    /// are refused with that error until [`Db::resume`] or reopening. The batch that failed may be
-    /// found again after reopening, as may one whose process ended before it was acknowledged.
+    /// for a handle that was opened for reading; closed, for one that was closed; busy, where
+    /// writes are stalled and [`WriteOptions::no_slowdown`] is set; no space and I/O, after which
+    /// writes are refused with that error until [`Db::resume`] or reopening. The batch that failed
+    /// may be found again after reopening, as may one whose process ended before it was
+    /// acknowledged.
     ///
     /// # Panics
     /// If a comparator of the user's does. Other writers, and all later ones, are told of it by an
@@ -158,8 +159,8 @@ impl Db {
         self.writer()?.write(batch, options)
     }
 
-    /// Flushes what was written to a column family to a table, and waits for it. What found no space
-    /// before, and is tried again later, is tried at once.
+    /// Flushes what was written to a column family to a table, and waits for it. What found no
+    /// space before, and is tried again later, is tried at once.
     ///
     /// # Errors
     /// Those of writing; invalid argument, for a column family that was dropped or is not of this
@@ -369,9 +370,9 @@ impl Db {
     /// `avoid_flush_during_shutdown` is set, and the lock is given up. Reads go on; writes are
     /// refused. Dropping the last handle does the same, but cannot tell an error.
     ///
-    /// Where code of the user's drops the last handle that the database calls in a thread of its own,
-    /// a compaction filter perhaps, the database is closed soon after that call has returned: another
-    /// opening is busy until then.
+    /// Where code of the user's drops the last handle that the database calls in a thread of its
+    /// own, a compaction filter perhaps, the database is closed soon after that call has returned:
+    /// another opening is busy until then.
     ///
     /// # Errors
     /// The error after which writes were refused; those of the last flush and write; invalid

@@ -56,8 +56,8 @@ impl Home {
     /// that was renamed has the same device and inode. The number of its device may change when it
     /// is mounted again; then the inode and the path must be the same. A directory inside the home
     /// goes with it, also when the home is copied, if it was copied itself: one that is mounted in
-    /// the home and in its copy is the same for both. A database without a durable id is told by its
-    /// home alone.
+    /// the home and in its copy is the same for both. A database without a durable id is told by
+    /// its home alone.
     pub(super) fn is_named_by(
         &self,
         claim: &Claim,

@@ -1,9 +1,9 @@
 //! Storage that keeps to the directories that a database was opened with.
 //!
 //! Files are found by path. When a directory is renamed while the database is open, and another one
-//! gets its name, the paths lead there: to another database's files of the same numbers. So before a
-//! file is opened, made, renamed or removed in a directory of the database, and before its names are
-//! made durable, it is looked whether the path still leads to the directory that was opened.
+//! gets its name, the paths lead there: to another database's files of the same numbers. So before
+//! a file is opened, made, renamed or removed in a directory of the database, and before its names
+//! are made durable, it is looked whether the path still leads to the directory that was opened.
 
 use std::fmt;
 use std::io;

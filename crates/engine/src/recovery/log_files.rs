@@ -97,8 +97,8 @@ pub(super) fn set_aside(
 }
 
 /// Gives a log a second name in a directory, or copies it: its own, or that with a number behind it
-/// where another file has its own. What is there may be somebody else's, or the copy that an earlier
-/// opening did not finish.
+/// where another file has its own. What is there may be somebody else's, or the copy that an
+/// earlier opening did not finish.
 fn keep(storage: &dyn Storage, log: &Path, directory: &Path, number: u64) -> Result<PathBuf> {
     let name = FileKind::Wal(number).to_string();
     let mut kept = directory.join(&name);
@@ -115,8 +115,8 @@ fn keep(storage: &dyn Storage, log: &Path, directory: &Path, number: u64) -> Res
 }
 
 /// Puts logs of an earlier opening on the device: their process may have ended before it did.
-/// Answers whether they are there. After a sync that failed, the page cache may have what the device
-/// has not, and a sync by another process succeeds.
+/// Answers whether they are there. After a sync that failed, the page cache may have what the
+/// device has not, and a sync by another process succeeds.
 pub(super) fn sync_logs(storage: &dyn Storage, directory: &Path, logs: &[LiveLog]) -> Result<bool> {
     for log in logs {
         let path = directory.join(FileKind::Wal(log.number).to_string());

@@ -266,8 +266,8 @@ fn copy(disk: &SimStorage, from: &str, to: &str) {
     copy.write_all_at(&bytes, 0, purpose).expect("a write");
 }
 
-/// A column family was made although its options could not be written, and nobody was told: the next
-/// opening did not know its merge operator.
+/// A column family was made although its options could not be written, and nobody was told: the
+/// next opening did not know its merge operator.
 #[test]
 fn a_column_family_without_its_options_is_told() {
     let mut told = 0;

@@ -141,9 +141,9 @@ fn expect_refused(result: Result<()>, context: &str) {
     assert!(error.message().contains("not of this opening"), "{context}: {error}");
 }
 
-/// Handles of another database, and those of an earlier opening of the same one, were taken: a flush
-/// by one waited for ever and let the other database pass by synced writes, a put went to the other
-/// database, and a snapshot showed later writes.
+/// Handles of another database, and those of an earlier opening of the same one, were taken: a
+/// flush by one waited for ever and let the other database pass by synced writes, a put went to the
+/// other database, and a snapshot showed later writes.
 #[test]
 fn handles_of_others_are_refused() {
     for origin in ORIGINS {

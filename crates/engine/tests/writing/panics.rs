@@ -86,8 +86,8 @@ fn wait_for_failure(db: &Db) {
     }
 }
 
-/// A panic on the flushing thread ended it: flushes, writers and `resume` waited for ever, there was
-/// no background error, and closing succeeded.
+/// A panic on the flushing thread ended it: flushes, writers and `resume` waited for ever, there
+/// was no background error, and closing succeeded.
 #[test]
 fn a_flush_that_panics_is_told_and_taken_up_by_resuming() {
     for object in [Object::Comparator, Object::PrefixExtractor, Object::Storage] {
@@ -251,8 +251,8 @@ fn a_cleaning_that_panics_is_told() {
     scene.check_after(&["a", "b"]);
 }
 
-/// Resumes until a flush succeeds: a panic that was under way may be told after the first time. When
-/// the flushing thread has flushed, it has told all of its own.
+/// Resumes until a flush succeeds: a panic that was under way may be told after the first time.
+/// When the flushing thread has flushed, it has told all of its own.
 fn resume_after_the_last_panic(db: &Db) {
     while db.resume().and_then(|()| put(db, "resumed", "1")).and_then(|()| db.flush_all()).is_err()
     {

@@ -301,10 +301,10 @@ impl Cursor {
         Ok(())
     }
 
-    /// As [`Cursor::seek`], for a get: where the block has a hash index, and the comparator declares
-    /// that keys of different bytes differ, only the restart interval that can have the key is
-    /// looked at. What is found need not be the first entry that is not below the target unless its
-    /// user key is the target's.
+    /// As [`Cursor::seek`], for a get: where the block has a hash index, and the comparator
+    /// declares that keys of different bytes differ, only the restart interval that can have the
+    /// key is looked at. What is found need not be the first entry that is not below the target
+    /// unless its user key is the target's.
     ///
     /// # Errors
     /// As [`Cursor::seek`], and a hash index that leads to no restart.

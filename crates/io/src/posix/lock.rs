@@ -1,10 +1,10 @@
 //! The lock that keeps a second engine out of a directory.
 //!
-//! RocksDB takes an `fcntl` write lock on the whole file, which belongs to a process: it is dropped as
-//! soon as the process closes *any* descriptor of the file, and it does not keep the process itself
-//! out. This one belongs to the open file (`F_OFD_SETLK`). The two kinds keep each other out, and
-//! this one also keeps out others in the process, stays when they read the file, and goes on in a
-//! child process.
+//! RocksDB takes an `fcntl` write lock on the whole file, which belongs to a process: it is dropped
+//! as soon as the process closes *any* descriptor of the file, and it does not keep the process
+//! itself out. This one belongs to the open file (`F_OFD_SETLK`). The two kinds keep each other
+//! out, and this one also keeps out others in the process, stays when they read the file, and goes
+//! on in a child process.
 //!
 //! A lock on a file that has lost its name, because the database was destroyed, keeps nobody out:
 //! whoever comes later makes a new file. So a lock counts only if the path leads to the locked file
@@ -79,8 +79,8 @@ impl PosixLock {
 mod tests {
     use super::*;
 
-    /// Who opened the file before it was removed got the lock on it, and so did whoever made another
-    /// of that name.
+    /// Who opened the file before it was removed got the lock on it, and so did whoever made
+    /// another of that name.
     #[test]
     fn a_file_that_lost_its_name_cannot_be_locked() {
         let directory = tempfile::tempdir().expect("a directory");

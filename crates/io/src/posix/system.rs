@@ -409,9 +409,9 @@ pub(super) fn unlock(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
     rustix::fs::flock(descriptor, operation)
 }
 
-/// Whether the filesystem of a file is known to make a write durable that asks for it. FUSE does not
-/// where its server wants direct I/O (`FOPEN_DIRECT_IO`): the flag does not reach the server, and the
-/// write succeeds.
+/// Whether the filesystem of a file is known to make a write durable that asks for it. FUSE does
+/// not where its server wants direct I/O (`FOPEN_DIRECT_IO`): the flag does not reach the server,
+/// and the write succeeds.
 #[cfg(target_os = "linux")]
 pub(super) fn has_durable_writes(descriptor: BorrowedFd<'_>) -> bool {
     rustix::fs::fstatfs(descriptor)

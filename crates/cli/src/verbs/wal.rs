@@ -15,6 +15,7 @@ use tailwater_io::Storage;
 
 use crate::arguments::WalArguments;
 use crate::database::{files_at, manifest_state, storage};
+use crate::live::read_listed;
 use crate::outcome::{Failure, Outcome, Result};
 use crate::output::{Output, complain};
 use crate::settings::Settings;
@@ -50,7 +51,10 @@ pub(crate) fn run(arguments: &WalArguments, output: &mut Output) -> Result<Outco
         if index > 0 && !output.is_json() {
             output.line("")?;
         }
-        outcome = outcome.and(walk.log(&*storage, path, output)?);
+        let is_listed = arguments.files.is_empty() && *path != arguments.directory;
+        let mut read = || walk.log(&*storage, path, output);
+        let answer = if is_listed { read_listed(&*storage, path, read) } else { read() };
+        outcome = outcome.and(answer?);
     }
     Ok(outcome)
 }

@@ -1,10 +1,11 @@
 //! What a run does beside another process that works on the same database.
 
+use std::io::Write;
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::support::{db, program, read};
+use crate::support::{change, db, file, program, read, write};
 
 /// Makes a pipe with a name.
 fn make_pipe(path: &Path) {
@@ -84,4 +85,92 @@ fn too_few_descriptors_are_named() {
         }
     }
     assert!(refused > 0);
+}
+
+/// A process that has the database open and waits for its input.
+fn with_the_lock(home: &Path) -> (Child, impl Write) {
+    let (scratch, path) = (tempfile::tempdir().expect("a directory"), home.to_owned());
+    let acknowledged = scratch.path().join("loaded");
+    let mut command = program();
+    command.args(["db", "load"]).arg(&path).args(["-", "--format", "tsv", "--batch", "1", "--ack"]);
+    command.arg(&acknowledged).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut holder = command.spawn().expect("the program runs");
+    let mut input = holder.stdin.take().expect("its input");
+    input.write_all(b"a\t1\n").expect("it reads");
+    while !acknowledged.exists() || read(&acknowledged).is_empty() {
+        assert!(holder.try_wait().expect("a state").is_none(), "it ended");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    (holder, input)
+}
+
+/// What another process was writing was called damaged.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "what another process has not finished yet")]
+fn what_is_being_written_is_not_called_damaged() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let home = scratch.path().join("db");
+    assert_eq!(db("put", &home, ["k", "1"]).code, 0);
+    db("flush", &home, []).well();
+    let (mut holder, input) = with_the_lock(&home);
+    for verb in ["verify", "table", "wal"] {
+        db(verb, &home, []).well();
+    }
+    // A table that is not finished: no MANIFEST names it.
+    let table = home.join("000999.sst");
+    write(&table, b"the beginning of a table");
+    db("table", &home, []).ended(5, "another process is writing it");
+    std::fs::remove_file(&table).expect("a file to remove");
+    // One that is part of the database is damaged, whoever has it open.
+    let table = file(&home, ".sst");
+    change(&table, |bytes| bytes[5] ^= 1);
+    assert_eq!(db("verify", &home, []).code, 1);
+    change(&table, |bytes| bytes[5] ^= 1);
+    // The last log ends inside a record.
+    let log = file(&home, ".log");
+    change(&log, |bytes| bytes.truncate(bytes.len() - 1));
+    db("wal", &home, []).ended(5, "another process is writing it");
+    drop(input);
+    holder.kill().expect("killed");
+    holder.wait().expect("an end");
+    db("wal", &home, []).ended(3, "");
+}
+
+/// Verifying beside a writer found damage where there is none.
+#[test]
+fn verbs_that_look_beside_a_writer_find_no_damage() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let home = scratch.path().join("db");
+    let options = ["--options", "write_buffer_size=65536;level0_file_num_compaction_trigger=2"];
+    assert_eq!(db("put", &home, ["k", "1"].into_iter().chain(options)).code, 0);
+    db("flush", &home, []).well();
+    let mut command = program();
+    command.args(["db", "load"]).arg(&home).args(["-", "--format", "tsv", "--batch", "1"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut writer = command.spawn().expect("the program runs");
+    let mut input = writer.stdin.take().expect("its input");
+    let (stop, stopped) = std::sync::mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let value = "v".repeat(1000);
+            for key in 0_u64.. {
+                if stopped.try_recv() != Err(std::sync::mpsc::TryRecvError::Empty) {
+                    break;
+                }
+                writeln!(input, "{}\t{value}", key.wrapping_mul(0x9e37_79b9) % 5000).expect("read");
+            }
+        });
+        for _ in 0..25 {
+            for verb in ["verify", "table", "wal", "scan", "options", "manifest"] {
+                let answer = db(verb, &home, []);
+                let said = &answer.complaints;
+                let fine = matches!(answer.code, 0 | 5) || said.contains("changes faster than");
+                let last = answer.output.lines().rev().take(12).collect::<Vec<_>>().join("\n");
+                assert!(fine, "{verb}: {}: {said}\n{last}", answer.code);
+            }
+        }
+        drop(stop);
+    });
+    assert!(writer.wait().expect("an end").success());
+    assert!(db("verify", &home, []).well().output.contains("all is well"));
 }

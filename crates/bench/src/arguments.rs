@@ -1,14 +1,15 @@
 //! The command line.
 
+use std::io::{ErrorKind, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
-use tempfile::TempDir;
 
 use crate::basket::BasketArguments;
 use crate::durable::{self, DurableArguments, NEIGHBOUR_COMMAND};
 use crate::engine::Engine;
+use crate::files::Temporary;
 use crate::hot_key::HotKeyArguments;
 use crate::range_deletions::RangeDeletionArguments;
 use crate::store::Failure;
@@ -69,11 +70,17 @@ impl Arguments {
         };
         match outcome {
             Ok(report) => {
-                print!("{report}");
-                ExitCode::SUCCESS
+                match std::io::stdout().write_all(report.as_bytes()) {
+                    Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+                        say!("error: the report cannot be written: {error}");
+                        ExitCode::FAILURE
+                    }
+                    // A reader who went away has read enough.
+                    _ => ExitCode::SUCCESS,
+                }
             }
             Err(failure) => {
-                eprintln!("error: {failure}");
+                say!("error: {failure}");
                 ExitCode::FAILURE
             }
         }
@@ -135,19 +142,20 @@ impl Subjects {
         format!("{};{}", self.options, self.more_options)
     }
 
-    /// A new directory for a database, removed when this is dropped.
+    /// A new directory for a database, removed when this is dropped or at an interruption.
     ///
     /// # Errors
     /// Those of making it.
-    pub(crate) fn new_directory(&self) -> Result<TempDir, Failure> {
+    pub(crate) fn new_directory(&self) -> Result<Temporary, Failure> {
         let mut builder = tempfile::Builder::new();
         builder.prefix("tailwater-bench-");
-        match &self.directory {
+        let directory = match &self.directory {
             Some(parent) => {
-                builder.tempdir_in(parent).map_err(|error| format!("--directory: {error}").into())
+                builder.tempdir_in(parent).map_err(|error| format!("--directory: {error}"))?
             }
-            None => Ok(builder.tempdir()?),
-        }
+            None => builder.tempdir()?,
+        };
+        Temporary::new(directory)
     }
 
     /// Where databases are made, if that was said.

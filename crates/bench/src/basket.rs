@@ -16,11 +16,11 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use fastrand::Rng;
-use tempfile::TempDir;
 
 use crate::arguments::Subjects;
 use crate::engine::{Engine, Subject};
 use crate::entries::{Values, key};
+use crate::files::Temporary;
 use crate::report::Report;
 use crate::store::{Direction, Failure, Store};
 
@@ -166,7 +166,7 @@ struct Round<'a> {
 /// An engine's database and where it is; it is removed after it was closed.
 struct Place {
     subject: Box<dyn Subject>,
-    _directory: TempDir,
+    _directory: Temporary,
 }
 
 impl Round<'_> {
@@ -219,7 +219,7 @@ impl Round<'_> {
         let measured =
             place.subject.run(workload, &amount, self.round as u64 + 1).map_err(failed)?;
         let rate = measured.rate();
-        eprintln!("round {}  {:<16} {name:<10} {rate:>12.0}/s", self.round + 1, workload.name());
+        say!("round {}  {:<16} {name:<10} {rate:>12.0}/s", self.round + 1, workload.name());
         place.subject.settle().map_err(failed)?;
         Ok(rate)
     }

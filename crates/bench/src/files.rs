@@ -5,6 +5,8 @@ use std::path::Path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use tempfile::TempDir;
+
 use crate::memory_limit::interrupt::{Guard, on_interrupt};
 use crate::store::Failure;
 
@@ -45,6 +47,9 @@ pub(crate) fn write_text(path: &Path, text: &str) -> Result<(), Failure> {
     let unfinished = path.with_extension("unfinished");
     let written =
         std::fs::write(&unfinished, text).and_then(|()| std::fs::rename(&unfinished, path));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&unfinished);
+    }
     written.map_err(|error| format!("{}: {error}", path.display()).into())
 }
 
@@ -58,28 +63,35 @@ pub(crate) fn create_directory(path: &Path) -> Result<(), Failure> {
     created.map_err(|error| format!("{}: {error}", path.display()).into())
 }
 
-/// Has a directory removed at an interruption, until the guard is dropped.
-///
-/// # Errors
-/// That something else in this process answers to interruptions.
-pub(crate) fn remove_on_interrupt(path: &Path) -> Result<Guard, Failure> {
-    let path = path.to_owned();
-    on_interrupt(move || {
-        // Threads may be making files there yet; without the directory they cannot go on.
-        let is_removed = |_: &u32| remove_directory(&path).is_ok();
-        let _ = (0..REMOVALS).find(is_removed);
-    })
+/// A directory under a name that nobody else has, removed when this is dropped or at an
+/// interruption.
+#[derive(Debug)]
+pub(crate) struct Temporary {
+    directory: TempDir,
+    _on_interrupt: Guard,
 }
 
-/// Removes a directory with all that is in it, if it is there.
-///
-/// # Errors
-/// Those of removing it.
-pub(crate) fn remove_directory(path: &Path) -> Result<(), Failure> {
-    match std::fs::remove_dir_all(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(format!("{}: {error}", path.display()).into())
-        }
-        _ => Ok(()),
+impl Temporary {
+    /// The same for a directory that was made.
+    ///
+    /// # Errors
+    /// That something else in this process answers to interruptions.
+    pub(crate) fn new(directory: TempDir) -> Result<Self, Failure> {
+        let path = directory.path().to_owned();
+        let _on_interrupt = on_interrupt(move || {
+            // Threads may be making files there yet; without the directory they cannot go on.
+            let is_removed = |_: &u32| remove_temporary(&path);
+            let _ = (0..REMOVALS).find(is_removed);
+        })?;
+        Ok(Self { directory, _on_interrupt })
     }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        self.directory.path()
+    }
+}
+
+fn remove_temporary(path: &Path) -> bool {
+    std::fs::remove_dir_all(path).is_ok()
 }

@@ -12,6 +12,9 @@
 //!
 //! Benchmarks report; nothing passes or fails by them.
 
+#[macro_use]
+mod say;
+
 pub mod arguments;
 pub mod basket;
 pub mod durable;
@@ -20,6 +23,7 @@ mod entries;
 mod files;
 pub mod hot_key;
 pub mod memory_limit;
+mod own;
 mod process;
 pub mod range_deletions;
 mod report;

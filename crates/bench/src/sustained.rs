@@ -112,10 +112,10 @@ impl SustainedArguments {
         let subject = engine.create(directory.path(), &self.subjects.options())?;
         let value_bytes = self.value_size as usize;
         let amount = Amount { entries: self.num, reads: 0, value_bytes };
-        eprintln!("{}: filling", engine.name());
+        say!("{}: filling", engine.name());
         subject.run(Workload::FillSeq, &amount, 1)?;
         subject.settle()?;
-        eprintln!("{}: overwriting for {} seconds", engine.name(), self.seconds);
+        say!("{}: overwriting for {} seconds", engine.name(), self.seconds);
         let work = Overwriting {
             keys: self.num,
             value_bytes,

@@ -17,6 +17,9 @@ use crate::settings::Settings;
 /// How much a scan reads of a table at once, in bytes.
 const READ_AHEAD_BYTES: usize = 512 << 10;
 
+/// How often what is written elsewhere is read anew before it is given up.
+pub(crate) const ATTEMPTS: usize = 16;
+
 /// A database that is open for reading.
 pub(crate) struct Database {
     pub(crate) db: Db,
@@ -29,11 +32,10 @@ pub(crate) struct Database {
 impl Database {
     /// Opens a database, and says on standard error what of it was left out.
     pub(crate) fn open(directory: &Path, options: Given<'_>) -> Result<Self> {
-        let storage = storage();
-        let number = manifest::current(&*storage, directory)?;
-        let manifest = manifest::state(&*storage, directory, number)?;
-        let settings = Settings::load(&storage, directory, options)?;
-        let db = Db::open_read_only(directory, &settings.effective)?;
+        let manifest = manifest_state(&*storage(), directory)?;
+        let mut settings = Settings::defaults(&storage(), options)?.effective;
+        settings.set_load_when_opened(options.options.unwrap_or_default());
+        let db = Db::open_read_only(directory, &settings)?;
         let outcome = report_opening(&db);
         Ok(Self { db, manifest, outcome })
     }
@@ -52,6 +54,25 @@ pub(crate) fn column_family(db: &Db, name: &str) -> Result<ColumnFamily> {
         let message = error.message();
         Failure::NotFound(format!("{message}; there are: {}", names.join(", ")))
     })
+}
+
+/// What the MANIFEST says that CURRENT names.
+///
+/// # Errors
+/// Not found, where there is no database; corruption.
+pub(crate) fn manifest_state(
+    storage: &dyn Storage,
+    directory: &Path,
+) -> tailwater::Result<ManifestState> {
+    let mut attempts = 1..ATTEMPTS;
+    loop {
+        let number = manifest::current(storage, directory)?;
+        match manifest::state(storage, directory, number) {
+            // Whoever writes to the database may have begun another one.
+            Err(error) if error.is_not_found() && attempts.next().is_some() => {}
+            state => return state,
+        }
+    }
 }
 
 /// Refuses options that were given and are none, for a verb that needs none. `path` is a directory

@@ -13,6 +13,7 @@
 
 mod arguments;
 mod database;
+mod live;
 mod outcome;
 mod output;
 mod progress;

@@ -13,6 +13,8 @@ pub(crate) enum Outcome {
     TornTail,
     /// Something needs what this version does not have, and was not verified: 4.
     Unsupported,
+    /// What looks damaged is only being written by another process, or may be: 5.
+    BeingWritten,
     /// Something is damaged or not there: 1.
     Damage,
 }
@@ -30,6 +32,7 @@ impl From<Outcome> for ExitCode {
             Outcome::Well => Self::SUCCESS,
             Outcome::TornTail => Self::from(3),
             Outcome::Unsupported => Self::from(4),
+            Outcome::BeingWritten => Self::from(5),
             Outcome::Damage => Self::from(1),
         }
     }

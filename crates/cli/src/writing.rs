@@ -1,7 +1,6 @@
 //! A database, opened for writing as the command line says.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use tailwater::options::DbOptions;
 use tailwater::{ColumnFamily, Db, Error, ErrorKind, OpenOptions, WriteOptions};
@@ -26,10 +25,8 @@ pub(crate) enum Absent {
 /// A database that is open for writing.
 pub(crate) struct WritableDatabase {
     pub(crate) db: Db,
-    /// What it was opened with.
+    /// What new column families get: the options that were given, over the defaults.
     options: OpenOptions,
-    /// Whether it was made just now.
-    is_new: bool,
     /// What was found when it was opened.
     outcome: Outcome,
 }
@@ -44,14 +41,22 @@ impl WritableDatabase {
     /// the lock; those of the options and of the engine.
     pub(crate) fn open(directory: &Path, given: Given<'_>, absent: Absent) -> Result<Self> {
         let storage = storage();
-        let is_new = !is_there(&*storage, directory)?;
-        let options = match (is_new, absent) {
-            (false, _) => existing_options(&storage, directory, given)?,
-            (true, Absent::Make) => new_options(&storage, directory, given)?,
-            (true, Absent::Refuse) => return Err(not_there(directory)),
-        };
+        let is_there = is_there(&*storage, directory)?;
+        if !is_there && absent == Absent::Refuse {
+            return Err(not_there(directory));
+        }
+        let mut options = new_options(given)?;
+        if absent == Absent::Make {
+            if !is_there {
+                refuse_orphans(&*storage, directory)?;
+            }
+            let database = DbOptions { create_if_missing: true, ..options.database().clone() };
+            options.set_database(database);
+        }
+        // Only under the lock, where nobody changes them any more.
+        options.set_load_when_opened(given.options.unwrap_or_default());
         let db = Db::open(directory, &options).map_err(|error| opening(directory, error))?;
-        if is_new {
+        if db.is_new() {
             say(format_args!(
                 "tailwater: there was no database in {}: a new one was made",
                 directory.display()
@@ -62,12 +67,16 @@ impl WritableDatabase {
             Outcome::TornTail => Outcome::Well,
             outcome => outcome,
         };
-        Ok(Self { db, options, is_new, outcome })
+        Ok(Self { db, options, outcome })
     }
 
     /// The column family of that name, which is made in a database that was itself made just now.
     pub(crate) fn column_family(&self, name: &str) -> Result<ColumnFamily> {
-        if self.is_new { self.column_family_or_new(name) } else { column_family(&self.db, name) }
+        if self.db.is_new() {
+            self.column_family_or_new(name)
+        } else {
+            column_family(&self.db, name)
+        }
     }
 
     /// The column family of that name, which is made if it is not there.
@@ -104,49 +113,23 @@ pub(crate) fn change_and_close(
     database.close()
 }
 
-/// The options of a database that is there.
-pub(crate) fn existing_options(
-    storage: &Arc<dyn Storage>,
-    directory: &Path,
-    given: Given<'_>,
-) -> Result<OpenOptions> {
-    let filed = Settings::load(storage, directory, Given::default())?.filed;
-    let names = Db::list_column_families(directory, &filed)?;
-    let mut options = filed.clone();
-    // What the file says of databases that are there was said when this one was made.
-    options.set_database(DbOptions { error_if_exists: false, ..filed.database().clone() });
-    // The file may name column families that were dropped since, or never came to be.
-    options.retain_column_families(&names);
-    set_given(&mut options, given)?;
-    Ok(options)
-}
-
-/// The options of a database that is to be made.
+/// The options that were given, over the defaults: those of a database that is to be made.
 ///
 /// # Errors
-/// Refused, where files of a database are, though none that says which count.
-fn new_options(
-    storage: &Arc<dyn Storage>,
-    directory: &Path,
-    given: Given<'_>,
-) -> Result<OpenOptions> {
-    if let Some(name) = orphan(&**storage, directory)? {
-        return Err(Failure::Refused(format!(
-            "{}: there is no CURRENT, but {name} is of a database: a new one would remove it",
-            directory.display()
-        )));
-    }
-    let mut options = Settings::defaults(storage, given)?.effective;
-    let database = DbOptions { create_if_missing: true, ..options.database().clone() };
-    options.set_database(database);
-    Ok(options)
+/// Usage, for an option string that is none, unknown names and wrong values.
+pub(crate) fn new_options(given: Given<'_>) -> Result<OpenOptions> {
+    Ok(Settings::defaults(&storage(), given)?.effective)
 }
 
-fn set_given(options: &mut OpenOptions, given: Given<'_>) -> Result<()> {
-    options.set_adopt_directories(given.adopt_directories);
-    let Some(text) = given.options else { return Ok(()) };
-    let refused = |error: Error| Failure::Usage(format!("--options: {}", error.message()));
-    options.set_options(text).map_err(refused)
+/// Refuses a directory that has files of a database, though none that says which count.
+fn refuse_orphans(storage: &dyn Storage, directory: &Path) -> Result<()> {
+    match orphan(storage, directory)? {
+        Some(name) => Err(Failure::Refused(format!(
+            "{}: there is no CURRENT, but {name} is of a database: a new one would remove it",
+            directory.display()
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Whether a directory has a database.

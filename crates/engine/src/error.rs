@@ -183,6 +183,14 @@ impl Error {
     pub fn is_not_found(&self) -> bool {
         self.0.kind == ErrorKind::NotFound
     }
+
+    /// Whether the system refused another open file.
+    pub(crate) fn is_out_of_descriptors(&self) -> bool {
+        let source = self.0.source.as_deref();
+        source
+            .and_then(|source| source.downcast_ref::<io::Error>())
+            .is_some_and(io::Error::is_out_of_descriptors)
+    }
 }
 
 impl Clone for Error {

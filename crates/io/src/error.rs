@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
+
 /// The call that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Operation {
@@ -142,6 +144,12 @@ impl Error {
     /// Whether the file or directory is not there.
     pub fn is_not_found(&self) -> bool {
         self.source.kind() == io::ErrorKind::NotFound
+    }
+
+    /// Whether the process, or the whole system, has as many files open as it may.
+    pub fn is_out_of_descriptors(&self) -> bool {
+        let errors = [Errno::MFILE, Errno::NFILE].map(|error| Some(error.raw_os_error()));
+        errors.contains(&self.source.raw_os_error())
     }
 
     /// Whether the disk or the quota is full: worth a retry when there is room.

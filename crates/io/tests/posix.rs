@@ -37,6 +37,7 @@ fn child_takes_the_lock() {
     let is_free = rustix::fs::fcntl_lock(&file, operation).is_ok();
     assert_eq!(is_free, std::env::var(LOCK_FREE).unwrap() == "yes");
     drop(file);
+    assert_eq!(PosixStorage::new().is_locked(&path).unwrap(), !is_free);
     match PosixStorage::new().lock(&path) {
         Ok(_) => assert_eq!(std::env::var(LOCK_FREE).unwrap(), "yes"),
         Err(error) => {
@@ -52,7 +53,10 @@ fn a_lock_keeps_out_this_process_and_others() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("LOCK");
     let storage = PosixStorage::new();
+    assert!(!storage.is_locked(&path).unwrap() && !path.exists());
     let lock = storage.lock(&path).unwrap();
+    // To ask must not release the lock, of which the child below is to know.
+    assert!(storage.is_locked(&path).unwrap());
     assert_seen_by_another_process(&path, false);
     for storage in [storage.clone(), PosixStorage::new()] {
         let refused = storage.lock(&path).unwrap_err();

@@ -127,7 +127,7 @@ impl<'a, 'e> Experiment<'a, 'e> {
         let figures = self
             .measure(row, task, self.arguments.length(part))
             .map_err(|error| format!("{}, {}: {error}", row.label, part.name()))?;
-        eprintln!(
+        say!(
             "run {}  {:<8} {writers:>4} writers  {:<28} {:>8}/s  p50 {:>6} us",
             run + 1,
             part.name(),

@@ -29,13 +29,13 @@ pub(super) fn sustained_rate(experiment: &Experiment<'_>) -> Result<u64, Failure
             .measure_row(*row, 0, duration, Beside::Writing)
             .map_err(|error| format!("{name}: {error}"))?;
         let rate = figures.write_mb_per_second;
-        eprintln!("calibrating: {name} writes {rate:.1} MB/s when nothing holds the writer back");
+        say!("calibrating: {name} writes {rate:.1} MB/s when nothing holds the writer back");
         slowest = slowest.min(rate);
     }
     if !slowest.is_finite() {
         return Err("--write-rate calibrate: no configuration writes".into());
     }
     let rate = (slowest * SHARE * 1e6) as u64;
-    eprintln!("calibrated: {:.1} MB/s", rate as f64 / 1e6);
+    say!("calibrated: {:.1} MB/s", rate as f64 / 1e6);
     Ok(rate.max(1))
 }

@@ -10,14 +10,18 @@ use tailwater_io::buffer::{ALIGNMENT, AlignedBuffer, align_up};
 use tailwater_io::posix::PosixStorage;
 use tailwater_io::{Create, IoMode, Purpose, Storage};
 
+use super::source::DESCRIPTION;
 use super::units::Bytes;
-use crate::files::create_directory;
+use crate::own::MARK;
 use crate::store::Failure;
 
 /// How many files are copied at a time.
 const THREADS: usize = 4;
 /// How much is copied at a time, in bytes.
 const CHUNK: usize = 4 << 20;
+
+/// What is in a source database's directory and is not the database's, or not in a copy.
+const NOT_COPIED: [&str; 3] = ["LOCK", MARK, DESCRIPTION];
 
 /// How a database was copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,17 +32,16 @@ pub(super) enum Copied {
     Bytes,
 }
 
-/// Copies all files of `from` into `to`, which must not be there.
+/// Copies all files of a database `from` into `to`, which must be there and have none of them.
 ///
 /// # Errors
 /// Those of the filesystem.
 pub(super) fn copy_database(from: &Path, to: &Path) -> Result<Copied, Failure> {
-    create_directory(to)?;
     let storage = PosixStorage::new();
     let names: Vec<String> = storage
         .list(from)?
         .into_iter()
-        .filter(|entry| !entry.is_directory && entry.name != "LOCK")
+        .filter(|entry| !entry.is_directory && !NOT_COPIED.contains(&entry.name.as_str()))
         .map(|entry| entry.name)
         .collect();
     let next = AtomicUsize::new(0);
@@ -142,6 +145,7 @@ mod tests {
             std::fs::write(from.join(length.to_string()), bytes).unwrap();
         }
         std::fs::write(from.join("LOCK"), "").unwrap();
+        std::fs::create_dir(&to).unwrap();
         copy_database(&from, &to).unwrap();
         for length in lengths {
             let [ours, theirs] = [&from, &to].map(|d| std::fs::read(d.join(length.to_string())));
@@ -162,6 +166,7 @@ mod tests {
             let Some(disk) = Mounted::new(kind, size, &left_out) else { continue };
             let (from, to) = (disk.path().join("from"), disk.path().join("to"));
             std::fs::create_dir(&from).unwrap();
+            std::fs::create_dir(&to).unwrap();
             std::fs::write(from.join("file"), &bytes).unwrap();
             assert_eq!(copy_database(&from, &to).unwrap(), how, "{kind}");
             assert!(std::fs::read(to.join("file")).unwrap() == bytes, "{kind}");

@@ -20,9 +20,8 @@ use super::results::{Results, Run};
 use super::seen;
 use super::source::Source;
 use super::table::Table;
-use crate::files::{
-    create_directory, remove_directory, remove_on_interrupt, write_json, write_text,
-};
+use crate::files::{create_directory, write_json, write_text};
+use crate::own::OwnDirectory;
 use crate::store::Failure;
 
 /// An experiment that goes on.
@@ -55,10 +54,11 @@ impl<'a> Experiment<'a> {
             _ => error.to_string(),
         })?;
         let results = Results::open(&mut self.plan)?;
-        let _removed = match self.plan.keep_source {
-            true => None,
-            false => Some(self.source.remove_on_interrupt(&self.plan.directory)?),
-        };
+        // One that was there before is somebody's to keep.
+        let directory = &self.plan.directory;
+        let is_ours_alone = !self.plan.keep_source && !self.source.is_there(directory);
+        let source = is_ours_alone.then(|| OwnDirectory::at(&self.source.path(directory)));
+        let source = source.transpose()?;
         self.prepare()?;
         let parameters = &self.plan.parameters;
         if parameters.kind == Kind::Overwriting && parameters.write_bytes_per_second.is_none() {
@@ -68,10 +68,8 @@ impl<'a> Experiment<'a> {
         }
         self.measure(&results)?;
         let text = self.report(&results)?;
-        if !self.plan.keep_source {
-            self.source.remove(&self.plan.directory)?;
-        }
-        eprintln!("done in {:.0} s", start.elapsed().as_secs_f64());
+        source.map_or(Ok(()), OwnDirectory::remove)?;
+        say!("done in {:.0} s", start.elapsed().as_secs_f64());
         Ok(text)
     }
 
@@ -92,7 +90,7 @@ impl<'a> Experiment<'a> {
         match is_there {
             true => {
                 let path = self.source.path(directory);
-                eprintln!("the source database is there: {}", path.display());
+                say!("the source database is there: {}", path.display());
             }
             false => self.source.build(directory)?,
         }
@@ -110,13 +108,13 @@ impl<'a> Experiment<'a> {
                 let name = format!("{} {}", row.engine.name(), row.label());
                 let head = format!("[{number}/{count}] run {run}: {name}");
                 if results.get(row, run)?.is_some() {
-                    eprintln!("{head}: measured before");
+                    say!("{head}: measured before");
                     continue;
                 }
                 let figures = self
                     .measure_row(row, run as u64, self.plan.parameters.duration(), self.beside(row))
                     .map_err(|error| format!("{name}: {error}"))?;
-                eprintln!(
+                say!(
                     "{head}: {:.0} reads/s, p99.9 {:.2} ms",
                     figures.reads_per_second,
                     figures.latencies.p999_us / 1000.0
@@ -151,8 +149,7 @@ impl<'a> Experiment<'a> {
         let Plan { directory, parameters, .. } = &self.plan;
         let source = self.source.path(directory);
         let copy = self.copy_of(row);
-        remove_directory(&copy)?;
-        let _removed = remove_on_interrupt(&copy)?;
+        let own = OwnDirectory::create(&copy)?;
         copy_database(&source, &copy)?;
         let resident_pages = self.launch.evict(&[&source, &copy])?;
         let options = parameters.options_of(row);
@@ -173,13 +170,14 @@ impl<'a> Experiment<'a> {
             incident: parameters.incident.filter(|_| beside != Beside::Writing),
         };
         let direct_bytes = |figures: &Figures| row.direct_bytes(figures);
-        let phases = self.launch.run(&assignment, &direct_bytes);
-        if !self.plan.keep_copies {
-            remove_directory(&copy)?;
+        let phases = self.launch.run(&assignment, &direct_bytes)?;
+        match self.plan.keep_copies {
+            true => own.keep(),
+            false => own.remove()?,
         }
         let resident_before_pages = resident_pages.map(|pages| pages as f64);
         let phase = |figures: &Figures| Phase::of(figures, row.fetched_pages_per_second(figures));
-        let figures = match &phases?[..] {
+        let figures = match &phases[..] {
             [before, figures, after] => Figures {
                 before_compaction: Some(phase(before)),
                 after_compaction: Some(phase(after)),

@@ -79,7 +79,7 @@ impl Processes {
     pub(super) fn new(limit_bytes: Option<u64>) -> Result<Self, Failure> {
         let limit = limit_bytes.map(MemoryLimit::new).transpose()?;
         if let Some(limit) = limit.as_ref().filter(|limit| limit.bytes().is_none()) {
-            eprintln!("memory limit: {}", limit.describe());
+            say!("memory limit: {}", limit.describe());
         }
         Ok(Self { limit: limit.map(Mutex::new) })
     }
@@ -236,7 +236,7 @@ impl Launch for Processes {
         let evicted = evict(&System::default(), directories)?;
         let pages = evicted.resident_pages;
         if let Some(pages) = pages.filter(|&pages| pages > RESIDENT_PAGES_MAX) {
-            eprintln!("  {pages} pages of the databases could not be put out of memory before");
+            say!("  {pages} pages of the databases could not be put out of memory before");
         }
         Ok(pages)
     }

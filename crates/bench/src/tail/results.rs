@@ -6,8 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use super::figures::Figures;
 use super::plan::{Parameters, Plan, Row};
-use crate::files::{create_directory, read_json, remove_directory, write_json};
+use crate::files::{create_directory, read_json, write_json, write_text};
 use crate::store::Failure;
+
+/// The file that says that a directory is for the results of experiments.
+const MARK: &str = "RESULTS-OF-TAILWATER-TAIL";
+/// What it says.
+const MARK_TEXT: &str = "The files of this directory are written anew by each experiment.\n";
+/// What is written there.
+const WRITTEN: [&str; 4] = ["parameters.json", "report.json", "table.txt", "runs"];
 
 /// One run of one row.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -29,9 +36,11 @@ impl Results {
     /// experiment is to go on. A write rate that was calibrated then is taken into the plan.
     ///
     /// # Errors
-    /// To go on with other parameters; those of the filesystem.
+    /// To go on with other parameters; files of somebody else's that would be written over; those of
+    /// the filesystem.
     pub(super) fn open(plan: &mut Plan) -> Result<Self, Failure> {
         let results = Self { out: plan.out.clone() };
+        create_directory(&results.out)?;
         let before: Option<Parameters> = match plan.resume {
             true => read_json(&results.parameters())?,
             false => None,
@@ -50,8 +59,8 @@ impl Results {
                 }
             }
             None => {
-                remove_directory(&results.runs())?;
-                create_directory(&results.runs())?;
+                results.check_own()?;
+                results.remove_runs()?;
                 results.save_parameters(&plan.parameters)?;
             }
         }
@@ -64,6 +73,45 @@ impl Results {
 
     fn runs(&self) -> PathBuf {
         self.out.join("runs")
+    }
+
+    /// Marks the directory as one for results.
+    ///
+    /// # Errors
+    /// Without the mark, there is something that would be written over.
+    fn check_own(&self) -> Result<(), Failure> {
+        if self.out.join(MARK).exists() {
+            return Ok(());
+        }
+        let unfinished = |name: &str| self.out.join(name).with_extension("unfinished");
+        let mut written = WRITTEN.iter().flat_map(|name| [self.out.join(name), unfinished(name)]);
+        // A symbolic link to nowhere, too, is somebody's.
+        if let Some(path) = written.find(|path| path.symlink_metadata().is_ok()) {
+            return Err(format!(
+                "{} would be written over, and may be somebody else's: move it away, or choose \
+                 another place with --out",
+                path.display()
+            )
+            .into());
+        }
+        write_text(&self.out.join(MARK), MARK_TEXT)
+    }
+
+    /// Removes the runs of an earlier experiment; what else is beside them stays.
+    #[expect(clippy::disallowed_methods, reason = "no database's files")]
+    fn remove_runs(&self) -> Result<(), Failure> {
+        let runs = self.runs();
+        create_directory(&runs)?;
+        let removed = || -> std::io::Result<()> {
+            for entry in std::fs::read_dir(&runs)? {
+                let entry = entry?;
+                if entry.file_name().to_str().is_some_and(is_run) && entry.file_type()?.is_file() {
+                    std::fs::remove_file(entry.path())?;
+                }
+            }
+            Ok(())
+        };
+        removed().map_err(|error| format!("{}: {error}", runs.display()).into())
     }
 
     fn file(&self, row: Row, run: usize) -> PathBuf {
@@ -101,6 +149,13 @@ impl Results {
     pub(super) fn of_row(&self, row: Row, runs: usize) -> Result<Vec<Run>, Failure> {
         (1..=runs).filter_map(|run| self.get(row, run).transpose()).collect()
     }
+}
+
+/// Whether a file has the name of a run, as [`Results::file`] gives it.
+fn is_run(name: &str) -> bool {
+    let stem = name.strip_suffix(".json").or_else(|| name.strip_suffix(".unfinished"));
+    let number = stem.and_then(|stem| stem.split_once('-')).map(|(number, _)| number);
+    number.is_some_and(|number| number.parse::<usize>().is_ok())
 }
 
 /// The parameters in which two experiments differ, in words.

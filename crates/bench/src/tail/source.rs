@@ -3,7 +3,7 @@
 //! Each key has a value, and all of it is in the last level, as after filling and compacting; or,
 //! where a compaction is to merge two inputs, every other key in level 0. Keys are put in order,
 //! without a log, so that no byte is written twice. It is made once and kept: a
-//! file beside it says of what it was made, and is written last.
+//! file in it says of what it was made, and is written before it gets its name.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -15,11 +15,12 @@ use super::plan::{Kind, Parameters};
 use super::shape::Shape;
 use super::units::Bytes;
 use crate::entries::{KEY_BYTES, RandomValues, key};
-use crate::files::{
-    create_directory, read_json, remove_directory, remove_on_interrupt, write_json,
-};
-use crate::memory_limit::interrupt::{Guard, on_interrupt};
+use crate::files::{read_json, write_json};
+use crate::own::{OwnDirectory, remove_own};
 use crate::store::Failure;
+
+/// The file in it that says of what it was made.
+pub(super) const DESCRIPTION: &str = "source.json";
 
 /// What a source database is made of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,41 +54,34 @@ impl Source {
         directory.join(format!("{kind}-{}x{}", self.keys, self.value_bytes))
     }
 
-    fn description(&self, directory: &Path) -> PathBuf {
-        self.path(directory).with_extension("json")
-    }
-
     /// Whether it is there as it would be made.
     pub(super) fn is_there(&self, directory: &Path) -> bool {
-        let described = read_json::<Self>(&self.description(directory));
+        let described = read_json::<Self>(&self.path(directory).join(DESCRIPTION));
         matches!(described, Ok(Some(description)) if description == *self)
-            && self.path(directory).is_dir()
     }
 
-    /// Makes it, in the place of what may be there under its name.
+    /// Makes it, in the place of another that was made here.
     ///
     /// # Errors
-    /// Those of the engine and of the filesystem.
+    /// Something else is in its place; those of the engine and of the filesystem.
     pub(super) fn build(&self, directory: &Path) -> Result<(), Failure> {
-        let (path, description) = (self.path(directory), self.description(directory));
+        let path = self.path(directory);
         let unfinished = path.with_extension("unfinished");
-        eprintln!(
+        say!(
             "building the source database: {} keys with values of {}, {}, in {}",
             self.keys,
             Bytes(self.value_bytes as u64),
             Bytes(self.bytes()),
             path.display()
         );
-        remove_file(&description)?;
-        remove_directory(&path)?;
-        remove_directory(&unfinished)?;
-        create_directory(&unfinished)?;
-        let _removed = remove_on_interrupt(&unfinished)?;
+        remove_own(&path)?;
+        let own = OwnDirectory::create(&unfinished)?;
         let start = Instant::now();
         self.fill(&unfinished)?;
+        write_json(&unfinished.join(DESCRIPTION), self)?;
         rename(&unfinished, &path)?;
-        write_json(&description, self)?;
-        eprintln!("  built in {:.0} s", start.elapsed().as_secs_f64());
+        own.keep();
+        say!("  built in {:.0} s", start.elapsed().as_secs_f64());
         Ok(())
     }
 
@@ -123,7 +117,7 @@ impl Source {
         for number in keys {
             db.put(&family, &key(number), values.get(number), &writes)?;
             if told.elapsed().as_secs() >= 10 {
-                eprintln!("  at key {number}");
+                say!("  at key {number}");
                 told = Instant::now();
             }
         }
@@ -133,36 +127,6 @@ impl Source {
             db.compact_range(&family, None, None, &CompactRangeOptions::default())?;
         }
         Ok(db.close()?)
-    }
-
-    /// Has it removed at an interruption, until the guard is dropped.
-    ///
-    /// # Errors
-    /// That something else in this process answers to interruptions.
-    pub(super) fn remove_on_interrupt(&self, directory: &Path) -> Result<Guard, Failure> {
-        let (source, directory) = (self.clone(), directory.to_owned());
-        on_interrupt(move || {
-            let _ = source.remove(&directory);
-        })
-    }
-
-    /// Removes it.
-    ///
-    /// # Errors
-    /// Those of the filesystem.
-    pub(super) fn remove(&self, directory: &Path) -> Result<(), Failure> {
-        remove_file(&self.description(directory))?;
-        remove_directory(&self.path(directory))
-    }
-}
-
-#[expect(clippy::disallowed_methods, reason = "the experiment's own file")]
-fn remove_file(path: &Path) -> Result<(), Failure> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(format!("{}: {error}", path.display()).into())
-        }
-        _ => Ok(()),
     }
 }
 

@@ -17,7 +17,9 @@ Exit codes:
   2  the command line is wrong
   3  all is well but for a last record that a crash cut short (a torn tail)
   4  nothing is known to be damaged, but something that this version does not support was not
-     verified (verify only)";
+     verified (verify only)
+  5  what looks damaged or torn is being written by another process, or may be (verify, table,
+     wal, blob)";
 
 /// What the help of the experiment ends with.
 const TAIL_EXAMPLES: &str = "\

@@ -9,6 +9,7 @@ use tailwater_io::Storage;
 
 use crate::arguments::BlobArguments;
 use crate::database::{check_options, files_at, storage};
+use crate::live::read_listed;
 use crate::outcome::{Outcome, Result};
 use crate::output::Output;
 
@@ -35,7 +36,10 @@ pub(crate) fn run(arguments: &BlobArguments, output: &mut Output) -> Result<Outc
         if index > 0 && !output.is_json() {
             output.line("")?;
         }
-        outcome = outcome.and(file(&*storage, path, output)?);
+        let is_listed = *path != arguments.path;
+        let mut read = || file(&*storage, path, output);
+        let answer = if is_listed { read_listed(&*storage, path, read) } else { read() };
+        outcome = outcome.and(answer?);
     }
     Ok(outcome)
 }

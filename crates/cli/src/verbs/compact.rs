@@ -1,12 +1,11 @@
 //! `compact`: merges tables down to the last level.
 
 use serde_json::{Value, json};
-use tailwater::inspect::manifest;
 use tailwater::{BottommostRewrite, ColumnFamily, CompactRangeOptions};
 
 use super::key_bytes;
 use crate::arguments::CompactArguments;
-use crate::database::storage;
+use crate::database::{manifest_state, storage};
 use crate::outcome::{Outcome, Result};
 use crate::output::{Output, complain};
 use crate::text::counted;
@@ -91,8 +90,7 @@ fn compact(
 /// The tables that the MANIFEST has of a column family.
 fn tables(database: &WritableDatabase, family: &ColumnFamily) -> tailwater::Result<Tables> {
     let (storage, directory) = (storage(), database.db.directory());
-    let number = manifest::current(&*storage, directory)?;
-    let state = manifest::state(&*storage, directory, number)?;
+    let state = manifest_state(&*storage, directory)?;
     let known = state.column_families.iter().find(|known| known.id == family.id());
     Ok(known.map_or(Tables { count: 0, bytes: 0 }, |known| Tables {
         count: known.table_count(),

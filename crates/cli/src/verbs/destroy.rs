@@ -1,21 +1,32 @@
 //! `destroy`: removes a database with all its files.
 
-use serde_json::json;
-use tailwater::Db;
+use std::path::Path;
+use std::sync::Arc;
 
-use crate::arguments::DestroyArguments;
+use serde_json::json;
+use tailwater::{Db, OpenOptions};
+use tailwater_format::file_name::FileKind;
+use tailwater_io::Storage;
+
+use crate::arguments::{DestroyArguments, Given};
 use crate::database::storage;
 use crate::outcome::{Failure, Outcome, Result};
-use crate::output::Output;
-use crate::writing::{existing_options, is_there, not_there, opening};
+use crate::output::{Output, complain};
+use crate::settings::Settings;
+use crate::writing::{new_options, not_there, opening};
 
 pub(crate) fn run(arguments: &DestroyArguments, output: &mut Output) -> Result<Outcome> {
     let DestroyArguments { directory, yes, common } = arguments;
     let storage = storage();
-    if !is_there(&*storage, directory)? {
+    let has_some = match storage.list(directory) {
+        Ok(entries) => entries.iter().any(|entry| says_database(&entry.name)),
+        Err(error) if error.is_not_found() => false,
+        Err(error) => return Err(error.into()),
+    };
+    if !has_some {
         return Err(not_there(directory));
     }
-    let options = existing_options(&storage, directory, common.given())?;
+    let options = options(&storage, directory, common.given())?;
     if !yes {
         return Err(Failure::Usage(format!(
             "this removes the database in {} for good: --yes says that it is meant",
@@ -30,4 +41,35 @@ pub(crate) fn run(arguments: &DestroyArguments, output: &mut Output) -> Result<O
         }))?;
     }
     Ok(Outcome::Well)
+}
+
+/// Whether a file of that name says that a database is there, or what a destruction that did not
+/// come to its end has left of one. CURRENT is the first that it removes.
+fn says_database(name: &str) -> bool {
+    use FileKind::{Current, Identity, Manifest, Options};
+    matches!(FileKind::parse(name), Some(Current | Identity | Manifest(_) | Options(_)))
+}
+
+/// What says where the database's files are. Neither CURRENT nor the MANIFEST is needed for that.
+///
+/// # Errors
+/// Refused, where the OPTIONS file cannot be read and no options are given: the directories that it
+/// names would stay as they are.
+fn options(storage: &Arc<dyn Storage>, directory: &Path, given: Given<'_>) -> Result<OpenOptions> {
+    let mut options = new_options(given)?;
+    match (Settings::load(storage, directory, given), given.options) {
+        // Once the lock is held it is read again, since others may change it until then.
+        (Ok(_), over) => options.set_load_when_opened(over.unwrap_or_default()),
+        (Err(Failure::Engine(error)), Some(_)) => {
+            complain(&format_args!("{error}; the options of --options are taken in its place"))
+        }
+        (Err(Failure::Engine(error)), None) => {
+            return Err(Failure::Refused(format!(
+                "{error}; without it nobody knows which directories the database has: --options \
+                 takes its place ('wal_dir=DIR', or '' if the database has no other directory)"
+            )));
+        }
+        (Err(failure), _) => return Err(failure),
+    }
+    Ok(options)
 }

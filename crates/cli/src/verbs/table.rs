@@ -12,6 +12,7 @@ use tailwater_io::Storage;
 
 use crate::arguments::TableArguments;
 use crate::database::{check_options, files_at, storage};
+use crate::live::read_listed;
 use crate::outcome::{Failure, Outcome, Result};
 use crate::output::{Output, complain};
 use crate::text::{escape, hex};
@@ -48,7 +49,10 @@ pub(crate) fn run(arguments: &TableArguments, output: &mut Output) -> Result<Out
         if index > 0 && !output.is_json() {
             output.line("")?;
         }
-        outcome = outcome.and(match file(&*storage, path, arguments, output) {
+        let is_listed = *path != arguments.path;
+        let mut read = || file(&*storage, path, arguments, output);
+        let answer = if is_listed { read_listed(&*storage, path, read) } else { read() };
+        outcome = outcome.and(match answer {
             // Other tables may be whole.
             Err(Failure::Engine(error)) if paths.len() > 1 => {
                 complain(&error);

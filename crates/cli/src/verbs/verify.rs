@@ -1,14 +1,15 @@
 //! `verify`: what is wrong with a database.
 
+mod attempts;
+
 use serde_json::{Value, json};
-use tailwater::verify::{Finding, Report, Severity, verify};
+use tailwater::verify::{Finding, Report, Severity};
 use tailwater::{ErrorKind, OpenOptions};
 
 use crate::arguments::VerifyArguments;
 use crate::database::storage;
 use crate::outcome::{Failure, Outcome, Result};
 use crate::output::{Output, complain};
-use crate::progress::Progress;
 use crate::settings::Settings;
 use crate::text::counted;
 
@@ -16,18 +17,8 @@ pub(crate) fn run(arguments: &VerifyArguments, output: &mut Output) -> Result<Ou
     let directory = &arguments.directory;
     storage().list(directory)?;
     let (options, mut outcome) = options(arguments)?;
-    let progress = Progress::bytes();
-    let report = verify(directory, &options, &mut |at| {
-        progress.set(at.bytes_done, at.bytes_total);
-        progress.at(at.path.display().to_string());
-    });
-    drop(progress);
-    outcome = outcome.and(match report.worst() {
-        Some(Severity::Damage) => Outcome::Damage,
-        Some(Severity::Unsupported) => Outcome::Unsupported,
-        Some(Severity::TornTail) => Outcome::TornTail,
-        Some(Severity::Note) | None => Outcome::Well,
-    });
+    let (report, found) = attempts::settled(directory, &options);
+    outcome = outcome.and(found);
     if output.is_json() {
         output.json_document(&document(&report, outcome))?;
     } else {
@@ -74,6 +65,7 @@ fn print(report: &Report, outcome: Outcome, output: &mut Output) -> Result<()> {
         Outcome::Well => "all is well",
         Outcome::TornTail => "all is well but for a torn tail",
         Outcome::Unsupported => "NOT VERIFIED: not all of it is supported",
+        Outcome::BeingWritten => "NOT VERIFIED: it is being written elsewhere",
         Outcome::Damage => "DAMAGED",
     })
 }
@@ -96,6 +88,7 @@ fn document(report: &Report, outcome: Outcome) -> Value {
             Outcome::Well => "well",
             Outcome::TornTail => "torn_tail",
             Outcome::Unsupported => "unsupported",
+            Outcome::BeingWritten => "being_written",
             Outcome::Damage => "damage",
         },
         "findings": findings,

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tailwater::inspect::manifest;
 use tailwater::inspect::wal::{Irregularity, IrregularityKind, LogBatch, LogItem, LogReader};
 use tailwater_format::batch::Record;
 use tailwater_format::file_name::FileKind;
@@ -15,7 +14,8 @@ use tailwater_format::log::{RecoveryMode, ZSTD};
 use tailwater_io::Storage;
 
 use crate::arguments::WalArguments;
-use crate::database::{files_at, storage};
+use crate::database::{files_at, manifest_state, storage};
+use crate::live::read_listed;
 use crate::outcome::{Failure, Outcome, Result};
 use crate::output::{Output, complain};
 use crate::settings::Settings;
@@ -39,8 +39,7 @@ pub(crate) fn run(arguments: &WalArguments, output: &mut Output) -> Result<Outco
         if is_directory { &arguments.directory } else { parent.unwrap_or(Path::new(".")) };
     let settings = settings(&storage, directory, arguments)?;
     let paths = logs(&*storage, arguments, &settings)?;
-    let families = manifest::current(&*storage, directory)
-        .and_then(|number| manifest::state(&*storage, directory, number))
+    let families = manifest_state(&*storage, directory)
         .map(|state| {
             let families = state.column_families.into_iter();
             families.map(|family| (family.id, family.name)).collect()
@@ -52,7 +51,10 @@ pub(crate) fn run(arguments: &WalArguments, output: &mut Output) -> Result<Outco
         if index > 0 && !output.is_json() {
             output.line("")?;
         }
-        outcome = outcome.and(walk.log(&*storage, path, output)?);
+        let is_listed = arguments.files.is_empty() && *path != arguments.directory;
+        let mut read = || walk.log(&*storage, path, output);
+        let answer = if is_listed { read_listed(&*storage, path, read) } else { read() };
+        outcome = outcome.and(answer?);
     }
     Ok(outcome)
 }

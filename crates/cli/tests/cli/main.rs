@@ -1,5 +1,6 @@
 //! The program, run as a user runs it, on databases that RocksDB wrote and on its own.
 
+mod beside;
 mod compacting;
 mod damage;
 mod directories;

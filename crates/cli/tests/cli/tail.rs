@@ -1,10 +1,12 @@
 //! `tail`: the experiment, small and without a memory limit, in processes of its own.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::support::{Answer, read, run_with};
+use crate::support::{Answer, program, read, run_with, write};
 
 /// The experiment in a directory, with these arguments besides: 4 MiB, a quarter of it hot, and as
 /// much memory as there is.
@@ -78,4 +80,115 @@ fn what_cannot_be_done_is_said_before_anything_is() {
         run_with(place.iter().chain(&arguments)).ended(2, words);
     }
     assert!(!place.exists());
+}
+
+/// The experiment without `--keep`: nothing but its results stays.
+fn passing(directory: &Path, arguments: &[&str]) -> Command {
+    let mut command = program();
+    command.args(["tail", "--quick", "--directory"]).arg(directory);
+    command.args(["--limit", "none", "--size", "4M", "--hot", "1M", "--write-rate", "4M"]);
+    command.args(["--configurations", "buffered", "--runs", "1"]).args(arguments);
+    command
+}
+
+#[track_caller]
+fn assert_only_results_are_left(directory: &Path) {
+    let mut left = names(directory);
+    left.sort();
+    assert_eq!(left, ["LOCK", "report"]);
+}
+
+#[expect(clippy::disallowed_methods, reason = "the experiment's directory")]
+fn names(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).expect("a directory");
+    let name = |entry: std::fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+    entries.map(|entry| name(entry.expect("an entry"))).collect()
+}
+
+/// Directories of the user's by the names `copy` and `runs` were removed with all that was in them,
+/// and files by the names of results were written over.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the user's files")]
+fn what_the_user_has_in_the_experiments_place_stays() {
+    for file in [
+        "disk/copy/thesis",
+        "disk/source-1020x4096/thesis",
+        "results/runs/march.csv",
+        "results/parameters.json",
+        "results/report.json",
+        "results/table.txt",
+        "results/table.unfinished",
+    ] {
+        let scratch = tempfile::tempdir().expect("a directory");
+        let path = scratch.path().join(file);
+        std::fs::create_dir_all(path.parent().expect("a directory")).expect("directories");
+        write(&path, b"mine");
+        let results = scratch.path().join("results");
+        let out = ["--duration", "0.1", "--out", results.to_str().expect("a path in UTF-8")];
+        let ended = passing(&scratch.path().join("disk"), &out).output().expect("a run");
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(1), "{file}: {said}");
+        let kept = Path::new(file).iter().take(2).collect::<PathBuf>();
+        assert!(said.contains(&*kept.to_string_lossy()), "{file}: {said}");
+        assert_eq!(read(&path), b"mine", "{file}");
+    }
+}
+
+#[test]
+fn an_experiment_takes_the_place_of_an_earlier_one_and_of_nothing_else() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    for round in 0..2 {
+        let ended = passing(scratch.path(), &["--duration", "0.1"]).output().expect("a run");
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(0), "{said}");
+        assert_only_results_are_left(scratch.path());
+        // In a directory that the experiment has made.
+        let own = scratch.path().join("report/runs/march.csv");
+        if round == 0 {
+            write(&own, b"mine");
+        }
+        assert_eq!(read(&own), b"mine");
+    }
+}
+
+/// Where nobody read what it said, it panicked and left its databases.
+#[test]
+fn it_needs_nobody_who_reads_what_it_says() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let mut command = passing(scratch.path(), &["--duration", "0.1"]);
+    let mut child =
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program runs");
+    drop((child.stdout.take(), child.stderr.take()));
+    assert_eq!(child.wait().expect("an end").code(), Some(0));
+    assert_only_results_are_left(scratch.path());
+}
+
+/// After a failure the source database stayed.
+#[test]
+fn a_failure_leaves_no_database() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let wrong = ["--duration", "0.1", "--tailwater-options", "comparator=nobodys"];
+    let ended = passing(scratch.path(), &wrong).output().expect("a run");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(1), "{said}");
+    assert!(said.contains("building the source database"), "{said}");
+    assert_only_results_are_left(scratch.path());
+}
+
+#[test]
+fn an_interruption_leaves_no_database() {
+    for signal in ["INT", "TERM", "HUP"] {
+        let scratch = tempfile::tempdir().expect("a directory");
+        let mut command = passing(scratch.path(), &["--duration", "1000"]);
+        let mut child = command.stderr(Stdio::null()).spawn().expect("the program runs");
+        let log = scratch.path().join("copy/LOG");
+        while !log.exists() {
+            assert!(child.try_wait().expect("a state").is_none(), "it ended");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let killed = Command::new("kill").args(["-s", signal, &child.id().to_string()]).status();
+        assert!(killed.expect("kill").success());
+        assert_eq!(child.wait().expect("an end").code(), Some(130), "{signal}");
+        assert_only_results_are_left(scratch.path());
+    }
 }

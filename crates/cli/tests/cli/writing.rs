@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 use tailwater_testkit::{directory, golden};
 
-use crate::support::{db, hex_dump, hex_lines, program, read, write};
+use crate::support::{change, db, hex_dump, hex_lines, manifest, program, read, write};
 
 /// A directory for databases, and a path in it where there is none yet.
 fn new() -> (tempfile::TempDir, std::path::PathBuf) {
@@ -281,4 +281,60 @@ fn who_has_the_database_open_keeps_others_from_writing() {
     assert!(holder.wait().expect("it ends").success());
     db("put", &path, ["b", "2"]).well();
     assert_eq!(hex_dump(&path), "default\t61\t31\ndefault\t62\t32\n");
+}
+
+/// A database in a directory of its own, with its logs in another.
+fn with_logs_elsewhere() -> (tempfile::TempDir, std::path::PathBuf, std::path::PathBuf) {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let (home, logs) = (scratch.path().join("db"), scratch.path().join("logs"));
+    let options = format!("wal_dir={}", logs.display());
+    assert_eq!(db("put", &home, ["key", "value", "--options", &options]).code, 0);
+    assert!(logs.exists());
+    (scratch, home, logs)
+}
+
+/// A destruction that had failed half-way could not be finished: there was no database any more.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "what a destruction leaves that has failed")]
+fn a_destruction_that_failed_half_way_is_finished() {
+    for gone in [&["CURRENT"][..], &["CURRENT", "IDENTITY"]] {
+        let (_scratch, home, logs) = with_logs_elsewhere();
+        for name in gone {
+            std::fs::remove_file(home.join(name)).expect("a file to remove");
+        }
+        db("destroy", &home, []).ended(2, "--yes");
+        db("destroy", &home, ["--yes"]).well();
+        assert!(!home.exists() && !logs.exists());
+        db("destroy", &home, ["--yes"]).ended(1, "there is no database here");
+    }
+}
+
+/// A database with a damaged MANIFEST or OPTIONS file could not be removed.
+#[test]
+fn a_damaged_database_can_be_destroyed() {
+    let (_scratch, home, logs) = with_logs_elsewhere();
+    change(&manifest(&home), |bytes| bytes[3..10].fill(b'x'));
+    db("destroy", &home, ["--yes"]).well();
+    assert!(!home.exists() && !logs.exists());
+
+    let (_scratch, home, logs) = with_logs_elsewhere();
+    let options = tailwater_testkit::directory::snapshot(&home).into_keys();
+    for file in options.filter(|path| path.to_string_lossy().contains("OPTIONS-")) {
+        write(&home.join(file), b"nonsense");
+    }
+    db("destroy", &home, ["--yes"]).ended(1, "--options takes its place");
+    let given = format!("wal_dir={}", logs.display());
+    assert_eq!(db("destroy", &home, ["--yes", "--options", &given]).code, 0);
+    assert!(!home.exists() && !logs.exists());
+}
+
+#[test]
+fn a_directory_without_a_database_is_not_destroyed() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    for name in ["LOCK", "LOG", "000007.sst", "mine"] {
+        write(&scratch.path().join(name), b"mine");
+    }
+    let before = tailwater_testkit::directory::snapshot(scratch.path());
+    db("destroy", scratch.path(), ["--yes"]).ended(1, "there is no database here");
+    tailwater_testkit::directory::assert_unchanged(scratch.path(), &before);
 }

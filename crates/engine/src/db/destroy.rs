@@ -36,6 +36,10 @@ pub(crate) fn destroy(directory: &Path, mut options: OpenOptions) -> Result<()> 
     let lock = storage.lock(&lock_path).map_err(|error| {
         Error::from(error).while_doing("the database is open for writing elsewhere, or cannot be")
     })?;
+    if options.loads_when_opened() {
+        options = options.loaded_when_opened(&home.path)?.sanitized(directory, false);
+        options.resolve_paths(&home)?;
+    }
     let id = database_id(storage, &home.path)?;
     let found = Directories::find(storage, home.clone(), &options, &id)?;
     found.check_home(storage)?;

@@ -75,6 +75,7 @@ struct Inner {
     shared: Arc<Shared>,
     left_out: Vec<LeftOut>,
     warnings: Vec<String>,
+    is_new: bool,
     /// `None` in a handle for reading.
     writing: Option<Writing>,
 }
@@ -118,7 +119,8 @@ impl Db {
     /// the one it was written with, for tables in levels that `num_levels` does not count, and for
     /// a directory in `wal_dir`, `db_paths` or `cf_paths` that belongs to another database; not
     /// supported, for what is not built; busy, where the database is written elsewhere and its
-    /// MANIFEST changed every time it was read. Damage to tables shows when they are read.
+    /// MANIFEST changed every time it was read; I/O, where the system refuses, as for a process that
+    /// has too many files open. Damage to tables shows when they are read.
     pub fn open_read_only(directory: &Path, options: &OpenOptions) -> Result<Self> {
         recovery::recover_read_only(directory, options)
             .map(|recovered| Self::from_recovered(directory, recovered))
@@ -132,13 +134,14 @@ impl Db {
         let families = FamilySet::new(families);
         let shared = Shared::new(opening, families, last_sequence, activity, statistics, io_modes);
         let (directory, shared) = (directory.to_owned(), Arc::new(shared));
+        let (is_new, writing) = (false, None);
         let inner =
-            Inner { opening, directory, storage, shared, left_out, warnings, writing: None };
+            Inner { opening, directory, storage, shared, left_out, warnings, is_new, writing };
         Self { inner: Arc::new(inner) }
     }
 
     fn writing(directory: &Path, opened: Opened) -> Self {
-        let Opened { writing, left_out, warnings } = opened;
+        let Opened { writing, left_out, warnings, is_new } = opened;
         let inner = Inner {
             opening: writing.writer.shared.opening,
             directory: directory.to_owned(),
@@ -146,6 +149,7 @@ impl Db {
             shared: Arc::clone(&writing.writer.shared),
             left_out,
             warnings,
+            is_new,
             writing: Some(writing),
         };
         Self { inner: Arc::new(inner) }
@@ -172,6 +176,11 @@ impl Db {
     /// has the same sentences.
     pub fn warnings(&self) -> &[String] {
         &self.inner.warnings
+    }
+
+    /// Whether there was no database before, and this opening made it.
+    pub fn is_new(&self) -> bool {
+        self.inner.is_new
     }
 
     /// The column families, in the order of their ids; the first is `default`.

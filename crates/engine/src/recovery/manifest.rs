@@ -22,11 +22,20 @@ pub(crate) struct DatabaseState {
 }
 
 /// The state of the database in `directory`, if it has one that can be told.
-pub(crate) fn state(storage: &dyn Storage, directory: &Path) -> Option<DatabaseState> {
-    let number = manifest::current(storage, directory).ok()?;
-    let path = directory.join(FileKind::Manifest(number).to_string());
-    let length = storage.metadata(&path).ok()?.length;
-    Some(DatabaseState { manifest: number, length })
+///
+/// # Errors
+/// That the system refuses another open file: that says nothing about the database.
+pub(crate) fn state(storage: &dyn Storage, directory: &Path) -> Result<Option<DatabaseState>> {
+    let state = || -> Result<DatabaseState> {
+        let number = manifest::current(storage, directory)?;
+        let path = directory.join(FileKind::Manifest(number).to_string());
+        let length = storage.metadata(&path)?.length;
+        Ok(DatabaseState { manifest: number, length })
+    };
+    match state() {
+        Err(error) if error.is_out_of_descriptors() => Err(error),
+        state => Ok(state.ok()),
+    }
 }
 
 impl Unrecovered {

@@ -147,13 +147,15 @@ impl LogsReplayed {
 pub(crate) fn recover_read_only(directory: &Path, options: &OpenOptions) -> Result<LogsReplayed> {
     let storage = &**options.storage();
     for _ in 0..ATTEMPTS {
-        let before = manifest::state(storage, directory);
-        let unrecovered = Unrecovered::new(directory, options)?;
-        let recovered = unrecovered
-            .read_manifest()
+        let before = manifest::state(storage, directory)?;
+        let recovered = options
+            .loaded_when_opened(directory)
+            .and_then(|options| Unrecovered::new(directory, &options))
+            .and_then(Unrecovered::read_manifest)
             .and_then(ManifestRead::find_files)
             .and_then(FilesFound::replay_logs);
-        if manifest::state(storage, directory) == before {
+        let is_refused = recovered.as_ref().is_err_and(Error::is_out_of_descriptors);
+        if is_refused || manifest::state(storage, directory)? == before {
             return recovered;
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! # Order
 //!
-//! 1. The LOCK is taken before anything is read, so that nobody else writes meanwhile.
+//! 1. The LOCK is taken before anything is read, the OPTIONS file included where its options are
+//!    asked for, so that nobody else writes meanwhile.
 //! 2. A directory without a database gets one, if that is wanted and no database lost its CURRENT
 //!    there.
 //! 3. The MANIFEST is read, every file that it names is looked for, and the logs are replayed into
@@ -64,6 +65,8 @@ pub(crate) struct Opened {
     pub(crate) writing: Writing,
     pub(crate) left_out: Vec<LeftOut>,
     pub(crate) warnings: Vec<String>,
+    /// Whether the database was made.
+    pub(crate) is_new: bool,
 }
 
 /// Opens the database in `directory` for writing.
@@ -84,6 +87,10 @@ pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Opened> {
     options.set_storage(Arc::clone(&storage));
     let (lock, is_new) = lock_and_create(&*storage, &home, &options)?;
     let locks = Locks::of_home(lock, Some(guard));
+    if !is_new && options.loads_when_opened() {
+        options = checked(directory, &options.loaded_when_opened(&home.path)?)?;
+        options.resolve_paths(&home)?;
+    }
     let (clock, elsewhere) = (options.clock(), options.info_log_directory());
     let info_log = InfoLog::begin(&storage, clock, &home.path, elsewhere, options.database())?;
     let info_log = Arc::new(info_log);
@@ -123,7 +130,7 @@ pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Opened> {
     ));
     warnings.extend(writing.writer.warn_of_options());
     writing.writer.compact_soon();
-    Ok(Opened { writing, left_out, warnings })
+    Ok(Opened { writing, left_out, warnings, is_new })
 }
 
 /// The options within their ranges, if they do not contradict each other.

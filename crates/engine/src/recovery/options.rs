@@ -22,7 +22,10 @@ use crate::options::{
 use crate::prefix_extractor::PrefixExtractor;
 use crate::stats::Statistics;
 use crate::table::{AutoReadAhead, BlockCache, Kept, MetaBlockPlacement};
+use crate::version::manifest::{self, Manifest};
 use crate::{Error, ErrorKind, Result};
+
+use super::ATTEMPTS;
 
 /// How large the block cache is where no option says, in bytes: RocksDB's default.
 const DEFAULT_BLOCK_CACHE: usize = 32 << 20;
@@ -55,6 +58,8 @@ pub struct OpenOptions {
     working_directory: PathBuf,
     /// What there is to warn of in what was loaded.
     warnings: Vec<String>,
+    /// The option string to set over the OPTIONS file, where an opening is to read it.
+    over_file: Option<String>,
 }
 
 impl fmt::Debug for OpenOptions {
@@ -94,6 +99,7 @@ impl OpenOptions {
             adopts_directories: false,
             working_directory: PathBuf::new(),
             warnings: Vec::new(),
+            over_file: None,
         }
     }
 
@@ -113,6 +119,20 @@ impl OpenOptions {
     /// Corruption, with file and line, for a file that is none or has names or values that there
     /// are not; not supported, for values that switch on what is not built.
     pub fn load_from(storage: Arc<dyn Storage>, directory: &Path) -> Result<Self> {
+        let mut attempts = 1..ATTEMPTS;
+        loop {
+            match Self::load_once(Arc::clone(&storage), directory) {
+                // Whoever has the database open for writing may have replaced a file that was
+                // there a moment ago.
+                Err(error) if error.is_not_found() && attempts.next().is_some() => {
+                    storage.list(directory)?;
+                }
+                loaded => return loaded,
+            }
+        }
+    }
+
+    fn load_once(storage: Arc<dyn Storage>, directory: &Path) -> Result<Self> {
         let mut loaded = Self::new(storage);
         let entries = loaded.storage.list(directory)?;
         let numbers = entries.iter().filter_map(|entry| match FileKind::parse(&entry.name) {
@@ -129,6 +149,44 @@ impl OpenOptions {
         let own = FileKind::TailwaterOptions.to_string();
         if entries.iter().any(|entry| entry.name == own) {
             loaded.database.tailwater = read_own_options(&*loaded.storage, &directory.join(own))?;
+        }
+        Ok(loaded)
+    }
+
+    /// Has the database opened with the options of its newest OPTIONS file and its
+    /// `TAILWATER-OPTIONS`, and the option string `over` set over them as by
+    /// [`OpenOptions::set_options`], instead of the options set here, which are those of a database
+    /// that is made. The files are read once the lock is held, so that no change by another process
+    /// is undone that [`OpenOptions::load`] would not have seen.
+    ///
+    /// Column families that the database does not have are left out, and so is `error_if_exists` of
+    /// the file. [`Db::open`](crate::Db::open) then also fails as [`OpenOptions::load`] does.
+    pub fn set_load_when_opened(&mut self, over: &str) {
+        self.over_file = Some(over.to_owned());
+    }
+
+    /// Whether the options of the database's files are to be taken.
+    pub(crate) fn loads_when_opened(&self) -> bool {
+        self.over_file.is_some()
+    }
+
+    /// The options to open the database in `home` with: those of its files, if they are to be
+    /// taken.
+    pub(crate) fn loaded_when_opened(&self, home: &Path) -> Result<Self> {
+        let Some(over) = &self.over_file else { return Ok(self.clone()) };
+        let Self { database, families, other_families, warnings, .. } =
+            Self::load_from(Arc::clone(&self.storage), home)?;
+        // What the file says of databases that are there was said when this one was made.
+        let database = DbOptions { error_if_exists: false, ..database };
+        let mut loaded = Self { database, families, other_families, warnings, ..self.clone() };
+        loaded.set_options(over)?;
+        // The file may name column families that were dropped since, or never came to be.
+        let families = manifest::current(&*self.storage, home)
+            .and_then(|number| Manifest::read(&*self.storage, home, number))
+            .map(|manifest| manifest.column_families);
+        if let Ok(families) = families {
+            let names: Vec<String> = families.into_values().map(|family| family.name).collect();
+            loaded.retain_column_families(&names);
         }
         Ok(loaded)
     }

@@ -441,3 +441,44 @@ fn change_something(db: &Db, of_database: bool, round: usize) {
         db.set_options(&default_family(db), changes).expect("a change");
     }
 }
+
+/// Options that were loaded before the lock was taken undid what was set in between.
+#[test]
+fn what_is_set_before_the_lock_is_taken_stays_set() {
+    let disk = SimStorage::new(1);
+    open(&disk, "").close().expect("closed");
+    let mut late = simulated(&disk, "ttl=60");
+    late.set_load_when_opened("max_background_jobs=7");
+    let db = open(&disk, "");
+    set(&db, &[("write_buffer_size", "1m")]);
+    let with_operator = simulated(&disk, "merge_operator=uint64add");
+    let with_operator = with_operator.column_family("counters").clone();
+    db.create_column_family("counters", &with_operator).expect("a column family");
+    let dropped = db.create_column_family("gone", &with_operator).expect("a column family");
+    db.drop_column_family(&dropped).expect("dropped");
+    db.close().expect("closed");
+    for _ in 0..2 {
+        let db = Db::open(DB.as_ref(), &late).expect("a database");
+        assert!(!db.is_new());
+        let options = default_family(&db).options();
+        assert_eq!(options.write_buffer_size, 1 << 20);
+        assert_ne!(options.ttl, 60, "that is for a database that is made");
+        assert_eq!(db.database_options().expect("options").max_background_jobs, 7);
+        let counters = db.column_family("counters").expect("a column family");
+        let one = 1_u64.to_le_bytes();
+        db.merge(&counters, b"k", &one, &WriteOptions::default()).expect("a merge");
+        let value = db.get(&counters, b"k", &ReadOptions::default()).expect("a read");
+        assert!(value.is_some());
+        db.close().expect("closed");
+        let db = Db::open_read_only(DB.as_ref(), &late).expect("a database");
+        assert_eq!(default_family(&db).options().write_buffer_size, 1 << 20);
+        let counters = db.column_family("counters").expect("a column family");
+        assert!(db.get(&counters, b"k", &ReadOptions::default()).expect("a read").is_some());
+    }
+    let other = SimStorage::new(2);
+    let mut new = simulated(&other, "ttl=60");
+    new.set_load_when_opened("");
+    let db = Db::open(DB.as_ref(), &new).expect("a database");
+    assert!(db.is_new());
+    assert_eq!(default_family(&db).options().ttl, 60);
+}

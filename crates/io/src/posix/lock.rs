@@ -75,6 +75,14 @@ impl PosixLock {
     }
 }
 
+/// Whether somebody holds the lock on `path`. Nothing is locked or created.
+pub(super) fn is_held(path: &Path) -> io::Result<bool> {
+    match system::open(path, OFlags::RDONLY, IoMode::Buffered) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        descriptor => Ok(system::is_locked(descriptor?.as_fd())?),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,7 +10,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::file::PosixFile;
-use super::lock::{PosixLock, file_identity};
+use super::lock::{PosixLock, file_identity, is_held};
 use super::system;
 use crate::buffer::ALIGNMENT;
 use crate::clock::monotonic_ns;
@@ -43,6 +43,15 @@ impl PosixStorage {
     /// otherwise ([`crate::stream`]).
     pub fn without_io_uring() -> Self {
         Self { without_rings: true, ..Self::default() }
+    }
+
+    /// Whether somebody holds the lock on a file, as [`Storage::lock`] takes it. Nothing is locked or
+    /// created; a file that is not there is not locked.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn is_locked(&self, path: &Path) -> Result<bool> {
+        is_held(path).map_err(|error| Error::new(Operation::Lock, path, error))
     }
 
     fn file(

@@ -378,15 +378,37 @@ pub(super) fn unlock(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
     set_lock(descriptor, libc::F_UNLCK)
 }
 
+/// Whether somebody else holds a lock on an open file.
+#[cfg(target_os = "linux")]
+pub(super) fn is_locked(descriptor: BorrowedFd<'_>) -> rustix::io::Result<bool> {
+    let mut lock = whole_file(libc::F_WRLCK);
+    lock_call(descriptor, libc::F_OFD_GETLK, &mut lock)?;
+    Ok(lock.l_type != libc::F_UNLCK as libc::c_short)
+}
+
 #[cfg(target_os = "linux")]
 fn set_lock(descriptor: BorrowedFd<'_>, kind: libc::c_int) -> rustix::io::Result<()> {
-    use std::os::fd::AsRawFd;
+    lock_call(descriptor, libc::F_OFD_SETLK, &mut whole_file(kind))
+}
+
+#[cfg(target_os = "linux")]
+fn whole_file(kind: libc::c_int) -> libc::flock {
     // SAFETY: the struct is plain data for which zeros are valid.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     lock.l_type = kind as libc::c_short;
     lock.l_whence = libc::SEEK_SET as libc::c_short;
+    lock
+}
+
+#[cfg(target_os = "linux")]
+fn lock_call(
+    descriptor: BorrowedFd<'_>,
+    call: libc::c_int,
+    lock: &mut libc::flock,
+) -> rustix::io::Result<()> {
+    use std::os::fd::AsRawFd;
     // SAFETY: the struct lives as long as the call, as does the borrowed descriptor.
-    let answer = unsafe { libc::fcntl(descriptor.as_raw_fd(), libc::F_OFD_SETLK, &lock) };
+    let answer = unsafe { libc::fcntl(descriptor.as_raw_fd(), call, std::ptr::from_mut(lock)) };
     match answer {
         -1 => Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)),
         _ => Ok(()),
@@ -400,6 +422,12 @@ pub(super) fn lock(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
     let operation = rustix::fs::FlockOperation::NonBlockingLockExclusive;
     rustix::fs::flock(descriptor, operation)?;
     rustix::fs::fcntl_lock(descriptor, operation)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn is_locked(descriptor: BorrowedFd<'_>) -> rustix::io::Result<bool> {
+    use rustix::process::{Flock, FlockType, fcntl_getlk};
+    Ok(fcntl_getlk(descriptor, &Flock::from(FlockType::WriteLock))?.is_some())
 }
 
 #[cfg(not(target_os = "linux"))]

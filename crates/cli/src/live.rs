@@ -1,0 +1,89 @@
+//! Telling damage from what another process is writing meanwhile.
+//!
+//! Nothing is locked here, so files may come, grow and go while they are read. What looks wrong is
+//! not called damage where its file was changed meanwhile, or is one that whoever has the database
+//! open has not added to it yet.
+
+use std::path::Path;
+
+use tailwater_format::file_name::FileKind;
+use tailwater_io::posix::PosixStorage;
+use tailwater_io::{FileMetadata, Storage};
+
+use crate::database::manifest_state;
+use crate::outcome::{Failure, Outcome, Result};
+use crate::output::{complain, say};
+
+/// The length and time of a file; nothing if it is not there.
+pub(crate) type Stamp = Option<FileMetadata>;
+
+/// The stamp of a file at this moment.
+pub(crate) fn stamp(storage: &dyn Storage, path: &Path) -> Stamp {
+    storage.metadata(path).ok()
+}
+
+/// Reads one of the files of a directory. What another process has removed since the directory was
+/// listed is passed over, and what it is writing is not called damaged.
+pub(crate) fn read_listed(
+    storage: &dyn Storage,
+    path: &Path,
+    read: impl FnOnce() -> Result<Outcome>,
+) -> Result<Outcome> {
+    let before = stamp(storage, path);
+    let answer = read();
+    let is_gone = || storage.metadata(path).is_err_and(|error| error.is_not_found());
+    match answer {
+        Err(Failure::Engine(_)) if is_gone() => {
+            say(format_args!("tailwater: {}: it was removed meanwhile", path.display()));
+            Ok(Outcome::Well)
+        }
+        Err(Failure::Engine(error)) if is_being_written(storage, path, before) => {
+            complain(&format_args!("{error}; another process is writing it"));
+            Ok(Outcome::BeingWritten)
+        }
+        Ok(Outcome::TornTail | Outcome::Damage) if is_being_written(storage, path, before) => {
+            say(format_args!("tailwater: {}: another process is writing it", path.display()));
+            Ok(Outcome::BeingWritten)
+        }
+        answer => answer,
+    }
+}
+
+/// Whether another process is writing a file which had this stamp before it was read.
+fn is_being_written(storage: &dyn Storage, path: &Path, before: Stamp) -> bool {
+    if stamp(storage, path) != before {
+        return true;
+    }
+    let directory = path.parent().unwrap_or(Path::new("."));
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    is_open_elsewhere(directory) && is_unfinished(storage, directory, name)
+}
+
+/// Whether another process has the database in a directory open for writing.
+pub(crate) fn is_open_elsewhere(directory: &Path) -> bool {
+    let lock = directory.join(FileKind::Lock.to_string());
+    PosixStorage::new().is_locked(&lock).unwrap_or(false)
+}
+
+/// Whether a file of a database that is open may still grow: the last log, and tables and blob
+/// files that are not part of the database yet.
+fn is_unfinished(storage: &dyn Storage, directory: &Path, name: &str) -> bool {
+    let kind = FileKind::parse(name);
+    if let Some(FileKind::Wal(number)) = kind {
+        let entries = storage.list(directory).unwrap_or_default();
+        return !entries.iter().any(|entry| {
+            matches!(FileKind::parse(&entry.name), Some(FileKind::Wal(other)) if other > number)
+        });
+    }
+    let Ok(state) = manifest_state(storage, directory) else { return false };
+    let mut families = state.column_families.iter();
+    match kind {
+        Some(FileKind::Table(number) | FileKind::LevelDbTable(number)) => {
+            !families.any(|family| family.levels.iter().flatten().any(|it| it.number == number))
+        }
+        Some(FileKind::Blob(number)) => {
+            !families.any(|family| family.blob_files.iter().any(|it| it.added.number == number))
+        }
+        _ => false,
+    }
+}

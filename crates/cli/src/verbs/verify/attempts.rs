@@ -1,0 +1,123 @@
+//! Verifying a database that another process may be writing to meanwhile.
+//!
+//! What looks wrong then may only be on its way: a log that ends inside a record, a table that went
+//! when its MANIFEST did. So a finding counts at once only where nothing was changed meanwhile and
+//! nobody has the database open; else it has to show again, in a file that was not changed since.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use tailwater::OpenOptions;
+use tailwater::verify::{Finding, Report, Severity, verify};
+use tailwater_io::{FileMetadata, Storage};
+
+use crate::database::storage;
+use crate::live::{Stamp, is_open_elsewhere, stamp};
+use crate::outcome::Outcome;
+use crate::progress::Progress;
+
+/// How often a database that is being written is verified anew at most.
+const ATTEMPTS: usize = 3;
+
+type Stamps = BTreeMap<PathBuf, FileMetadata>;
+
+/// One verification.
+struct Attempt {
+    report: Report,
+    /// The files after it.
+    stamps: Stamps,
+    /// The files that were changed, came or went during it.
+    changed: BTreeSet<PathBuf>,
+    /// Whether another process had the database open.
+    was_open: bool,
+}
+
+/// Verifies, and again while what is found may be what another process is writing. Where that does
+/// not end, what is certain counts, and that the rest is being written.
+pub(super) fn settled(directory: &Path, options: &OpenOptions) -> (Report, Outcome) {
+    let mut last = Attempt::make(directory, options);
+    let mut outcome = last.outcome(None);
+    for _ in 0..ATTEMPTS {
+        if !last.is_doubtful(None) {
+            break;
+        }
+        let next = Attempt::make(directory, options);
+        outcome = next.outcome(Some(&last));
+        let is_doubtful = next.is_doubtful(Some(&last));
+        last = next;
+        if !is_doubtful {
+            break;
+        }
+    }
+    (last.report, outcome)
+}
+
+impl Attempt {
+    fn make(directory: &Path, options: &OpenOptions) -> Self {
+        let storage = storage();
+        let was_open = is_open_elsewhere(directory);
+        let before = stamps(&*storage, directory, options);
+        let progress = Progress::bytes();
+        let report = verify(directory, options, &mut |at| {
+            progress.set(at.bytes_done, at.bytes_total);
+            progress.at(at.path.display().to_string());
+        });
+        drop(progress);
+        let stamps = stamps(&*storage, directory, options);
+        let paths = before.keys().chain(stamps.keys());
+        let changed =
+            paths.filter(|path| before.get(*path) != stamps.get(*path)).cloned().collect();
+        let was_open = was_open || is_open_elsewhere(directory);
+        Self { report, stamps, changed, was_open }
+    }
+
+    /// Whether something that looks wrong may be what another process is writing.
+    fn is_doubtful(&self, previous: Option<&Self>) -> bool {
+        self.report.findings.iter().any(|finding| self.may_be_passing(finding, previous))
+    }
+
+    /// The worst of what was found.
+    fn outcome(&self, previous: Option<&Self>) -> Outcome {
+        let outcome = |finding: &Finding| match finding.severity {
+            _ if self.may_be_passing(finding, previous) => Outcome::BeingWritten,
+            Severity::Damage => Outcome::Damage,
+            Severity::Unsupported => Outcome::Unsupported,
+            Severity::TornTail => Outcome::TornTail,
+            Severity::Note => Outcome::Well,
+        };
+        self.report.findings.iter().map(outcome).fold(Outcome::Well, Outcome::and)
+    }
+
+    /// Whether a finding may be of what another process is writing.
+    fn may_be_passing(&self, finding: &Finding, previous: Option<&Self>) -> bool {
+        if !matches!(finding.severity, Severity::TornTail | Severity::Damage) {
+            return false;
+        }
+        if self.changed.is_empty() && !self.was_open {
+            return false;
+        }
+        let Some(previous) = previous else { return true };
+        let stamp = |attempt: &Self| -> Stamp { attempt.stamps.get(&finding.path).copied() };
+        let is_same = !self.changed.contains(&finding.path)
+            && stamp(self) == stamp(previous)
+            && previous.report.findings.contains(finding);
+        // A file that is not there may be one that the MANIFEST no longer names.
+        let is_there = stamp(self).is_some();
+        !is_same || !(is_there || (self.changed.is_empty() && self.stamps == previous.stamps))
+    }
+}
+
+/// The files of all directories that a database has.
+fn stamps(storage: &dyn Storage, directory: &Path, options: &OpenOptions) -> Stamps {
+    let database = options.database();
+    let families = options.column_families().map(|name| &options.column_family(name).cf_paths);
+    let tables = families.flatten().chain(&database.db_paths).map(|path| path.path.clone());
+    let logs = Some(PathBuf::from(&database.wal_dir)).filter(|path| !path.as_os_str().is_empty());
+    let directories: BTreeSet<PathBuf> = tables.chain(logs).chain([directory.to_owned()]).collect();
+    let list = |directory: PathBuf| {
+        let entries = storage.list(&directory).unwrap_or_default().into_iter();
+        entries.map(move |entry| directory.join(entry.name))
+    };
+    let files = directories.into_iter().flat_map(list);
+    files.filter_map(|path| stamp(storage, &path).map(|stamp| (path, stamp))).collect()
+}

@@ -1,6 +1,7 @@
 //! The directories of databases: moved, copied, shared, given and taken away.
 //!
 //! - `scenarios`: those of `docs/directories.md`, on a simulated disk.
+//! - `in_use`: directories of a database that is open.
 //! - `random`: several databases on one disk, whose options name the right directories or wrong
 //!   ones, and which are copied, moved, adopted, destroyed and interrupted by crashes. A model
 //!   knows what each holds, and which files each needs.
@@ -10,6 +11,8 @@
 
 #[path = "directories/database.rs"]
 mod database;
+#[path = "directories/in_use.rs"]
+mod in_use;
 #[path = "common/scenario/library.rs"]
 mod library;
 #[path = "directories/openings.rs"]

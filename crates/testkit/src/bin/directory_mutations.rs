@@ -1,0 +1,296 @@
+//! Takes each check of whose files are where out of the engine, one at a time, and shows that a test
+//! of directories notices.
+//!
+//! `cargo run -p tailwater-testkit --bin directory_mutations` copies the tracked files into
+//! `target/directory_mutations`, and there puts the mutations of [`MUTATIONS`] into the sources,
+//! each of which an environment variable switches on. So one build serves all. For each it runs the
+//! tests of `--test directories`, of which the random one or that of the scenarios must fail, and
+//! prints a line; it ends with 1 if any was not missed. With arguments it takes only the mutations
+//! whose description contains one of them. `TAILWATER_SEED` goes on to the tests.
+
+use std::io;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use tailwater_testkit::mutation::{Workshop, reason};
+
+/// The tests, the quickest first.
+const TESTS: [&str; 3] = ["scenarios::", "in_use::", "random::"];
+/// The environment variable that names the mutation that is on.
+const SWITCH: &str = "TAILWATER_MUTATION";
+
+/// Something that is left out.
+struct Mutation {
+    /// What the engine does then.
+    what: &'static str,
+    /// The source file.
+    file: &'static str,
+    /// What stands there once.
+    original: &'static str,
+    /// What stands there instead; `{on}` is whether the mutation is on.
+    changed: &'static str,
+}
+
+const MUTATIONS: [Mutation; 28] = [
+    Mutation {
+        what: "opens directories of another database",
+        file: "recovery/files.rs",
+        original: "directories.check(storage)?;",
+        changed: "if !{on} { directories.check(storage)?; }",
+    },
+    Mutation {
+        what: "opens without tables that are missing",
+        file: "recovery/files.rs",
+        original: "directories.check_version(storage, &family.version, &paths)?;",
+        changed: "if !{on} { directories.check_version(storage, &family.version, &paths)?; }",
+    },
+    Mutation {
+        what: "opens without logs that are missing",
+        file: "recovery/files.rs",
+        original: "directories.check_logs(storage, &needed, &mut left_out, &mut warnings)?;",
+        changed: "if !{on} {
+            directories.check_logs(storage, &needed, &mut left_out, &mut warnings)?;
+        }",
+    },
+    Mutation {
+        what: "opens with tables that are cut short",
+        file: "directory/check.rs",
+        original: "    if found != expected {",
+        changed: "    if !{on} && found != expected {",
+    },
+    Mutation {
+        what: "passes over logs in the home where wal_dir is elsewhere",
+        file: "directory/check.rs",
+        original: "        self.check_strays(storage, needed, files)?;",
+        changed: "        if !{on} { self.check_strays(storage, needed, files)?; }",
+    },
+    Mutation {
+        what: "passes over recorded logs",
+        file: "directory/check.rs",
+        original: "recorded.filter(|&&number| number >= needed.oldest)",
+        changed: "recorded.filter(|&&number| !{on} && number >= needed.oldest)",
+    },
+    Mutation {
+        what: "records no logs",
+        file: "flush/job.rs",
+        original: "if !self.versions().knows_logs(&logs) {",
+        changed: "if !{on} && !self.versions().knows_logs(&logs) {",
+    },
+    Mutation {
+        what: "takes every claim for its own",
+        file: "directory/claim.rs",
+        original: "is_named && (is_this_home || goes_along)",
+        changed: "{on} || is_named && (is_this_home || goes_along)",
+    },
+    Mutation {
+        what: "tells homes by the id alone",
+        file: "directory/claim.rs",
+        original: "let is_this_home = claim.home_inode == own.home_inode",
+        changed: "let is_this_home = {on} || claim.home_inode == own.home_inode",
+    },
+    Mutation {
+        what: "tells homes by their paths alone",
+        file: "directory/claim.rs",
+        original: "(claim.home_device == own.home_device || claim.home_path == own.home_path);",
+        changed: "if {on} {
+                claim.home_path == own.home_path
+            } else {
+                claim.home_device == own.home_device || claim.home_path == own.home_path
+            };",
+    },
+    Mutation {
+        what: "refuses a directory inside a home that was copied",
+        file: "directory/claim.rs",
+        original: "let goes_along = own.inside.is_some()",
+        changed: "let goes_along = !{on} && own.inside.is_some()",
+    },
+    Mutation {
+        what: "takes a claim on a directory inside the home for its own",
+        file: "directory/claim.rs",
+        original: "own.inside.is_some() && claim.inside == own.inside",
+        changed: "own.inside.is_some() && ({on} || claim.inside == own.inside)",
+    },
+    Mutation {
+        what: "removes files from directories that it has not claimed",
+        file: "directory/found.rs",
+        original: "let is_own = matches!(self.ownership, Ownership::Own(_));",
+        changed: "let is_own = {on} || matches!(self.ownership, Ownership::Own(_));",
+    },
+    Mutation {
+        what: "removes files that were there before the claim",
+        file: "directory/found.rs",
+        original: "holds_data(*kind) && !is_kept(kind)",
+        changed: "holds_data(*kind) && ({on} || !is_kept(kind))",
+    },
+    Mutation {
+        what: "makes no claims",
+        file: "recovery/open.rs",
+        original: "directories.claim(&*storage, identity.durable_id(&database), &needed)?;",
+        changed: "if !{on} {
+            directories.claim(&*storage, identity.durable_id(&database), &needed)?;
+        }",
+    },
+    Mutation {
+        what: "makes no claim for a new column family",
+        file: "db/families.rs",
+        original: "directories.claim(storage, &id, &Needed::default())",
+        changed: "if {on} { Ok(()) } else { directories.claim(storage, &id, &Needed::default()) }",
+    },
+    Mutation {
+        what: "keeps its files in the home of another database",
+        file: "directory/found.rs",
+        original: "self.files.has(FileKind::Current)",
+        changed: "!{on} && self.files.has(FileKind::Current)",
+    },
+    Mutation {
+        what: "has its home where another database has its files",
+        file: "directory/found.rs",
+        original: "        self.check_home(storage)?;",
+        changed: "        if !{on} { self.check_home(storage)?; }",
+    },
+    Mutation {
+        what: "makes a database over files that are there",
+        file: "recovery/open.rs",
+        original: "Directories::find(storage, home.clone(), options, \"\")?.check_for_new(storage)?;",
+        changed: "if !{on} {
+            Directories::find(storage, home.clone(), options, \"\")?.check_for_new(storage)?;
+        }",
+    },
+    Mutation {
+        what: "tells directories by their paths",
+        file: "directory/found.rs",
+        original: "        if identity == Some(self.home.identity) {",
+        changed: "        let is_home = if {on} {
+            path == self.home.path
+        } else {
+            identity == Some(self.home.identity)
+        };
+        if is_home {",
+    },
+    Mutation {
+        what: "takes numbers that no database reaches for its own",
+        file: "directory/files.rs",
+        original: "number <= FILE_NUMBER_MAX",
+        changed: "{on} || number <= FILE_NUMBER_MAX",
+    },
+    Mutation {
+        what: "destroys what is no database",
+        file: "db/destroy.rs",
+        original: "    check_is_home(storage, &found)?;",
+        changed: "    if !{on} { check_is_home(storage, &found)?; }",
+    },
+    Mutation {
+        what: "destroys a home in which another database has its files",
+        file: "db/destroy.rs",
+        original: "    found.check_home(storage)?;",
+        changed: "    if !{on} { found.check_home(storage)?; }",
+    },
+    Mutation {
+        what: "destroys files in directories of others",
+        file: "db/destroy.rs",
+        original: "Ownership::Missing | Ownership::Foreign(_) => {}",
+        changed: "Ownership::Foreign(_) if {on} => doomed.push(directory),
+            Ownership::Missing | Ownership::Foreign(_) => {}",
+    },
+    Mutation {
+        what: "gives a checkpoint the directories of the database",
+        file: "db/checkpoint.rs",
+        original: "        options.database.wal_dir.clear();",
+        changed: "        if !{on} { options.database.wal_dir.clear(); }",
+    },
+    Mutation {
+        what: "assembles a checkpoint over something else",
+        file: "db/checkpoint.rs",
+        original: "if !entries.is_empty() && !entries.iter().any(",
+        changed: "if !{on} && !entries.is_empty() && !entries.iter().any(",
+    },
+    Mutation {
+        what: "adopts directories that are in use",
+        file: "recovery/open.rs",
+        original: "directories.lock_outside(&*storage, &mut locks)?;",
+        changed: "if !{on} { directories.lock_outside(&*storage, &mut locks)?; }",
+    },
+    Mutation {
+        what: "looks for tables by one ending only",
+        file: "directory/files.rs",
+        original: "self.has(FileKind::LevelDbTable(number)).then_some(TableName::LevelDb)",
+        changed: "(!{on} && self.has(FileKind::LevelDbTable(number)))
+                .then_some(TableName::LevelDb)",
+    },
+];
+
+fn main() -> io::Result<ExitCode> {
+    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    let mut found = 0;
+    let workshop = Workshop::prepare("directory_mutations", SWITCH, |path, text| {
+        let file = path.strip_prefix("crates/engine/src/")?;
+        let mut changed = text.to_owned();
+        let own = MUTATIONS.iter().enumerate().filter(|(_, mutation)| mutation.file == file);
+        for (index, mutation) in own {
+            match text.matches(mutation.original).count() {
+                1 => found += 1,
+                count => eprintln!("'{}' stands {count} times in {file}", mutation.original),
+            }
+            let on = format!("std::env::var(\"{SWITCH}\").is_ok_and(|it| it == \"{index}\")");
+            // A later one may change what an earlier one left.
+            changed = changed.replace(mutation.original, &mutation.changed.replace("{on}", &on));
+        }
+        Some(changed)
+    })?;
+    if found != MUTATIONS.len() {
+        eprintln!("the sources are not what the mutations were written for");
+        return Ok(ExitCode::FAILURE);
+    }
+    let arguments = ["-p", "tailwater", "--test", "directories"];
+    let built = workshop.test(None, &[&arguments[..], &["--no-run"]].concat())?;
+    if !built.status.success() {
+        eprintln!("it does not build:\n{}", String::from_utf8_lossy(&built.stderr));
+        return Ok(ExitCode::FAILURE);
+    }
+    if let Some((test, message)) = first_failure(&workshop, None)? {
+        eprintln!("{test} fails without a mutation: {message}");
+        return Ok(ExitCode::FAILURE);
+    }
+    let (mut tried, mut survived) = (0, 0);
+    for (index, Mutation { what, .. }) in MUTATIONS.iter().enumerate() {
+        if !wanted.is_empty() && !wanted.iter().any(|part| what.contains(part.as_str())) {
+            continue;
+        }
+        let began = Instant::now();
+        let mut verdicts = Vec::new();
+        for test in TESTS {
+            if let Some(message) = failure(&workshop, Some(index), test)? {
+                verdicts.push(format!("{test} {message}"));
+            }
+        }
+        if verdicts.is_empty() {
+            survived += 1;
+            verdicts.push("SURVIVED".to_owned());
+        }
+        tried += 1;
+        println!("{what:<60} {:>4} s", began.elapsed().as_secs());
+        verdicts.iter().for_each(|verdict| println!("    {verdict}"));
+    }
+    println!("{tried} mutations, of which {survived} were not missed");
+    Ok(if survived == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The first test that fails, with what it says.
+fn first_failure(
+    workshop: &Workshop,
+    mutation: Option<usize>,
+) -> io::Result<Option<(&'static str, String)>> {
+    for test in TESTS {
+        if let Some(message) = failure(workshop, mutation, test)? {
+            return Ok(Some((test, message)));
+        }
+    }
+    Ok(None)
+}
+
+/// What a test says, if it fails.
+fn failure(workshop: &Workshop, mutation: Option<usize>, test: &str) -> io::Result<Option<String>> {
+    let arguments = ["-p", "tailwater", "--test", "directories", "--", test];
+    let tested = workshop.test(mutation, &arguments)?;
+    Ok((!tested.status.success()).then(|| reason(&tested)))
+}

@@ -412,10 +412,14 @@ impl World {
     fn destroy_one(&mut self) -> Checked<()> {
         let at = self.any();
         let database = self.databases[at].clone();
+        self.destroy_this(&database)
+    }
+
+    fn destroy_this(&mut self, database: &Database) -> Checked<()> {
         self.note(format_args!("destroy {}", database.number));
-        if self.destroy(&database, &database.layout.clone())? {
+        if self.destroy(database, &database.layout.clone())? {
             self.count("a database is destroyed");
-            self.outdate_copies(&database);
+            self.outdate_copies(database);
             self.forget(database.number);
         }
         Ok(())
@@ -567,7 +571,7 @@ impl World {
             self.disk.remove(&directory.join(CLAIM)).map_err(|error| error.to_string())?;
             self.disk.sync_directory(directory).map_err(|error| error.to_string())?;
         }
-        Ok(())
+        if self.rng.bool() { self.destroy_this(&database) } else { Ok(()) }
     }
 
     /// Appends a directory to those that tables of a database may be in.

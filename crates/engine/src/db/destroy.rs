@@ -153,7 +153,6 @@ fn destroy_outside(storage: &dyn Storage, home: &Home, directory: &Outside) -> R
     storage.sync_directory(&directory.path)?;
     // A crash here is safe: the claim stays until nothing of the database is left.
     remove_claim(storage, home, &directory.path)?;
-    storage.sync_directory(&directory.path)?;
     remove_directory(storage, &directory.path)
 }
 

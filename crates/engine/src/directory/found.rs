@@ -452,6 +452,8 @@ impl Directories {
             let with_data = directory.files.iter().filter(|&kind| holds_data(kind)).count();
             let removed = directory.removable().filter(|&kind| !needed.has(kind)).count();
             if removed == with_data {
+                // A crash must not keep the files and lose the claim.
+                storage.sync_directory(&directory.path)?;
                 remove_claim(storage, &self.home, &directory.path)?;
             }
         }

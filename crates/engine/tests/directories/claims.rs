@@ -7,7 +7,7 @@ use tailwater::{Db, ErrorKind, OpenOptions, WriteOptions};
 use tailwater_format::claim::Claim;
 use tailwater_io::Storage;
 
-use crate::database::{DEFAULT, Layout, state_of};
+use crate::database::{DEFAULT, Layout, Place, state_of};
 use crate::world::{CLAIM, World};
 
 /// A database in `/a` with a key, its logs in `/w`, and what it is opened with.
@@ -135,4 +135,39 @@ fn a_new_column_family_takes_no_directory_that_holds_files() {
     }
     assert!(world.read(Path::new("/nobodys/000007.sst")).is_some());
     assert!(world.read(&Path::new("/nobodys").join(CLAIM)).is_none());
+}
+
+/// The claim on a directory that a database had given up came back with a power cut, and the next
+/// database that was made there did not open any more.
+#[test]
+fn a_claim_that_was_given_up_stays_away_after_a_power_cut() {
+    let mut world = World::new(fastrand::Rng::with_seed(1));
+    let place = |path: &str| Place { directory: PathBuf::from(path), target_size: u64::MAX };
+    let mut layout = Layout::at(PathBuf::from("/a"));
+    layout.tables = vec![place("/a"), place("/f")];
+    let options = world.options(&layout, "create_if_missing=true", &[]);
+    drop(Db::open(Path::new("/a"), &options).expect("a new database"));
+    let claim = Path::new("/f").join(CLAIM);
+    world.disk.metadata(&claim).expect("a claim");
+    layout.tables.pop();
+    let options = world.options(&layout, "", &[]);
+    drop(Db::open(Path::new("/a"), &options).expect("the database"));
+    for seed in 0..20 {
+        assert!(world.disk.crash_image(seed).metadata(&claim).is_err(), "with seed {seed}");
+    }
+}
+
+/// A directory of a new column family was claimed by the next opening only.
+#[test]
+fn a_directory_of_a_new_column_family_is_claimed_at_once() {
+    let (mut world, options) = database();
+    let db = Db::open(Path::new("/a"), &options).expect("a database");
+    let cf_paths = vec![DbPath { path: PathBuf::from("/f"), target_size: u64::MAX }];
+    let own = ColumnFamilyOptions { cf_paths, ..ColumnFamilyOptions::default() };
+    db.create_column_family("family", &own).expect("a column family");
+    let mut layout = Layout::at(PathBuf::from("/b"));
+    layout.logs = Some(PathBuf::from("/f"));
+    let other = world.options(&layout, "create_if_missing=true", &[]);
+    let error = Db::open(Path::new("/b"), &other).map(drop).expect_err("a claimed directory");
+    assert!(error.to_string().contains("claimed"), "{error}");
 }

@@ -96,6 +96,7 @@ impl World {
         directories.insert(database.layout.home.clone());
         let is_home = |path: &PathBuf| self.databases.iter().any(|it| it.layout.home == *path);
         let is_rightful = directories.iter().all(|it| self.is_free(it) && !is_home(it));
+        self.forget_strays(&database.layout.home);
         let mut made = database.clone();
         match self.open_and_work(&mut made, Manner::Create, is_rightful)? {
             Ok(()) => self.databases.push(made),
@@ -395,10 +396,7 @@ impl World {
             return Ok(());
         }
         self.note(format_args!("destroy {}", directory.display()));
-        if self.disk.metadata(&directory.join(CLAIM)).is_err() {
-            // It may be what is left of a home.
-            self.strays.retain(|stray| stray.parent() != Some(&*directory));
-        }
+        self.forget_strays(&directory);
         let all = self.needed_by_others(&[])?;
         let options = self.options(&Layout::at(directory.clone()), TUNING, &[]);
         let directory = self.spelled(&directory);
@@ -407,6 +405,14 @@ impl World {
             names_a_cause(&error)?;
         }
         self.check(&all)
+    }
+
+    /// What is in a home, or may be left of one, is the database's. A directory that is claimed is
+    /// no home.
+    fn forget_strays(&mut self, home: &Path) {
+        if self.disk.metadata(&home.join(CLAIM)).is_err() {
+            self.strays.retain(|stray| stray.parent() != Some(home));
+        }
     }
 
     fn destroy_one(&mut self) -> Checked<()> {

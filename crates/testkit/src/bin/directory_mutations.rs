@@ -15,7 +15,7 @@ use std::time::Instant;
 use tailwater_testkit::mutation::{Workshop, reason};
 
 /// The tests, the quickest first.
-const TESTS: [&str; 3] = ["scenarios::", "in_use::", "random::"];
+const TESTS: [&str; 4] = ["claims::", "in_use::", "scenarios::", "random::"];
 /// The environment variable that names the mutation that is on.
 const SWITCH: &str = "TAILWATER_MUTATION";
 
@@ -31,7 +31,7 @@ struct Mutation {
     changed: &'static str,
 }
 
-const MUTATIONS: [Mutation; 28] = [
+const MUTATIONS: [Mutation; 54] = [
     Mutation {
         what: "opens directories of another database",
         file: "recovery/files.rs",
@@ -151,10 +151,8 @@ const MUTATIONS: [Mutation; 28] = [
     Mutation {
         what: "makes a database over files that are there",
         file: "recovery/open.rs",
-        original: "Directories::find(storage, home.clone(), options, \"\")?.check_for_new(storage)?;",
-        changed: "if !{on} {
-            Directories::find(storage, home.clone(), options, \"\")?.check_for_new(storage)?;
-        }",
+        original: "        directories.check_for_new(storage)?;",
+        changed: "        if !{on} { directories.check_for_new(storage)?; }",
     },
     Mutation {
         what: "tells directories by their paths",
@@ -216,6 +214,174 @@ const MUTATIONS: [Mutation; 28] = [
         original: "self.has(FileKind::LevelDbTable(number)).then_some(TableName::LevelDb)",
         changed: "(!{on} && self.has(FileKind::LevelDbTable(number)))
                 .then_some(TableName::LevelDb)",
+    },
+    Mutation {
+        what: "removes tables that a version needs",
+        file: "directory/left_over.rs",
+        original: "self.tables.contains(&number)",
+        changed: "!{on} && self.tables.contains(&number)",
+    },
+    Mutation {
+        what: "removes blob files that a version needs",
+        file: "directory/left_over.rs",
+        original: "self.blob_files.contains(&number)",
+        changed: "!{on} && self.blob_files.contains(&number)",
+    },
+    Mutation {
+        what: "removes logs that are needed",
+        file: "directory/left_over.rs",
+        original: "number >= self.oldest_log",
+        changed: "!{on} && number >= self.oldest_log",
+    },
+    Mutation {
+        what: "removes MANIFESTs and temporary files outside the home",
+        file: "directory/found.rs",
+        original: ".filter(move |kind| holds_data(*kind)",
+        changed: ".filter(move |kind| ({on} || holds_data(*kind))",
+    },
+    Mutation {
+        what: "removes logs of a directory that nobody had claimed",
+        file: "recovery/open.rs",
+        original: "if !owns_old_logs {",
+        changed: "if !{on} && !owns_old_logs {",
+    },
+    Mutation {
+        what: "takes logs in directories of tables for its own",
+        file: "directory/found.rs",
+        original: "has_logs && needed.has(kind)",
+        changed: "({on} || has_logs) && needed.has(kind)",
+    },
+    Mutation {
+        what: "notes nothing of what was there before the claim",
+        file: "directory/found.rs",
+        original: "Ownership::Unclaimed => {
+                    let claim = Claim { kept: directory.not_own(needed), ..own.clone() };",
+        changed: "Ownership::Unclaimed => {
+                    let kept = if {on} { Vec::new() } else { directory.not_own(needed) };
+                    let claim = Claim { kept, ..own.clone() };",
+    },
+    Mutation {
+        what: "notes nothing of what was there before it adopted",
+        file: "directory/found.rs",
+        original: "Ownership::Adopted(_) => {
+                    let claim = Claim { kept: directory.not_own(needed), ..own.clone() };",
+        changed: "Ownership::Adopted(_) => {
+                    let kept = if {on} { Vec::new() } else { directory.not_own(needed) };
+                    let claim = Claim { kept, ..own.clone() };",
+    },
+    Mutation {
+        what: "takes a claim that cannot be read for none",
+        file: "directory/found.rs",
+        original: "            claim => claim?,",
+        changed: "            Err(_) if {on} => None,
+            claim => claim?,",
+    },
+    Mutation {
+        what: "records no directories",
+        file: "directory/found.rs",
+        original: "        self.write_record(storage)
+",
+        changed: "        if {on} { Ok(()) } else { self.write_record(storage) }
+",
+    },
+    Mutation {
+        what: "tells databases by their homes alone",
+        file: "directory/claim.rs",
+        original: "let is_named = claim.database_id == own.database_id",
+        changed: "let is_named = {on} || claim.database_id == own.database_id",
+    },
+    Mutation {
+        what: "tells homes by their inodes alone",
+        file: "directory/claim.rs",
+        original: "(claim.home_device == own.home_device || claim.home_path",
+        changed: "({on} || claim.home_device == own.home_device || claim.home_path",
+    },
+    Mutation {
+        what: "makes a column family in a directory of another database",
+        file: "db/families.rs",
+        original: "directories.check(storage)?;",
+        changed: "if !{on} { directories.check(storage)?; }",
+    },
+    Mutation {
+        what: "makes a column family over files that are there",
+        file: "db/families.rs",
+        original: "directories.check_unclaimed_are_empty()?;",
+        changed: "if !{on} { directories.check_unclaimed_are_empty()?; }",
+    },
+    Mutation {
+        what: "makes a database where one has only its MANIFEST left",
+        file: "directory/found.rs",
+        original: "matches!(kind, FileKind::Manifest(number) if number != 1)",
+        changed: "(!{on} && matches!(kind, FileKind::Manifest(number) if number != 1))",
+    },
+    Mutation {
+        what: "numbers files anew that are in other directories",
+        file: "recovery/open.rs",
+        original: "directories.all().map(",
+        changed: "directories.all().take(if {on} { 1 } else { usize::MAX }).map(",
+    },
+    Mutation {
+        what: "looks for tables in the first directory only",
+        file: "directory/check.rs",
+        original: "listed.get(path_id)",
+        changed: "listed.get(if {on} { 0 } else { path_id })",
+    },
+    Mutation {
+        what: "passes over logs below the home",
+        file: "directory/check.rs",
+        original: "let in_home = home
+            .into_iter()",
+        changed: "let in_home = home
+            .into_iter()
+            .take(if {on} { 1 } else { 2 })",
+    },
+    Mutation {
+        what: "takes logs with numbers that no database reaches",
+        file: "wal/replay.rs",
+        original: "Some(FileKind::Wal(number)) if number <= FILE_NUMBER_MAX",
+        changed: "Some(FileKind::Wal(number)) if {on} || number <= FILE_NUMBER_MAX",
+    },
+    Mutation {
+        what: "believes a recorded wal_dir that is gone or is a home",
+        file: "recovery/options.rs",
+        original: "            loaded.check_recorded_wal_dir(directory)?;",
+        changed: "            if !{on} { loaded.check_recorded_wal_dir(directory)?; }",
+    },
+    Mutation {
+        what: "destroys files of nobody",
+        file: "db/destroy.rs",
+        original: "Ownership::Unclaimed if options.adopts_directories()",
+        changed: "Ownership::Unclaimed if {on} || options.adopts_directories()",
+    },
+    Mutation {
+        what: "destroys files in the home of another database",
+        file: "db/destroy.rs",
+        original: ".filter(|directory| !directory.is_home_of_another())",
+        changed: ".filter(|directory| {on} || !directory.is_home_of_another())",
+    },
+    Mutation {
+        what: "makes a checkpoint in the place of a directory",
+        file: "db/checkpoint.rs",
+        original: "        if storage.metadata(directory).is_ok() {",
+        changed: "        if !{on} && storage.metadata(directory).is_ok() {",
+    },
+    Mutation {
+        what: "makes checkpoints whose tables are said to be in other directories",
+        file: "db/checkpoint.rs",
+        original: "            edit.new_files.iter_mut().for_each(|file| file.path_id = 0);",
+        changed: "            if !{on} { edit.new_files.iter_mut().for_each(|file| file.path_id = 0); }",
+    },
+    Mutation {
+        what: "replays logs of another database that have the numbers of its own",
+        file: "directory/check.rs",
+        original: "if in_place.has(kind)\n                && (",
+        changed: "if in_place.has(kind)\n                && ({on} || ",
+    },
+    Mutation {
+        what: "makes a database on the claims of one that was there",
+        file: "recovery/open.rs",
+        original: "let durable_id = if is_durable {",
+        changed: "let durable_id = if !{on} && is_durable {",
     },
 ];
 

@@ -171,3 +171,33 @@ fn a_directory_of_a_new_column_family_is_claimed_at_once() {
     let error = Db::open(Path::new("/b"), &other).map(drop).expect_err("a claimed directory");
     assert!(error.to_string().contains("claimed"), "{error}");
 }
+
+/// A destruction that was interrupted could not go on where a directory that it had given up holds
+/// a file of somebody else.
+#[test]
+fn a_destruction_goes_on_where_files_of_others_stay() {
+    let mut world = World::new(fastrand::Rng::with_seed(1));
+    let place = |path: &str| Place { directory: PathBuf::from(path), target_size: u64::MAX };
+    let mut layout = Layout::at(PathBuf::from("/a"));
+    let options = world.options(&layout, "create_if_missing=true", &[]);
+    drop(Db::open(Path::new("/a"), &options).expect("a new database"));
+    world.make_directory(Path::new("/f"));
+    let stray = Path::new("/f/000099.sst");
+    world.write(stray, b"a table");
+    layout.tables = vec![place("/a"), place("/f")];
+    let options = world.options(&layout, "", &[]);
+    drop(Db::open(Path::new("/a"), &options).expect("the database"));
+    let disk = world.disk.clone();
+    disk.start_recording();
+    let start = disk.call_count();
+    Db::destroy(Path::new("/a"), &options).expect("a destroyed database");
+    for call in start..=disk.call_count() {
+        for seed in 0..8 {
+            world.replace_disk(disk.crash_image_at(call, seed));
+            let options = world.options(&layout, "", &[]);
+            let again = Db::destroy(Path::new("/a"), &options);
+            again.unwrap_or_else(|error| panic!("call {call}, seed {seed}: {error}"));
+            assert!(world.read(stray).is_some(), "call {call}, seed {seed}");
+        }
+    }
+}

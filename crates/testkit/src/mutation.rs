@@ -1,8 +1,9 @@
 //! Copies of this repository in which something is left out, to show that a test misses it.
 //!
-//! A [`Workshop`] has the tracked files in a directory of its own below `target`, changed so that an
-//! environment variable switches each mutation on: one build serves all of them.
+//! A [`Workshop`] has the tracked files in a directory of its own below `target`, changed so that
+//! an environment variable switches each mutation on: one build serves all of them.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -33,6 +34,7 @@ impl Workshop {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
         let scratch = root.join("target").join(name);
         let tree = scratch.join("tree");
+        let mut kept = BTreeSet::new();
         let listed = Command::new("git").arg("-C").arg(&root).args(["ls-files", "-z"]).output()?;
         for name in String::from_utf8_lossy(&listed.stdout).split_terminator('\0') {
             let (from, to) = (root.join(name), tree.join(name));
@@ -45,12 +47,14 @@ impl Workshop {
             {
                 contents = changed.into_bytes();
             }
+            kept.insert(to.clone());
             // What is the same stays untouched, so that it is not built again.
             if fs::read(&to).ok().as_ref() != Some(&contents) {
                 fs::create_dir_all(to.parent().unwrap_or(&tree))?;
                 fs::write(&to, contents)?;
             }
         }
+        remove_others(&tree, &kept)?;
         Ok(Self { tree, target: scratch.join("target"), switch: switch.to_owned() })
     }
 
@@ -67,6 +71,20 @@ impl Workshop {
         }
         command.output()
     }
+}
+
+/// Removes the files below a directory that are not among these: an earlier copy had them.
+#[expect(clippy::disallowed_methods, reason = "works on source files, outside any storage")]
+fn remove_others(directory: &Path, kept: &BTreeSet<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path.is_dir() && !path.is_symlink() {
+            remove_others(&path, kept)?;
+        } else if !kept.contains(&path) && !path.ends_with("Cargo.lock") {
+            fs::remove_file(&path)?;
+        }
+    }
+    Ok(())
 }
 
 /// What a failed test said, on one line.

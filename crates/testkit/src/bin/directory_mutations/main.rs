@@ -1,5 +1,5 @@
-//! Takes each check of whose files are where out of the engine, one at a time, and shows that a test
-//! of directories notices.
+//! Takes each check of whose files are where out of the engine, one at a time, and shows that a
+//! test of directories notices.
 //!
 //! `cargo run -p tailwater-testkit --bin directory_mutations` copies the tracked files into
 //! `target/directory_mutations`, and there puts the mutations of [`MUTATIONS`] into the sources,

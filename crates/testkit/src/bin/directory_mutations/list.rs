@@ -275,8 +275,8 @@ pub(crate) const MUTATIONS: [Mutation; 54] = [
     Mutation {
         what: "tells homes by their inodes alone",
         file: "directory/claim.rs",
-        original: "(claim.home_device == own.home_device || claim.home_path",
-        changed: "({on} || claim.home_device == own.home_device || claim.home_path",
+        original: "claim.home_device == own.home_device ||",
+        changed: "{on} || claim.home_device == own.home_device ||",
     },
     Mutation {
         what: "makes a column family in a directory of another database",

@@ -31,9 +31,13 @@ fn main() -> io::Result<ExitCode> {
         let mut changed = text.to_owned();
         let own = MUTATIONS.iter().enumerate().filter(|(_, mutation)| mutation.file == file);
         for (index, mutation) in own {
-            match text.matches(mutation.original).count() {
-                1 => found += 1,
-                count => eprintln!("'{}' stands {count} times in {file}", mutation.original),
+            // An earlier one must not have taken away what this one changes.
+            match (text.matches(mutation.original).count(), changed.contains(mutation.original)) {
+                (1, true) => found += 1,
+                (1, false) => eprintln!("'{}' was changed by another", mutation.original),
+                (count, _) => {
+                    eprintln!("'{}' stands {count} times in {file}", mutation.original);
+                }
             }
             let on = format!("std::env::var(\"{SWITCH}\").is_ok_and(|it| it == \"{index}\")");
             // A later one may change what an earlier one left.

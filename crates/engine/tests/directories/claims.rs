@@ -201,3 +201,20 @@ fn a_destruction_goes_on_where_files_of_others_stay() {
         }
     }
 }
+
+/// One directory may be mounted in a home and in its copy: it does not go along with both.
+#[test]
+fn a_directory_that_is_mounted_in_two_homes_belongs_to_one() {
+    let mut world = World::new(fastrand::Rng::with_seed(1));
+    let mut layout = Layout::at(PathBuf::from("/a"));
+    layout.logs = Some(PathBuf::from("/a/w"));
+    let options = world.options(&layout, "create_if_missing=true", &[]);
+    drop(Db::open(Path::new("/a"), &options).expect("a new database"));
+    let path = Path::new("/a/w").join(CLAIM);
+    let mut claim = Claim::parse(&world.read(&path).expect("a claim")).expect("a claim");
+    claim.home_inode += 1;
+    claim.home_path = "/b".to_owned();
+    world.write(&path, claim.to_text().as_bytes());
+    let error = Db::open(Path::new("/a"), &options).map(drop).expect_err("the other's directory");
+    assert!(error.to_string().contains("claimed") && error.to_string().contains("/b"), "{error}");
+}

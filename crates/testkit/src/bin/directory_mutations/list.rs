@@ -13,7 +13,7 @@ pub(crate) struct Mutation {
 }
 
 /// Every check that protects files, each left out or turned into one that tells less.
-pub(crate) const MUTATIONS: [Mutation; 54] = [
+pub(crate) const MUTATIONS: [Mutation; 55] = [
     Mutation {
         what: "opens directories of another database",
         file: "recovery/files.rs",
@@ -83,14 +83,17 @@ pub(crate) const MUTATIONS: [Mutation; 54] = [
     Mutation {
         what: "refuses a directory inside a home that was copied",
         file: "directory/claim.rs",
-        original: "let goes_along = own.inside.is_some()",
-        changed: "let goes_along = !{on} && own.inside.is_some()",
+        original: "then.path == now.path &&",
+        changed: "!{on} && then.path == now.path &&",
     },
     Mutation {
-        what: "takes a claim on a directory inside the home for its own",
+        what: "takes a claim that was not on a directory inside the home for its own",
         file: "directory/claim.rs",
-        original: "own.inside.is_some() && claim.inside == own.inside",
-        changed: "own.inside.is_some() && ({on} || claim.inside == own.inside)",
+        original: "            _ => false,
+        };",
+        changed: "            (None, Some(_)) => {on},
+            _ => false,
+        };",
     },
     Mutation {
         what: "removes files from directories that it has not claimed",
@@ -181,8 +184,8 @@ pub(crate) const MUTATIONS: [Mutation; 54] = [
     Mutation {
         what: "assembles a checkpoint over something else",
         file: "db/checkpoint.rs",
-        original: "if !entries.is_empty() && !entries.iter().any(",
-        changed: "if !{on} && !entries.is_empty() && !entries.iter().any(",
+        original: "        if is_somebodys {",
+        changed: "        if !{on} && is_somebodys {",
     },
     Mutation {
         what: "adopts directories that are in use",
@@ -364,5 +367,11 @@ pub(crate) const MUTATIONS: [Mutation; 54] = [
         file: "recovery/open.rs",
         original: "let durable_id = if is_durable {",
         changed: "let durable_id = if !{on} && is_durable {",
+    },
+    Mutation {
+        what: "takes a directory that is mounted in a home and in its copy for a copy",
+        file: "directory/claim.rs",
+        original: "(then != now || claim.home_path == own.home_path)",
+        changed: "({on} || then != now || claim.home_path == own.home_path)",
     },
 ];

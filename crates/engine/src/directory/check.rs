@@ -147,6 +147,9 @@ impl Directories {
             Some(_) => Files::default(),
             None => Files::list(storage, &below_home)?,
         };
+        // They made no claims: with one, or a CURRENT, it is another database's.
+        let is_anothers = below.has(FileKind::Claim) || below.has(FileKind::Current);
+        let below = if is_anothers { Files::default() } else { below };
         let home = [(self.home().path.as_path(), self.home_files()), (&below_home, &below)];
         let in_home = home
             .into_iter()

@@ -21,7 +21,7 @@ began=$SECONDS
 for ((round = 1; SECONDS - began < minutes * 60; round++)); do
     echo "== round $round (at ${SECONDS}s)"
     cargo test --quiet --locked -p tailwater \
-        --test crash --test metamorphic --test concurrency --test model --test table_builder \
+        --test crash --test directories --test metamorphic --test concurrency --test model --test table_builder \
         --test option_extremes
     cargo test --quiet --locked -p tailwater --lib compaction
     # A hundred power cuts, where there is root.

@@ -1,6 +1,8 @@
 //! The directories of databases: moved, copied, shared, given and taken away.
 //!
 //! - `scenarios`: those of `docs/directories.md`, on a simulated disk.
+//! - `claims`: those that name another home or device, and those that cannot be read.
+//! - `in_use`: directories of a database that is open.
 //! - `random`: several databases on one disk, whose options name the right directories or wrong
 //!   ones, and which are copied, moved, adopted, destroyed and interrupted by crashes. A model
 //!   knows what each holds, and which files each needs.
@@ -8,8 +10,12 @@
 //! A failure names the seed; `TAILWATER_SEED` repeats it, and `TAILWATER_ROUNDS` does everything so
 //! many times over.
 
+#[path = "directories/claims.rs"]
+mod claims;
 #[path = "directories/database.rs"]
 mod database;
+#[path = "directories/in_use.rs"]
+mod in_use;
 #[path = "common/scenario/library.rs"]
 mod library;
 #[path = "directories/openings.rs"]

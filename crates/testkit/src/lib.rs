@@ -4,6 +4,7 @@
 //! - [`oracle`]: the real RocksDB itself, for databases written on the spot.
 //! - [`dump`]: what a database holds, as both of them tell it.
 //! - [`model`]: the answers that follow from a dump, to be compared with ours.
+//! - [`mutation`]: copies of the sources in which something is left out.
 //! - [`directory`]: what stands in a directory, to show that nothing changed it.
 //! - [`scenario`]: what becomes of databases that are moved, copied and damaged, by a table.
 //! - [`filesystem`]: small filesystems of several kinds, mounted for a test.
@@ -21,6 +22,7 @@ pub mod dump;
 pub mod filesystem;
 pub mod golden;
 pub mod model;
+pub mod mutation;
 pub mod oracle;
 pub mod scenario;
 pub mod seed;

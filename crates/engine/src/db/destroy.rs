@@ -6,8 +6,9 @@
 //!    to be the database's. Nothing is removed if there is any.
 //! 2. CURRENT goes first, so that what a crash leaves is no database.
 //! 3. The files in the outside directories that the database has claimed go, then the claims.
-//! 4. The files in the home go; what says the database's id goes last, then the LOCK,
-//!    while it is held: whoever waits for the file that it was does not get the directory with it.
+//! 4. The files in the home go; what says the database's id, and which directories it had claimed,
+//!    goes last, then the LOCK, while it is held: whoever waits for the file that it was does not
+//!    get the directory with it.
 //!
 //! A crash in between is safe: destroying the database again goes on where it ended.
 
@@ -55,16 +56,23 @@ pub(crate) fn destroy(directory: &Path, mut options: OpenOptions) -> Result<()> 
     for below in [LOST, ARCHIVE_DIRECTORY] {
         remove_old_logs(storage, &home.path.join(below))?;
     }
-    let says_id = |kind| matches!(kind, FileKind::Manifest(_) | FileKind::Identity);
-    remove_files(storage, &home.path, |kind| !says_id(kind) && kind != FileKind::Lock)?;
+    remove_files(storage, &home.path, |kind| !goes_last(kind))?;
     // A crash must not keep others and lose these.
     storage.sync_directory(&home.path)?;
-    remove_files(storage, &home.path, says_id)?;
+    remove_files(storage, &home.path, |kind| kind != FileKind::Lock)?;
     remove_if_there(storage, &lock_path)?;
     storage.sync_directory(&home.path)?;
     remove_directory(storage, &home.path)?;
     drop(locks);
     Ok(())
+}
+
+/// Whether a file says whose the others are.
+fn goes_last(kind: FileKind) -> bool {
+    matches!(
+        kind,
+        FileKind::Manifest(_) | FileKind::Identity | FileKind::ClaimedDirectories | FileKind::Lock
+    )
 }
 
 /// Removes a directory if it is empty; one that holds something else stays.
@@ -124,11 +132,16 @@ fn check_is_home(storage: &dyn Storage, found: &Directories) -> Result<()> {
 /// # Errors
 /// Invalid argument, for a directory with files of which nobody can tell whose they are.
 fn doomed<'a>(found: &'a Directories, options: &OpenOptions) -> Result<Vec<&'a Outside>> {
+    // Without CURRENT, an earlier attempt may have given up a directory in which files stay that
+    // are not the database's.
+    let is_begun = !found.home_files().has(FileKind::Current);
+    let is_nearly_over = found.home_files().iter().all(goes_last);
     let mut doomed = Vec::new();
     for directory in found.outside().iter().filter(|directory| !directory.is_home_of_another()) {
         match &directory.ownership {
             Ownership::Own(_) | Ownership::Adopted(_) => doomed.push(directory),
             Ownership::Unclaimed if options.adopts_directories() => doomed.push(directory),
+            Ownership::Unclaimed if is_nearly_over || is_begun && directory.is_recorded => {}
             Ownership::Unclaimed => {
                 if let Some(kind) = directory.files.first_with_data() {
                     let message = format!(
@@ -157,7 +170,6 @@ fn destroy_outside(storage: &dyn Storage, home: &Home, directory: &Outside) -> R
     storage.sync_directory(&directory.path)?;
     // A crash here is safe: the claim stays until nothing of the database is left.
     remove_claim(storage, home, &directory.path)?;
-    storage.sync_directory(&directory.path)?;
     remove_directory(storage, &directory.path)
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use tailwater_format::file_name::FileKind;
-use tailwater_io::Storage;
+use tailwater_io::{IoMode, Purpose, Storage};
 
 use super::files::{Files, TableName};
 use super::found::Directories;
@@ -133,6 +133,8 @@ impl Directories {
     }
 
     /// Refuses logs that may be needed in directories of the database other than that of the logs.
+    /// Where the database has not claimed that one yet, a log there may be another database's that
+    /// has the same number: it stands for a log elsewhere only if it has the same bytes.
     fn check_strays(
         &self,
         storage: &dyn Storage,
@@ -145,6 +147,9 @@ impl Directories {
             Some(_) => Files::default(),
             None => Files::list(storage, &below_home)?,
         };
+        // They made no claims: with one, or a CURRENT, it is another database's.
+        let is_anothers = below.has(FileKind::Claim) || below.has(FileKind::Current);
+        let below = if is_anothers { Files::default() } else { below };
         let home = [(self.home().path.as_path(), self.home_files()), (&below_home, &below)];
         let in_home = home
             .into_iter()
@@ -155,10 +160,16 @@ impl Directories {
                 _ => None,
             })
         });
-        for (directory, number) in in_home.chain(own) {
-            let path = directory.join(FileKind::Wal(number).to_string());
-            let is_stray = number >= needed.oldest && !in_place.has(FileKind::Wal(number));
-            if !is_stray || storage.metadata(&path)?.length == 0 {
+        for (directory, number) in in_home.chain(own).filter(|(_, it)| *it >= needed.oldest) {
+            let kind = FileKind::Wal(number);
+            let path = directory.join(kind.to_string());
+            if storage.metadata(&path)?.length == 0 {
+                continue;
+            }
+            if in_place.has(kind)
+                && (self.is_own(storage, needed.directory)?
+                    || have_same_bytes(storage, &path, &needed.directory.join(kind.to_string()))?)
+            {
                 continue;
             }
             let message = format!(
@@ -169,6 +180,29 @@ impl Directories {
             return Err(Error::invalid_argument(message).in_file(&path));
         }
         Ok(())
+    }
+}
+
+fn have_same_bytes(storage: &dyn Storage, one: &Path, other: &Path) -> Result<bool> {
+    /// How much is compared at a time, in bytes.
+    const PART_BYTES: usize = 1 << 16;
+    let open = |path| storage.open(path, IoMode::Buffered, Purpose::Wal);
+    let files = (open(one)?, open(other)?);
+    if files.0.length()? != files.1.length()? {
+        return Ok(false);
+    }
+    let mut parts = (vec![0; PART_BYTES], vec![0; PART_BYTES]);
+    let mut offset = 0;
+    loop {
+        let count = files.0.read_full_at(&mut parts.0, offset, Purpose::Wal)?;
+        files.1.read_full_at(&mut parts.1, offset, Purpose::Wal)?;
+        if parts.0.get(..count) != parts.1.get(..count) {
+            return Ok(false);
+        }
+        if count < PART_BYTES {
+            return Ok(true);
+        }
+        offset += count as u64;
     }
 }
 

@@ -130,7 +130,7 @@ pub(super) fn replace_claim(storage: &dyn Storage, directory: &Path, claim: &Cla
 }
 
 /// Removes the claim in a directory, if there is one, and the other files that say or said that the
-/// directory is of the database in `home`.
+/// directory is of the database in `home`. A crash after it does not bring them back.
 pub(crate) fn remove_claim(storage: &dyn Storage, home: &Home, directory: &Path) -> Result<()> {
     let lock = directory.join(FileKind::OutsideLock.to_string());
     for path in [aside_path(directory, home.identity), lock, claim_path(directory)] {
@@ -139,6 +139,7 @@ pub(crate) fn remove_claim(storage: &dyn Storage, home: &Home, directory: &Path)
             _ => {}
         }
     }
+    storage.sync_directory(directory)?;
     Ok(())
 }
 

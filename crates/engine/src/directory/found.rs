@@ -85,6 +85,8 @@ pub(crate) struct Outside {
     pub(crate) files: Files,
     /// The options that name it; none where only the database's own record does.
     pub(crate) options: Vec<&'static str>,
+    /// Whether the database's own record says that it has claimed it.
+    pub(crate) is_recorded: bool,
 }
 
 /// Whose files are in a directory outside the home.
@@ -228,6 +230,7 @@ impl Directories {
             None => known.path == path,
         };
         if let Some(known) = self.outside.iter_mut().find(is_same) {
+            known.is_recorded |= option.is_none();
             known.options.extend(option.filter(|option| !known.options.contains(option)));
             return Ok(());
         }
@@ -244,8 +247,9 @@ impl Directories {
             },
         };
         let files = Files::list(storage, &path)?;
+        let is_recorded = option.is_none();
         let options = option.into_iter().collect();
-        self.outside.push(Outside { path, identity, ownership, files, options });
+        self.outside.push(Outside { path, identity, ownership, files, options, is_recorded });
         Ok(())
     }
 
@@ -452,6 +456,8 @@ impl Directories {
             let with_data = directory.files.iter().filter(|&kind| holds_data(kind)).count();
             let removed = directory.removable().filter(|&kind| !needed.has(kind)).count();
             if removed == with_data {
+                // A crash must not keep the files and lose the claim.
+                storage.sync_directory(&directory.path)?;
                 remove_claim(storage, &self.home, &directory.path)?;
             }
         }

@@ -23,14 +23,14 @@ pub(crate) fn new_identity() -> String {
     [part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32)].join("-")
 }
 
-/// Makes an empty database in a directory: an IDENTITY, a MANIFEST, and CURRENT, which makes it
-/// one.
+/// Makes an empty database with that id in a directory: an IDENTITY, a MANIFEST, and CURRENT, which
+/// makes it one.
 pub(super) fn create_database(
     storage: &dyn Storage,
     directory: &Path,
     options: &OpenOptions,
+    database_id: String,
 ) -> Result<()> {
-    let database_id = new_identity();
     if options.database().write_identity_file {
         write_identity(storage, directory, &database_id)?;
     }

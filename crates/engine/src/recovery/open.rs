@@ -32,7 +32,7 @@ use tailwater_io::stream::Workers;
 use tailwater_io::{FileLock, Purpose, Storage};
 
 use super::log_files::{log_options, set_aside, sync_logs};
-use super::new_database::{create_database, read_identity, write_identity};
+use super::new_database::{create_database, new_identity, read_identity, write_identity};
 use super::{FilesFound, LogsReplayed, ManifestRead, OpenOptions, Unrecovered, warnings};
 use tailwater_io::sync::Mutex;
 
@@ -194,8 +194,13 @@ fn lock_and_create(
         return Err(Error::invalid_argument(message).in_file(&home.path));
     }
     if !is_there {
-        Directories::find(storage, home.clone(), options, "")?.check_for_new(storage)?;
-        create_database(storage, &home.path, options)?;
+        let id = new_identity();
+        let is_durable = database.write_identity_file || database.write_dbid_to_manifest;
+        let durable_id = if is_durable { id.as_str() } else { "" };
+        // A database that was here before may have left claims.
+        let directories = Directories::find(storage, home.clone(), options, durable_id)?;
+        directories.check_for_new(storage)?;
+        create_database(storage, &home.path, options, id)?;
     }
     Ok((lock, !is_there))
 }

@@ -55,6 +55,7 @@ impl World {
             Ok(db) => db,
             Err(error) => {
                 self.check(&others)?;
+                self.count("an opening is refused");
                 return Ok(Err(error));
             }
         };
@@ -77,6 +78,7 @@ impl World {
         let names: Vec<&String> = database.state.keys().collect();
         database.layout.family_tables.retain(|name, _| names.contains(&name));
         database.claims = self.claims(&database.layout);
+        self.count("an opening succeeds");
         Ok(Ok(()))
     }
 
@@ -98,6 +100,7 @@ impl World {
             _ => replay.crash_image(seed),
         };
         self.note(format_args!("  crash at call {call}"));
+        self.count("a crash");
         self.replace_disk(image);
     }
 
@@ -128,6 +131,7 @@ impl World {
         let homes = session.checkpoints.iter().map(|(home, _)| home);
         let unfinished: Vec<PathBuf> = homes.filter(|it| !self.is_database(it)).cloned().collect();
         for home in &unfinished {
+            self.count("a checkpoint is made again");
             db.checkpoint(home).map_err(|error| format!("a checkpoint after a crash: {error}"))?;
         }
         Ok(unfinished)
@@ -239,6 +243,7 @@ impl World {
             Err(error) => {
                 self.check(&own).map_err(|change| format!("refused ({error}), but {change}"))?;
                 names_a_cause(&error)?;
+                self.count("a destruction is refused");
                 return Ok(false);
             }
             Ok(()) => {}
@@ -251,6 +256,7 @@ impl World {
                 return Ok(false);
             }
             let others = self.needed_by_others(&[database.number])?;
+            self.count("a destruction is completed");
             let again = self.try_to_destroy(database, layout);
             again.map_err(|error| format!("{} again: {error}", database.number))?;
             self.check(&others)?;

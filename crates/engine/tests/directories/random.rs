@@ -1,5 +1,7 @@
 //! Random work, mishaps and crashes.
 
+use std::collections::BTreeMap;
+
 use tailwater_testkit::seed;
 
 use crate::world::World;
@@ -8,6 +10,24 @@ use crate::world::World;
 const WORLDS: usize = 60;
 /// How many steps each goes through.
 const STEPS: usize = 60;
+/// What must have happened, so that the test says something.
+const EVENTS: [&str; 15] = [
+    "a checkpoint is made again",
+    "a copy takes the place of a home",
+    "a crash",
+    "a database is destroyed",
+    "a destruction is completed",
+    "a destruction is refused",
+    "a directory that is no home is not destroyed",
+    "a directory that is not mounted is missed",
+    "a look with other directories is refused",
+    "a lost file is missed",
+    "a new database is refused",
+    "an opening succeeds",
+    "directories are adopted",
+    "other directories are refused",
+    "other directories do no harm",
+];
 
 /// After every step, each database whose directories are its own has exactly its data, and no file
 /// has changed that another one needs.
@@ -17,14 +37,19 @@ fn no_database_harms_another() {
     let value = seed.value();
     let mut rng = seed.rng;
     println!("seed {value}");
+    let mut tally: BTreeMap<&str, u64> = BTreeMap::new();
     for number in 0..WORLDS * seed::rounds() {
         let mut world = World::new(fastrand::Rng::with_seed(rng.u64(..)));
         for _ in 0..STEPS {
             let done = world.step().and_then(|()| world.look_at_all());
             if let Err(error) = done {
                 let trace = world.trace.join("\n");
-                panic!("seed {value}, world {number}:\n{trace}\n{error}");
+                panic!("{error}\nseed {value}, world {number}:\n{trace}");
             }
         }
+        world.tally.iter().for_each(|(what, count)| *tally.entry(what).or_default() += count);
     }
+    tally.iter().for_each(|(what, count)| println!("{count:>6} {what}"));
+    let never = EVENTS.iter().find(|what| !tally.contains_key(*what));
+    assert_eq!(never, None, "never happened with seed {value}");
 }

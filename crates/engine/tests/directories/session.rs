@@ -11,6 +11,7 @@ use tailwater_io::Storage;
 
 use crate::Checked;
 use crate::database::{DEFAULT, Database, Place, State};
+use crate::openings::fresh;
 use crate::world::World;
 
 /// How an open database came to what it holds.
@@ -103,10 +104,11 @@ impl World {
     ) -> tailwater::Result<()> {
         self.numbers += 1;
         let name = format!("family{}", self.numbers);
-        // Only directories that the database has claimed already: those of its first families.
-        let mut known: Vec<&Vec<Place>> = session.family_tables.values().collect();
-        known.push(&database.layout.tables);
-        let places = self.rng.choice(known).expect("a list").clone();
+        let mut known: Vec<Vec<Place>> = session.family_tables.values().cloned().collect();
+        known.push(database.layout.tables.clone());
+        let directory = fresh(self, 'f');
+        known.push(vec![Place { directory, target_size: u64::MAX }]);
+        let places = self.rng.choice(known).expect("a list");
         let cf_paths = self.paths(&places);
         let own = tailwater::options::ColumnFamilyOptions {
             cf_paths,

@@ -96,11 +96,15 @@ impl World {
         directories.insert(database.layout.home.clone());
         let is_home = |path: &PathBuf| self.databases.iter().any(|it| it.layout.home == *path);
         let is_rightful = directories.iter().all(|it| self.is_free(it) && !is_home(it));
+        self.forget_strays(&database.layout.home);
         let mut made = database.clone();
         match self.open_and_work(&mut made, Manner::Create, is_rightful)? {
             Ok(()) => self.databases.push(made),
             Err(error) if is_rightful => return Err(format!("cannot be made: {error}")),
-            Err(error) => names_a_cause(&error)?,
+            Err(error) => {
+                self.count("a new database is refused");
+                names_a_cause(&error)?;
+            }
         }
         Ok(())
     }
@@ -228,6 +232,7 @@ impl World {
             return Ok(());
         }
         self.note(format_args!("restore {} from a copy", original.number));
+        self.count("a copy takes the place of a home");
         let aside = fresh(self, 'b');
         self.copy(&home, &aside);
         self.remove(&home);
@@ -248,10 +253,11 @@ impl World {
     fn adopt(&mut self) -> Checked<()> {
         let at = self.any();
         let mut database = self.databases[at].clone();
-        if database.is_stale || self.is_rightful(&database) {
+        let outside = database.layout.outside();
+        let is_home = outside.iter().any(|it| self.is_database(it));
+        if database.is_stale || is_home || self.is_rightful(&database) {
             return Ok(());
         }
-        let outside = database.layout.outside();
         let shares = |it: &&Database| {
             !it.layout.outside().is_disjoint(&outside) && it.number != database.number
         };
@@ -274,6 +280,7 @@ impl World {
             self.put_back(other);
         }
         database.standing = Standing::Owner;
+        self.count("directories are adopted");
         self.open_as_it_is(&mut database, Manner::Adopt)
     }
 
@@ -317,7 +324,10 @@ impl World {
                 let others = self.needed_by_others(&[])?;
                 match self.look(&database, &layout) {
                     Ok(found) => same(&database, &found)?,
-                    Err(error) => names_a_cause(&error)?,
+                    Err(error) => {
+                        self.count("a look with other directories is refused");
+                        names_a_cause(&error)?;
+                    }
                 }
                 self.check(&others)?;
                 self.check(&own)
@@ -327,11 +337,13 @@ impl World {
                 let mut opened = Database { layout, ..database };
                 match self.open_and_work(&mut opened, Manner::Write, false)? {
                     Ok(()) => {
+                        self.count("other directories do no harm");
                         self.outdate_copies(&opened);
                         self.put_back(opened);
                         Ok(())
                     }
                     Err(error) => {
+                        self.count("other directories are refused");
                         self.check(&own)?;
                         names_a_cause(&error)
                     }
@@ -384,21 +396,36 @@ impl World {
             return Ok(());
         }
         self.note(format_args!("destroy {}", directory.display()));
+        self.forget_strays(&directory);
         let all = self.needed_by_others(&[])?;
         let options = self.options(&Layout::at(directory.clone()), TUNING, &[]);
         let directory = self.spelled(&directory);
         if let Err(error) = Db::destroy(&directory, &options) {
+            self.count("a directory that is no home is not destroyed");
             names_a_cause(&error)?;
         }
         self.check(&all)
     }
 
+    /// What is in a home, or may be left of one, is the database's. A directory that is claimed is
+    /// no home.
+    fn forget_strays(&mut self, home: &Path) {
+        if self.disk.metadata(&home.join(CLAIM)).is_err() {
+            self.strays.retain(|stray| stray.parent() != Some(home));
+        }
+    }
+
     fn destroy_one(&mut self) -> Checked<()> {
         let at = self.any();
         let database = self.databases[at].clone();
+        self.destroy_this(&database)
+    }
+
+    fn destroy_this(&mut self, database: &Database) -> Checked<()> {
         self.note(format_args!("destroy {}", database.number));
-        if self.destroy(&database, &database.layout.clone())? {
-            self.outdate_copies(&database);
+        if self.destroy(database, &database.layout.clone())? {
+            self.count("a database is destroyed");
+            self.outdate_copies(database);
             self.forget(database.number);
         }
         Ok(())
@@ -428,6 +455,7 @@ impl World {
         match self.open_without(&mut database)? {
             None => self.put_back(database),
             Some(error) => {
+                self.count("a lost file is missed");
                 names(&error, &name)?;
                 self.disk.rename(&aside, &path).map_err(|error| error.to_string())?;
                 self.sync_parent(&path);
@@ -514,6 +542,7 @@ impl World {
         match self.open_without(&mut database)? {
             None => self.put_back(database),
             Some(error) => {
+                self.count("a directory that is not mounted is missed");
                 names_a_cause(&error)?;
                 if self.disk.metadata(&directory).is_ok() {
                     if !self.is_free(&directory) {
@@ -548,7 +577,7 @@ impl World {
             self.disk.remove(&directory.join(CLAIM)).map_err(|error| error.to_string())?;
             self.disk.sync_directory(directory).map_err(|error| error.to_string())?;
         }
-        Ok(())
+        if self.rng.bool() { self.destroy_this(&database) } else { Ok(()) }
     }
 
     /// Appends a directory to those that tables of a database may be in.

@@ -43,6 +43,8 @@ pub(crate) struct World {
     links: Vec<(PathBuf, PathBuf)>,
     /// What was done, for messages.
     pub(crate) trace: Vec<String>,
+    /// How often something happened.
+    pub(crate) tally: BTreeMap<&'static str, u64>,
 }
 
 impl World {
@@ -60,6 +62,7 @@ impl World {
             working_directory: PathBuf::from("/"),
             links: Vec::new(),
             trace: Vec::new(),
+            tally: BTreeMap::new(),
         };
         for directory in ["/deep/er", "/links", "/files"] {
             world.make_directory(Path::new(directory));
@@ -70,6 +73,11 @@ impl World {
     /// Notes what is being done.
     pub(crate) fn note(&mut self, what: impl fmt::Display) {
         self.trace.push(what.to_string());
+    }
+
+    /// Counts something that happened.
+    pub(crate) fn count(&mut self, what: &'static str) {
+        *self.tally.entry(what).or_default() += 1;
     }
 
     /// Goes on with what a crash left.

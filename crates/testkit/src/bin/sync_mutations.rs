@@ -3,21 +3,27 @@
 //! `cargo run -p tailwater-testkit --bin sync_mutations` copies the tracked files into
 //! `target/sync_mutations`, and there makes each call in `crates/engine/src` of something whose
 //! name begins with `sync` one that an environment variable turns into a success that does nothing.
-//! So one build serves all. For each call it runs the tests of `--test crash` without it, which
-//! must fail, and prints a line; it ends with 1 if any call was not missed. With arguments it takes
-//! only the calls in files whose path contains one of them. `TAILWATER_SEED` goes on to the tests.
-#![expect(clippy::disallowed_methods, reason = "works on source files, outside any storage")]
+//! So one build serves all. For each call it runs the tests of `--test crash`, and the random one
+//! of `--test directories`, without it, of which one must fail, and prints a line; it ends with 1
+//! if any call was not missed. With arguments it takes only the calls in files whose path contains
+//! one of them. `TAILWATER_SEED` goes on to the tests.
 
-use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Output};
+use std::process::ExitCode;
 use std::time::Instant;
+
+use tailwater_testkit::mutation::{Workshop, reason};
 
 /// Where the calls are.
 const SOURCES: &str = "crates/engine/src/";
-/// The tests of `--test crash`, the quickest first.
-const TESTS: [&str; 4] = ["rare::", "power::", "faults::", "threads::"];
+/// The tests that must fail, as arguments, the quickest first.
+const TESTS: [[&str; 3]; 5] = [
+    ["crash", "--", "rare::"],
+    ["crash", "--", "power::"],
+    ["directories", "--", "random::"],
+    ["crash", "--", "faults::"],
+    ["crash", "--", "threads::"],
+];
 /// The environment variable that names the call to leave out.
 const REMOVED: &str = "TAILWATER_REMOVED_SYNC";
 
@@ -30,25 +36,21 @@ struct Call {
     text: String,
 }
 
-/// Where the changed tree is, and where it is built.
-struct Cargo {
-    tree: PathBuf,
-    target: PathBuf,
-}
-
 fn main() -> io::Result<ExitCode> {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
-    let scratch = root.join("target/sync_mutations");
-    let tree = scratch.join("tree");
-    let calls = prepare(&root, &tree)?;
-    let cargo = Cargo { tree, target: scratch.join("target") };
-    let built = cargo.test(None, &["--no-run"])?;
+    let mut calls = Vec::new();
+    let workshop = Workshop::prepare("sync_mutations", REMOVED, |path, text| {
+        let place = path.strip_prefix(SOURCES)?;
+        let is_source = path.ends_with(".rs") && !path.contains("/tests/");
+        is_source.then(|| make_removable(text, place, &mut calls))
+    })?;
+    let all = ["-p", "tailwater", "--test", "crash", "--test", "directories", "--no-run"];
+    let built = workshop.test(None, &all)?;
     if !built.status.success() {
         eprintln!("it does not build:\n{}", String::from_utf8_lossy(&built.stderr));
         return Ok(ExitCode::FAILURE);
     }
-    if let Some((test, message)) = cargo.first_failure(None)? {
+    if let Some((test, message)) = first_failure(&workshop, None)? {
         eprintln!("{test} fails with all calls in place: {message}");
         return Ok(ExitCode::FAILURE);
     }
@@ -58,7 +60,7 @@ fn main() -> io::Result<ExitCode> {
             continue;
         }
         let began = Instant::now();
-        let verdict = match cargo.first_failure(Some(index))? {
+        let verdict = match first_failure(&workshop, Some(index))? {
             Some((test, message)) => format!("missed by {test} {message}"),
             None => {
                 survived += 1;
@@ -71,32 +73,6 @@ fn main() -> io::Result<ExitCode> {
     }
     println!("{tried} calls, of which {survived} were not missed");
     Ok(if survived == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// Copies the tracked files, as they are, to where only this program works, with calls that can be
-/// left out. Answers those calls.
-fn prepare(root: &Path, tree: &Path) -> io::Result<Vec<Call>> {
-    let listed = Command::new("git").arg("-C").arg(root).args(["ls-files", "-z"]).output()?;
-    let mut calls = Vec::new();
-    for name in String::from_utf8_lossy(&listed.stdout).split_terminator('\0') {
-        let (from, to) = (root.join(name), tree.join(name));
-        if !from.is_file() {
-            continue;
-        }
-        let mut contents = fs::read(from)?;
-        if let (Some(place), Ok(text)) = (name.strip_prefix(SOURCES), str::from_utf8(&contents))
-            && name.ends_with(".rs")
-            && !name.contains("/tests/")
-        {
-            contents = make_removable(text, place, &mut calls).into_bytes();
-        }
-        // What is the same stays untouched, so that it is not built again.
-        if fs::read(&to).ok().as_ref() != Some(&contents) {
-            fs::create_dir_all(to.parent().unwrap_or(tree))?;
-            fs::write(&to, contents)?;
-        }
-    }
-    Ok(calls)
 }
 
 /// A source file with every call of something whose name begins with `sync` in a condition.
@@ -172,35 +148,17 @@ fn matching_end(text: &str, open: usize) -> usize {
     text.len()
 }
 
-impl Cargo {
-    /// The first test that fails without a call, with what it says.
-    fn first_failure(&self, removed: Option<usize>) -> io::Result<Option<(&'static str, String)>> {
-        for test in TESTS {
-            let tested = self.test(removed, &["--", test])?;
-            if !tested.status.success() {
-                return Ok(Some((test, reason(&tested))));
-            }
+/// The first test that fails without a call, with what it says.
+fn first_failure(
+    workshop: &Workshop,
+    removed: Option<usize>,
+) -> io::Result<Option<(&'static str, String)>> {
+    for test in &TESTS {
+        let arguments = [&["-p", "tailwater", "--test"][..], test].concat();
+        let tested = workshop.test(removed, &arguments)?;
+        if !tested.status.success() {
+            return Ok(Some((test[2], reason(&tested))));
         }
-        Ok(None)
     }
-
-    fn test(&self, removed: Option<usize>, arguments: &[&str]) -> io::Result<Output> {
-        let mut command = Command::new("cargo");
-        command.current_dir(&self.tree);
-        command.args(["test", "--quiet", "-p", "tailwater", "--test", "crash"]).args(arguments);
-        command.env("CARGO_TARGET_DIR", &self.target);
-        if let Some(index) = removed {
-            command.env(REMOVED, index.to_string());
-        }
-        command.output()
-    }
-}
-
-/// What a failed test said, on one line.
-fn reason(tested: &Output) -> String {
-    let said = String::from_utf8_lossy(&tested.stdout);
-    let lines = said.lines().skip_while(|line| !line.contains("panicked at")).skip(1);
-    let is_told = |line: &&str| !line.starts_with("seed ") && !line.starts_with("options ");
-    let told = lines.into_iter().find(is_told).unwrap_or_default();
-    told.chars().take(160).collect()
+    Ok(None)
 }

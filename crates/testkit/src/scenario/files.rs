@@ -29,6 +29,8 @@ pub trait Files {
     fn make_directory(&mut self, path: &Path);
     /// Makes a symbolic link.
     fn link(&mut self, target: &Path, path: &Path);
+    /// Gives a file a second name.
+    fn hard_link(&mut self, existing: &Path, path: &Path);
     /// Renames a file, a link or a directory.
     fn rename(&mut self, from: &Path, to: &Path);
     /// Removes a file, a link or an empty directory.
@@ -103,6 +105,10 @@ impl Files for RealFiles {
 
     fn link(&mut self, target: &Path, path: &Path) {
         std::os::unix::fs::symlink(target, path).expect("a link that can be made");
+    }
+
+    fn hard_link(&mut self, existing: &Path, path: &Path) {
+        std::fs::hard_link(existing, path).expect("a file that can have another name");
     }
 
     fn rename(&mut self, from: &Path, to: &Path) {

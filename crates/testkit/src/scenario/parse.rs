@@ -141,6 +141,7 @@ fn action(words: &[Word]) -> Result<Action, String> {
         "remove" => Ok(Action::Remove(some()?)),
         "cut" => Ok(Action::Cut(one()?)),
         "link" => two().map(|(to, path)| Action::Link(to, path)),
+        "hardlink" => two().map(|(from, to)| Action::HardLink(from, to)),
         "cd" => Ok(Action::Enter(one()?)),
         "unpack" => two().map(|(name, path)| Action::Unpack(name, path)),
         "there" => Ok(Action::There(some()?)),

@@ -150,7 +150,8 @@ impl<'a> Runner<'a> {
                     self.target.files().write(&path, STRAY);
                 }
             }
-            Action::Copy(from, to) => self.copy(from, to)?,
+            Action::Copy(from, to) => self.copy(from, to, true)?,
+            Action::HardLink(from, to) => self.copy(from, to, false)?,
             Action::Rename(from, to) => self.rename(from, to)?,
             Action::Remove(patterns) => self.remove(patterns)?,
             Action::Cut(pattern) => self.cut(pattern)?,
@@ -228,18 +229,21 @@ impl<'a> Runner<'a> {
         matching(&self.target.files().tree(), &pattern)
     }
 
-    fn copy(&mut self, from: &str, to: &str) -> Result<(), String> {
+    /// Copies a file or directory; files get inodes of their own, or share them.
+    fn copy(&mut self, from: &str, to: &str, has_own_files: bool) -> Result<(), String> {
         let (from, to) = (self.resolve(from), self.resolve(to));
         let tree = self.target.files().tree();
+        let files = self.target.files();
         let mut is_there = false;
         for (path, node) in tree {
             let Ok(inner) = path.strip_prefix(&from) else { continue };
             is_there = true;
             let to = if inner == Path::new("") { to.clone() } else { to.join(inner) };
             match node {
-                Node::File(bytes) => self.target.files().write(&to, &bytes),
-                Node::Directory => self.target.files().make_directory(&to),
-                Node::Link(target) => self.target.files().link(&target, &to),
+                Node::File(bytes) if has_own_files => files.write(&to, &bytes),
+                Node::File(_) => files.hard_link(&path, &to),
+                Node::Directory => files.make_directory(&to),
+                Node::Link(target) => files.link(&target, &to),
             }
         }
         if is_there { Ok(()) } else { Err("finds nothing to copy".to_owned()) }

@@ -59,6 +59,8 @@ pub enum Action {
     Cut(String),
     /// Makes a symbolic link: where it leads, and its path.
     Link(String, String),
+    /// Copies a directory, but not the files in it, which get second names.
+    HardLink(String, String),
     /// Makes relative paths begin elsewhere.
     Enter(String),
     /// Puts the files of a golden database into a directory.

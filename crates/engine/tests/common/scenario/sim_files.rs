@@ -76,6 +76,11 @@ impl Files for SimFiles {
         self.sync_parent(path);
     }
 
+    fn hard_link(&mut self, existing: &Path, path: &Path) {
+        self.disk.link(existing, path).expect("a file that can have another name");
+        self.sync_parent(path);
+    }
+
     fn rename(&mut self, from: &Path, to: &Path) {
         self.disk.rename(from, to).expect("a name that can be changed");
         if let Some(target) = self.links.remove(from) {

@@ -1,0 +1,220 @@
+//! Claims that name another home, another device, or nothing that can be read.
+
+use std::path::{Path, PathBuf};
+
+use tailwater::options::{ColumnFamilyOptions, DbPath};
+use tailwater::{Db, ErrorKind, OpenOptions, WriteOptions};
+use tailwater_format::claim::Claim;
+use tailwater_io::Storage;
+
+use crate::database::{DEFAULT, Layout, Place, state_of};
+use crate::world::{CLAIM, World};
+
+/// A database in `/a` with a key, its logs in `/w`, and what it is opened with.
+fn database() -> (World, OpenOptions) {
+    let mut world = World::new(fastrand::Rng::with_seed(1));
+    let mut layout = Layout::at(PathBuf::from("/a"));
+    layout.logs = Some(PathBuf::from("/w"));
+    let options = world.options(&layout, "create_if_missing=true", &[]);
+    let db = Db::open(Path::new("/a"), &options).expect("a new database");
+    let family = db.column_family(DEFAULT).expect("a column family");
+    let synced = WriteOptions { sync: true, ..WriteOptions::default() };
+    db.put(&family, b"key", b"value", &synced).expect("a put");
+    (world, options)
+}
+
+/// Changes the claim on `/w`.
+fn change(world: &World, change: impl FnOnce(&mut Claim)) {
+    let path = Path::new("/w").join(CLAIM);
+    let mut claim = Claim::parse(&world.read(&path).expect("a claim")).expect("a claim");
+    change(&mut claim);
+    world.write(&path, claim.to_text().as_bytes());
+}
+
+/// Whether the database is there with its key, seen by opening it for reading and for writing.
+fn opens(home: &str, options: &OpenOptions) -> tailwater::Result<()> {
+    let home = Path::new(home);
+    let read = Db::open_read_only(home, options).and_then(|db| state_of(&db));
+    let written = Db::open(home, options).and_then(|db| state_of(&db));
+    assert_eq!(read.is_ok(), written.is_ok(), "{read:?}, {written:?}");
+    assert_eq!(written?[DEFAULT].get("key").map(String::as_str), Some("value"));
+    Ok(())
+}
+
+/// Opening fails with an error about the claim in `/w`, and changes nothing there.
+fn is_refused(world: &World, home: &str, options: &OpenOptions, kind: ErrorKind) {
+    let files = |world: &World| {
+        let names = world.names(Path::new("/w")).into_iter().filter(|it| it != "TAILWATER-LOCK");
+        names.map(|name| (world.read(&Path::new("/w").join(&name)), name)).collect::<Vec<_>>()
+    };
+    let before = files(world);
+    let error = opens(home, options).expect_err("another database's claim");
+    assert_eq!(error.kind(), kind, "{error}");
+    assert!(error.to_string().contains("/w"), "{error}");
+    assert_eq!(files(world), before, "{error}");
+}
+
+/// Some filesystems get another device number each time they are mounted.
+#[test]
+fn a_home_whose_device_has_another_number_is_the_same() {
+    let (world, options) = database();
+    change(&world, |claim| claim.home_device += 1);
+    opens("/a", &options).expect("the same inode and path");
+    let claim = world.read(Path::new("/w/TAILWATER-CLAIM")).expect("a claim");
+    let claim = Claim::parse(&claim).expect("a claim");
+    let device = world.disk.identity(Path::new("/a")).expect("a home").device;
+    assert_eq!(claim.home_device, device, "the claim names the device by its new number");
+}
+
+/// Two filesystems number their inodes alike.
+#[test]
+fn an_inode_of_another_device_is_not_the_home() {
+    let (mut world, options) = database();
+    change(&world, |claim| claim.home_device += 1);
+    world.rename(Path::new("/a"), Path::new("/b"));
+    is_refused(&world, "/b", &options, ErrorKind::InvalidArgument);
+}
+
+/// What was restored from a copy has the path of the original.
+#[test]
+fn another_inode_with_the_path_of_the_home_is_not_the_home() {
+    let (world, mut options) = database();
+    change(&world, |claim| claim.home_inode += 1);
+    is_refused(&world, "/a", &options, ErrorKind::InvalidArgument);
+    options.set_adopt_directories(true);
+    Db::open(Path::new("/a"), &options).expect("an adopted directory");
+    options.set_adopt_directories(false);
+    opens("/a", &options).expect("its own directory");
+}
+
+/// The home of a database that is gone may give its path and its inode to a new one.
+#[test]
+fn a_claim_of_another_database_in_the_same_home_is_not_the_own() {
+    let (world, options) = database();
+    change(&world, |claim| claim.database_id.push('x'));
+    is_refused(&world, "/a", &options, ErrorKind::InvalidArgument);
+}
+
+#[test]
+fn a_claim_that_is_empty_cut_short_or_of_a_later_version_is_refused() {
+    let (world, options) = database();
+    let path = Path::new("/w/TAILWATER-CLAIM");
+    let whole = world.read(path).expect("a claim");
+    for length in 0..whole.len() {
+        world.write(path, &whole[..length]);
+        is_refused(&world, "/a", &options, ErrorKind::Corruption);
+    }
+    world.write(path, b"TAILWATER-CLAIM 2\nend\n");
+    is_refused(&world, "/a", &options, ErrorKind::NotSupported);
+    world.write(path, &whole);
+    opens("/a", &options).expect("its own directory");
+}
+
+/// A column family that was created took a directory with the tables of somebody else, or one that
+/// another database had claimed.
+#[test]
+fn a_new_column_family_takes_no_directory_that_holds_files() {
+    let (world, options) = database();
+    world.make_directory(Path::new("/nobodys"));
+    world.write(Path::new("/nobodys/000007.sst"), b"a table");
+    let mut layout = Layout::at(PathBuf::from("/b"));
+    layout.logs = Some(PathBuf::from("/b-logs"));
+    let mut world = world;
+    let other = world.options(&layout, "create_if_missing=true", &[]);
+    drop(Db::open(Path::new("/b"), &other).expect("another database"));
+    let db = Db::open(Path::new("/a"), &options).expect("a database");
+    for (directory, cause) in
+        [("/nobodys", "000007.sst"), ("/b-logs", "claimed"), ("/b", "CURRENT")]
+    {
+        let path = DbPath { path: PathBuf::from(directory), target_size: u64::MAX };
+        let own = ColumnFamilyOptions { cf_paths: vec![path], ..ColumnFamilyOptions::default() };
+        let error = db.create_column_family("family", &own).expect_err("files of somebody else");
+        let text = error.to_string();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{text}");
+        assert!(text.contains(directory) && text.contains(cause), "{text}");
+    }
+    assert!(world.read(Path::new("/nobodys/000007.sst")).is_some());
+    assert!(world.read(&Path::new("/nobodys").join(CLAIM)).is_none());
+}
+
+/// The claim on a directory that a database had given up came back with a power cut, and the next
+/// database that was made there did not open any more.
+#[test]
+fn a_claim_that_was_given_up_stays_away_after_a_power_cut() {
+    let mut world = World::new(fastrand::Rng::with_seed(1));
+    let place = |path: &str| Place { directory: PathBuf::from(path), target_size: u64::MAX };
+    let mut layout = Layout::at(PathBuf::from("/a"));
+    layout.tables = vec![place("/a"), place("/f")];
+    let options = world.options(&layout, "create_if_missing=true", &[]);
+    drop(Db::open(Path::new("/a"), &options).expect("a new database"));
+    let claim = Path::new("/f").join(CLAIM);
+    world.disk.metadata(&claim).expect("a claim");
+    layout.tables.pop();
+    let options = world.options(&layout, "", &[]);
+    drop(Db::open(Path::new("/a"), &options).expect("the database"));
+    for seed in 0..20 {
+        assert!(world.disk.crash_image(seed).metadata(&claim).is_err(), "with seed {seed}");
+    }
+}
+
+/// A directory of a new column family was claimed by the next opening only.
+#[test]
+fn a_directory_of_a_new_column_family_is_claimed_at_once() {
+    let (mut world, options) = database();
+    let db = Db::open(Path::new("/a"), &options).expect("a database");
+    let cf_paths = vec![DbPath { path: PathBuf::from("/f"), target_size: u64::MAX }];
+    let own = ColumnFamilyOptions { cf_paths, ..ColumnFamilyOptions::default() };
+    db.create_column_family("family", &own).expect("a column family");
+    let mut layout = Layout::at(PathBuf::from("/b"));
+    layout.logs = Some(PathBuf::from("/f"));
+    let other = world.options(&layout, "create_if_missing=true", &[]);
+    let error = Db::open(Path::new("/b"), &other).map(drop).expect_err("a claimed directory");
+    assert!(error.to_string().contains("claimed"), "{error}");
+}
+
+/// A destruction that was interrupted could not go on where a directory that it had given up holds
+/// a file of somebody else.
+#[test]
+fn a_destruction_goes_on_where_files_of_others_stay() {
+    let mut world = World::new(fastrand::Rng::with_seed(1));
+    let place = |path: &str| Place { directory: PathBuf::from(path), target_size: u64::MAX };
+    let mut layout = Layout::at(PathBuf::from("/a"));
+    let options = world.options(&layout, "create_if_missing=true", &[]);
+    drop(Db::open(Path::new("/a"), &options).expect("a new database"));
+    world.make_directory(Path::new("/f"));
+    let stray = Path::new("/f/000099.sst");
+    world.write(stray, b"a table");
+    layout.tables = vec![place("/a"), place("/f")];
+    let options = world.options(&layout, "", &[]);
+    drop(Db::open(Path::new("/a"), &options).expect("the database"));
+    let disk = world.disk.clone();
+    disk.start_recording();
+    let start = disk.call_count();
+    Db::destroy(Path::new("/a"), &options).expect("a destroyed database");
+    for call in start..=disk.call_count() {
+        for seed in 0..8 {
+            world.replace_disk(disk.crash_image_at(call, seed));
+            let options = world.options(&layout, "", &[]);
+            let again = Db::destroy(Path::new("/a"), &options);
+            again.unwrap_or_else(|error| panic!("call {call}, seed {seed}: {error}"));
+            assert!(world.read(stray).is_some(), "call {call}, seed {seed}");
+        }
+    }
+}
+
+/// One directory may be mounted in a home and in its copy: it does not go along with both.
+#[test]
+fn a_directory_that_is_mounted_in_two_homes_belongs_to_one() {
+    let mut world = World::new(fastrand::Rng::with_seed(1));
+    let mut layout = Layout::at(PathBuf::from("/a"));
+    layout.logs = Some(PathBuf::from("/a/w"));
+    let options = world.options(&layout, "create_if_missing=true", &[]);
+    drop(Db::open(Path::new("/a"), &options).expect("a new database"));
+    let path = Path::new("/a/w").join(CLAIM);
+    let mut claim = Claim::parse(&world.read(&path).expect("a claim")).expect("a claim");
+    claim.home_inode += 1;
+    claim.home_path = "/b".to_owned();
+    world.write(&path, claim.to_text().as_bytes());
+    let error = Db::open(Path::new("/a"), &options).map(drop).expect_err("the other's directory");
+    assert!(error.to_string().contains("claimed") && error.to_string().contains("/b"), "{error}");
+}

@@ -1,0 +1,377 @@
+//! What is left out: the checks of whose files are where, of which some test must miss each.
+
+/// Something that is left out.
+pub(crate) struct Mutation {
+    /// What the engine does then.
+    pub(crate) what: &'static str,
+    /// The source file.
+    pub(crate) file: &'static str,
+    /// What stands there once.
+    pub(crate) original: &'static str,
+    /// What stands there instead; `{on}` is whether the mutation is on.
+    pub(crate) changed: &'static str,
+}
+
+/// Every check that protects files, each left out or turned into one that tells less.
+pub(crate) const MUTATIONS: [Mutation; 55] = [
+    Mutation {
+        what: "opens directories of another database",
+        file: "recovery/files.rs",
+        original: "directories.check(storage)?;",
+        changed: "if !{on} { directories.check(storage)?; }",
+    },
+    Mutation {
+        what: "opens without tables that are missing",
+        file: "recovery/files.rs",
+        original: "directories.check_version(storage, &family.version, &paths)?;",
+        changed: "if !{on} { directories.check_version(storage, &family.version, &paths)?; }",
+    },
+    Mutation {
+        what: "opens without logs that are missing",
+        file: "recovery/files.rs",
+        original: "directories.check_logs(storage, &needed, &mut left_out, &mut warnings)?;",
+        changed: "if !{on} {
+            directories.check_logs(storage, &needed, &mut left_out, &mut warnings)?;
+        }",
+    },
+    Mutation {
+        what: "opens with tables that are cut short",
+        file: "directory/check.rs",
+        original: "    if found != expected {",
+        changed: "    if !{on} && found != expected {",
+    },
+    Mutation {
+        what: "passes over logs in the home where wal_dir is elsewhere",
+        file: "directory/check.rs",
+        original: "        self.check_strays(storage, needed, files)?;",
+        changed: "        if !{on} { self.check_strays(storage, needed, files)?; }",
+    },
+    Mutation {
+        what: "passes over recorded logs",
+        file: "directory/check.rs",
+        original: "recorded.filter(|&&number| number >= needed.oldest)",
+        changed: "recorded.filter(|&&number| !{on} && number >= needed.oldest)",
+    },
+    Mutation {
+        what: "records no logs",
+        file: "flush/job.rs",
+        original: "if !self.versions().knows_logs(&logs) {",
+        changed: "if !{on} && !self.versions().knows_logs(&logs) {",
+    },
+    Mutation {
+        what: "takes every claim for its own",
+        file: "directory/claim.rs",
+        original: "is_named && (is_this_home || goes_along)",
+        changed: "{on} || is_named && (is_this_home || goes_along)",
+    },
+    Mutation {
+        what: "tells homes by the id alone",
+        file: "directory/claim.rs",
+        original: "let is_this_home = claim.home_inode == own.home_inode",
+        changed: "let is_this_home = {on} || claim.home_inode == own.home_inode",
+    },
+    Mutation {
+        what: "tells homes by their paths alone",
+        file: "directory/claim.rs",
+        original: "(claim.home_device == own.home_device || claim.home_path == own.home_path);",
+        changed: "if {on} {
+                claim.home_path == own.home_path
+            } else {
+                claim.home_device == own.home_device || claim.home_path == own.home_path
+            };",
+    },
+    Mutation {
+        what: "refuses a directory inside a home that was copied",
+        file: "directory/claim.rs",
+        original: "then.path == now.path &&",
+        changed: "!{on} && then.path == now.path &&",
+    },
+    Mutation {
+        what: "takes a claim that was not on a directory inside the home for its own",
+        file: "directory/claim.rs",
+        original: "            _ => false,
+        };",
+        changed: "            (None, Some(_)) => {on},
+            _ => false,
+        };",
+    },
+    Mutation {
+        what: "removes files from directories that it has not claimed",
+        file: "directory/found.rs",
+        original: "let is_own = matches!(self.ownership, Ownership::Own(_));",
+        changed: "let is_own = {on} || matches!(self.ownership, Ownership::Own(_));",
+    },
+    Mutation {
+        what: "removes files that were there before the claim",
+        file: "directory/found.rs",
+        original: "holds_data(*kind) && !is_kept(kind)",
+        changed: "holds_data(*kind) && ({on} || !is_kept(kind))",
+    },
+    Mutation {
+        what: "makes no claims",
+        file: "recovery/open.rs",
+        original: "directories.claim(&*storage, identity.durable_id(&database), &needed)?;",
+        changed: "if !{on} {
+            directories.claim(&*storage, identity.durable_id(&database), &needed)?;
+        }",
+    },
+    Mutation {
+        what: "makes no claim for a new column family",
+        file: "db/families.rs",
+        original: "directories.claim(storage, &id, &Needed::default())",
+        changed: "if {on} { Ok(()) } else { directories.claim(storage, &id, &Needed::default()) }",
+    },
+    Mutation {
+        what: "keeps its files in the home of another database",
+        file: "directory/found.rs",
+        original: "self.files.has(FileKind::Current)",
+        changed: "!{on} && self.files.has(FileKind::Current)",
+    },
+    Mutation {
+        what: "has its home where another database has its files",
+        file: "directory/found.rs",
+        original: "        self.check_home(storage)?;",
+        changed: "        if !{on} { self.check_home(storage)?; }",
+    },
+    Mutation {
+        what: "makes a database over files that are there",
+        file: "recovery/open.rs",
+        original: "        directories.check_for_new(storage)?;",
+        changed: "        if !{on} { directories.check_for_new(storage)?; }",
+    },
+    Mutation {
+        what: "tells directories by their paths",
+        file: "directory/found.rs",
+        original: "        if identity == Some(self.home.identity) {",
+        changed: "        let is_home = if {on} {
+            path == self.home.path
+        } else {
+            identity == Some(self.home.identity)
+        };
+        if is_home {",
+    },
+    Mutation {
+        what: "takes numbers that no database reaches for its own",
+        file: "directory/files.rs",
+        original: "number <= FILE_NUMBER_MAX",
+        changed: "{on} || number <= FILE_NUMBER_MAX",
+    },
+    Mutation {
+        what: "destroys what is no database",
+        file: "db/destroy.rs",
+        original: "    check_is_home(storage, &found)?;",
+        changed: "    if !{on} { check_is_home(storage, &found)?; }",
+    },
+    Mutation {
+        what: "destroys a home in which another database has its files",
+        file: "db/destroy.rs",
+        original: "    found.check_home(storage)?;",
+        changed: "    if !{on} { found.check_home(storage)?; }",
+    },
+    Mutation {
+        what: "destroys files in directories of others",
+        file: "db/destroy.rs",
+        original: "Ownership::Missing | Ownership::Foreign(_) => {}",
+        changed: "Ownership::Foreign(_) if {on} => doomed.push(directory),
+            Ownership::Missing | Ownership::Foreign(_) => {}",
+    },
+    Mutation {
+        what: "gives a checkpoint the directories of the database",
+        file: "db/checkpoint.rs",
+        original: "        options.database.wal_dir.clear();",
+        changed: "        if !{on} { options.database.wal_dir.clear(); }",
+    },
+    Mutation {
+        what: "assembles a checkpoint over something else",
+        file: "db/checkpoint.rs",
+        original: "        if is_somebodys {",
+        changed: "        if !{on} && is_somebodys {",
+    },
+    Mutation {
+        what: "adopts directories that are in use",
+        file: "recovery/open.rs",
+        original: "directories.lock_outside(&*storage, &mut locks)?;",
+        changed: "if !{on} { directories.lock_outside(&*storage, &mut locks)?; }",
+    },
+    Mutation {
+        what: "looks for tables by one ending only",
+        file: "directory/files.rs",
+        original: "self.has(FileKind::LevelDbTable(number)).then_some(TableName::LevelDb)",
+        changed: "(!{on} && self.has(FileKind::LevelDbTable(number)))
+                .then_some(TableName::LevelDb)",
+    },
+    Mutation {
+        what: "removes tables that a version needs",
+        file: "directory/left_over.rs",
+        original: "self.tables.contains(&number)",
+        changed: "!{on} && self.tables.contains(&number)",
+    },
+    Mutation {
+        what: "removes blob files that a version needs",
+        file: "directory/left_over.rs",
+        original: "self.blob_files.contains(&number)",
+        changed: "!{on} && self.blob_files.contains(&number)",
+    },
+    Mutation {
+        what: "removes logs that are needed",
+        file: "directory/left_over.rs",
+        original: "number >= self.oldest_log",
+        changed: "!{on} && number >= self.oldest_log",
+    },
+    Mutation {
+        what: "removes MANIFESTs and temporary files outside the home",
+        file: "directory/found.rs",
+        original: ".filter(move |kind| holds_data(*kind)",
+        changed: ".filter(move |kind| ({on} || holds_data(*kind))",
+    },
+    Mutation {
+        what: "removes logs of a directory that nobody had claimed",
+        file: "recovery/open.rs",
+        original: "if !owns_old_logs {",
+        changed: "if !{on} && !owns_old_logs {",
+    },
+    Mutation {
+        what: "takes logs in directories of tables for its own",
+        file: "directory/found.rs",
+        original: "has_logs && needed.has(kind)",
+        changed: "({on} || has_logs) && needed.has(kind)",
+    },
+    Mutation {
+        what: "notes nothing of what was there before the claim",
+        file: "directory/found.rs",
+        original: "Ownership::Unclaimed => {
+                    let claim = Claim { kept: directory.not_own(needed), ..own.clone() };",
+        changed: "Ownership::Unclaimed => {
+                    let kept = if {on} { Vec::new() } else { directory.not_own(needed) };
+                    let claim = Claim { kept, ..own.clone() };",
+    },
+    Mutation {
+        what: "notes nothing of what was there before it adopted",
+        file: "directory/found.rs",
+        original: "Ownership::Adopted(_) => {
+                    let claim = Claim { kept: directory.not_own(needed), ..own.clone() };",
+        changed: "Ownership::Adopted(_) => {
+                    let kept = if {on} { Vec::new() } else { directory.not_own(needed) };
+                    let claim = Claim { kept, ..own.clone() };",
+    },
+    Mutation {
+        what: "takes a claim that cannot be read for none",
+        file: "directory/found.rs",
+        original: "            claim => claim?,",
+        changed: "            Err(_) if {on} => None,
+            claim => claim?,",
+    },
+    Mutation {
+        what: "records no directories",
+        file: "directory/found.rs",
+        original: "        self.write_record(storage)
+",
+        changed: "        if {on} { Ok(()) } else { self.write_record(storage) }
+",
+    },
+    Mutation {
+        what: "tells databases by their homes alone",
+        file: "directory/claim.rs",
+        original: "let is_named = claim.database_id == own.database_id",
+        changed: "let is_named = {on} || claim.database_id == own.database_id",
+    },
+    Mutation {
+        what: "tells homes by their inodes alone",
+        file: "directory/claim.rs",
+        original: "claim.home_device == own.home_device ||",
+        changed: "{on} || claim.home_device == own.home_device ||",
+    },
+    Mutation {
+        what: "makes a column family in a directory of another database",
+        file: "db/families.rs",
+        original: "directories.check(storage)?;",
+        changed: "if !{on} { directories.check(storage)?; }",
+    },
+    Mutation {
+        what: "makes a column family over files that are there",
+        file: "db/families.rs",
+        original: "directories.check_unclaimed_are_empty()?;",
+        changed: "if !{on} { directories.check_unclaimed_are_empty()?; }",
+    },
+    Mutation {
+        what: "makes a database where one has only its MANIFEST left",
+        file: "directory/found.rs",
+        original: "matches!(kind, FileKind::Manifest(number) if number != 1)",
+        changed: "(!{on} && matches!(kind, FileKind::Manifest(number) if number != 1))",
+    },
+    Mutation {
+        what: "numbers files anew that are in other directories",
+        file: "recovery/open.rs",
+        original: "directories.all().map(",
+        changed: "directories.all().take(if {on} { 1 } else { usize::MAX }).map(",
+    },
+    Mutation {
+        what: "looks for tables in the first directory only",
+        file: "directory/check.rs",
+        original: "listed.get(path_id)",
+        changed: "listed.get(if {on} { 0 } else { path_id })",
+    },
+    Mutation {
+        what: "passes over logs below the home",
+        file: "directory/check.rs",
+        original: "let in_home = home
+            .into_iter()",
+        changed: "let in_home = home
+            .into_iter()
+            .take(if {on} { 1 } else { 2 })",
+    },
+    Mutation {
+        what: "takes logs with numbers that no database reaches",
+        file: "wal/replay.rs",
+        original: "Some(FileKind::Wal(number)) if number <= FILE_NUMBER_MAX",
+        changed: "Some(FileKind::Wal(number)) if {on} || number <= FILE_NUMBER_MAX",
+    },
+    Mutation {
+        what: "believes a recorded wal_dir that is gone or is a home",
+        file: "recovery/options.rs",
+        original: "            loaded.check_recorded_wal_dir(directory)?;",
+        changed: "            if !{on} { loaded.check_recorded_wal_dir(directory)?; }",
+    },
+    Mutation {
+        what: "destroys files of nobody",
+        file: "db/destroy.rs",
+        original: "Ownership::Unclaimed if options.adopts_directories()",
+        changed: "Ownership::Unclaimed if {on} || options.adopts_directories()",
+    },
+    Mutation {
+        what: "destroys files in the home of another database",
+        file: "db/destroy.rs",
+        original: ".filter(|directory| !directory.is_home_of_another())",
+        changed: ".filter(|directory| {on} || !directory.is_home_of_another())",
+    },
+    Mutation {
+        what: "makes a checkpoint in the place of a directory",
+        file: "db/checkpoint.rs",
+        original: "        if storage.metadata(directory).is_ok() {",
+        changed: "        if !{on} && storage.metadata(directory).is_ok() {",
+    },
+    Mutation {
+        what: "makes checkpoints whose tables are said to be in other directories",
+        file: "db/checkpoint.rs",
+        original: "            edit.new_files.iter_mut().for_each(|file| file.path_id = 0);",
+        changed: "            if !{on} { edit.new_files.iter_mut().for_each(|file| file.path_id = 0); }",
+    },
+    Mutation {
+        what: "replays logs of another database that have the numbers of its own",
+        file: "directory/check.rs",
+        original: "if in_place.has(kind)\n                && (",
+        changed: "if in_place.has(kind)\n                && ({on} || ",
+    },
+    Mutation {
+        what: "makes a database on the claims of one that was there",
+        file: "recovery/open.rs",
+        original: "let durable_id = if is_durable {",
+        changed: "let durable_id = if !{on} && is_durable {",
+    },
+    Mutation {
+        what: "takes a directory that is mounted in a home and in its copy for a copy",
+        file: "directory/claim.rs",
+        original: "(then != now || claim.home_path == own.home_path)",
+        changed: "({on} || then != now || claim.home_path == own.home_path)",
+    },
+];

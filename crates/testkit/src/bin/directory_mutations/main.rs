@@ -1,0 +1,104 @@
+//! Takes each check of whose files are where out of the engine, one at a time, and shows that a
+//! test of directories notices.
+//!
+//! `cargo run -p tailwater-testkit --bin directory_mutations` copies the tracked files into
+//! `target/directory_mutations`, and there puts the mutations of [`MUTATIONS`] into the sources,
+//! each of which an environment variable switches on. So one build serves all. For each it runs the
+//! tests of `--test directories`, of which the random one or that of the scenarios must fail, and
+//! prints a line; it ends with 1 if any was not missed. With arguments it takes only the mutations
+//! whose description contains one of them. `TAILWATER_SEED` goes on to the tests.
+
+use std::io;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use tailwater_testkit::mutation::{Workshop, reason};
+
+mod list;
+
+use list::{MUTATIONS, Mutation};
+
+/// The tests, the quickest first.
+const TESTS: [&str; 4] = ["claims::", "in_use::", "scenarios::", "random::"];
+/// The environment variable that names the mutation that is on.
+const SWITCH: &str = "TAILWATER_MUTATION";
+
+fn main() -> io::Result<ExitCode> {
+    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    let mut found = 0;
+    let workshop = Workshop::prepare("directory_mutations", SWITCH, |path, text| {
+        let file = path.strip_prefix("crates/engine/src/")?;
+        let mut changed = text.to_owned();
+        let own = MUTATIONS.iter().enumerate().filter(|(_, mutation)| mutation.file == file);
+        for (index, mutation) in own {
+            // An earlier one must not have taken away what this one changes.
+            match (text.matches(mutation.original).count(), changed.contains(mutation.original)) {
+                (1, true) => found += 1,
+                (1, false) => eprintln!("'{}' was changed by another", mutation.original),
+                (count, _) => {
+                    eprintln!("'{}' stands {count} times in {file}", mutation.original);
+                }
+            }
+            let on = format!("std::env::var(\"{SWITCH}\").is_ok_and(|it| it == \"{index}\")");
+            // A later one may change what an earlier one left.
+            changed = changed.replace(mutation.original, &mutation.changed.replace("{on}", &on));
+        }
+        Some(changed)
+    })?;
+    if found != MUTATIONS.len() {
+        eprintln!("the sources are not what the mutations were written for");
+        return Ok(ExitCode::FAILURE);
+    }
+    let arguments = ["-p", "tailwater", "--test", "directories"];
+    let built = workshop.test(None, &[&arguments[..], &["--no-run"]].concat())?;
+    if !built.status.success() {
+        eprintln!("it does not build:\n{}", String::from_utf8_lossy(&built.stderr));
+        return Ok(ExitCode::FAILURE);
+    }
+    if let Some((test, message)) = first_failure(&workshop, None)? {
+        eprintln!("{test} fails without a mutation: {message}");
+        return Ok(ExitCode::FAILURE);
+    }
+    let (mut tried, mut survived) = (0, 0);
+    for (index, Mutation { what, .. }) in MUTATIONS.iter().enumerate() {
+        if !wanted.is_empty() && !wanted.iter().any(|part| what.contains(part.as_str())) {
+            continue;
+        }
+        let began = Instant::now();
+        let mut verdicts = Vec::new();
+        for test in TESTS {
+            if let Some(message) = failure(&workshop, Some(index), test)? {
+                verdicts.push(format!("{test} {message}"));
+            }
+        }
+        if verdicts.is_empty() {
+            survived += 1;
+            verdicts.push("SURVIVED".to_owned());
+        }
+        tried += 1;
+        println!("{what:<60} {:>4} s", began.elapsed().as_secs());
+        verdicts.iter().for_each(|verdict| println!("    {verdict}"));
+    }
+    println!("{tried} mutations, of which {survived} were not missed");
+    Ok(if survived == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The first test that fails, with what it says.
+fn first_failure(
+    workshop: &Workshop,
+    mutation: Option<usize>,
+) -> io::Result<Option<(&'static str, String)>> {
+    for test in TESTS {
+        if let Some(message) = failure(workshop, mutation, test)? {
+            return Ok(Some((test, message)));
+        }
+    }
+    Ok(None)
+}
+
+/// What a test says, if it fails.
+fn failure(workshop: &Workshop, mutation: Option<usize>, test: &str) -> io::Result<Option<String>> {
+    let arguments = ["-p", "tailwater", "--test", "directories", "--", test];
+    let tested = workshop.test(mutation, &arguments)?;
+    Ok((!tested.status.success()).then(|| reason(&tested)))
+}

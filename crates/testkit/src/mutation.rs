@@ -1,0 +1,97 @@
+//! Copies of this repository in which something is left out, to show that a test misses it.
+//!
+//! A [`Workshop`] has the tracked files in a directory of its own below `target`, changed so that
+//! an environment variable switches each mutation on: one build serves all of them.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A changed copy of the repository, and where it is built.
+#[derive(Debug)]
+pub struct Workshop {
+    tree: PathBuf,
+    target: PathBuf,
+    /// The environment variable that names the mutation that is on.
+    switch: String,
+}
+
+impl Workshop {
+    /// Copies the tracked files, as they are, to `target/NAME/tree`. `change` answers what becomes
+    /// of a source file, given by its path from the root of the repository, where it changes.
+    /// `switch` is the environment variable that names the mutation.
+    ///
+    /// # Errors
+    /// Those of reading and writing files, and of running git.
+    #[expect(clippy::disallowed_methods, reason = "works on source files, outside any storage")]
+    pub fn prepare(
+        name: &str,
+        switch: &str,
+        mut change: impl FnMut(&str, &str) -> Option<String>,
+    ) -> io::Result<Self> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
+        let scratch = root.join("target").join(name);
+        let tree = scratch.join("tree");
+        let mut kept = BTreeSet::new();
+        let listed = Command::new("git").arg("-C").arg(&root).args(["ls-files", "-z"]).output()?;
+        for name in String::from_utf8_lossy(&listed.stdout).split_terminator('\0') {
+            let (from, to) = (root.join(name), tree.join(name));
+            if !from.is_file() {
+                continue;
+            }
+            let mut contents = fs::read(from)?;
+            if let Ok(text) = str::from_utf8(&contents)
+                && let Some(changed) = change(name, text)
+            {
+                contents = changed.into_bytes();
+            }
+            kept.insert(to.clone());
+            // What is the same stays untouched, so that it is not built again.
+            if fs::read(&to).ok().as_ref() != Some(&contents) {
+                fs::create_dir_all(to.parent().unwrap_or(&tree))?;
+                fs::write(&to, contents)?;
+            }
+        }
+        remove_others(&tree, &kept)?;
+        Ok(Self { tree, target: scratch.join("target"), switch: switch.to_owned() })
+    }
+
+    /// Runs `cargo test ARGUMENT...` there, with a mutation or with none.
+    ///
+    /// # Errors
+    /// Those of running cargo.
+    pub fn test(&self, mutation: Option<usize>, arguments: &[&str]) -> io::Result<Output> {
+        let mut command = Command::new("cargo");
+        command.current_dir(&self.tree).args(["test", "--quiet"]).args(arguments);
+        command.env("CARGO_TARGET_DIR", &self.target);
+        if let Some(index) = mutation {
+            command.env(&self.switch, index.to_string());
+        }
+        command.output()
+    }
+}
+
+/// Removes the files below a directory that are not among these: an earlier copy had them.
+#[expect(clippy::disallowed_methods, reason = "works on source files, outside any storage")]
+fn remove_others(directory: &Path, kept: &BTreeSet<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path.is_dir() && !path.is_symlink() {
+            remove_others(&path, kept)?;
+        } else if !kept.contains(&path) && !path.ends_with("Cargo.lock") {
+            fs::remove_file(&path)?;
+        }
+    }
+    Ok(())
+}
+
+/// What a failed test said, on one line.
+pub fn reason(tested: &Output) -> String {
+    let said = String::from_utf8_lossy(&tested.stdout);
+    let lines = said.lines().skip_while(|line| !line.contains("panicked at")).skip(1);
+    let is_told = |line: &&str| !line.starts_with("seed ") && !line.starts_with("options ");
+    let told = lines.into_iter().find(is_told).unwrap_or_default();
+    told.chars().take(160).collect()
+}

@@ -352,7 +352,7 @@ impl Directories {
     /// Corruption, where the home has files of a database that lost its CURRENT; invalid argument,
     /// where an outside directory has files.
     pub(crate) fn check_for_new(&self, storage: &dyn Storage) -> Result<()> {
-        self.check(storage)?;
+        self.check_home(storage)?;
         let lost = self.home_files.iter().find(|&kind| {
             // The rest is what a crash leaves of creating a database.
             holds_data(kind) || matches!(kind, FileKind::Manifest(number) if number != 1)
@@ -364,6 +364,7 @@ impl Directories {
             );
             return Err(Error::corruption(&self.home.path, message));
         }
+        self.outside.iter().try_for_each(Outside::check)?;
         let has_data = |directory: &&Outside| directory.files.first_with_data().is_some();
         match self.outside.iter().find(has_data) {
             Some(directory) => Err(directory.has_files("while creating a new database")),

@@ -96,7 +96,7 @@ pub(super) fn set_aside(
     Ok(())
 }
 
-/// Gives a log a second name in a directory, or copies it: its own, or that with a number behind it
+/// Gives a log a second name in a directory, or copies it: its own, or that with another number behind it
 /// where another file has its own. What is there may be somebody else's, or the copy that an
 /// earlier opening did not finish.
 fn keep(storage: &dyn Storage, log: &Path, directory: &Path, number: u64) -> Result<PathBuf> {
@@ -105,7 +105,7 @@ fn keep(storage: &dyn Storage, log: &Path, directory: &Path, number: u64) -> Res
     for again in 2.. {
         match storage.identity(&kept) {
             Ok(there) if there == storage.identity(log)? => return Ok(kept),
-            Ok(_) => kept = directory.join(format!("{name}.{again}")),
+            Ok(_) => kept = directory.join(format!("{number:06}.{again}.log")),
             Err(error) if error.is_not_found() => break,
             Err(error) => return Err(error.into()),
         }

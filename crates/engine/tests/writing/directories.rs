@@ -440,5 +440,5 @@ fn damaged_logs_are_kept_beside_what_is_there() {
     let db = open(&disk, DB, "wal_recovery_mode=kPointInTimeRecovery").expect("the database");
     assert!(!db.left_out().is_empty());
     assert_eq!(disk.metadata(&theirs).expect("a log"), before);
-    assert!(names(&disk, "/home/db/lost", ".log.2").len() == 1);
+    assert!(names(&disk, "/home/db/lost", ".2.log").len() == 1);
 }

@@ -18,7 +18,7 @@ const OF_DATABASE: [&[&str]; 17] = [
     &["", "max_subcompactions=1", "max_subcompactions=4"],
     &["", "avoid_flush_during_recovery=true", "avoid_flush_during_recovery=false"],
     &["", "avoid_flush_during_shutdown=true", "avoid_flush_during_shutdown=false"],
-    &["", "", "atomic_flush=true"],
+    &["", "", "atomic_flush=true;enable_pipelined_write=false;unordered_write=false"],
     &["", "manual_wal_flush=true", "manual_wal_flush=false"],
     &["", "wal_compression=kZSTD", "wal_compression=kNoCompression"],
     &["", "", "recycle_log_file_num=2"],
@@ -74,7 +74,7 @@ const OF_TABLE: [&[&str]; 9] = [
     &["", "index_shortening=kNoShortening", "index_shortening=kShortenSeparatorsAndSuccessor"],
     &[
         "",
-        "cache_index_and_filter_blocks=true",
+        "cache_index_and_filter_blocks=true;no_block_cache=false",
         "no_block_cache=true;cache_index_and_filter_blocks=false",
     ],
 ];

@@ -15,7 +15,7 @@ VERIFIED = "Crash-recovery verification passed"
 # What db_stress says on standard error that is no failure.
 HARMLESS = re.compile(r"open_files_async requires skip_stats_update_on_db_open")
 # How long a run of db_stress may take that is not killed, in seconds.
-PATIENCE = 1200
+PATIENCE = 300
 
 
 # What tells that db_stress stumbled over an error that it injected itself.

@@ -19,7 +19,7 @@ def run(command, log, kill_after=None, after_line=None, timeout=900, environment
     """Runs a command and returns how it ended; both of its outputs go to the file `log`, too.
 
     It gets a SIGKILL `kill_after` seconds after it began, or after it printed a line that contains `after_line`, and
-    in any case after `timeout` seconds, which raises TimeoutError.
+    in any case after `timeout` seconds, which is not told as a kill but as a failure.
     """
     lines, errors = [], []
     # Its output must be there when it is killed, so it is written line by line.
@@ -64,6 +64,8 @@ def _wait(process, kill_after, mark, timeout):
             # It may have ended by itself at the last moment.
             return process.returncode == -9
         if now - began > timeout:
-            raise TimeoutError(f"no end after {timeout} s: {process.args[2]}")
+            process.kill()
+            process.wait()
+            return False
         time.sleep(0.005)
     return False

@@ -90,7 +90,7 @@ def campaign(setup, figures):
         life = Life(setup, number, random.Random(f"{setup.seed} {number}"), figures)
         try:
             life.run(deadline)
-        except (Failed, TimeoutError) as failure:
+        except Failed as failure:
             print(f"FAILED in turn {life.turn} of database {number}: {failure}\n\n{life.how_to_look()}", flush=True)
             return False
         if time.monotonic() > deadline:

@@ -51,12 +51,11 @@ pub(crate) fn read_listed(
 
 /// Whether another process is writing a file which had this stamp before it was read.
 fn is_being_written(storage: &dyn Storage, path: &Path, before: Stamp) -> bool {
-    if stamp(storage, path) != before {
-        return true;
-    }
     let directory = path.parent().unwrap_or(Path::new("."));
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    is_open_elsewhere(directory) && is_unfinished(storage, directory, name)
+    let may_grow = is_open_elsewhere(directory) && is_unfinished(storage, directory, name);
+    // Asked last: a file that was finished meanwhile is another than before.
+    may_grow || stamp(storage, path) != before
 }
 
 /// Whether another process has the database in a directory open for writing.
@@ -75,7 +74,8 @@ fn is_unfinished(storage: &dyn Storage, directory: &Path, name: &str) -> bool {
             matches!(FileKind::parse(&entry.name), Some(FileKind::Wal(other)) if other > number)
         });
     }
-    let Ok(state) = manifest_state(storage, directory) else { return false };
+    // Whoever has it open may be changing the MANIFEST.
+    let Ok(state) = manifest_state(storage, directory) else { return true };
     let mut families = state.column_families.iter();
     match kind {
         Some(FileKind::Table(number) | FileKind::LevelDbTable(number)) => {

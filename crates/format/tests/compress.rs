@@ -229,8 +229,10 @@ fn levels_choose_between_the_lz4_compressors() {
     assert_eq!(made(Compression::Lz4Hc, DEFAULT_LEVEL), Compression::Lz4Hc);
     assert_eq!(made(Compression::Lz4, 3), Compression::Lz4Hc);
     assert_eq!(made(Compression::Lz4Hc, i32::MIN), Compression::Lz4);
-    let options = CompressorOptions { level: 10, ..CompressorOptions::default() };
-    assert!(Compressor::new(Compression::Zlib, &options, &[]).is_err());
+    // A level that zlib does not have stores blocks, as in RocksDB.
+    assert_eq!(made(Compression::Zlib, 9), Compression::Zlib);
+    assert_eq!(made(Compression::Zlib, 10), Compression::None);
+    let options = CompressorOptions::default();
     assert!(Compressor::new(Compression::Custom(0x90), &options, &[]).is_err());
     assert!(Compressor::new(Compression::ZstdNotFinal, &options, &[]).is_err());
 }

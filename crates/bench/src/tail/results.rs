@@ -36,8 +36,8 @@ impl Results {
     /// experiment is to go on. A write rate that was calibrated then is taken into the plan.
     ///
     /// # Errors
-    /// To go on with other parameters; files of somebody else's that would be written over; those of
-    /// the filesystem.
+    /// To go on with other parameters; files of somebody else's that would be written over; those
+    /// of the filesystem.
     pub(super) fn open(plan: &mut Plan) -> Result<Self, Failure> {
         let results = Self { out: plan.out.clone() };
         create_directory(&results.out)?;

@@ -34,7 +34,24 @@ impl Writer {
         end: Option<&[u8]>,
         options: &CompactRangeOptions,
     ) -> Result<()> {
+        if self.stall.state().stopped_by().is_some() {
+            // Writers that wait hold up the flush, and may wait for this.
+            self.compact_tables(family, begin, end, options)?;
+        }
         self.flush(&[family])?;
+        self.compact_tables(family, begin, end, options)?;
+        // There may be something to do elsewhere now.
+        self.compact_soon();
+        Ok(())
+    }
+
+    fn compact_tables(
+        &self,
+        family: &ColumnFamily,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+        options: &CompactRangeOptions,
+    ) -> Result<()> {
         let rewrite = options.bottommost_level_compaction;
         // What this request writes itself is not rewritten once more.
         let asked_at = self.numbers.next();
@@ -51,8 +68,6 @@ impl Writer {
                 .with_context(&self.versions(), family, |it| picker::next_step(it, step, rewrite))
                 .ok_or_else(|| self.why_not_compacted(family))?;
         }
-        // There may be something to do elsewhere now.
-        self.compact_soon();
         Ok(())
     }
 

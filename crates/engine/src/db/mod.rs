@@ -119,8 +119,8 @@ impl Db {
     /// the one it was written with, for tables in levels that `num_levels` does not count, and for
     /// a directory in `wal_dir`, `db_paths` or `cf_paths` that belongs to another database; not
     /// supported, for what is not built; busy, where the database is written elsewhere and its
-    /// MANIFEST changed every time it was read; I/O, where the system refuses, as for a process that
-    /// has too many files open. Damage to tables shows when they are read.
+    /// MANIFEST changed every time it was read; I/O, where the system refuses, as for a process
+    /// that has too many files open. Damage to tables shows when they are read.
     pub fn open_read_only(directory: &Path, options: &OpenOptions) -> Result<Self> {
         recovery::recover_read_only(directory, options)
             .map(|recovered| Self::from_recovered(directory, recovered))

@@ -10,17 +10,20 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tailwater_io::sync::Mutex;
 use tailwater_io::{
     Capabilities, Create, DirectoryEntry, FileIdentity, FileLock, FileMetadata, IoMode, Operation,
     Purpose, ReadFile, Result, Statistics, Storage, WriteFile,
 };
 
+use crate::epoch::EpochCell;
+
 /// Storage in which a database's directories are told by device and inode.
 #[derive(Debug)]
 pub(crate) struct GuardedStorage {
     files: Arc<dyn Storage>,
-    guarded: Mutex<Vec<(PathBuf, FileIdentity)>>,
+    /// Read at every opening of a file: whoever works in the background takes no lock for it that
+    /// users take.
+    guarded: EpochCell<Vec<(PathBuf, FileIdentity)>>,
 }
 
 /// Why a call was refused.
@@ -41,20 +44,21 @@ impl std::error::Error for Replaced {}
 impl GuardedStorage {
     /// Storage that guards the directory at a path.
     pub(crate) fn new(files: Arc<dyn Storage>, path: &Path, identity: FileIdentity) -> Self {
-        Self { files, guarded: Mutex::new(vec![(path.to_owned(), identity)]) }
+        Self { files, guarded: EpochCell::new(Some(Arc::new(vec![(path.to_owned(), identity)]))) }
     }
 
-    /// Guards another directory.
+    /// Guards another directory. One thread at a time.
     pub(super) fn guard(&self, path: &Path, identity: FileIdentity) {
-        self.guarded.lock().push((path.to_owned(), identity));
+        let mut guarded = self.guarded.load_arc().map(|all| (*all).clone()).unwrap_or_default();
+        guarded.push((path.to_owned(), identity));
+        self.guarded.store(Some(Arc::new(guarded)));
     }
 
     /// Fails if a guarded directory is not where it was.
     fn check(&self, operation: Operation, directory: &Path) -> Result<()> {
-        let expected = {
-            let guarded = self.guarded.lock();
+        let expected = self.guarded.load_arc().and_then(|guarded| {
             guarded.iter().find(|(path, _)| path == directory).map(|(_, identity)| *identity)
-        };
+        });
         let Some(expected) = expected else { return Ok(()) };
         match self.files.identity(directory) {
             Ok(found) if found == expected => Ok(()),

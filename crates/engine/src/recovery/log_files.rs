@@ -96,9 +96,9 @@ pub(super) fn set_aside(
     Ok(())
 }
 
-/// Gives a log a second name in a directory, or copies it: its own, or that with another number behind it
-/// where another file has its own. What is there may be somebody else's, or the copy that an
-/// earlier opening did not finish.
+/// Gives a log a second name in a directory, or copies it: its own, or that with another number
+/// behind it where another file has its own. What is there may be somebody else's, or the copy that
+/// an earlier opening did not finish.
 fn keep(storage: &dyn Storage, log: &Path, directory: &Path, number: u64) -> Result<PathBuf> {
     let name = FileKind::Wal(number).to_string();
     let mut kept = directory.join(&name);

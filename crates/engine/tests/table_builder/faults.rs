@@ -160,16 +160,3 @@ fn a_table_without_entries_is_refused() {
     let error = builder.finish().expect_err("an empty table");
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
 }
-
-#[test]
-fn what_is_not_written_is_refused_at_the_start() {
-    let storage = SimStorage::new(1);
-    let path = Path::new(PATH);
-    let options = family_options("compression=kZlibCompression;compression_opts={level=77}");
-    let compression = TableCompression::for_flush(&options);
-    let writer = writer(&storage, path);
-    let format = format(&options, None);
-    let error = Builder::new(format, &compression, Origin::default(), path, writer)
-        .expect_err("a level that zlib does not have");
-    assert_eq!((error.kind(), error.path()), (ErrorKind::NotSupported, Some(path)));
-}

@@ -79,6 +79,8 @@ pub(crate) fn check(
     let table = Table::parse(bytes);
     let has_dictionary = table.meta.iter().any(|(name, _)| name == meta::COMPRESSION_DICTIONARY);
     if check_column_family(options, &DbOptions::default()).is_err()
+        || options.table_factory.format_version < 5
+        || table.data.is_empty() && table.properties.num_range_deletions == 0
         || has_dictionary
         || table.properties.separate_key_value_in_data_block
         || table.properties.external_version.is_some()

@@ -45,8 +45,8 @@ impl PosixStorage {
         Self { without_rings: true, ..Self::default() }
     }
 
-    /// Whether somebody holds the lock on a file, as [`Storage::lock`] takes it. Nothing is locked or
-    /// created; a file that is not there is not locked.
+    /// Whether somebody holds the lock on a file, as [`Storage::lock`] takes it. Nothing is locked
+    /// or created; a file that is not there is not locked.
     ///
     /// # Errors
     /// Those of the system.

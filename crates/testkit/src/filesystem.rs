@@ -59,6 +59,39 @@ impl Drop for Mounted {
     }
 }
 
+/// A directory that is mounted at a second path, until this is dropped.
+#[derive(Debug)]
+pub struct Bound {
+    path: PathBuf,
+}
+
+impl Bound {
+    /// Mounts the directory `from` at the existing directory `to` as well, read-only if asked.
+    /// Without the right to mount, returns `None` after saying on standard error what is skipped.
+    pub fn new(from: &Path, to: &Path, read_only: bool, skipped: &str) -> Option<Self> {
+        let bind = run(Command::new("mount").arg("--bind").args([from, to]));
+        let bound = bind.map(|_| Self { path: to.to_owned() }).and_then(|bound| {
+            if read_only {
+                run(Command::new("mount").args(["-o", "remount,bind,ro"]).arg(to))?;
+            }
+            Ok(bound)
+        });
+        match bound {
+            Ok(bound) => Some(bound),
+            Err(reason) => {
+                say(&format!("LEFT OUT: {skipped}: {reason}"));
+                None
+            }
+        }
+    }
+}
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.path).status();
+    }
+}
+
 /// Prints a line on standard error. Not by a macro: what those print is only shown for tests that
 /// fail.
 pub fn say(line: &str) {

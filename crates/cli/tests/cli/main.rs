@@ -10,6 +10,7 @@ mod ingesting;
 mod inspecting;
 mod killed;
 mod loading;
+mod mounts;
 mod options;
 mod properties;
 mod reading;

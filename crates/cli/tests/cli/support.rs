@@ -91,7 +91,8 @@ pub(crate) fn run_with(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -
     run(command)
 }
 
-fn run(mut command: Command) -> Answer {
+/// Runs a command.
+pub(crate) fn run(mut command: Command) -> Answer {
     let output = command.output().expect("the program runs");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text in UTF-8");
     Answer {

@@ -47,10 +47,10 @@ impl FilesFound {
             verifies_predecessors: options.database().track_and_verify_wals,
             recycles: options.database().recycle_log_file_num > 0,
         };
-        if options.database().track_and_verify_wals_in_manifest {
-            let tracked = manifest.synced_logs.range(rules.min_log_number..);
-            check_tracked(&*storage, &logs, tracked)?;
-        }
+        // Also without `track_and_verify_wals_in_manifest`: an engine that opens a database for
+        // writing without this option starts a MANIFEST that names no logs.
+        let tracked = manifest.synced_logs.range(rules.min_log_number..);
+        check_tracked(&*storage, &logs, tracked)?;
         let last_sequence = manifest.last_sequence;
         let replayed = replay::replay(&*storage, &logs, rules, last_sequence, &targets)?;
         if options.database().max_open_files == -1 {

@@ -28,8 +28,8 @@ use crate::table::BlockCache;
 use crate::{Error, Result};
 
 /// Everything that [`Db::open`](crate::Db::open) takes: the options of the database and of its
-/// column families, and the user's objects (comparators, merge operators, caches) that an option can
-/// only refer to by name.
+/// column families, and the user's objects (comparators, merge operators, caches) that an option
+/// can only refer to by name.
 ///
 /// A column family without options of its own is opened with RocksDB's defaults.
 #[derive(Clone)]
@@ -132,8 +132,8 @@ impl OpenOptions {
         }
     }
 
-    /// Registers a comparator under its name. One that can find keys with different bytes equal must
-    /// declare so: see
+    /// Registers a comparator under its name. One that can find keys with different bytes equal
+    /// must declare so: see
     /// [`CustomComparator`](tailwater_format::comparator::CustomComparator).
     pub fn add_comparator(&mut self, comparator: Comparator) {
         self.comparators.push(comparator);

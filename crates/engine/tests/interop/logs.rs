@@ -1,9 +1,11 @@
 //! Write-ahead logs: compressed, recycled, elsewhere; read in every state a session leaves them in.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::workload::{self, Plan};
 use crate::{Laboratory, in_laboratory, pairwise};
+use tailwater::{Db, OpenOptions};
+use tailwater_testkit::directory;
 use tailwater_testkit::oracle::Script;
 
 /// Options of a database that say how its logs look.
@@ -76,5 +78,39 @@ fn writes_past_the_log_and_into_it() {
             workload::write(&mut script, &mut laboratory.rng, &plans, 300);
         }
         laboratory.compare(&path, script, "atomic flush", |_| {});
+    });
+}
+
+/// RocksDB records a log in the MANIFEST when it has synced and closed it.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "damages a database from outside")]
+fn a_lost_log_that_rocksdb_tracked_is_missed() {
+    in_laboratory("a lost log that RocksDB tracked", |laboratory| {
+        let path = laboratory.next_directory();
+        let options = "track_and_verify_wals_in_manifest=true;avoid_flush_during_shutdown=true";
+        let mut script = Script::open(&path, options, &[("default", ""), ("other", "")]);
+        script.put("other", b"only in the first log", b"1");
+        script.put("default", b"k", b"1");
+        // The other column family still needs the log that this closes.
+        script.flush("default");
+        script.put("default", b"l", b"1");
+        script.line(&[&"close"]);
+        laboratory.oracle.run(&script).expect("a database");
+        let names = directory::snapshot(&path).into_keys();
+        let is_log = |name: &PathBuf| name.extension().is_some_and(|ending| ending == "log");
+        let logs: Vec<PathBuf> = names.filter(is_log).collect();
+        assert_eq!(logs.len(), 2, "{logs:?}");
+        let aside = laboratory.next_directory();
+        let log = path.join(&logs[0]);
+        std::fs::rename(&log, &aside).expect("a log with another name");
+        let open = || Db::open(&path, &OpenOptions::load(&path).expect("options")).map(drop);
+        for error in [
+            open().expect_err("a log is missing"),
+            Db::open_read_only(&path, &OpenOptions::default()).map(drop).expect_err("the same"),
+        ] {
+            assert!(error.to_string().contains(&*logs[0].to_string_lossy()), "{error}");
+        }
+        std::fs::rename(&aside, &log).expect("the log with its name");
+        open().expect("a whole database");
     });
 }

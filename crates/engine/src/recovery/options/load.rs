@@ -72,8 +72,8 @@ impl OpenOptions {
     /// does not exist yet and is created.
     ///
     /// The files are read while the database's lock is held, so options that another process
-    /// changed after an [`OpenOptions::load`] are not overwritten with older ones. Options of column
-    /// families that the database does not have are ignored, and so is a recorded
+    /// changed after an [`OpenOptions::load`] are not overwritten with older ones. Options of
+    /// column families that the database does not have are ignored, and so is a recorded
     /// `error_if_exists`. `Db::open` then also fails with the errors of [`OpenOptions::load`].
     pub fn set_load_when_opened(&mut self, over: &str) {
         self.over_file = Some(over.to_owned());

@@ -130,8 +130,8 @@ pub(crate) const MUTATIONS: [Mutation; 55] = [
     Mutation {
         what: "has its home where another database has its files",
         file: "directory/found.rs",
-        original: "        self.check_home(storage)?;",
-        changed: "        if !{on} { self.check_home(storage)?; }",
+        original: "        if self.home_files.has(FileKind::Claim)",
+        changed: "        if !{on} && self.home_files.has(FileKind::Claim)",
     },
     Mutation {
         what: "makes a database over files that are there",
@@ -328,7 +328,7 @@ pub(crate) const MUTATIONS: [Mutation; 55] = [
     },
     Mutation {
         what: "believes a recorded wal_dir that is gone or is a home",
-        file: "recovery/options.rs",
+        file: "recovery/options/load.rs",
         original: "            loaded.check_recorded_wal_dir(directory)?;",
         changed: "            if !{on} { loaded.check_recorded_wal_dir(directory)?; }",
     },

@@ -25,28 +25,14 @@ const SWITCH: &str = "TAILWATER_MUTATION";
 
 fn main() -> io::Result<ExitCode> {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
-    let mut found = 0;
+    let mut problems = Vec::new();
     let workshop = Workshop::prepare("directory_mutations", SWITCH, |path, text| {
-        let file = path.strip_prefix("crates/engine/src/")?;
-        let mut changed = text.to_owned();
-        let own = MUTATIONS.iter().enumerate().filter(|(_, mutation)| mutation.file == file);
-        for (index, mutation) in own {
-            // An earlier one must not have taken away what this one changes.
-            match (text.matches(mutation.original).count(), changed.contains(mutation.original)) {
-                (1, true) => found += 1,
-                (1, false) => eprintln!("'{}' was changed by another", mutation.original),
-                (count, _) => {
-                    eprintln!("'{}' stands {count} times in {file}", mutation.original);
-                }
-            }
-            let on = format!("std::env::var(\"{SWITCH}\").is_ok_and(|it| it == \"{index}\")");
-            // A later one may change what an earlier one left.
-            changed = changed.replace(mutation.original, &mutation.changed.replace("{on}", &on));
-        }
+        let (changed, found) = mutated(path.strip_prefix("crates/engine/src/")?, text);
+        problems.extend(found);
         Some(changed)
     })?;
-    if found != MUTATIONS.len() {
-        eprintln!("the sources are not what the mutations were written for");
+    if !problems.is_empty() {
+        problems.iter().for_each(|problem| eprintln!("{problem}"));
         return Ok(ExitCode::FAILURE);
     }
     let arguments = ["-p", "tailwater", "--test", "directories"];
@@ -83,6 +69,25 @@ fn main() -> io::Result<ExitCode> {
     Ok(if survived == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// Puts all mutations of a source file into its text. Returns the new text, and the mutations whose
+/// original is not in the text exactly once.
+fn mutated(file: &str, text: &str) -> (String, Vec<String>) {
+    let (mut changed, mut problems) = (text.to_owned(), Vec::new());
+    let own = MUTATIONS.iter().enumerate().filter(|(_, mutation)| mutation.file == file);
+    for (index, Mutation { what, original, changed: replacement, .. }) in own {
+        let count = text.matches(original).count();
+        if count != 1 {
+            problems
+                .push(format!("{file}: '{original}' ({what}) is there {count} times, not once"));
+        } else if !changed.contains(original) {
+            problems.push(format!("{file}: '{original}' ({what}) was changed by another mutation"));
+        }
+        let on = format!("std::env::var(\"{SWITCH}\").is_ok_and(|it| it == \"{index}\")");
+        changed = changed.replace(original, &replacement.replace("{on}", &on));
+    }
+    (changed, problems)
+}
+
 /// The first test that fails, with what it says.
 fn first_failure(
     workshop: &Workshop,
@@ -101,4 +106,25 @@ fn failure(workshop: &Workshop, mutation: Option<usize>, test: &str) -> io::Resu
     let arguments = ["-p", "tailwater", "--test", "directories", "--", test];
     let tested = workshop.test(mutation, &arguments)?;
     Ok((!tested.status.success()).then(|| reason(&tested)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use super::*;
+
+    /// The list went out of date unnoticed when sources changed, until somebody ran the campaign.
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "reads source files, outside any storage")]
+    fn every_mutation_fits_the_sources() {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../engine/src");
+        let files: BTreeSet<&str> = MUTATIONS.iter().map(|mutation| mutation.file).collect();
+        let problems = files.into_iter().flat_map(|file| {
+            let text = std::fs::read_to_string(sources.join(file));
+            mutated(file, &text.unwrap_or_else(|error| panic!("{file}: {error}"))).1
+        });
+        assert_eq!(problems.collect::<Vec<_>>(), Vec::<String>::new());
+    }
 }

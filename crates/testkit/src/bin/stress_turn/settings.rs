@@ -118,8 +118,8 @@ pub(crate) fn of_directory(directory: &Path, given: Option<&str>) -> Result<Open
         create_missing_column_families: false,
         ..options.database().clone()
     });
-    // db_stress changes block_size to any number while blocks are aligned. RocksDB records that, and
-    // then refuses to open the database with these options, as Tailwater does.
+    // db_stress changes block_size to any number while blocks are aligned. RocksDB records that,
+    // and then refuses to open the database with these options, as Tailwater does.
     for name in &names {
         let mut family = options.column_family(name).clone();
         let table = &mut family.table_factory;

@@ -30,6 +30,14 @@ pub trait CustomMergeOperator: Send + Sync {
         let _ = (key, operands);
         None
     }
+
+    /// Returns whether merging over a wide-column entity keeps its other columns: the result of
+    /// `full_merge` over the default column then replaces only that column. If false, the result is
+    /// a plain value that replaces the whole entity. The default is true, as in RocksDB, where
+    /// `FullMergeV3` decides this. It must always return the same.
+    fn keeps_entity_columns(&self) -> bool {
+        true
+    }
 }
 
 /// The merge operator of a column family.
@@ -110,6 +118,14 @@ impl MergeOperator {
     pub fn partial_merge(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         self.partial_merge_into(key, operands.iter().copied(), &mut out).then_some(out)
+    }
+
+    /// Returns whether merging over an entity keeps its columns other than the default one.
+    pub(crate) fn keeps_entity_columns(&self) -> bool {
+        match self {
+            Self::Custom(custom) => called(custom, || custom.keeps_entity_columns()),
+            _ => true,
+        }
     }
 
     /// As [`MergeOperator::full_merge`], over what `out` holds. Answers whether the operator did

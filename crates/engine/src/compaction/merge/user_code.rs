@@ -120,8 +120,15 @@ impl Merge {
                     Some(column) => Some(self.read_blob(column.value)?),
                     None => None,
                 };
-                self.value_type = ValueType::WideColumnEntity;
-                return self.operands.fold_over_entity(operator, user_key, value, blob.as_deref());
+                if operator.keeps_entity_columns() {
+                    self.value_type = ValueType::WideColumnEntity;
+                    let blob = blob.as_deref();
+                    return self.operands.fold_over_entity(operator, user_key, value, blob);
+                }
+                let default = default.map_or(&[][..], |column| column.value);
+                self.value_type = ValueType::Value;
+                let base = blob.as_deref().unwrap_or(default);
+                return self.operands.fold_over(operator, user_key, Some(base));
             }
             _ => None,
         };

@@ -1,5 +1,7 @@
 //! One rule at a time: what goes, what stays, and under which sequence number.
 
+use std::sync::Arc;
+
 use tailwater_format::blob::{BlobIndex, BlobLocation};
 use tailwater_format::compress::Compression;
 use tailwater_format::key::{MAX_SEQUENCE, Sequence, ValueType};
@@ -8,7 +10,8 @@ use tailwater_format::version_edit::BlobFileGarbage;
 use tailwater_format::wide_column::{self, WideColumn};
 
 use super::scene::{Record, Scene, text};
-use crate::ErrorKind;
+use crate::merge_operator::{CustomMergeOperator, MergeOperator};
+use crate::{ErrorKind, OpenOptions};
 
 /// What becomes of records in one table of level 0, compacted into the last level or, with
 /// something below it in the range, into the one above. The table below is left out.
@@ -128,17 +131,18 @@ fn operands_fold_within_their_stripe() {
     assert_eq!(compacted(tested, &[], &records[..2], &deeper).unwrap(), "a@9+z a@8+y");
 }
 
+fn entity(columns: &[(&str, &str)]) -> Vec<u8> {
+    let columns: Vec<_> = columns
+        .iter()
+        .map(|(name, value)| WideColumn::new(name.as_bytes(), value.as_bytes()))
+        .collect();
+    let mut entity = Vec::new();
+    wide_column::encode(&columns, &mut entity).unwrap();
+    entity
+}
+
 #[test]
 fn operands_fold_over_the_default_column_of_an_entity() {
-    let entity = |columns: &[(&str, &str)]| {
-        let columns: Vec<_> = columns
-            .iter()
-            .map(|(name, value)| WideColumn::new(name.as_bytes(), value.as_bytes()))
-            .collect();
-        let mut entity = Vec::new();
-        wide_column::encode(&columns, &mut entity).unwrap();
-        entity
-    };
     for (base, folded) in [
         (&[("", "v"), ("x", "w")][..], &[("", "v,z"), ("x", "w")][..]),
         (&[("x", "w")][..], &[("", ",z"), ("x", "w")][..]),
@@ -153,6 +157,40 @@ fn operands_fold_over_the_default_column_of_an_entity() {
         assert_eq!(records.len(), 1);
         assert_eq!(records[0].0, [b"a", &[0x16, 0, 0, 0, 0, 0, 0, 0][..]].concat());
         assert_eq!(records[0].1, entity(folded));
+    }
+}
+
+/// An operator whose `FullMergeV3` in RocksDB makes a value of an entity got the entity's other
+/// columns back from our compactions.
+#[test]
+fn operands_replace_an_entity_where_the_operator_says_so() {
+    struct Newest;
+    impl CustomMergeOperator for Newest {
+        fn name(&self) -> &str {
+            "tests.Newest"
+        }
+
+        fn full_merge(&self, _: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>> {
+            Some([base?, operands.last()?].concat())
+        }
+
+        fn keeps_entity_columns(&self) -> bool {
+            false
+        }
+    }
+    let mut options = OpenOptions::default();
+    options.set_options("merge_operator=tests.Newest").unwrap();
+    options.add_merge_operator(MergeOperator::Custom(Arc::new(Newest)));
+    for (base, folded) in [(&[("", "v"), ("x", "w")][..], "vz"), (&[("x", "w")][..], "z")] {
+        let mut scene = Scene::opened(&options);
+        let base =
+            Record { value: entity(base), ..Record::new("a", 3, ValueType::WideColumnEntity, "") };
+        scene.add_table(0, &[merge("a", 9, "z"), base], None);
+        let compaction = scene.levels(&[0, 6]);
+        scene.compact(compaction).unwrap();
+        let records = scene.level_contents(6).records;
+        assert_eq!(records[0].0, [b"a", &[0x01, 0, 0, 0, 0, 0, 0, 0][..]].concat());
+        assert_eq!(records[0].1, folded.as_bytes());
     }
 }
 

@@ -102,11 +102,16 @@ pub(super) struct Scene {
 impl Scene {
     /// One without tables, of these options.
     pub(super) fn new(options: &str) -> Self {
-        let own = tempfile::tempdir().unwrap();
         let mut open = OpenOptions::new(Arc::new(PosixStorage::new()));
         open.set_options(options).unwrap();
+        Self::opened(&open)
+    }
+
+    /// One without tables, of these options, in a directory of its own.
+    pub(super) fn opened(open: &OpenOptions) -> Self {
+        let own = tempfile::tempdir().unwrap();
         let mut scene =
-            Self::of(own.path().to_owned(), &open, Arc::new(Version::with_levels(LEVELS)));
+            Self::of(own.path().to_owned(), open, Arc::new(Version::with_levels(LEVELS)));
         scene._own = Some(own);
         scene
     }

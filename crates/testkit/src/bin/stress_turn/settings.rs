@@ -91,8 +91,8 @@ const WHILE_OPEN: [(&str, &[&str]); 7] = [
     ("block_based_table_factory", &["{format_version=5}", "{format_version=7;block_size=2000}"]),
 ];
 
-/// The merge operator of `db_stress` for databases with entities: the newest operand wins. It
-/// would make entities of some operands, but `db_stress` merges none of those.
+/// The merge operator of `db_stress` for databases with entities: the newest operand replaces the
+/// value or entity. It would make entities of some operands, but `db_stress` merges none of those.
 struct NewestOperand;
 
 impl CustomMergeOperator for NewestOperand {
@@ -102,6 +102,10 @@ impl CustomMergeOperator for NewestOperand {
 
     fn full_merge(&self, _: &[u8], _: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>> {
         operands.last().map(|operand| operand.to_vec())
+    }
+
+    fn keeps_entity_columns(&self) -> bool {
+        false
     }
 }
 

@@ -14,9 +14,10 @@ OPERATES = "Starting database operations"
 VERIFIED = "Crash-recovery verification passed"
 # What db_stress says on standard error that is no failure.
 HARMLESS = re.compile(r"open_files_async requires skip_stats_update_on_db_open")
-# How long a run of db_stress may take that is not killed, in seconds.
+# How long a run may take that is not killed, in seconds. One that still works then is killed; one that has not written
+# to its LOG for SILENCE seconds hangs.
 PATIENCE = 300
-
+SILENCE = 60
 
 # What tells that db_stress stumbled over an error that it injected itself.
 INJECTED = re.compile(r"injected[a-z ]* error")
@@ -109,6 +110,7 @@ class Life:
         self.had_other_keys |= not self.has_numbered_keys()
         log = self.log(name)
         ended = process.run(command, log, kill_after, after_line, PATIENCE, self.environment)
+        ended.killed |= ended.code == -9 and time.time() - (self.database / "LOG").stat().st_mtime < SILENCE
         self.tell(f"{name} ({self.options.mode})", ended)
         complaints = [line for line in ended.err.splitlines() if line.strip() and not HARMLESS.search(line)]
         if complaints or not (ended.killed or ended.code == 0):

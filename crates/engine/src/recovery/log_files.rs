@@ -114,21 +114,32 @@ fn keep(storage: &dyn Storage, log: &Path, directory: &Path, number: u64) -> Res
     Ok(kept)
 }
 
-/// Puts logs of an earlier opening on the device: their process may have ended before it did.
-/// Answers whether they are there. After a sync that failed, the page cache may have what the
-/// device has not, and a sync by another process succeeds.
-pub(super) fn sync_logs(storage: &dyn Storage, directory: &Path, logs: &[LiveLog]) -> Result<bool> {
+/// Syncs logs of an earlier opening, whose process may have ended before it did.
+pub(super) fn sync_logs(storage: &dyn Storage, directory: &Path, logs: &[LiveLog]) -> Result<()> {
     for log in logs {
         let path = directory.join(FileKind::Wal(log.number).to_string());
         let mut file = storage.create(&path, Create::Existing, IoMode::Buffered, Purpose::Wal)?;
         file.sync_data(Purpose::Wal)?;
-        drop(file);
-        if !is_on_device(storage, &path, log.bytes)? {
-            return Ok(false);
-        }
     }
     if !logs.is_empty() {
         storage.sync_directory(directory)?;
+    }
+    Ok(())
+}
+
+/// Returns whether the device has logs of an earlier opening as the page cache has them. A sync
+/// does not tell: it succeeds after one that failed in another process and left some of the bytes
+/// in the page cache alone.
+pub(super) fn are_on_device(
+    storage: &dyn Storage,
+    directory: &Path,
+    logs: &[LiveLog],
+) -> Result<bool> {
+    for log in logs {
+        let path = directory.join(FileKind::Wal(log.number).to_string());
+        if !is_on_device(storage, &path, log.bytes)? {
+            return Ok(false);
+        }
     }
     Ok(true)
 }

@@ -31,7 +31,7 @@ use tailwater_format::version_edit::{NewFile, VersionEdit};
 use tailwater_io::stream::Workers;
 use tailwater_io::{FileLock, Purpose, Storage};
 
-use super::log_files::{log_options, set_aside, sync_logs};
+use super::log_files::{are_on_device, log_options, set_aside, sync_logs};
 use super::new_database::{create_database, new_identity, read_identity, write_identity};
 use super::{FilesFound, LogsReplayed, ManifestRead, OpenOptions, Unrecovered, warnings};
 use tailwater_io::sync::Mutex;
@@ -288,7 +288,10 @@ impl LogsReplayed {
             })
             .collect();
         set_aside(&storage, &directory, &log_options.directory, &damaged, &info_log)?;
-        let keeps_logs = may_keep_logs && sync_logs(&*storage, &log_options.directory, &older)?;
+        if may_keep_logs {
+            sync_logs(&*storage, &log_options.directory, &older)?;
+        }
+        let keeps_logs = may_keep_logs && are_on_device(&*storage, &log_options.directory, &older)?;
         if may_keep_logs && !keeps_logs {
             info_log.warn(format_args!(
                 "what was in the logs is flushed in spite of avoid_flush_during_recovery: it cannot \

@@ -136,13 +136,14 @@ fn four_writers_of_large_batches() {
 fn sixteen_writers_that_sync_now_and_then() {
     let slots = &[1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4, 1, 80, 3, 70];
     let options = "max_total_wal_size=150000;min_write_buffer_number_to_merge=2;\
-        track_and_verify_wals=true";
+        track_and_verify_wals=true;max_sequential_skip_in_iterations=0";
     Run { slots, batches: 200, padding: 150, sync_every: 7, options }.play();
 }
 
 #[test]
 fn sixteen_writers_and_flushes_of_all_families_together() {
     let slots = &[3; 16];
-    let options = "atomic_flush=true;max_write_buffer_number=2;track_and_verify_wals=true";
+    let options = "atomic_flush=true;max_write_buffer_number=2;track_and_verify_wals=true;\
+        max_sequential_skip_in_iterations=1";
     Run { slots, batches: 300, padding: 150, sync_every: 0, options }.play();
 }

@@ -56,11 +56,7 @@ impl Cursor {
         self.node = NodeAddress::default();
         let list = &memtable.list;
         let target = target(list, internal_key);
-        let mut path = self.path.attach(list);
-        let node = match list.locate(&target, &mut path) {
-            Some(node) if list.is_at(node, &target) => Some(node),
-            behind => path.step_back(behind),
-        };
+        let node = list.locate_previous(&target, &mut self.path.attach(list));
         self.stand_on(node, true);
     }
 

@@ -83,7 +83,15 @@ pub(crate) fn read_all(
     for &family in families {
         let mut iterator = db.iterator(&handles[family], options).expect("an iterator");
         if backwards { iterator.seek_to_last() } else { iterator.seek_to_first() }.expect("a seek");
+        let mut last: Option<Vec<u8>> = None;
         while let Some((key, value)) = iterator.entry() {
+            let goes_on = |last: &[u8]| if backwards { key < last } else { key > last };
+            assert!(
+                last.as_deref().is_none_or(goes_on),
+                "'{}' is out of order",
+                key.escape_ascii()
+            );
+            last = Some(key.to_vec());
             state.insert((family, key.to_vec()), value.to_vec());
             if backwards { iterator.previous() } else { iterator.next() }.expect("a step");
         }

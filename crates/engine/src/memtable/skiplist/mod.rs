@@ -173,6 +173,20 @@ impl SkipList {
         bound
     }
 
+    /// The last node that is not behind the target, looked for from the splice's place; the splice
+    /// is right before that node afterwards, or at the beginning if there is none.
+    pub(super) fn locate_previous<'list>(
+        &'list self,
+        target: &Target<'_>,
+        splice: &mut AttachedSplice<'_, 'list>,
+    ) -> Option<Node<'list>> {
+        match self.locate(target, splice) {
+            Some(node) if self.is_at(node, target) => Some(node),
+            // Not what precedes the node behind the target: others may have come between since.
+            _ => splice.step_over_previous(),
+        }
+    }
+
     /// The target for a node's own key.
     #[inline]
     pub(super) fn target_of<'list>(&self, node: Node<'list>) -> Target<'list> {

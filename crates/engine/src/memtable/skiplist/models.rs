@@ -1,7 +1,16 @@
 //! Inserts and reads in every order that the memory model allows.
 //!
 //! Run with `RUSTFLAGS="--cfg loom" cargo test -p tailwater --lib models`.
+//!
+//! loom remembers only the last access to an atomic: once a writer has itself looked at a link, it
+//! forgets a reader that looked earlier, and does not try the other order. So readers are spawned
+//! and writers run where the test does, first; and each test of a reader states what a reader may
+//! see and fails if that was not all seen.
 #![cfg(loom)]
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::sync::Mutex;
 
 use loom::sync::Arc;
 use loom::thread;
@@ -36,20 +45,39 @@ fn finds(list: &SkipList, key: u8) -> bool {
     list.find(&target).is_some_and(|node| node.key_parts().0 == user_key)
 }
 
-fn model(test: impl Fn(Arc<SkipList>) + Send + Sync + 'static) {
+/// Answers with everything that `test` came to.
+fn model<T: Ord + Send + 'static>(
+    test: impl Fn(Arc<SkipList>) -> T + Send + Sync + 'static,
+) -> BTreeSet<T> {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);
-    builder.check(move || test(Arc::new(SkipList::new(Comparator::Bytewise, SHARDS))));
+    let outcomes = std::sync::Arc::new(Mutex::new(BTreeSet::new()));
+    let all = std::sync::Arc::clone(&outcomes);
+    builder.check(move || {
+        let outcome = test(Arc::new(SkipList::new(Comparator::Bytewise, SHARDS)));
+        all.lock().unwrap().insert(outcome);
+    });
+    std::mem::take(&mut outcomes.lock().unwrap())
+}
+
+fn spawn<T: 'static>(
+    list: &Arc<SkipList>,
+    body: impl FnOnce(&SkipList) -> T + 'static,
+) -> thread::JoinHandle<T> {
+    let list = Arc::clone(list);
+    thread::spawn(move || body(&list))
+}
+
+#[track_caller]
+fn assert_all<T: Ord + Debug>(outcomes: &BTreeSet<T>, expected: impl IntoIterator<Item = T>) {
+    assert_eq!(*outcomes, expected.into_iter().collect());
 }
 
 #[test]
 fn inserts_at_one_place_are_both_there_in_order() {
     model(|list| {
         insert(&list, 1, 2).unwrap();
-        let other = {
-            let list = Arc::clone(&list);
-            thread::spawn(move || insert(&list, 3, 2).unwrap())
-        };
+        let other = spawn(&list, |list| insert(list, 3, 2).unwrap());
         insert(&list, 2, 2).unwrap();
         other.join().unwrap();
         assert_eq!(keys(&list, 0), [1, 2, 3]);
@@ -59,48 +87,39 @@ fn inserts_at_one_place_are_both_there_in_order() {
 
 #[test]
 fn readers_see_whole_nodes_and_keep_what_they_saw() {
-    model(|list| {
+    let outcomes = model(|list| {
         insert(&list, 2, 1).unwrap();
-        let writer = {
-            let list = Arc::clone(&list);
-            thread::spawn(move || {
-                insert(&list, 1, 2).unwrap();
-                insert(&list, 3, 1).unwrap();
-            })
-        };
-        let saw_last = finds(&list, 3);
-        let seen = keys(&list, 0);
-        assert!(seen.is_sorted() && seen.contains(&2));
-        if saw_last {
-            assert_eq!(seen, [1, 2, 3]);
-        }
-        writer.join().unwrap();
+        let reader = spawn(&list, |list| {
+            let saw_last = finds(list, 3);
+            (saw_last, keys(list, 0))
+        });
+        insert(&list, 1, 2).unwrap();
+        insert(&list, 3, 1).unwrap();
+        let seen = reader.join().unwrap();
         assert_eq!(keys(&list, 0), [1, 2, 3]);
+        seen
     });
+    let after = [vec![2], vec![1, 2], vec![1, 2, 3], vec![2, 3]];
+    let unseen = after.into_iter().map(|keys| (false, keys));
+    assert_all(&outcomes, unseen.chain([(true, vec![1, 2, 3])]));
 }
 
 #[test]
 fn of_two_inserts_of_the_same_key_one_succeeds() {
-    model(|list| {
-        let other = {
-            let list = Arc::clone(&list);
-            thread::spawn(move || insert(&list, 1, 2).is_ok())
-        };
+    let outcomes = model(|list| {
+        let other = spawn(&list, |list| insert(list, 1, 2).is_ok());
         let here = insert(&list, 1, 1).is_ok();
         assert!(here != other.join().unwrap());
         assert_eq!(keys(&list, 0), [1]);
+        here
     });
+    assert_all(&outcomes, [false, true]);
 }
 
 #[test]
 fn a_splice_is_still_right_after_inserts_around_it() {
     model(|list| {
-        let other = {
-            let list = Arc::clone(&list);
-            thread::spawn(move || {
-                insert(&list, 3, 2).unwrap();
-            })
-        };
+        let other = spawn(&list, |list| insert(list, 3, 2).unwrap());
         let mut splice = Splice::default();
         for key in [2, 4] {
             let user_key = [key];
@@ -119,4 +138,24 @@ fn a_splice_is_still_right_after_inserts_around_it() {
                 .collect();
         assert_eq!(backwards, [4, 3, 2]);
     });
+}
+
+#[test]
+fn what_stands_before_a_target_is_never_behind_it() {
+    let outcomes = model(|list| {
+        insert(&list, 1, 1).unwrap();
+        insert(&list, 5, 2).unwrap();
+        let reader = spawn(&list, |list| {
+            let mut splice = Splice::default();
+            let mut path = splice.attach(list);
+            let target = list.target(&[3], pack_trailer(1, ValueType::Value as u8));
+            let found = list.locate_previous(&target, &mut path);
+            let before = path.step_back(found);
+            [found, before].map(|node| node.map(|node| node.key_parts().0[0]))
+        });
+        insert(&list, 4, 2).unwrap();
+        insert(&list, 2, 1).unwrap();
+        reader.join().unwrap()
+    });
+    assert_all(&outcomes, [[Some(1), None], [Some(2), Some(1)]]);
 }

@@ -97,9 +97,6 @@ impl<'list> AttachedSplice<'_, 'list> {
 
     /// Moves the splice, which must be right before `from` (`None` for the end), to before the
     /// entry that precedes it, and answers with that entry.
-    ///
-    /// Walks a node or two on each of the entry's levels and compares addresses only, except where
-    /// an insert came between.
     pub(in crate::memtable) fn step_back(
         &mut self,
         from: Option<Node<'list>>,
@@ -107,6 +104,14 @@ impl<'list> AttachedSplice<'_, 'list> {
         if self.previous(0).next(0) != from {
             self.move_before(from);
         }
+        self.step_over_previous()
+    }
+
+    /// Moves the splice to before the last entry that it is behind, and answers with that entry.
+    ///
+    /// Walks a node or two on each of the entry's levels and compares addresses only, except where
+    /// an insert came between.
+    pub(super) fn step_over_previous(&mut self) -> Option<Node<'list>> {
         let entry = self.previous(0);
         if entry == self.list.head() {
             return None;

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use tailwater_format::Comparator;
 use tailwater_format::comparator::CustomComparator;
+use tailwater_format::key::{Sequence, pack_trailer, put_internal_key};
 
 /// Shorter keys first, then by bytes, whatever their case: different keys can be the same.
 struct ShortestFirst;
@@ -28,6 +29,12 @@ impl CustomComparator for ShortestFirst {
 
 fn comparators() -> [Comparator; 3] {
     [Comparator::Bytewise, Comparator::ReverseBytewise, Comparator::Custom(Arc::new(ShortestFirst))]
+}
+
+fn internal_key(user_key: &[u8], sequence: Sequence, value_type: u8) -> Vec<u8> {
+    let mut key = Vec::new();
+    put_internal_key(&mut key, user_key, pack_trailer(sequence, value_type));
+    key
 }
 
 /// A number of rounds that interpreters can do, too.

@@ -4,11 +4,9 @@ use std::ops::ControlFlow;
 
 use fastrand::Rng;
 use tailwater_format::Comparator;
-use tailwater_format::key::{
-    MAX_SEQUENCE, ParsedKey, Sequence, ValueType, compare_internal, pack_trailer, put_internal_key,
-};
+use tailwater_format::key::{MAX_SEQUENCE, ParsedKey, Sequence, ValueType, compare_internal};
 
-use super::{comparators, rounds};
+use super::{comparators, internal_key, rounds};
 use crate::memtable::{Counters, Cursor, Error, Finger, MemTable};
 
 const LAST_SEQUENCE: Sequence = 60;
@@ -75,12 +73,6 @@ fn random_key(random: &mut Rng) -> Vec<u8> {
     let letters = [0, 1, b'a', b'A', 0xff];
     let mut key = if random.bool() { b"prefix-".to_vec() } else { Vec::new() };
     key.extend((0..random.usize(..4)).map(|_| letters[random.usize(..letters.len())]));
-    key
-}
-
-fn internal_key(user_key: &[u8], sequence: Sequence, value_type: u8) -> Vec<u8> {
-    let mut key = Vec::new();
-    put_internal_key(&mut key, user_key, pack_trailer(sequence, value_type));
     key
 }
 

@@ -1,12 +1,13 @@
 //! Several inserters and readers at once.
 
+use std::cmp;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use tailwater_format::Comparator;
-use tailwater_format::key::{MAX_SEQUENCE, ValueType, compare_internal};
+use tailwater_format::key::{MAX_SEQUENCE, ValueType, compare_internal, user_key};
 
-use super::{comparators, rounds};
+use super::{comparators, internal_key, rounds};
 use crate::memtable::{Cursor, Error, Finger, MemTable};
 
 const INSERTERS: u64 = 4;
@@ -68,6 +69,7 @@ fn read(shared: &Shared, pattern: Pattern) {
                 assert_eq!(found.value, key);
                 let found = shared.memtable.versions_near(&mut finger, &key, MAX_SEQUENCE).next();
                 assert_eq!(found.unwrap().value, key);
+                check_seeks(&mut cursor, &shared.memtable, &key);
             }
         }
         let total = added.iter().sum::<u64>();
@@ -77,6 +79,26 @@ fn read(shared: &Shared, pattern: Pattern) {
             return;
         }
     }
+}
+
+/// Seeks right before and right behind the entry of `key`. Entries that are added meanwhile may be
+/// found or not, but never on the wrong side.
+fn check_seeks(cursor: &mut Cursor, memtable: &MemTable, key: &[u8]) {
+    let comparator = memtable.comparator();
+    let order = |cursor: &Cursor| match cursor.valid() {
+        true => Some(comparator.compare(user_key(cursor.key(memtable)), key)),
+        false => None,
+    };
+    let before = internal_key(key, MAX_SEQUENCE, ValueType::FOR_SEEK);
+    cursor.seek_for_previous(memtable, &before);
+    assert!(order(cursor).is_none_or(cmp::Ordering::is_lt));
+    cursor.seek(memtable, &before);
+    assert_eq!(order(cursor), Some(cmp::Ordering::Equal));
+    let behind = internal_key(key, 0, 0);
+    cursor.seek_for_previous(memtable, &behind);
+    assert_eq!(order(cursor), Some(cmp::Ordering::Equal));
+    cursor.seek(memtable, &behind);
+    assert!(order(cursor).is_none_or(cmp::Ordering::is_gt));
 }
 
 /// Walks over all entries, checks that they are in order and whole, and counts them.
@@ -90,7 +112,7 @@ fn count_in_order(cursor: &mut Cursor, shared: &Shared, forward: bool) -> u64 {
     }
     while cursor.valid() {
         let key = cursor.key(memtable);
-        assert_eq!(tailwater_format::key::user_key(key), cursor.value(memtable));
+        assert_eq!(user_key(key), cursor.value(memtable));
         if let Some(last) = last {
             let (before, behind) = if forward { (last, key) } else { (key, last) };
             assert!(compare_internal(memtable.comparator(), before, behind).is_lt());
@@ -161,7 +183,7 @@ fn of_inserters_of_the_same_entry_one_succeeds() {
     let mut cursor = Cursor::default();
     cursor.seek_to_first(&memtable);
     for number in 0..count {
-        assert_eq!(tailwater_format::key::user_key(cursor.key(&memtable)), number.to_be_bytes());
+        assert_eq!(user_key(cursor.key(&memtable)), number.to_be_bytes());
         cursor.next(&memtable);
     }
     assert!(!cursor.valid());

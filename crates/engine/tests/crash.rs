@@ -17,6 +17,8 @@
 mod change;
 #[path = "crash/check.rs"]
 mod check;
+#[path = "crash/checkpoints.rs"]
+mod checkpoints;
 #[path = "crash/faults.rs"]
 mod faults;
 #[path = "crash/history.rs"]

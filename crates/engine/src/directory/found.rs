@@ -426,11 +426,14 @@ impl Directories {
             let Some(identity) = directory.identity else { continue };
             let own = self.home.claim(database_id, &directory.path, identity);
             match &directory.ownership {
-                Ownership::Own(claim) => {
-                    // The home was renamed, or its device has another number.
-                    let claim = Claim { kept: claim.kept.clone(), ..own.clone() };
-                    if !matches!(&directory.ownership, Ownership::Own(there) if *there == claim) {
+                Ownership::Own(there) => {
+                    let claim = Claim { kept: there.kept.clone(), ..own.clone() };
+                    if *there != claim {
+                        // The home was renamed, or its device has another number.
                         replace_claim(storage, &directory.path, &claim)?;
+                    } else if !directory.is_recorded {
+                        // An earlier opening may have ended as soon as it had made the claim.
+                        storage.sync_directory(&directory.path)?;
                     }
                 }
                 Ownership::Adopted(_) => {

@@ -12,10 +12,10 @@ use crate::mended::{PATH, create, has, open, options, put};
 use crate::model::DEFAULT;
 
 /// How many images there are of each moment.
-const IMAGES: u64 = 6;
+pub(crate) const IMAGES: u64 = 6;
 
 /// Calls `check` with what power cuts may leave at every call since recording began.
-fn at_every_call(disk: &SimStorage, check: impl Fn(SimStorage, &str)) {
+pub(crate) fn at_every_call(disk: &SimStorage, check: impl Fn(SimStorage, &str)) {
     let calls = disk.calls();
     let mut replay = disk.replay();
     for call in &calls {
@@ -83,13 +83,41 @@ fn a_database_is_destroyed_whole() {
     db.close().expect("closing");
     drop(db);
     disk.start_recording();
-    Db::destroy(Path::new(PATH), &options(&disk, "")).expect("destroying");
+    let destroy = |disk: &SimStorage| Db::destroy(Path::new(PATH), &options(disk, ""));
+    destroy(&disk).expect("destroying");
     at_every_call(&disk, |image, moment| {
         match Db::open(Path::new(PATH), &options(&image, "create_if_missing=false")) {
             Ok(db) => assert!(has(&db, "flushed") && has(&db, "logged"), "{moment}"),
             Err(error) => assert_eq!(error.kind(), ErrorKind::NotFound, "{moment}: {error}"),
         }
+        // What stays can be destroyed all the same.
+        destroy(&image).unwrap_or_else(|error| panic!("{moment}: {error}"));
+        assert!(image.list(Path::new(PATH)).is_err(), "{moment}");
     });
+    for seed in 0..5 * IMAGES {
+        assert!(disk.crash_image(seed).list(Path::new(PATH)).is_err(), "image {seed}");
+    }
+}
+
+/// A directory outside the database is claimed for good once the database has been opened, also
+/// where an earlier opening ended as soon as it had made the claim.
+#[test]
+fn a_claim_is_on_the_device_when_the_database_is_open() {
+    let text = "db_paths={/tables}";
+    let is_claimed =
+        |disk: &SimStorage| disk.metadata(Path::new("/tables/TAILWATER-CLAIM")).is_ok();
+    let disk = SimStorage::new(1);
+    disk.start_recording();
+    drop(open(&disk, text));
+    let mut replay = disk.replay();
+    for call in disk.calls() {
+        replay.advance_to(call.number);
+        let image = replay.process_crash_image(call.number);
+        drop(open(&image, text));
+        for seed in 0..IMAGES {
+            assert!(is_claimed(&image.crash_image(seed)), "image {seed} at {call:?}");
+        }
+    }
 }
 
 /// The logs in a directory, with what is in them.

@@ -17,7 +17,8 @@ use tailwater_testkit::mutation::{Workshop, reason};
 /// Where the calls are.
 const SOURCES: &str = "crates/engine/src/";
 /// The tests that must fail, as arguments, the quickest first.
-const TESTS: [[&str; 3]; 5] = [
+const TESTS: [[&str; 3]; 6] = [
+    ["crash", "--", "checkpoints::"],
     ["crash", "--", "rare::"],
     ["crash", "--", "power::"],
     ["directories", "--", "random::"],

@@ -1,0 +1,54 @@
+//! Checkpoints whose marks a crash may keep or lose.
+
+use std::path::Path;
+
+use tailwater::Db;
+use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
+use tailwater_io::{Operation, Storage};
+
+use crate::mended::{has, open, options, put};
+use crate::model::DEFAULT;
+use crate::rare::{IMAGES, at_every_call};
+
+/// A database with a synced key.
+fn database(disk: &SimStorage) -> Db {
+    let db = open(disk, "");
+    put(&db, DEFAULT, "key", true);
+    db
+}
+
+fn is_whole(disk: &SimStorage, checkpoint: &str) -> bool {
+    has(&Db::open(Path::new(checkpoint), &options(disk, "")).expect("the checkpoint"), "key")
+}
+
+/// A checkpoint in a directory whose name is that of another's staging directory stays: its own
+/// mark does not come back.
+#[test]
+fn a_finished_checkpoint_is_not_taken_for_one_that_was_never_finished() {
+    let disk = SimStorage::new(1);
+    database(&disk).checkpoint(Path::new("/made.tmp")).expect("a checkpoint");
+    for seed in 0..5 * IMAGES {
+        let image = disk.crash_image(seed);
+        // Where the mark is back, this makes room by removing the first.
+        let made = database(&image).checkpoint(Path::new("/made"));
+        assert!(made.is_err(), "image {seed}");
+        assert!(is_whole(&image, "/made.tmp"), "image {seed}");
+    }
+}
+
+/// What a crash leaves of a checkpoint that failed and was being removed is still known as such.
+#[test]
+fn a_checkpoint_that_failed_can_be_made_again() {
+    let disk = SimStorage::new(1);
+    let db = database(&disk);
+    let rule = FaultRule::new(Fault::InputOutput).operation(Operation::Rename);
+    disk.set_faults(FaultPlan::none().with(rule.path_containing("/made").from(0)));
+    disk.start_recording();
+    db.checkpoint(Path::new("/made")).expect_err("it cannot have its name");
+    at_every_call(&disk, |image, moment| {
+        let made = database(&image).checkpoint(Path::new("/made"));
+        made.unwrap_or_else(|error| panic!("{moment}: {error}"));
+        assert!(is_whole(&image, "/made"), "{moment}");
+        assert!(image.list(Path::new("/made.tmp")).is_err(), "{moment}");
+    });
+}

@@ -12,18 +12,18 @@ use crate::mended::{PATH, create, has, open, options, put};
 use crate::model::DEFAULT;
 
 /// How many images there are of each moment.
-pub(crate) const IMAGES: u64 = 6;
+pub(crate) const IMAGES: u64 = 12;
 
-/// Calls `check` with what power cuts may leave at every call since recording began.
+/// Calls `check` with what power cuts may leave before and after every call since recording began.
 pub(crate) fn at_every_call(disk: &SimStorage, check: impl Fn(SimStorage, &str)) {
     let calls = disk.calls();
+    let end = calls.last().map_or(0, |call| call.number + 1);
     let mut replay = disk.replay();
-    for call in &calls {
-        for place in [call.number, call.number + 1] {
-            replay.advance_to(place);
-            for seed in place * IMAGES..(place + 1) * IMAGES {
-                check(replay.crash_image(seed), &format!("{place}, image {seed}, at {call:?}"));
-            }
+    for moment in calls.iter().map(|call| call.number).chain([end]) {
+        let next = calls.iter().find(|call| call.number == moment);
+        replay.advance_to(moment);
+        for seed in moment * IMAGES..(moment + 1) * IMAGES {
+            check(replay.crash_image(seed), &format!("image {seed} before {next:?}"));
         }
     }
 }
@@ -71,7 +71,7 @@ fn a_kept_log_is_on_the_device_before_a_flush() {
     }
 }
 
-/// What is left of a database that is being destroyed is whole, or is none.
+/// What is left of a database that is being destroyed is whole, or is none and can be destroyed.
 #[test]
 fn a_database_is_destroyed_whole() {
     let disk = SimStorage::new(1);
@@ -83,19 +83,40 @@ fn a_database_is_destroyed_whole() {
     db.close().expect("closing");
     drop(db);
     disk.start_recording();
-    let destroy = |disk: &SimStorage| Db::destroy(Path::new(PATH), &options(disk, ""));
-    destroy(&disk).expect("destroying");
+    destroy(&disk);
     at_every_call(&disk, |image, moment| {
         match Db::open(Path::new(PATH), &options(&image, "create_if_missing=false")) {
             Ok(db) => assert!(has(&db, "flushed") && has(&db, "logged"), "{moment}"),
             Err(error) => assert_eq!(error.kind(), ErrorKind::NotFound, "{moment}: {error}"),
         }
-        // What stays can be destroyed all the same.
-        destroy(&image).unwrap_or_else(|error| panic!("{moment}: {error}"));
+        println!("{moment}");
+        destroy(&image);
         assert!(image.list(Path::new(PATH)).is_err(), "{moment}");
     });
-    for seed in 0..5 * IMAGES {
-        assert!(disk.crash_image(seed).list(Path::new(PATH)).is_err(), "image {seed}");
+}
+
+fn destroy(disk: &SimStorage) {
+    Db::destroy(Path::new(PATH), &options(disk, "")).expect("destroying");
+}
+
+/// No power cut brings anything back of a database that was destroyed.
+#[test]
+fn a_database_is_destroyed_for_good() {
+    for stays in [None, Some("notes")] {
+        let disk = SimStorage::new(1);
+        drop(open(&disk, ""));
+        if let Some(name) = stays {
+            let path = Path::new(PATH).join(name);
+            disk.create(&path, Create::New, IoMode::Buffered, Purpose::Wal).expect("a file");
+            disk.sync_directory(Path::new(PATH)).expect("a sync");
+        }
+        destroy(&disk);
+        for seed in 0..30 {
+            let left = disk.crash_image(seed).list(Path::new(PATH)).ok();
+            let left = left.map(|entries| entries.into_iter().map(|entry| entry.name));
+            let names = left.map(Iterator::collect::<Vec<_>>);
+            assert_eq!(names, stays.map(|name| vec![name.to_owned()]), "image {seed}");
+        }
     }
 }
 

@@ -74,29 +74,37 @@ fn a_kept_log_is_on_the_device_before_a_flush() {
 /// What is left of a database that is being destroyed is whole, or is none and can be destroyed.
 #[test]
 fn a_database_is_destroyed_whole() {
-    let disk = SimStorage::new(1);
-    let db = open(&disk, "");
-    create(&db, "other");
-    put(&db, DEFAULT, "flushed", false);
-    db.flush_all().expect("a flush");
-    put(&db, DEFAULT, "logged", true);
-    db.close().expect("closing");
-    drop(db);
-    disk.start_recording();
-    destroy(&disk);
-    at_every_call(&disk, |image, moment| {
-        match Db::open(Path::new(PATH), &options(&image, "create_if_missing=false")) {
-            Ok(db) => assert!(has(&db, "flushed") && has(&db, "logged"), "{moment}"),
-            Err(error) => assert_eq!(error.kind(), ErrorKind::NotFound, "{moment}: {error}"),
-        }
-        println!("{moment}");
-        destroy(&image);
-        assert!(image.list(Path::new(PATH)).is_err(), "{moment}");
-    });
+    for text in ["", "wal_dir=/logs;db_paths={/tables}"] {
+        let disk = SimStorage::new(1);
+        let db = open(&disk, text);
+        create(&db, "other");
+        put(&db, DEFAULT, "flushed", false);
+        db.flush_all().expect("a flush");
+        put(&db, DEFAULT, "logged", true);
+        db.close().expect("closing");
+        drop(db);
+        disk.start_recording();
+        destroy(&disk, text);
+        let existing = format!("create_if_missing=false;{text}");
+        at_every_call(&disk, |image, moment| {
+            match Db::open(Path::new(PATH), &options(&image, &existing)) {
+                Ok(db) => assert!(has(&db, "flushed") && has(&db, "logged"), "{moment}"),
+                Err(error) => assert_eq!(error.kind(), ErrorKind::NotFound, "{moment}: {error}"),
+            }
+            println!("{moment}");
+            destroy(&image, text);
+            for directory in [PATH, "/logs", "/tables"] {
+                let mut left = image.list(Path::new(directory)).unwrap_or_default();
+                // Of a directory whose claim is gone.
+                left.retain(|entry| entry.name != "TAILWATER-LOCK");
+                assert!(left.is_empty(), "{directory} has {left:?}, {moment}");
+            }
+        });
+    }
 }
 
-fn destroy(disk: &SimStorage) {
-    Db::destroy(Path::new(PATH), &options(disk, "")).expect("destroying");
+fn destroy(disk: &SimStorage, text: &str) {
+    Db::destroy(Path::new(PATH), &options(disk, text)).expect("destroying");
 }
 
 /// No power cut brings anything back of a database that was destroyed.
@@ -110,7 +118,7 @@ fn a_database_is_destroyed_for_good() {
             disk.create(&path, Create::New, IoMode::Buffered, Purpose::Wal).expect("a file");
             disk.sync_directory(Path::new(PATH)).expect("a sync");
         }
-        destroy(&disk);
+        destroy(&disk, "");
         for seed in 0..30 {
             let left = disk.crash_image(seed).list(Path::new(PATH)).ok();
             let left = left.map(|entries| entries.into_iter().map(|entry| entry.name));

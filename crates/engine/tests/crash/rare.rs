@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use tailwater::options::{ColumnFamilyOptions, DbPath};
 use tailwater::{
     Db, ErrorKind, IngestOptions, OpenOptions, SstFileWriter, WriteBatch, WriteOptions,
 };
@@ -12,7 +13,7 @@ use crate::mended::{PATH, create, has, open, options, put};
 use crate::model::DEFAULT;
 
 /// How many images there are of each moment.
-pub(crate) const IMAGES: u64 = 12;
+pub(crate) const IMAGES: u64 = 30;
 
 /// Calls `check` with what power cuts may leave before and after every call since recording began.
 pub(crate) fn at_every_call(disk: &SimStorage, check: impl Fn(SimStorage, &str)) {
@@ -147,6 +148,36 @@ fn a_claim_is_on_the_device_when_the_database_is_open() {
             assert!(is_claimed(&image.crash_image(seed)), "image {seed} at {call:?}");
         }
     }
+}
+
+/// The claim on a directory that a database does not use any more goes after everything else there.
+#[test]
+fn a_claim_outlives_what_it_is_for() {
+    let place = Path::new("/family");
+    let disk = SimStorage::new(1);
+    let db = open(&disk, "");
+    let default = db.column_family(DEFAULT).expect("the default column family");
+    let cf_paths = vec![DbPath { path: place.to_path_buf(), target_size: 0 }];
+    let family_options = ColumnFamilyOptions { cf_paths, ..(*default.options()).clone() };
+    db.create_column_family("other", &family_options).expect("a column family");
+    put(&db, "other", "key", true);
+    let other = db.column_family("other").expect("a column family");
+    db.flush(&other).expect("a flush");
+    db.drop_column_family(&other).expect("dropping");
+    // The handle keeps the table.
+    let disk = disk.process_crash_image(1);
+    let tables = |disk: &SimStorage| {
+        let names = disk.list(place).unwrap_or_default().into_iter().map(|entry| entry.name);
+        names.filter(|name| name.ends_with(".sst")).count()
+    };
+    let is_claimed = |disk: &SimStorage| disk.metadata(&place.join("TAILWATER-CLAIM")).is_ok();
+    assert!(tables(&disk) > 0 && is_claimed(&disk));
+    disk.start_recording();
+    drop(open(&disk, ""));
+    assert!(tables(&disk) == 0 && !is_claimed(&disk));
+    at_every_call(&disk, |image, moment| {
+        assert!(tables(&image) == 0 || is_claimed(&image), "{moment}");
+    });
 }
 
 /// The logs in a directory, with what is in them.

@@ -411,6 +411,10 @@ fn the_quicker_way_to_make_logs_durable_is_taken_and_told() {
         let of_log = calls.iter().filter(|call| *call.path == *log);
         let found = of_log.filter(|call| call.operation == Operation::Sync).count();
         assert_eq!(found, syncs, "{line}");
+        for seed in 0..30 {
+            let image = open(&disk.crash_image(seed), DIRECT);
+            assert_eq!(get(&image, "second").as_deref(), Some("1"), "image {seed}: {line}");
+        }
         drop(db);
         let log = info_log(&disk);
         assert!(log.contains(line), "{line}: {log}");

@@ -30,6 +30,12 @@ const TESTS: [[&str; 3]; 7] = [
 /// The environment variable that names the call to leave out.
 const REMOVED: &str = "TAILWATER_REMOVED_SYNC";
 
+/// Calls without which nothing is lost: the file and why.
+const NOT_MISSED: [(&str, &str); 1] = [(
+    "wal/space.rs",
+    "makes durable writes cheap, which without it bring the length and extents of the file along",
+)];
+
 /// A call in a source file.
 #[derive(Debug)]
 struct Call {
@@ -47,7 +53,10 @@ fn main() -> io::Result<ExitCode> {
         let is_source = path.ends_with(".rs") && !path.contains("/tests/");
         is_source.then(|| make_removable(text, place, &mut calls))
     })?;
-    let all = ["-p", "tailwater", "--test", "crash", "--test", "directories", "--no-run"];
+    let mut all = vec!["-p", "tailwater", "--no-run"];
+    for [test, ..] in TESTS {
+        all.extend(["--test", test]);
+    }
     let built = workshop.test(None, &all)?;
     if !built.status.success() {
         eprintln!("it does not build:\n{}", String::from_utf8_lossy(&built.stderr));
@@ -65,10 +74,13 @@ fn main() -> io::Result<ExitCode> {
         let began = Instant::now();
         let verdict = match first_failure(&workshop, Some(index))? {
             Some((test, message)) => format!("missed by {test} {message}"),
-            None => {
-                survived += 1;
-                "SURVIVED".to_owned()
-            }
+            None => match NOT_MISSED.iter().find(|(file, _)| call.place.starts_with(file)) {
+                Some((_, why)) => format!("not missed, and need not be: {why}"),
+                None => {
+                    survived += 1;
+                    "SURVIVED".to_owned()
+                }
+            },
         };
         tried += 1;
         let Call { place, text, .. } = call;

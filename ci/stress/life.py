@@ -19,8 +19,8 @@ HARMLESS = re.compile(r"open_files_async requires skip_stats_update_on_db_open")
 PATIENCE = 300
 SILENCE = 60
 
-# What tells that db_stress stumbled over an error that it injected itself.
-INJECTED = re.compile(r"injected[a-z ]* error")
+# What tells that db_stress stumbled over an error that it injected itself, or over a file that saw one.
+INJECTED = re.compile(r"injected[a-z ]* error|Seen error\. Skip writing buffer")
 
 
 class Failed(Exception):

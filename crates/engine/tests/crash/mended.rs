@@ -79,9 +79,14 @@ fn opening_fails_where_the_options_cannot_be_written() {
 fn the_name_of_a_tracked_log_is_on_the_device() {
     let text = "track_and_verify_wals=true;wal_dir=/logs";
     let disk = SimStorage::new(1);
-    let _db = open(&disk, text);
-    for seed in 0..30 {
-        open(&disk.crash_image(seed), text);
+    let db = open(&disk, text);
+    for round in 0..3 {
+        for seed in 0..30 {
+            open(&disk.crash_image(seed), text);
+        }
+        // Another log.
+        put(&db, DEFAULT, &format!("{round}"), false);
+        db.flush_all().expect("a flush");
     }
 }
 

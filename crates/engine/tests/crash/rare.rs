@@ -145,7 +145,11 @@ fn a_claim_is_on_the_device_when_the_database_is_open() {
         let image = replay.process_crash_image(call.number);
         drop(open(&image, text));
         for seed in 0..IMAGES {
-            assert!(is_claimed(&image.crash_image(seed)), "image {seed} at {call:?}");
+            let image = image.crash_image(seed);
+            assert!(is_claimed(&image), "image {seed} at {call:?}");
+            // So that it is found when no option names it any more.
+            let record = Path::new(PATH).join("TAILWATER-DIRECTORIES");
+            assert!(image.metadata(&record).is_ok(), "image {seed} at {call:?}");
         }
     }
 }
@@ -178,6 +182,9 @@ fn a_claim_outlives_what_it_is_for() {
     at_every_call(&disk, |image, moment| {
         assert!(tables(&image) == 0 || is_claimed(&image), "{moment}");
     });
+    for seed in 0..IMAGES {
+        assert!(!is_claimed(&disk.crash_image(seed)), "image {seed}: another may claim it");
+    }
 }
 
 /// The logs in a directory, with what is in them.

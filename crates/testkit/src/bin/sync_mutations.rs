@@ -17,9 +17,10 @@ use tailwater_testkit::mutation::{Workshop, reason};
 /// Where the calls are.
 const SOURCES: &str = "crates/engine/src/";
 /// The tests that must fail, as arguments, the quickest first.
-const TESTS: [[&str; 3]; 7] = [
+const TESTS: [[&str; 3]; 8] = [
     ["crash", "--", "checkpoints::"],
     ["crash", "--", "rare::"],
+    ["crash", "--", "mended::"],
     ["crash", "--", "power::"],
     ["directories", "--", "random::"],
     ["crash", "--", "faults::"],

@@ -9,6 +9,7 @@ use tailwater::options::DbOptions;
 use tailwater::{CustomMergeOperator, Db, MergeOperator, OpenOptions};
 
 use crate::text;
+use crate::work::EXTRA_FAMILY;
 
 /// Options of the database, of which a round draws one of each line. What is empty leaves the
 /// option as it is.
@@ -113,8 +114,10 @@ impl CustomMergeOperator for NewestOperand {
 pub(crate) fn of_directory(directory: &Path, given: Option<&str>) -> Result<OpenOptions, String> {
     let mut options = OpenOptions::load(directory).map_err(text("reading the options"))?;
     options.add_merge_operator(MergeOperator::Custom(Arc::new(NewestOperand)));
-    let names = Db::list_column_families(directory, &options)
+    let mut names = Db::list_column_families(directory, &options)
         .map_err(text("reading the names of the column families"))?;
+    // A run that was killed may have left it, and the first round drops it.
+    names.retain(|name| name != EXTRA_FAMILY);
     options.retain_column_families(&names);
     options.set_database(DbOptions {
         create_if_missing: false,

@@ -5,8 +5,8 @@
 //! name begins with `sync` one that an environment variable turns into a success that does nothing.
 //! So one build serves all. For each call it runs tests without it, most of them of `--test crash`,
 //! of which one must fail, and prints a line; it ends with 1 if any call was not missed. With
-//! arguments it takes only the calls in files whose path contains one of them. `TAILWATER_SEED` goes
-//! on to the tests.
+//! arguments it takes only the calls in files whose path contains one of them. `TAILWATER_SEED` is
+//! handed on to the tests.
 
 use std::io;
 use std::process::ExitCode;

@@ -154,6 +154,47 @@ fn a_claim_is_on_the_device_when_the_database_is_open() {
     }
 }
 
+/// What an opening changes of a claim, and of the options that RocksDB does not have, is there for
+/// good when the database is open.
+#[test]
+fn what_an_opening_changes_is_on_the_device_when_it_ends() {
+    let claim = Path::new("/tables/TAILWATER-CLAIM");
+    let own_options = Path::new(PATH).join("TAILWATER-OPTIONS");
+    let text = "db_paths={/tables};warm_handover=false";
+    let disk = SimStorage::new(1);
+    drop(open(&disk, text));
+    let first = [read(&disk, claim), read(&disk, &own_options)];
+    assert!(first.iter().all(Option::is_some), "{first:?}");
+    // A copy that takes the directory over.
+    disk.remove(claim).expect("a claim");
+    let mut file =
+        disk.create(claim, Create::New, IoMode::Buffered, Purpose::Metadata).expect("a file");
+    let other = String::from_utf8(first[0].clone().unwrap_or_default()).expect("text");
+    let other = other.replace(PATH, "/above/elsewhere");
+    file.write_all_at(other.as_bytes(), 0, Purpose::Metadata).expect("a claim of another home");
+    file.sync_all(Purpose::Metadata).expect("a sync");
+    disk.sync_directory(Path::new("/tables")).expect("a sync");
+    for text in ["db_paths={/tables};warm_handover=true", "db_paths={/tables}"] {
+        let mut options = options(&disk, text);
+        options.set_adopt_directories(true);
+        drop(Db::open(Path::new(PATH), &options).unwrap_or_else(|error| panic!("{error}")));
+        let now = [read(&disk, claim), read(&disk, &own_options)];
+        assert!(now[0] == first[0] && now[1] != first[1], "{now:?}");
+        for seed in 0..IMAGES {
+            let image = disk.crash_image(seed);
+            let left = [read(&image, claim), read(&image, &own_options)];
+            assert_eq!(left, now, "{text}, image {seed}");
+        }
+    }
+}
+
+fn read(disk: &SimStorage, path: &Path) -> Option<Vec<u8>> {
+    let file = disk.open(path, IoMode::Buffered, Purpose::Metadata).ok()?;
+    let mut bytes = vec![0; file.length().expect("a length") as usize];
+    file.read_full_at(&mut bytes, 0, Purpose::Metadata).expect("its bytes");
+    Some(bytes)
+}
+
 /// The claim on a directory that a database does not use any more goes after everything else there.
 #[test]
 fn a_claim_outlives_what_it_is_for() {
@@ -191,13 +232,8 @@ fn a_claim_outlives_what_it_is_for() {
 fn logs_in(disk: &SimStorage, directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let entries = disk.list(directory).unwrap_or_default();
     let logs = entries.iter().filter(|entry| entry.name.ends_with(".log"));
-    let read = |path: PathBuf| {
-        let file = disk.open(&path, IoMode::Buffered, Purpose::Wal).expect("a log");
-        let mut bytes = vec![0; file.length().expect("a length") as usize];
-        file.read_full_at(&mut bytes, 0, Purpose::Wal).expect("its bytes");
-        (path, bytes)
-    };
-    logs.map(|entry| read(directory.join(&entry.name))).collect()
+    let paths = logs.map(|entry| directory.join(&entry.name));
+    paths.map(|path| (path.clone(), read(disk, &path).expect("a log"))).collect()
 }
 
 /// A damaged log, of which not everything came into tables, is kept whatever ends its recovery.

@@ -32,11 +32,17 @@ const TESTS: [[&str; 3]; 8] = [
 const REMOVED: &str = "TAILWATER_REMOVED_SYNC";
 
 /// Calls without which nothing is lost: the file, the call, and why.
-const NOT_MISSED: [(&str, &str, &str); 2] = [
+const NOT_MISSED: [(&str, &str, &str); 3] = [
     (
         "wal/space.rs",
         "file.sync_data(Purpose::Wal)",
         "makes durable writes cheap, which without it bring the file's length and extents along",
+    ),
+    (
+        "recovery/log_files.rs",
+        "storage.sync_directory(directory)",
+        "brings the names of kept logs along, as the name of the next log in that directory does \
+         before anything relies on them",
     ),
     (
         "wal/log_file.rs",

@@ -243,8 +243,10 @@ impl Verification<'_> {
                 let kind = if torn.own { EndingKind::Torn } else { EndingKind::Recycled };
                 (torn.offset, message, kind)
             }
-            Event::Stale(stale) if log.is_first_batch && self.stale_is_damage() => {
-                let message = "a record of another log, though logs' files are not used again";
+            Event::Stale(stale)
+                if log.is_first_batch && !stale.is_older && self.stale_is_damage() =>
+            {
+                let message = "a record of a later log";
                 self.report.damage_at(log.path, stale.offset, message);
                 let ending = log.ending(stale.offset, message.to_owned(), EndingKind::Recycled);
                 course.ending = Some(ending);

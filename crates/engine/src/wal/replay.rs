@@ -430,8 +430,9 @@ impl Replay<'_> {
         }
     }
 
-    /// Whether a record of another log may stand here, without anything being wrong. The strict
-    /// modes have no logs of theirs written over, but may meet those of another opening.
+    /// Whether a record of a later log may stand here, without anything being wrong; one of an
+    /// earlier log always may. The strict modes have no logs of theirs written over, but may meet
+    /// those of another opening.
     fn may_be_stale(&self) -> bool {
         let is_strict = matches!(
             self.rules.mode,

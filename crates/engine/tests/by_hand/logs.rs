@@ -231,3 +231,22 @@ fn a_timed_put_without_room_for_its_time_is_damage() {
         }
     }
 }
+
+/// A log that had been written over, by an opening that recycled logs, and that a crash left empty,
+/// was damage to an opening with other options.
+#[test]
+fn a_log_that_an_earlier_opening_recycled_may_be_empty() {
+    let database = |number| {
+        let recycled = log_by(Writer::new(number, true), &[(50, "of another log")]);
+        Database::new().with_manifest(&[first_edit()]).with("000006.log", &recycled)
+    };
+    let db = database(5).open().expect("log 6 was log 5 before");
+    assert_eq!((db.latest_sequence(), db.left_out().len()), (100, 0), "{:?}", db.left_out());
+    let findings = database(5).verify().findings;
+    assert!(findings.iter().all(|it| it.severity != Severity::Damage), "{findings:?}");
+    // No log is written over one with a higher number.
+    let db = database(9).open().expect("what comes before is taken");
+    assert!(db.left_out()[0].reason.contains("a record of a later log"), "{:?}", db.left_out());
+    let findings = database(9).verify().findings;
+    assert!(findings.iter().any(|it| it.severity == Severity::Damage), "{findings:?}");
+}

@@ -203,6 +203,8 @@ pub struct Stale {
     pub dropped: u64,
     /// Whether it stands inside a record, which is then incomplete.
     pub in_record: bool,
+    /// Whether that number is lower than the log's own: the file was an earlier log's before.
+    pub is_older: bool,
 }
 
 /// The end of a log that came too early.

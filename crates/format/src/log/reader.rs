@@ -63,7 +63,7 @@ enum Physical {
     Zeros { offset: u64, length: u64, lossy: bool },
     Undecompressable { offset: u64, length: u64 },
     Damage { offset: u64, length: u64, traces: Traces, reason: DamageReason },
-    Stale { offset: u64 },
+    Stale { offset: u64, is_older: bool },
     Torn { offset: u64, length: u64, own: bool, reason: TornReason },
     End { offset: u64 },
 }
@@ -164,10 +164,10 @@ impl<S: BlockSource> RecordReader<S> {
                 Physical::Damage { offset, length, traces, reason } => {
                     self.damage_of(offset, length, traces, reason)
                 }
-                Physical::Stale { offset } => {
+                Physical::Stale { offset, is_older } => {
                     let in_record = self.partial_start.is_some();
                     let dropped = self.drop_partial();
-                    Found::Event(Event::Stale(Stale { offset, dropped, in_record }))
+                    Found::Event(Event::Stale(Stale { offset, dropped, in_record, is_older }))
                 }
                 Physical::Torn { offset, length, own, reason } => {
                     let own = own || self.partial_start.is_some();
@@ -379,9 +379,9 @@ impl<S: BlockSource> RecordReader<S> {
         let length = header.fragment_length();
         let end = self.cursor.position() + length;
         self.cursor.skip(length);
-        if header.log_number.is_some_and(|number| number != self.log_number) {
+        if let Some(number) = header.log_number.filter(|number| *number != self.log_number) {
             self.recycled = true;
-            return Physical::Stale { offset };
+            return Physical::Stale { offset, is_older: number < self.log_number };
         }
         let range = end - usize::from(header.length)..end;
         self.decompress(header.kind, offset, range)

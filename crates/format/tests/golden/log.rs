@@ -210,7 +210,10 @@ fn records_are_written_byte_for_byte_as_rocksdb_writes_them() {
 fn what_an_earlier_use_of_the_file_left_behind_is_stale() {
     let log = read(STALE, 10);
     assert_puts(&log, &[(30, 100), (31, 100), (32, 100)]);
-    assert_eq!(log.stale[0], Stale { offset: STALE_END, dropped: 0, in_record: false });
+    assert_eq!(
+        log.stale[0],
+        Stale { offset: STALE_END, dropped: 0, in_record: false, is_older: true }
+    );
     assert_eq!(log.stale.len(), 9);
     for (mode, verdict) in [
         (RecoveryMode::TolerateCorruptedTailRecords, Verdict::End),

@@ -47,15 +47,16 @@ impl Trouble {
 }
 
 impl Finding {
-    /// What an event is. `may_be_stale` is whether a record of another log may stand there.
+    /// What an event is. `may_be_stale` is whether a record of a later log may stand there.
     pub(super) fn of(event: &Event<'_>, may_be_stale: bool) -> Self {
         match event {
             Event::Skipped(skipped) => Self::of_skipped(skipped),
             Event::Damage(damage) => Self::of_damage(damage),
             Event::Torn(torn) => Self::of_torn(torn),
-            Event::Stale(stale) if may_be_stale => Self::of_stale(stale),
+            // Logs may have been written over by an opening with other options.
+            Event::Stale(stale) if may_be_stale || stale.is_older => Self::of_stale(stale),
             Event::Stale(Stale { offset, dropped, .. }) => {
-                let reason = "a record of another log, though logs' files are not used again";
+                let reason = "a record of a later log";
                 Self::trouble(*offset, *dropped, reason.to_owned(), false)
             }
             _ => Self::Nothing,
@@ -108,7 +109,7 @@ impl Finding {
     }
 
     fn of_stale(stale: &Stale) -> Self {
-        let Stale { offset, dropped: bytes, in_record } = *stale;
+        let Stale { offset, dropped: bytes, in_record, .. } = *stale;
         let reason = "a record of another log before the end of this one".to_owned();
         let missing = Trouble { offset, bytes, reason, torn: false };
         let reason = "the log ends inside a record, before what the file held earlier".to_owned();

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 /// What stands for the directory of a place in the texts of options.
 const ROOT: &str = "$ROOT";
 /// How often a copy is tried while the files change.
-const ATTEMPTS: usize = 200;
+const ATTEMPTS: usize = 2000;
 
 /// A directory that has all of a database's files: the database in `db`, and beside it what its
 /// options put elsewhere.

@@ -2,6 +2,7 @@
 //! families and ingestion.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use tailwater::{
@@ -13,6 +14,9 @@ use super::{EXTRA_FAMILY, Work, count};
 use crate::contents::Contents;
 use crate::unblocking::while_unblocked;
 use crate::{beside, settings, text};
+
+/// How long compactions are paused, at most.
+const PAUSE: Duration = Duration::from_secs(1);
 
 impl Work<'_> {
     /// Does one thing of its kind.
@@ -68,11 +72,21 @@ impl Work<'_> {
         self.db.set_options(family, &[change]).map_err(text(&doing))
     }
 
+    /// Flushes while compactions are paused: for no longer than a while, since the flush may wait
+    /// for a write that waits for a compaction.
     fn pause_compactions(&self, family: &ColumnFamily) -> Result<(), String> {
         let doing = text("flushing while compactions are paused");
         self.db.pause_compactions().map_err(&doing)?;
-        self.db.flush(family).map_err(&doing)?;
-        self.db.continue_compactions().map_err(&doing)
+        let flushed = std::thread::scope(|scope| {
+            let flush = scope.spawn(|| self.db.flush(family));
+            let begun = Instant::now();
+            while !flush.is_finished() && begun.elapsed() < PAUSE {
+                std::thread::sleep(PAUSE / 100);
+            }
+            let continued = self.db.continue_compactions();
+            flush.join().map_err(|_| "the flush panicked".to_owned()).map(|it| it.and(continued))
+        });
+        flushed?.map_err(&doing)
     }
 
     /// Makes a checkpoint, which must hold the same, and be a database that can be written to.

@@ -483,9 +483,10 @@ impl Directories {
         let lines = paths.iter().map(|path| format!("{}\n", path.to_string_lossy()));
         let text: String = lines.collect();
         write_whole(storage, &aside, text.as_bytes(), Purpose::Metadata)?;
-        // A crash here is safe: the older record counts, and the claims are made. The name comes to
-        // the device with that of the OPTIONS file, which is next.
+        // A crash here is safe: the older record counts, and the claims are made.
         storage.rename(&aside, &path)?;
+        // A new column family's MANIFEST edit follows, and must not be durable without the record.
+        storage.sync_directory(home)?;
         Ok(())
     }
 }

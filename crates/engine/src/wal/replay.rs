@@ -430,9 +430,9 @@ impl Replay<'_> {
         }
     }
 
-    /// Whether a record of a later log may stand here, without anything being wrong; one of an
-    /// earlier log always may. The strict modes have no logs of theirs written over, but may meet
-    /// those of another opening.
+    /// Returns whether a record with a higher log number is accepted here; one with a lower number
+    /// always is. The strict modes do not recycle logs, but may read logs that were recycled under
+    /// other options.
     fn may_be_stale(&self) -> bool {
         let is_strict = matches!(
             self.rules.mode,

@@ -72,7 +72,8 @@ fn a_kept_log_is_on_the_device_before_a_flush() {
     }
 }
 
-/// What is left of a database that is being destroyed is whole, or is none and can be destroyed.
+/// A power cut while a database is being destroyed leaves either the whole database, or remains
+/// that cannot be opened and that a second `destroy` removes.
 #[test]
 fn a_database_is_destroyed_whole() {
     for text in ["", "wal_dir=/logs;db_paths={/tables}"] {

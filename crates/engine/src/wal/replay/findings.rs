@@ -47,7 +47,8 @@ impl Trouble {
 }
 
 impl Finding {
-    /// What an event is. `may_be_stale` is whether a record of a later log may stand there.
+    /// Classifies an event. `may_be_stale` says whether a record with a higher log number is
+    /// accepted there; one with a lower number always is.
     pub(super) fn of(event: &Event<'_>, may_be_stale: bool) -> Self {
         match event {
             Event::Skipped(skipped) => Self::of_skipped(skipped),

@@ -1,5 +1,6 @@
 //! Crashes at what random work hardly does.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
 use tailwater::options::{ColumnFamilyOptions, DbPath};
@@ -227,6 +228,30 @@ fn a_claim_outlives_what_it_is_for() {
     for seed in 0..IMAGES {
         assert!(!is_claimed(&disk.crash_image(seed)), "image {seed}: another may claim it");
     }
+}
+
+/// A column family that is there after a power cut is not without the record of its directories,
+/// before the OPTIONS file names them.
+#[test]
+fn the_directories_of_a_column_family_are_recorded() {
+    let disk = SimStorage::new(1);
+    let db = open(&disk, "");
+    let default = db.column_family(DEFAULT).expect("the default column family");
+    let cf_paths = vec![DbPath { path: PathBuf::from("/family"), target_size: 0 }];
+    let family_options = ColumnFamilyOptions { cf_paths, ..(*default.options()).clone() };
+    disk.start_recording();
+    db.create_column_family("other", &family_options).expect("a column family");
+    let created = Cell::new(0);
+    at_every_call(&disk, |image, moment| {
+        let families =
+            Db::list_column_families(Path::new(PATH), &options(&image, "")).expect("a list");
+        if families.iter().any(|name| name == "other") {
+            let record = Path::new(PATH).join("TAILWATER-DIRECTORIES");
+            assert!(read(&image, &record).is_some_and(|text| text == b"/family\n"), "{moment}");
+            created.set(created.get() + 1);
+        }
+    });
+    assert!(created.get() > 0);
 }
 
 /// The logs in a directory, with what is in them.

@@ -381,7 +381,9 @@ impl<S: BlockSource> RecordReader<S> {
         self.cursor.skip(length);
         if let Some(number) = header.log_number.filter(|number| *number != self.log_number) {
             self.recycled = true;
-            return Physical::Stale { offset, is_older: number < self.log_number };
+            // Headers hold the low 32 bits of log numbers.
+            let is_older = self.log_number.wrapping_sub(number) < 1 << 31;
+            return Physical::Stale { offset, is_older };
         }
         let range = end - usize::from(header.length)..end;
         self.decompress(header.kind, offset, range)

@@ -225,6 +225,22 @@ fn what_an_earlier_use_of_the_file_left_behind_is_stale() {
     }
 }
 
+/// Headers hold 32 bits of a log number of 64.
+#[test]
+fn older_is_said_across_the_wrap_of_log_numbers() {
+    for (number, left_by, is_older) in [
+        (1 << 32, u64::from(u32::MAX), true),
+        (u64::from(u32::MAX), 1 << 32, false),
+        (7, 6, true),
+        (6, 7, false),
+    ] {
+        let mut out = Vec::new();
+        Writer::new(left_by, true).add_record(b"record", &mut out).unwrap();
+        let stale = read(&out, number).stale;
+        assert_eq!(stale.first().map(|it| it.is_older), Some(is_older), "{number} after {left_by}");
+    }
+}
+
 #[test]
 fn a_record_cut_off_by_a_new_one_is_damage_that_may_be_stale() {
     let puts = [(30, 40), (31, 41), (32, 42)];

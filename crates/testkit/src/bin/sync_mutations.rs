@@ -114,7 +114,7 @@ fn main() -> io::Result<ExitCode> {
 fn make_removable(text: &str, file: &str, calls: &mut Vec<Call>) -> String {
     let mut changed = String::with_capacity(text.len());
     let mut copied = 0;
-    let end_of_code = text.find("\n#[cfg(test)]").unwrap_or(text.len());
+    let end_of_code = text.find("\n#[cfg(test)]\nmod tests").unwrap_or(text.len());
     for (name, _) in text[..end_of_code].match_indices("sync") {
         let before = &text[..name];
         let line = &before[before.rfind('\n').map_or(0, |at| at + 1)..];

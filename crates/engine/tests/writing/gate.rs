@@ -1,15 +1,12 @@
 //! Files with a gate: one call waits there until the test lets it go on. They can have a fuse, too.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use tailwater::OpenOptions;
 use tailwater_io::buffer::ALIGNMENT;
 use tailwater_io::posix::PosixStorage;
-use tailwater_io::{
-    Capabilities, Create, DirectoryEntry, FileIdentity, FileLock, FileMetadata, IoMode, Purpose,
-    ReadFile, Result, Statistics, Storage, WriteFile,
-};
+use tailwater_io::{Create, IoMode, Purpose, ReadFile, Result, Storage, WriteFile};
 
 use crate::fuse::{Fuse, Object};
 
@@ -107,6 +104,11 @@ impl Barrier {
 }
 
 impl Storage for Gate {
+    tailwater_testkit::forward_storage!(
+        files: rename, remove_directory, list, create_directory, metadata, identity,
+        canonical_path, capabilities, resident_pages, sync_directory, lock, statistics,
+    );
+
     fn open(&self, path: &Path, mode: IoMode, purpose: Purpose) -> Result<Arc<dyn ReadFile>> {
         self.barrier.pass(Call::Open(purpose));
         self.files.open(path, mode, purpose)
@@ -124,62 +126,14 @@ impl Storage for Gate {
         Ok(Box::new(GatedFile { file, barrier: Arc::clone(&self.barrier) }))
     }
 
-    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
-        self.files.rename(from, to)
-    }
-
     fn remove(&self, path: &Path) -> Result<()> {
         self.barrier.fuse.burn(Object::Storage);
         self.files.remove(path)
     }
 
-    fn remove_directory(&self, path: &Path) -> Result<()> {
-        self.files.remove_directory(path)
-    }
-
     fn link(&self, existing: &Path, new: &Path) -> Result<()> {
         self.barrier.pass(Call::Link);
         self.files.link(existing, new)
-    }
-
-    fn list(&self, directory: &Path) -> Result<Vec<DirectoryEntry>> {
-        self.files.list(directory)
-    }
-
-    fn create_directory(&self, path: &Path) -> Result<()> {
-        self.files.create_directory(path)
-    }
-
-    fn metadata(&self, path: &Path) -> Result<FileMetadata> {
-        self.files.metadata(path)
-    }
-
-    fn identity(&self, path: &Path) -> Result<FileIdentity> {
-        self.files.identity(path)
-    }
-
-    fn canonical_path(&self, path: &Path) -> Result<PathBuf> {
-        self.files.canonical_path(path)
-    }
-
-    fn capabilities(&self, path: &Path) -> Result<Capabilities> {
-        self.files.capabilities(path)
-    }
-
-    fn resident_pages(&self, path: &Path) -> Result<Option<u64>> {
-        self.files.resident_pages(path)
-    }
-
-    fn sync_directory(&self, directory: &Path) -> Result<()> {
-        self.files.sync_directory(directory)
-    }
-
-    fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
-        self.files.lock(path)
-    }
-
-    fn statistics(&self) -> &Statistics {
-        self.files.statistics()
     }
 }
 
@@ -190,6 +144,11 @@ struct GatedFile {
 }
 
 impl WriteFile for GatedFile {
+    tailwater_testkit::forward_write_file!(
+        file: sync_data, sync_all, truncate, allocate, start_writeback, length, path, mode,
+        alignment,
+    );
+
     fn write_at(&mut self, bytes: &[u8], offset: u64, purpose: Purpose) -> Result<usize> {
         if bytes.len() == ALIGNMENT && purpose == Purpose::Wal {
             self.barrier.pass(Call::WriteLog);
@@ -203,41 +162,5 @@ impl WriteFile for GatedFile {
             self.barrier.pass(Call::WriteDurably);
         }
         self.file.write_durably_at(bytes, offset, purpose)
-    }
-
-    fn sync_data(&mut self, purpose: Purpose) -> Result<()> {
-        self.file.sync_data(purpose)
-    }
-
-    fn sync_all(&mut self, purpose: Purpose) -> Result<()> {
-        self.file.sync_all(purpose)
-    }
-
-    fn truncate(&mut self, length: u64) -> Result<()> {
-        self.file.truncate(length)
-    }
-
-    fn allocate(&mut self, offset: u64, length: u64) -> Result<()> {
-        self.file.allocate(offset, length)
-    }
-
-    fn start_writeback(&mut self, offset: u64, length: u64) -> Result<()> {
-        self.file.start_writeback(offset, length)
-    }
-
-    fn length(&self) -> Result<u64> {
-        self.file.length()
-    }
-
-    fn path(&self) -> &Path {
-        self.file.path()
-    }
-
-    fn mode(&self) -> IoMode {
-        self.file.mode()
-    }
-
-    fn alignment(&self) -> usize {
-        self.file.alignment()
     }
 }

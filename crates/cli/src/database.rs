@@ -97,9 +97,12 @@ pub(crate) fn storage() -> Arc<dyn Storage> {
     Arc::new(PosixStorage::new())
 }
 
-/// How everything is read once: in order, and without a trace in the block cache.
-pub(crate) fn read_once() -> ReadOptions {
+/// How everything is read once: as it is at this moment, in order, without a trace in the block
+/// cache, and without keeping what becomes obsolete meanwhile.
+pub(crate) fn read_once(db: &Db) -> ReadOptions {
     ReadOptions {
+        snapshot: Some(db.snapshot()),
+        auto_refresh_iterator_with_snapshot: true,
         total_order_seek: true,
         fill_cache: false,
         readahead_size: READ_AHEAD_BYTES,

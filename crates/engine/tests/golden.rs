@@ -4,7 +4,7 @@
 mod check;
 
 use tailwater::verify::{self, Severity};
-use tailwater::{Db, OpenOptions, ReadOptions};
+use tailwater::{Db, ErrorKind, OpenOptions, ReadOptions};
 use tailwater_testkit::{directory, golden};
 
 /// The recovery modes, by RocksDB's names.
@@ -57,5 +57,49 @@ fn two_handles_read_one_directory_at_once() {
             let value = db.get(&family, &entry.key, &ReadOptions::default()).expect("a get");
             assert_eq!(value.as_ref(), Some(&entry.value));
         }
+    }
+}
+
+/// With `allow_unprepared_value`, only the values that are asked for are read from blob files.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "damages files behind the database's back")]
+fn blobs_are_read_when_they_are_asked_for() {
+    let copy = golden::unpack("blobs");
+    let options = OpenOptions::load(copy.path()).expect("an OPTIONS file");
+    let db = Db::open_read_only(copy.path(), &options).expect("the database");
+    let dump = golden::dump("blobs");
+    let read = ReadOptions { allow_unprepared_value: true, ..ReadOptions::default() };
+    let mut deferred = None;
+    for entry in &dump {
+        let family = db.column_family(&entry.family).expect("a column family");
+        let mut iterator = db.iterator(&family, &read).expect("an iterator");
+        iterator.seek(&entry.key).expect("a seek");
+        assert_eq!(iterator.key(), entry.key);
+        if iterator.value() != entry.value {
+            assert!(iterator.value().is_empty());
+            iterator.prepare_value().expect("a blob");
+            assert_eq!(iterator.value(), entry.value);
+            deferred = Some(entry);
+        }
+    }
+    let deferred = deferred.expect("a value in a blob file");
+    for file in std::fs::read_dir(copy.path()).expect("a list") {
+        let path = file.expect("a file").path();
+        if path.extension().is_some_and(|extension| extension == "blob") {
+            let mut bytes = std::fs::read(&path).expect("its bytes");
+            bytes.iter_mut().skip(30).for_each(|byte| *byte ^= 1);
+            std::fs::write(&path, bytes).expect("damage");
+        }
+    }
+    let db = Db::open_read_only(copy.path(), &options).expect("the database");
+    let family = db.column_family(&deferred.family).expect("a column family");
+    let mut iterator = db.iterator(&family, &read).expect("an iterator");
+    for _ in 0..2 {
+        iterator.seek(&deferred.key).expect("a seek, which reads no blob");
+        assert_eq!(iterator.key(), deferred.key);
+        let error = iterator.prepare_value().expect_err("a damaged blob");
+        assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+        assert!(!iterator.valid() && iterator.key().is_empty());
+        iterator.prepare_value().expect("nothing to do");
     }
 }

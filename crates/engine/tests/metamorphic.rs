@@ -10,6 +10,7 @@
 //!
 //! - `history`: what is done.
 //! - `setup`: the options.
+//! - `held`: iterators that are held meanwhile and moved.
 //! - `run`: does it, and asks.
 //! - `smaller`: takes steps out of a history that fails, as long as it fails.
 //!
@@ -21,6 +22,8 @@
 mod change;
 #[path = "common/check.rs"]
 mod check;
+#[path = "metamorphic/held.rs"]
+mod held;
 #[path = "metamorphic/history.rs"]
 mod history;
 #[path = "common/ingestion.rs"]

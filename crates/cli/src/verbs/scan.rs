@@ -92,7 +92,7 @@ impl Range {
         let options = ReadOptions {
             iterate_lower_bound: outermost(comparator, Ordering::Greater, [&self.from, &first]),
             iterate_upper_bound: outermost(comparator, Ordering::Less, [&self.to, &end]),
-            ..read_once()
+            ..read_once(&database.db)
         };
         let mut iterator = database.db.iterator(family, &options)?;
         match (self.reverse, is_reversed, &prefix) {

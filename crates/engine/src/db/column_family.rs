@@ -1,6 +1,6 @@
 //! A column family that is open.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard, Weak};
 
 use tailwater_format::Comparator;
@@ -37,6 +37,8 @@ struct Inner {
     /// Whether its merges can be carried out.
     merges: bool,
     current: EpochCell<SuperVersion>,
+    /// The number of `current`, for iterators to notice that there is a newer one.
+    current_number: AtomicU64,
     memory: Mutex<Memory>,
     statistics: FamilyStatistics,
     dropped: AtomicBool,
@@ -59,6 +61,8 @@ struct Memory {
     settings: Arc<FamilySettings>,
     /// The versions that somebody reads or may read still, among others.
     versions: Vec<Weak<Version>>,
+    /// The memtables that are in tables and that somebody reads or may read still, among others.
+    flushed: Vec<Weak<MemTable>>,
     /// How many super versions there were.
     super_versions: u64,
 }
@@ -99,6 +103,7 @@ impl ColumnFamily {
                 takes_writes,
                 merges,
                 current,
+                current_number: AtomicU64::new(memory.super_versions),
                 memory: Mutex::new(memory),
                 statistics,
                 dropped: AtomicBool::new(false),
@@ -170,9 +175,16 @@ impl ColumnFamily {
         self.memory().versions.iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// How many super versions there were.
+    /// Returns the number of the super version that reads see. A relaxed load: a reader may see a
+    /// new number before or after the super version itself.
+    #[inline]
     pub(crate) fn super_version_number(&self) -> u64 {
-        self.memory().super_versions
+        self.inner.current_number.load(Ordering::Relaxed)
+    }
+
+    /// Returns the memtables that are in tables, and that only iterators and other reads keep.
+    pub(crate) fn pinned_memtables(&self) -> Vec<Arc<MemTable>> {
+        self.memory().flushed.iter().filter_map(Weak::upgrade).collect()
     }
 
     /// What reads read now.
@@ -315,8 +327,11 @@ impl ColumnFamily {
         let active = self.new_memtable();
         active.set_earliest_log_number(log_number);
         let mut memory = self.memory();
-        memory.active = active;
-        memory.sealed.clear();
+        let last = std::mem::replace(&mut memory.active, active);
+        memory.let_go(&last);
+        for sealed in std::mem::take(&mut memory.sealed) {
+            memory.let_go(&sealed.memtable);
+        }
         if let Some(version) = version {
             memory.set_version(version);
         }
@@ -331,6 +346,7 @@ impl ColumnFamily {
         memory.sealed.retain(|sealed| {
             !flushed.iter().any(|flushed| Arc::ptr_eq(&flushed.memtable, &sealed.memtable))
         });
+        flushed.iter().for_each(|flushed| memory.let_go(&flushed.memtable));
         self.publish(&mut memory);
     }
 
@@ -338,6 +354,7 @@ impl ColumnFamily {
     fn publish(&self, memory: &mut Memory) {
         memory.super_versions += 1;
         self.inner.current.store(Some(Arc::new(memory.super_version())));
+        self.inner.current_number.store(memory.super_versions, Ordering::Relaxed);
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
@@ -348,7 +365,14 @@ impl ColumnFamily {
 impl Memory {
     fn new(active: Arc<MemTable>, version: Arc<Version>, settings: Arc<FamilySettings>) -> Self {
         let versions = vec![Arc::downgrade(&version)];
-        Self { active, sealed: Vec::new(), version, settings, versions, super_versions: 1 }
+        let (sealed, flushed) = (Vec::new(), Vec::new());
+        Self { active, sealed, version, settings, versions, flushed, super_versions: 1 }
+    }
+
+    /// Notes that a memtable is no longer part of the column family.
+    fn let_go(&mut self, memtable: &Arc<MemTable>) {
+        self.flushed.retain(|memtable| memtable.strong_count() > 0);
+        self.flushed.push(Arc::downgrade(memtable));
     }
 
     fn set_version(&mut self, version: Arc<Version>) {
@@ -360,7 +384,8 @@ impl Memory {
     fn super_version(&self) -> SuperVersion {
         let sealed = self.sealed.iter().rev().map(|sealed| Arc::clone(&sealed.memtable));
         let memtables = std::iter::once(Arc::clone(&self.active)).chain(sealed).collect();
-        SuperVersion::new(memtables, Arc::clone(&self.version), Arc::clone(&self.settings))
+        let version = Arc::clone(&self.version);
+        SuperVersion::new(self.super_versions, memtables, version, Arc::clone(&self.settings))
     }
 }
 

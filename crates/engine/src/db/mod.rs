@@ -292,7 +292,11 @@ impl Db {
         self.check_read(family, options)?;
         let source = family.super_version();
         let snapshot = self.read_sequence(options);
-        DbIterator::over(source, snapshot, options, &profile(options))
+        let mut iterator = DbIterator::over(source, snapshot, options, &profile(options))?;
+        if self.inner.writing.is_some() {
+            iterator.set_origin(family, &self.inner.shared, options);
+        }
+        Ok(iterator)
     }
 
     /// Refuses a column family of another database, or of another opening of this one.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::background::Cleaning;
 use crate::db::errors::FailedPart;
 use crate::db::{ColumnFamily, Writer};
-use crate::epoch;
+use crate::epoch::{self, heavy};
 use crate::table::BlockCache;
 use crate::version::FileMetadata;
 
@@ -35,10 +35,13 @@ pub(crate) struct Obsolete {
 impl Writer {
     /// What the cleaning thread does until the database is closed.
     pub(crate) fn run_cleaning(&self) {
+        let _collector = heavy::Collector::begin();
         loop {
             match self.background.next_cleaning() {
                 // Who is refused is told of a failure.
-                Cleaning::Remove => drop(self.round(FailedPart::Upkeep, CLEANING, || self.clean())),
+                Cleaning::Remove => {
+                    drop(self.round(FailedPart::Upkeep, CLEANING, || self.clean()));
+                }
                 // Nobody is left to be told; the LOG has it.
                 Cleaning::Close => drop(self.close(&self.abandoned)),
                 Cleaning::End => return,
@@ -49,11 +52,14 @@ impl Writer {
     /// Has tables go that nobody reads any more, with a rest behind each.
     fn clean(&self) {
         epoch::collect();
+        heavy::collect();
         while let Some(table) = self.next_obsolete() {
             let start_ns = self.clock.monotonic_ns();
             self.remove_obsolete(&table);
             let took = Duration::from_nanos(self.clock.monotonic_ns() - start_ns);
             self.background.sleep((took * REST).min(LONGEST_REST));
+            // There may be very many tables.
+            heavy::collect();
         }
     }
 

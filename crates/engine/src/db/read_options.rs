@@ -26,6 +26,22 @@ pub struct ReadOptions {
     /// those with the sought key's prefix. Without a prefix extractor it makes no difference.
     /// Default: false.
     pub total_order_seek: bool,
+    /// Every key that an iterator shows stays at its address until the iterator is dropped,
+    /// whatever it does meanwhile, at the cost of a copy of each. Default: false.
+    pub pin_data: bool,
+    /// An iterator may leave a value in its blob file until
+    /// [`DbIterator::prepare_value`](crate::DbIterator::prepare_value) is called: for scans that
+    /// need few of the values. Default: false.
+    pub allow_unprepared_value: bool,
+    /// With a snapshot, an iterator goes over to newer versions of the column family by itself,
+    /// while it continues to see what the snapshot sees: it lets go of flushed memtables and
+    /// compacted tables as it is moved, and not only when it is dropped. Without a snapshot the
+    /// option has no effect.
+    ///
+    /// Set it for iterators that live long while others write, such as those of a logical backup.
+    /// A step costs one more relaxed load, and each new version the opening of what changed.
+    /// Default: false.
+    pub auto_refresh_iterator_with_snapshot: bool,
 }
 
 impl Default for ReadOptions {
@@ -39,6 +55,9 @@ impl Default for ReadOptions {
             readahead_size: 0,
             prefix_same_as_start: false,
             total_order_seek: false,
+            pin_data: false,
+            allow_unprepared_value: false,
+            auto_refresh_iterator_with_snapshot: false,
         }
     }
 }

@@ -16,6 +16,8 @@ use crate::version::Version;
 /// it keeps its files.
 #[derive(Debug)]
 pub(crate) struct SuperVersion {
+    /// Counts the super versions of the column family, from 1.
+    number: u64,
     /// Newest first.
     memtables: Vec<Arc<MemTable>>,
     version: Arc<Version>,
@@ -26,11 +28,18 @@ pub(crate) struct SuperVersion {
 impl SuperVersion {
     /// Memtables, newest first, over a version.
     pub(crate) fn new(
+        number: u64,
         memtables: Vec<Arc<MemTable>>,
         version: Arc<Version>,
         settings: Arc<FamilySettings>,
     ) -> Self {
-        Self { memtables, version, settings }
+        Self { number, memtables, version, settings }
+    }
+
+    /// Returns its number among the super versions of the column family, counted from 1.
+    #[inline]
+    pub(crate) fn number(&self) -> u64 {
+        self.number
     }
 
     /// What the column family goes by.

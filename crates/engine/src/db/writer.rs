@@ -80,6 +80,11 @@ impl Shared {
         }
     }
 
+    /// Returns the highest sequence number that reads see.
+    pub(crate) fn published(&self) -> Sequence {
+        self.published.load(Ordering::Acquire)
+    }
+
     /// The column families, kept.
     pub(crate) fn family_set(&self) -> Arc<FamilySet> {
         self.families.load_arc().unwrap_or_default()

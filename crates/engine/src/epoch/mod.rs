@@ -31,6 +31,7 @@
 pub(crate) mod atomic;
 mod cell;
 pub(crate) mod domain;
+pub(crate) mod heavy;
 #[cfg(all(loom, test))]
 mod loom;
 mod retired;

@@ -91,6 +91,16 @@ impl Retired {
         count
     }
 
+    /// Drops everything that waits, which no reader may see.
+    pub(super) fn collect_all(&self) {
+        let mut queue = self.queue.lock();
+        self.unstack(&mut queue);
+        let due = std::mem::take(&mut *queue);
+        drop(queue);
+        self.count.fetch_sub(due.len(), Ordering::Relaxed);
+        drop(due);
+    }
+
     fn unstack(&self, queue: &mut Vec<Waiting>) {
         let mut next = self.stack.swap(ptr::null_mut(), Ordering::Acquire);
         while !next.is_null() {

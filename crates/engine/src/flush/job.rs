@@ -10,6 +10,7 @@ use super::table::FlushedTable;
 use crate::background::{Backoff, Task};
 use crate::db::errors::FailedPart;
 use crate::db::{ColumnFamily, FamilySet, SealedMemTable, Writer};
+use crate::epoch::{self, heavy};
 use crate::handover::{self, Takeover};
 use crate::memtable::MemTable;
 use crate::stats::Work;
@@ -101,6 +102,9 @@ impl Writer {
     fn flush_round(&self) {
         let flushed = self.round(FailedPart::Flush, "a flush", || self.flush_until_done());
         self.background.round_ended(flushed.and_then(|done| done).err());
+        // The memory of what was flushed is needed for what is written next.
+        epoch::collect();
+        heavy::collect();
     }
 
     /// Flushes what is to be flushed; after a full disk again and again, until there is room.

@@ -11,6 +11,7 @@ use crate::handover::Warmth;
 use crate::iterator::LevelIterator;
 use crate::iterator::tombstones::{MemTableTombstones, TombstoneCursor, hides};
 use crate::memtable::{self, MemTable};
+use crate::prefix_extractor::PrefixExtractor;
 use crate::table::TableIterator;
 use crate::version::FileMetadata;
 
@@ -34,6 +35,7 @@ pub(crate) struct MemTableIterator {
 
 /// A position in a table of level 0, with the table's tombstones.
 pub(crate) struct TableLeaf {
+    file: Arc<FileMetadata>,
     iterator: TableIterator,
     tombstones: TombstoneCursor,
 }
@@ -61,11 +63,40 @@ impl Leaf {
     /// the table: they reach beyond it where it was cut out of a deeper level.
     pub(crate) fn of_table(
         iterator: TableIterator,
-        file: &FileMetadata,
+        file: &Arc<FileMetadata>,
         snapshot: Sequence,
     ) -> Result<Self> {
         let tombstones = TombstoneCursor::of_table(iterator.table(), file, snapshot)?;
-        Ok(Self::Table(TableLeaf { iterator, tombstones }))
+        Ok(Self::Table(TableLeaf { file: Arc::clone(file), iterator, tombstones }))
+    }
+
+    /// Returns whether it is over this memtable.
+    pub(crate) fn is_of_memtable(&self, memtable: &Arc<MemTable>) -> bool {
+        matches!(self, Self::MemTable(leaf) if Arc::ptr_eq(&leaf.memtable, memtable))
+    }
+
+    /// Returns whether it is over this table of level 0.
+    pub(crate) fn is_of_file(&self, file: &Arc<FileMetadata>) -> bool {
+        matches!(self, Self::Table(leaf) if Arc::ptr_eq(&leaf.file, file))
+    }
+
+    /// Returns whether it is over the tables of the level with this number.
+    pub(crate) fn is_of_level(&self, number: usize) -> bool {
+        matches!(self, Self::Level(level) if level.number() == number)
+    }
+
+    /// Looks at its tombstones at or below another sequence number from here on.
+    pub(crate) fn set_snapshot(&mut self, snapshot: Sequence) -> Result<()> {
+        match self {
+            Self::MemTable(leaf) => {
+                leaf.tombstones = MemTableTombstones::new(&leaf.memtable, snapshot);
+            }
+            Self::Table(TableLeaf { file, iterator, tombstones }) => {
+                *tombstones = TombstoneCursor::of_table(iterator.table(), file, snapshot)?;
+            }
+            Self::Level(level) => level.set_snapshot(snapshot),
+        }
+        Ok(())
     }
 
     /// Whether range tombstones may cover records near where it stands.
@@ -125,6 +156,13 @@ impl Leaf {
             Self::MemTable(leaf) => leaf.tombstones.reset(),
             Self::Table(leaf) => leaf.tombstones.reset(),
             Self::Level(level) => level.reset_tombstones(),
+        }
+    }
+
+    /// Says what extracts the prefixes that are meant, to a table of level 0.
+    pub(crate) fn set_prefixes(&mut self, prefixes: Option<PrefixExtractor>) {
+        if let Self::Table(leaf) = self {
+            leaf.iterator.set_prefixes(prefixes);
         }
     }
 

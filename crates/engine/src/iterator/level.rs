@@ -8,16 +8,20 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use tailwater_format::Comparator;
 use tailwater_format::key::{self, Sequence};
 
 use crate::Result;
 use crate::handover::Warmth;
+use crate::iterator::Direction;
 use crate::iterator::tombstones::{TombstoneCursor, hides};
 use crate::table::{ReadPlan, ReadProfile, TableCache, TableIterator};
 use crate::version::{FileMetadata, Level};
 
 /// The tables of one level of which key ranges do not overlap, one behind the other.
 pub(crate) struct LevelIterator {
+    /// The number of the level, from 1.
+    number: usize,
     level: Arc<Level>,
     tables: Arc<TableCache>,
     profile: ReadProfile,
@@ -29,6 +33,8 @@ pub(crate) struct LevelIterator {
     iterator: Option<TableIterator>,
     /// An iterator that stands nowhere, for the sake of its buffers, while there is no other.
     spare: Option<TableIterator>,
+    /// Whether the table of `spare` was replaced while the iterator stood in it.
+    is_replaced: bool,
     tombstones: Vec<FileTombstones>,
     /// Which of `tombstones` answered last.
     answered: usize,
@@ -43,6 +49,7 @@ struct FileTombstones {
 impl LevelIterator {
     /// An iterator that stands nowhere yet.
     pub(crate) fn new(
+        number: usize,
         level: Arc<Level>,
         tables: Arc<TableCache>,
         profile: ReadProfile,
@@ -50,6 +57,7 @@ impl LevelIterator {
         snapshot: Sequence,
     ) -> Self {
         Self {
+            number,
             level,
             tables,
             profile,
@@ -59,8 +67,96 @@ impl LevelIterator {
             file: 0,
             iterator: None,
             spare: None,
+            is_replaced: false,
             tombstones: Vec::new(),
             answered: 0,
+        }
+    }
+
+    /// Returns the number of the level, from 1.
+    pub(crate) fn number(&self) -> usize {
+        self.number
+    }
+
+    /// Looks at tombstones at or below another sequence number from here on. It must be sought
+    /// next.
+    pub(crate) fn set_snapshot(&mut self, snapshot: Sequence) {
+        self.snapshot = snapshot;
+        self.tombstones.clear();
+    }
+
+    /// Goes over to a newer state of the same level, and lets go of every table that this does not
+    /// have.
+    ///
+    /// With a target it then stands at the first record not below it, or, going backward, at the
+    /// last not above it; unless the table that it stood in is the one to be in, where it stays at
+    /// its record, which must be on the same side of the target. Without a target it must be sought
+    /// next.
+    pub(crate) fn go_over(
+        &mut self,
+        level: &Arc<Level>,
+        tables: &Arc<TableCache>,
+        target: Option<(&[u8], Direction)>,
+    ) -> Result<()> {
+        self.tables = Arc::clone(tables);
+        if let Some(iterator) = &mut self.iterator {
+            iterator.set_prefixes(tables.context().prefix_extractor.clone());
+        }
+        if Arc::ptr_eq(&self.level, level) {
+            return Ok(());
+        }
+        let file = self.iterator.as_ref().and_then(|_| self.level.files().get(self.file));
+        let stays_at = file.and_then(|file| index_of(level, file, tables.comparator()));
+        self.tombstones.retain(|kept| index_of(level, &kept.file, tables.comparator()).is_some());
+        self.level = Arc::clone(level);
+        match stays_at {
+            Some(at) => self.file = at,
+            None => {
+                self.is_replaced = self.iterator.is_some() && target.is_some();
+                self.leave_file();
+            }
+        }
+        let asks = std::mem::take(&mut self.asks_prefix_filter);
+        let stands = self.valid();
+        let moved = match target {
+            Some((target, direction))
+                if !stands || self.place_of(target, direction) != stays_at =>
+            {
+                self.reset_tombstones();
+                match direction {
+                    Direction::Forward => self.seek(target),
+                    Direction::Backward => self.seek_for_prev(target),
+                }
+            }
+            _ => Ok(()),
+        };
+        self.asks_prefix_filter = asks;
+        self.is_replaced = false;
+        if self.iterator.is_none() {
+            // It holds a table open.
+            self.spare = None;
+        }
+        moved
+    }
+
+    /// Returns the place in the level of the table that a seek for `target` begins in, if it begins
+    /// in any.
+    fn place_of(&self, target: &[u8], direction: Direction) -> Option<usize> {
+        let comparator = self.tables.comparator();
+        let files = self.level.files();
+        match direction {
+            Direction::Forward => {
+                let at = files.partition_point(|file| {
+                    key::compare_internal(comparator, file.largest(), target).is_lt()
+                });
+                Some(at).filter(|&at| at < files.len())
+            }
+            Direction::Backward => {
+                let behind = files.partition_point(|file| {
+                    key::compare_internal(comparator, file.smallest(), target).is_le()
+                });
+                behind.checked_sub(1)
+            }
         }
     }
 
@@ -116,11 +212,8 @@ impl LevelIterator {
 
     /// Goes to the first record that is not below an internal key.
     pub(crate) fn seek(&mut self, target: &[u8]) -> Result<()> {
-        let comparator = self.tables.comparator();
-        let file = self.level.files().partition_point(|file| {
-            key::compare_internal(comparator, file.largest(), target).is_lt()
-        });
-        self.go_to_file(Some(file), |iterator| iterator.seek(target))?;
+        let file = self.place_of(target, Direction::Forward);
+        self.go_to_file(file, |iterator| iterator.seek(target))?;
         if self.asks_prefix_filter && !self.valid() && !self.next_file_has_prefix_of(target) {
             return Ok(());
         }
@@ -133,11 +226,8 @@ impl LevelIterator {
 
     /// Goes to the last record that is not above an internal key.
     pub(crate) fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
-        let comparator = self.tables.comparator();
-        let behind = self.level.files().partition_point(|file| {
-            key::compare_internal(comparator, file.smallest(), target).is_le()
-        });
-        self.go_to_file(behind.checked_sub(1), |iterator| iterator.seek_for_prev(target))?;
+        let file = self.place_of(target, Direction::Backward);
+        self.go_to_file(file, |iterator| iterator.seek_for_prev(target))?;
         if self.valid() {
             return Ok(());
         }
@@ -203,7 +293,10 @@ impl LevelIterator {
             self.file = at;
             let mut iterator = match self.spare.take() {
                 Some(mut spare) => {
-                    spare.move_to(table, &self.plan);
+                    match std::mem::take(&mut self.is_replaced) {
+                        true => spare.go_on_in(table, &self.plan),
+                        false => spare.move_to(table, &self.plan),
+                    }
                     spare
                 }
                 None => TableIterator::new(table, self.profile, &self.plan),
@@ -300,4 +393,12 @@ impl LevelIterator {
             current.is_some_and(|current| Arc::ptr_eq(&kept.file, current))
         });
     }
+}
+
+/// Returns the place of a table in a level, if it is there.
+fn index_of(level: &Level, file: &Arc<FileMetadata>, comparator: &Comparator) -> Option<usize> {
+    let at = level.files().partition_point(|other| {
+        key::compare_internal(comparator, other.largest(), file.largest()).is_lt()
+    });
+    level.files().get(at).is_some_and(|other| Arc::ptr_eq(other, file)).then_some(at)
 }

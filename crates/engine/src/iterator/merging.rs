@@ -14,14 +14,8 @@ use tailwater_format::key::{self, Sequence};
 
 use crate::Result;
 use crate::handover::Warmth;
-use crate::iterator::Leaf;
 use crate::iterator::tombstones::Cover;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Direction {
-    Forward,
-    Backward,
-}
+use crate::iterator::{Direction, Leaf};
 
 /// Every record of every source, in internal key order.
 pub(crate) struct MergingIterator {
@@ -40,6 +34,25 @@ impl MergingIterator {
         let tree = vec![0; leaves.len().max(1)];
         let direction = Direction::Forward;
         Self { comparator, leaves, tree, direction, turning_key: Vec::new() }
+    }
+
+    /// Takes all sources out. It stands nowhere until others are put in.
+    pub(crate) fn take_leaves(&mut self) -> Vec<Leaf> {
+        self.tree.clear();
+        self.tree.push(0);
+        std::mem::take(&mut self.leaves)
+    }
+
+    /// Puts sources in, newest first, of which each stands where the direction and the current
+    /// position want it, or which will be sought next. They ask no prefix filters from here on: the
+    /// prefixes may have become others.
+    pub(crate) fn put_leaves(&mut self, mut leaves: Vec<Leaf>) {
+        for leaf in &mut leaves {
+            leaf.ask_prefix_filter(false);
+        }
+        self.tree.resize(leaves.len().max(1), 0);
+        self.leaves = leaves;
+        self.rebuild();
     }
 
     /// Whether it stands on a record.

@@ -20,3 +20,10 @@ pub(crate) use leaf::Leaf;
 pub(crate) use level::LevelIterator;
 pub(crate) use merging::MergingIterator;
 pub use user::DbIterator;
+
+/// Which way an iterator is going.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Forward,
+    Backward,
+}

@@ -9,6 +9,9 @@ mod backward;
 mod counts;
 mod forward;
 mod operands;
+mod pinned;
+mod property;
+mod refresh;
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -18,13 +21,16 @@ use tailwater_format::key::{self, MAX_SEQUENCE, Sequence, ValueType};
 
 use crate::Result;
 use crate::db::{ReadOptions, SuperVersion};
-use crate::iterator::{Leaf, LevelIterator, MergingIterator};
+use crate::iterator::{Direction, Leaf, LevelIterator, MergingIterator};
 use crate::prefix_extractor::PrefixExtractor;
 use crate::stats::IteratorCharge;
 use crate::table::{ReadPlan, ReadProfile, TableIterator};
 
 use counts::Counts;
 use operands::Operands;
+use pinned::PinnedKeys;
+pub(crate) use refresh::Origin;
+use refresh::Refresh;
 
 /// Behind every record of its key: the last trailer there can be.
 const LAST_TRAILER: u64 = 0;
@@ -34,11 +40,24 @@ const FIRST_TRAILER: u64 = key::pack_trailer(MAX_SEQUENCE, 0xff);
 /// An iterator over the keys and values of a column family, in the comparator's order.
 ///
 /// It sees one sequence number, fixed when it was made, and keeps the memtables and tables it needs
-/// for that. A new iterator stands on nothing; a seek places it. After an error it stands on
-/// nothing until the next seek. It may be sent to another thread but not be shared.
+/// for that; a long scan lets go of them by [`DbIterator::refresh_at`] or
+/// [`ReadOptions::auto_refresh_iterator_with_snapshot`]. A new iterator stands on nothing; a seek
+/// places it. After an error it stands on nothing until the next seek. It may be sent to another
+/// thread but not be shared.
 pub struct DbIterator {
     merged: MergingIterator,
     source: Arc<SuperVersion>,
+    /// Where newer super versions come from; `None` on a read-only handle.
+    origin: Option<Origin>,
+    /// Whether it goes over to newer super versions by itself.
+    refreshes: bool,
+    /// Whether it has lost its sources, as going over to others failed.
+    is_incomplete: bool,
+    /// What was asked of [`DbIterator::refresh`] or [`DbIterator::refresh_at`] and failed.
+    unfinished: Option<Refresh>,
+    /// Whether `view` is of an older super version than the sources, until the next seek.
+    is_view_old: bool,
+    manner: Manner,
     view: View,
     direction: Direction,
     place: Place,
@@ -47,8 +66,11 @@ pub struct DbIterator {
     /// The value it stands on, if `place` is [`Place::Copied`].
     value: Vec<u8>,
     operands: Operands,
-    /// The user key that the value going backward was written with, where that matters.
+    /// The user key that the value going backward, or a blob that is not read yet, was written
+    /// with, where that matters.
     base_key: Vec<u8>,
+    /// Copies of the keys that it stood on, where they must stay in their places.
+    pinned: Option<PinnedKeys>,
     /// A key to seek with.
     target: Vec<u8>,
     /// The prefix that it may not leave, if it has been told so.
@@ -57,6 +79,16 @@ pub struct DbIterator {
     counts: Option<Counts>,
     #[expect(dead_code, reason = "counted while it lives")]
     charge: IteratorCharge,
+}
+
+/// How an iterator reads tables and uses prefixes.
+struct Manner {
+    profile: ReadProfile,
+    plan: ReadPlan,
+    prefix_same_as_start: bool,
+    total_order_seek: bool,
+    /// Whether blobs are read only when they are asked for.
+    defers_blobs: bool,
 }
 
 /// What of a column family an iterator sees.
@@ -78,12 +110,6 @@ pub(crate) struct View {
     pub(crate) max_sequential_skip: u64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Direction {
-    Forward,
-    Backward,
-}
-
 /// Where the iterator has its key and value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
@@ -93,6 +119,8 @@ enum Place {
     OnRecord,
     /// In its own buffers.
     Copied,
+    /// The key in its own buffer; the value is in a blob file, which has not been read.
+    Unread,
 }
 
 impl DbIterator {
@@ -106,29 +134,39 @@ impl DbIterator {
         options: &ReadOptions,
         profile: &ReadProfile,
     ) -> Result<Self> {
-        let leaves = leaves(&source, snapshot, options, profile)?;
+        let manner = Manner {
+            profile: *profile,
+            plan: ReadPlan::of_bytes(options.readahead_size),
+            prefix_same_as_start: options.prefix_same_as_start,
+            total_order_seek: options.total_order_seek,
+            defers_blobs: options.allow_unprepared_value,
+        };
+        let leaves = leaves(&source, snapshot, &manner, Vec::new(), None)?;
         let comparator = source.tables().comparator().clone();
         let merged = MergingIterator::new(comparator.clone(), leaves);
-        let prefix_extractor = source.tables().context().prefix_extractor.clone();
         let equates_different_bytes = comparator.equates_different_bytes();
-        let asks_prefixes = !options.total_order_seek
-            && !equates_different_bytes
-            && (options.prefix_same_as_start || !source.prefixes_on_request());
-        let view = View {
+        let mut view = View {
             comparator,
             equates_different_bytes,
             snapshot,
             lower_bound: options.iterate_lower_bound.clone(),
             upper_bound: options.iterate_upper_bound.clone(),
-            filter_prefixes: prefix_extractor.clone().filter(|_| asks_prefixes),
-            prefix_extractor: prefix_extractor.filter(|_| options.prefix_same_as_start),
-            max_sequential_skip: source.max_sequential_skip(),
+            filter_prefixes: None,
+            prefix_extractor: None,
+            max_sequential_skip: 0,
         };
+        view.follow(&source, &manner);
         let charge = IteratorCharge::new(&source.tables().context().reader_memory);
         let counts = source.tables().context().statistics.clone().map(Counts::new);
         Ok(Self {
             merged,
             source,
+            origin: None,
+            refreshes: false,
+            is_incomplete: false,
+            unfinished: None,
+            is_view_old: false,
+            manner,
             view,
             direction: Direction::Forward,
             place: Place::Nowhere,
@@ -136,6 +174,7 @@ impl DbIterator {
             value: Vec::new(),
             operands: Operands::default(),
             base_key: Vec::new(),
+            pinned: options.pin_data.then(PinnedKeys::default),
             target: Vec::new(),
             prefix: None,
             counts,
@@ -152,20 +191,29 @@ impl DbIterator {
     /// The key it stands on; empty if it stands on none.
     #[inline]
     pub fn key(&self) -> &[u8] {
+        if let Some(pinned) = self.pinned.as_ref().filter(|_| self.valid()) {
+            return pinned.last();
+        }
+        self.unpinned_key()
+    }
+
+    #[inline]
+    fn unpinned_key(&self) -> &[u8] {
         match self.place {
             Place::OnRecord => key::user_key(self.merged.key()),
-            Place::Copied => &self.key,
+            Place::Copied | Place::Unread => &self.key,
             Place::Nowhere => &[],
         }
     }
 
-    /// The value it stands on; empty if it stands on none.
+    /// The value it stands on; empty if it stands on none, or on one that
+    /// [`DbIterator::prepare_value`] has yet to read.
     #[inline]
     pub fn value(&self) -> &[u8] {
         match self.place {
             Place::OnRecord => self.merged.value(),
             Place::Copied => &self.value,
-            Place::Nowhere => &[],
+            Place::Unread | Place::Nowhere => &[],
         }
     }
 
@@ -187,6 +235,7 @@ impl DbIterator {
     }
 
     fn go_to_first(&mut self) -> Result<()> {
+        self.refresh_before_seek()?;
         self.merged.ask_prefix_filters(false);
         match self.view.lower_bound.take() {
             Some(bound) => {
@@ -214,6 +263,7 @@ impl DbIterator {
     }
 
     fn go_to_last(&mut self) -> Result<()> {
+        self.refresh_before_seek()?;
         self.merged.ask_prefix_filters(false);
         match self.view.upper_bound.take() {
             Some(bound) => {
@@ -242,6 +292,7 @@ impl DbIterator {
     }
 
     fn go_to(&mut self, target: &[u8]) -> Result<()> {
+        self.refresh_before_seek()?;
         self.hold_prefix(target);
         match &self.view.lower_bound {
             Some(bound) if self.view.comparator.compare(target, bound).is_lt() => {
@@ -268,6 +319,7 @@ impl DbIterator {
     }
 
     fn go_to_or_before(&mut self, target: &[u8]) -> Result<()> {
+        self.refresh_before_seek()?;
         self.hold_prefix(target);
         self.merged.ask_prefix_filters(false);
         match &self.view.upper_bound {
@@ -289,7 +341,11 @@ impl DbIterator {
         if !self.valid() {
             return Ok(());
         }
-        let moved = self.step_forward();
+        let moved = match self.is_outdated() {
+            true => self.refresh_before_next(),
+            false => Ok(()),
+        };
+        let moved = moved.and_then(|()| self.step_forward());
         let settled = self.settle(moved);
         if self.counts.is_some() {
             self.count_step(Direction::Forward);
@@ -303,12 +359,31 @@ impl DbIterator {
         if !self.valid() {
             return Ok(());
         }
-        let moved = self.step_backward();
+        let moved = match self.is_outdated() {
+            true => self.refresh_before_previous(),
+            false => Ok(()),
+        };
+        let moved = moved.and_then(|()| self.step_backward());
         let settled = self.settle(moved);
         if self.counts.is_some() {
             self.count_step(Direction::Backward);
         }
         settled
+    }
+
+    /// Reads the value where that was put off
+    /// ([`ReadOptions::allow_unprepared_value`]); otherwise it does nothing.
+    ///
+    /// # Errors
+    /// Those of reading a blob file; the iterator then stands on nothing.
+    pub fn prepare_value(&mut self) -> Result<()> {
+        if self.place != Place::Unread {
+            return Ok(());
+        }
+        self.place = Place::Nowhere;
+        self.value = self.source.read_blob(&self.base_key, &self.value)?;
+        self.place = Place::Copied;
+        Ok(())
     }
 
     fn seek_unbounded(&mut self, target: &[u8]) -> Result<()> {
@@ -337,7 +412,19 @@ impl DbIterator {
         if moved.is_err() {
             self.place = Place::Nowhere;
         }
+        if self.pinned.is_some() {
+            self.pin_key();
+        }
         moved
+    }
+
+    /// Copies the key that it stands on to where it stays.
+    #[cold]
+    fn pin_key(&mut self) {
+        if let Some(mut pinned) = self.pinned.take() {
+            pinned.push(self.unpinned_key());
+            self.pinned = Some(pinned);
+        }
     }
 
     /// Holds the iterator to the prefix of the key it stands on.
@@ -384,36 +471,78 @@ impl DbIterator {
     }
 }
 
-/// The sources of a column family, newest first.
+impl View {
+    /// Takes over what the settings of a super version say.
+    fn follow(&mut self, source: &SuperVersion, manner: &Manner) {
+        let prefix_extractor = source.tables().context().prefix_extractor.clone();
+        let asks_prefixes = !manner.total_order_seek
+            && !self.equates_different_bytes
+            && (manner.prefix_same_as_start || !source.prefixes_on_request());
+        self.filter_prefixes = prefix_extractor.clone().filter(|_| asks_prefixes);
+        self.prefix_extractor = prefix_extractor.filter(|_| manner.prefix_same_as_start);
+        self.max_sequential_skip = source.max_sequential_skip();
+    }
+}
+
+/// Returns the sources of a super version, newest first. Those that are among `old`, which are of
+/// an earlier one, are kept.
+///
+/// With a target, each stands at the first record not below it, or, going backward, at the last not
+/// above it; one that was kept stays where it is, on the same side of the target. Without a target
+/// all must be sought next.
 fn leaves(
     source: &SuperVersion,
     snapshot: Sequence,
-    options: &ReadOptions,
-    profile: &ReadProfile,
+    manner: &Manner,
+    mut old: Vec<Leaf>,
+    target: Option<(&[u8], Direction)>,
 ) -> Result<Vec<Leaf>> {
     let tables = source.tables();
-    let plan = ReadPlan::of_bytes(options.readahead_size);
+    let profile = &manner.profile;
+    let mut kept =
+        |is_it: &dyn Fn(&Leaf) -> bool| old.iter().position(is_it).map(|at| old.swap_remove(at));
+    let place = |mut leaf: Leaf| {
+        match target {
+            Some((target, Direction::Forward)) => leaf.seek(target)?,
+            Some((target, Direction::Backward)) => leaf.seek_for_prev(target)?,
+            None => {}
+        }
+        Ok::<Leaf, crate::Error>(leaf)
+    };
     let mut leaves = Vec::new();
     for memtable in source.memtables() {
-        leaves.push(Leaf::of_memtable(Arc::clone(memtable), snapshot));
+        leaves.push(match kept(&|leaf| leaf.is_of_memtable(memtable)) {
+            Some(leaf) => leaf,
+            None => place(Leaf::of_memtable(Arc::clone(memtable), snapshot))?,
+        });
     }
-    for (number, level) in source.version().levels().iter().enumerate() {
-        if number == 0 {
-            for file in level.files() {
-                let table = tables.open(file, profile.purpose)?;
-                let mut iterator = TableIterator::new(table, *profile, &plan);
-                iterator.set_prefixes(tables.context().prefix_extractor.clone());
-                leaves.push(Leaf::of_table(iterator, file, snapshot)?);
+    let mut levels = source.version().levels().iter().enumerate();
+    for file in levels.next().into_iter().flat_map(|(_, level)| level.files()) {
+        if let Some(mut leaf) = kept(&|leaf| leaf.is_of_file(file)) {
+            leaf.set_prefixes(tables.context().prefix_extractor.clone());
+            leaves.push(leaf);
+            continue;
+        }
+        let table = tables.open(file, profile.purpose)?;
+        let mut iterator = TableIterator::new(table, *profile, &manner.plan);
+        iterator.set_prefixes(tables.context().prefix_extractor.clone());
+        leaves.push(place(Leaf::of_table(iterator, file, snapshot)?)?);
+    }
+    for (number, level) in levels.filter(|(_, level)| !level.files().is_empty()) {
+        leaves.push(match kept(&|leaf| leaf.is_of_level(number)) {
+            Some(Leaf::Level(mut leaf)) => {
+                leaf.go_over(level, tables, target)?;
+                Leaf::Level(leaf)
             }
-        } else if !level.files().is_empty() {
-            leaves.push(Leaf::Level(LevelIterator::new(
+            _ => place(Leaf::Level(LevelIterator::new(
+                number,
                 Arc::clone(level),
                 Arc::clone(tables),
                 *profile,
-                plan.clone(),
+                manner.plan.clone(),
                 snapshot,
-            )));
-        }
+            )))?,
+        });
     }
     Ok(leaves)
 }

@@ -8,7 +8,7 @@
 //!
 //! Invariants: a chunk is given back only with the arena; pieces never overlap; every chunk is on
 //! the list that starts at `chunks`, whatever becomes of its shard. Nothing here waits for another
-//! thread.
+//! thread. A thread in the background gives the chunks back, if there is one.
 #![expect(unsafe_code, reason = "hands out raw memory; see the invariants above")]
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
@@ -16,6 +16,8 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use tailwater_io::buffer::poison::{poison, unpoison};
+
+use crate::epoch::heavy;
 
 /// What every piece is aligned to, in bytes.
 pub(super) const ALIGNMENT: usize = 8;
@@ -188,9 +190,21 @@ fn chunk_layout(size: usize) -> Layout {
     }
 }
 
+/// The chunks of an arena that has gone, the newest first. It is the last to know them.
+struct Chunks(*mut Chunk);
+
+// SAFETY: nobody else can reach the chunks.
+unsafe impl Send for Chunks {}
+
 impl Drop for Arena {
     fn drop(&mut self) {
-        let mut next = *self.chunks.get_mut();
+        heavy::drop_elsewhere(Chunks(*self.chunks.get_mut()));
+    }
+}
+
+impl Drop for Chunks {
+    fn drop(&mut self) {
+        let mut next = self.0;
         while let Some(chunk) = NonNull::new(next) {
             // SAFETY: the chunk is on the list once, and the arena is the last to know it.
             unsafe {

@@ -87,6 +87,14 @@ impl TableIterator {
         self.table = table;
     }
 
+    /// Goes over to a table that has taken the place of this one, in which it stands nowhere yet,
+    /// and reads ahead there as it did here.
+    pub(crate) fn go_on_in(&mut self, table: Arc<TableReader>, plan: &ReadPlan) {
+        self.leave();
+        self.read_ahead.go_on(plan, &table);
+        self.table = table;
+    }
+
     /// Lets go of every block it holds; it then stands nowhere.
     pub(crate) fn leave(&mut self) {
         self.index.leave();

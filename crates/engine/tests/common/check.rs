@@ -23,8 +23,12 @@ pub(crate) fn holds_at(db: &Db, snapshot: Option<&Snapshot>, dump: &[Entry], con
     for family in &db.column_families() {
         let model = Family::new(family.name(), family.comparator().clone(), dump);
         let context = format!("{context}, family '{}'", family.name());
-        forward(db, family, &options, &model, &context);
-        backward(db, family, &options, &model, &context);
+        let otherwise =
+            ReadOptions { pin_data: true, allow_unprepared_value: true, ..options.clone() };
+        for options in [&options, &otherwise] {
+            forward(db, family, options, &model, &context);
+            backward(db, family, options, &model, &context);
+        }
         gets(db, family, &options, &model, &context);
     }
 }
@@ -34,6 +38,7 @@ fn forward(db: &Db, family: &ColumnFamily, options: &ReadOptions, model: &Family
     let mut iterator = db.iterator(family, options).unwrap_or_else(|error| fail(error));
     iterator.seek_to_first().unwrap_or_else(|error| fail(error));
     for (at, (key, value)) in model.entries.iter().enumerate() {
+        iterator.prepare_value().unwrap_or_else(|error| fail(error));
         let found = iterator.entry();
         assert!(
             found == Some((key, value)),
@@ -50,6 +55,7 @@ fn backward(db: &Db, family: &ColumnFamily, options: &ReadOptions, model: &Famil
     let mut iterator = db.iterator(family, options).unwrap_or_else(|error| fail(error));
     iterator.seek_to_last().unwrap_or_else(|error| fail(error));
     for (at, (key, value)) in model.entries.iter().enumerate().rev() {
+        iterator.prepare_value().unwrap_or_else(|error| fail(error));
         let found = iterator.entry();
         assert!(
             found == Some((key, value)),

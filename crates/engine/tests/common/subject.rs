@@ -106,6 +106,9 @@ impl Subject<'_> {
             snapshot: snapshot.or_else(|| rng.bool().then(|| self.db.snapshot())),
             verify_checksums: rng.bool(),
             fill_cache: rng.bool(),
+            pin_data: rng.bool(),
+            allow_unprepared_value: rng.bool(),
+            auto_refresh_iterator_with_snapshot: rng.bool(),
             ..ReadOptions::default()
         }
     }

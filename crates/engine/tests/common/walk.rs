@@ -39,6 +39,7 @@ pub(crate) fn check(subject: &Subject<'_>, rng: &mut Rng) {
         };
         for _ in 0..steps {
             go(&mut iterator, &mut cursor, &next)
+                .and_then(|()| iterator.prepare_value())
                 .unwrap_or_else(|error| panic!("{}: {error}", context()));
             if !cursor.is_binding() {
                 break;

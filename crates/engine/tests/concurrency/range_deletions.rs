@@ -30,7 +30,11 @@ fn check(db: &Db, family: &ColumnFamily, is_done: &AtomicBool, mut rng: Rng) {
         let is_last = is_done.load(Ordering::Acquire);
         let snapshot = db.snapshot();
         let expected = remaining(snapshot.sequence());
-        let read = ReadOptions { snapshot: Some(snapshot), ..ReadOptions::default() };
+        let read = ReadOptions {
+            snapshot: Some(snapshot),
+            auto_refresh_iterator_with_snapshot: rng.bool(),
+            ..ReadOptions::default()
+        };
         let mut iterator = db.iterator(family, &read).expect("an iterator");
         let mut backward = db.iterator(family, &read).expect("an iterator");
         for _ in 0..20 {

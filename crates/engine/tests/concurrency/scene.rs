@@ -168,7 +168,12 @@ impl<'a> Scene<'a> {
             let least = self.ledger.acknowledged();
             let snapshot = Some(self.db.snapshot());
             let most = self.ledger.begun();
-            let options = ReadOptions { snapshot, ..ReadOptions::default() };
+            let options = ReadOptions {
+                snapshot,
+                auto_refresh_iterator_with_snapshot: rng.bool(),
+                pin_data: rng.bool(),
+                ..ReadOptions::default()
+            };
             let state = read_all(self.db, &ALL, &options, rng.bool());
             self.check(&state, &ALL, &least, &most);
             // Later it is still the same, also after flushes.

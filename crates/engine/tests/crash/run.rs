@@ -402,7 +402,11 @@ impl Run {
 
 /// Everything that a database holds, forward; backward and key by key it must be the same.
 pub(crate) fn contents(db: &Db, snapshot: Option<&Snapshot>) -> tailwater::Result<State> {
-    let options = ReadOptions { snapshot: snapshot.cloned(), ..ReadOptions::default() };
+    let options = ReadOptions {
+        snapshot: snapshot.cloned(),
+        auto_refresh_iterator_with_snapshot: true,
+        ..ReadOptions::default()
+    };
     let mut state = State::new();
     for family in db.column_families() {
         let table = state.entry(family.name().to_owned()).or_default();

@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 use fastrand::Rng;
 use tailwater::verify::{self, Severity};
 use tailwater::{
-    ColumnFamily, CompactRangeOptions, Db, DbIterator, ErrorKind, IngestOptions, OpenOptions,
-    ReadOptions, Snapshot, SstFileWriter, WriteBatch, WriteOptions,
+    ColumnFamily, CompactRangeOptions, Db, ErrorKind, IngestOptions, OpenOptions, Snapshot,
+    SstFileWriter, WriteBatch, WriteOptions,
 };
 use tailwater_io::sim::SimStorage;
 use tailwater_testkit::dump::Entry;
 
 use crate::change::{Change, Table};
+use crate::held::HeldIterator;
 use crate::history::{FAMILIES, History, Step, Write};
 use crate::setup::{OptionChange, Setup};
 use crate::subject::Effort;
@@ -75,14 +76,6 @@ struct HeldSnapshot {
     dump: Vec<Entry>,
 }
 
-/// An iterator and what it must show.
-struct HeldIterator {
-    iterator: DbIterator,
-    expected: Table,
-    /// Whether its keys come from the last on.
-    is_reverse: bool,
-}
-
 /// An open database.
 struct Open {
     db: Db,
@@ -103,6 +96,8 @@ pub(crate) struct Run<'a> {
     snapshots: Vec<HeldSnapshot>,
     iterators: Vec<HeldIterator>,
     is_paused: bool,
+    /// Whether there is a new version before each move of an iterator that is held.
+    bumps_versions: bool,
     tally: Tally,
 }
 
@@ -121,9 +116,11 @@ impl<'a> Run<'a> {
             snapshots: Vec::new(),
             iterators: Vec::new(),
             is_paused: false,
+            bumps_versions: false,
             tally: Tally { runs: 1, ..Tally::default() },
         };
         run.setup.set_up_disk(&run.storage);
+        run.bumps_versions = run.rng.u8(..3) == 0;
         let mut number = 0;
         let played = panic::catch_unwind(AssertUnwindSafe(|| {
             run.open();
@@ -217,6 +214,7 @@ impl<'a> Run<'a> {
             }
             Step::Ask => self.ask(),
         }
+        self.move_iterators();
     }
 
     /// Writes as a batch, or each change by itself.
@@ -306,13 +304,47 @@ impl<'a> Run<'a> {
     }
 
     fn hold_iterator(&mut self, family: usize) {
-        let Open { db, families, .. } = self.opened();
-        let options = ReadOptions { total_order_seek: true, ..ReadOptions::default() };
-        let iterator = must(db.iterator(&families[family], &options), "making an iterator");
-        let expected = self.tables[family].clone();
-        let order = &self.history.orders[family];
-        let is_reverse = order.compare(b"a", b"b").is_gt();
-        self.iterators.push(HeldIterator { iterator, expected, is_reverse });
+        let Open { db, families, .. } = self.open.as_ref().expect("an open database");
+        let held = HeldIterator::new(
+            db,
+            (family, &families[family]),
+            (&self.history.orders[family], &self.tables[family]),
+            &mut self.rng,
+        );
+        self.iterators.push(held);
+    }
+
+    /// Moves the iterators that are held. In some runs there is a new version before each move.
+    fn move_iterators(&mut self) {
+        let Open { db, families, .. } = self.open.as_ref().expect("an open database");
+        for held in &mut self.iterators {
+            let family = held.family;
+            if self.rng.u8(..20) == 0 {
+                held.refresh(None, &self.tables[family]);
+            } else if self.rng.u8(..20) == 0 {
+                held.refresh(Some(&db.snapshot()), &self.tables[family]);
+            }
+            held.walk(&mut self.rng, |rng| {
+                if self.bumps_versions {
+                    let skip = rng.u64(4..8).to_string();
+                    let change = [("max_sequential_skip_in_iterations", &skip[..])];
+                    must(db.set_options(&families[family], &change), "changing an option");
+                }
+                match rng.u8(..30) {
+                    0 => must(db.flush(&families[family]), "flushing"),
+                    1 => {
+                        let everything = CompactRangeOptions::default();
+                        let compacted =
+                            db.compact_range(&families[family], None, None, &everything);
+                        match compacted {
+                            Err(error) if error.kind() == ErrorKind::Busy => {}
+                            compacted => must(compacted, "compacting"),
+                        }
+                    }
+                    _ => {}
+                }
+            });
+        }
     }
 
     /// What the database must hold.
@@ -343,34 +375,11 @@ impl<'a> Run<'a> {
             subject::ask_at(db, snapshot, dump, EFFORT, &mut self.rng, &context);
         }
         for held in &mut self.iterators {
-            held.check();
+            held.check_all();
         }
         let views = 1 + self.snapshots.len() as u64;
         self.tally.views += views;
         self.tally.deep_views += if is_deep { views } else { 0 };
-    }
-}
-
-impl HeldIterator {
-    /// Goes through everything, there and back.
-    fn check(&mut self) {
-        let mut keys: Vec<(&Vec<u8>, &Vec<u8>)> = self.expected.iter().collect();
-        if self.is_reverse {
-            keys.reverse();
-        }
-        let iterator = &mut self.iterator;
-        must(iterator.seek_to_first(), "an iterator that was held");
-        for (key, value) in &keys {
-            assert_eq!(iterator.entry(), Some((&key[..], &value[..])), "a held iterator");
-            must(iterator.next(), "an iterator that was held");
-        }
-        assert!(!iterator.valid(), "a held iterator has more than was written");
-        must(iterator.seek_to_last(), "an iterator that was held");
-        for (key, value) in keys.iter().rev() {
-            assert_eq!(iterator.entry(), Some((&key[..], &value[..])), "a held iterator, back");
-            must(iterator.previous(), "an iterator that was held");
-        }
-        assert!(!iterator.valid(), "a held iterator has more than was written, going back");
     }
 }
 
@@ -388,7 +397,7 @@ fn release<T>(held: &mut Vec<T>, at: usize) {
     }
 }
 
-fn must<T>(result: tailwater::Result<T>, what: &str) -> T {
+pub(crate) fn must<T>(result: tailwater::Result<T>, what: &str) -> T {
     result.unwrap_or_else(|error| panic!("{what}: {error}"))
 }
 

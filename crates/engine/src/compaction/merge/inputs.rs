@@ -144,6 +144,7 @@ impl Inputs {
         for (number, level) in &self.levels {
             if *number > 0 {
                 leaves.push(Leaf::Level(LevelIterator::new(
+                    *number,
                     Arc::clone(level),
                     Arc::clone(&self.tables),
                     PROFILE,

@@ -324,7 +324,7 @@ impl Scene {
     fn super_version(&self) -> Arc<SuperVersion> {
         let (version, readers) = (Arc::clone(&self.version), Arc::clone(&self.readers));
         let settings = Arc::new(FamilySettings::new(self.options.clone(), readers));
-        Arc::new(SuperVersion::new(Vec::new(), version, settings))
+        Arc::new(SuperVersion::new(1, Vec::new(), version, settings))
     }
 
     /// The value of a key at a sequence number.

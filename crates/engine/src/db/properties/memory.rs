@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use super::saturating_sum;
 use super::tables::open_table_bytes;
 use crate::cache::AutoSizes;
-use crate::db::SuperVersion;
+use crate::db::{ColumnFamily, SuperVersion};
 use crate::memtable::Counters;
 
 /// A property about memtables or the block cache.
-pub(super) fn number(source: &SuperVersion, name: &str) -> Option<u64> {
+pub(super) fn number(family: &ColumnFamily, source: &SuperVersion, name: &str) -> Option<u64> {
     let (active, immutable) = source.memtables().split_first()?;
     let sum = |what: fn(&Counters) -> u64| {
         saturating_sum(immutable.iter().map(|memtable| what(&memtable.counters())))
@@ -20,7 +20,8 @@ pub(super) fn number(source: &SuperVersion, name: &str) -> Option<u64> {
         // Memtables go when they are in tables.
         "num-immutable-mem-table-flushed" => 0,
         "cur-size-active-mem-table" => active.memory_usage() as u64,
-        "cur-size-all-mem-tables" | "size-all-mem-tables" => memtable_bytes(source),
+        "cur-size-all-mem-tables" => memtable_bytes(source),
+        "size-all-mem-tables" => memtable_bytes(source) + pinned_bytes(family),
         "num-entries-active-mem-table" => active.counters().entries,
         "num-entries-imm-mem-tables" => sum(|counters| counters.entries),
         "num-deletes-active-mem-table" => active.counters().deletions,
@@ -34,11 +35,12 @@ pub(super) fn number(source: &SuperVersion, name: &str) -> Option<u64> {
 }
 
 /// Everything that memory is charged to, a line each, in bytes where nothing else is said.
-pub(super) fn text(source: &SuperVersion) -> String {
+pub(super) fn text(family: &ColumnFamily, source: &SuperVersion) -> String {
     let context = source.tables().context();
     let cache = context.block_cache.as_deref();
     let rows = [
         ("memtables", memtable_bytes(source)),
+        ("memtables that are flushed, held by readers", pinned_bytes(family)),
         ("block cache", cache.map_or(0, |cache| cache.usage() as u64)),
         ("block cache, held by readers", cache.map_or(0, |cache| cache.pinned_usage() as u64)),
         ("open tables, with their indexes and filters", open_table_bytes(source.version())),
@@ -64,6 +66,12 @@ pub(super) fn block_cache_size(source: &SuperVersion) -> Option<String> {
         ghosts.inserted,
         ghosts.near
     ))
+}
+
+/// Returns the size of the memtables that are in tables and that reads keep, in bytes.
+pub(super) fn pinned_bytes(family: &ColumnFamily) -> u64 {
+    let pinned = family.pinned_memtables();
+    saturating_sum(pinned.iter().map(|memtable| memtable.memory_usage() as u64))
 }
 
 fn memtable_bytes(source: &SuperVersion) -> u64 {

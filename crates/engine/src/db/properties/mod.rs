@@ -23,7 +23,7 @@ use crate::version::{Level, Version};
 const PREFIX: &str = "rocksdb.";
 
 /// The properties without a level in their names, as they are listed for people.
-pub const PROPERTY_NAMES: [&str; 56] = [
+pub const PROPERTY_NAMES: [&str; 59] = [
     "rocksdb.stats",
     "rocksdb.cfstats",
     "rocksdb.cfstats-no-file-histogram",
@@ -80,6 +80,9 @@ pub const PROPERTY_NAMES: [&str; 56] = [
     "tailwater.block-cache-size",
     "tailwater.num-iterators",
     "tailwater.iterator-read-ahead-memory",
+    "tailwater.num-pinned-mem-tables",
+    "tailwater.pinned-mem-tables-size",
+    "tailwater.num-obsolete-files",
 ];
 
 /// The properties whose names end in the number of a level.
@@ -110,7 +113,7 @@ impl Db {
         let source = family.super_version();
         let number = self
             .writing_number(family, name)
-            .or_else(|| memory::number(&source, name))
+            .or_else(|| memory::number(family, &source, name))
             .or_else(|| tables::number(&source, family, name))
             .or_else(|| blobs::number(source.version(), name));
         let number = match (number, name) {
@@ -152,10 +155,13 @@ impl Db {
         Some(match name {
             "tailwater.io-modes" => self.inner.shared.io_modes.text(),
             "tailwater.io-stats" => input_output::text(self.storage().statistics()),
-            "tailwater.memory" => memory::text(&source),
+            "tailwater.memory" => memory::text(family, &source),
             "tailwater.block-cache-size" => memory::block_cache_size(&source)?,
             "tailwater.num-iterators" => readers.iterators().to_string(),
             "tailwater.iterator-read-ahead-memory" => readers.read_ahead_bytes().to_string(),
+            "tailwater.num-pinned-mem-tables" => family.pinned_memtables().len().to_string(),
+            "tailwater.pinned-mem-tables-size" => memory::pinned_bytes(family).to_string(),
+            "tailwater.num-obsolete-files" => self.obsolete_files().to_string(),
             _ => return None,
         })
     }

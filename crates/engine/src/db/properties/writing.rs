@@ -42,6 +42,11 @@ impl Db {
         })
     }
 
+    /// Returns the number of tables that no version has and that have not been removed.
+    pub(super) fn obsolete_files(&self) -> usize {
+        self.inner.writing.as_ref().map_or(0, |writing| writing.writer.obsolete().len())
+    }
+
     /// The size of the tables that no version has and that are there still.
     fn obsolete_table_bytes(&self) -> u64 {
         let Some(writing) = &self.inner.writing else { return 0 };

@@ -39,17 +39,17 @@ impl DbIterator {
             }
             self.key.clear();
             self.key.extend_from_slice(user_key);
-            if self.fold_key()? {
-                self.place = Place::Copied;
+            self.place = self.fold_key()?;
+            if self.place != Place::Nowhere {
                 return Ok(());
             }
         }
         Ok(())
     }
 
-    /// Goes before every record of the key in `self.key` and answers whether they leave it a value,
-    /// which is then in `self.value`.
-    fn fold_key(&mut self) -> Result<bool> {
+    /// Goes before every record of the key in `self.key` and returns where the value is that they
+    /// leave it, if they do.
+    fn fold_key(&mut self) -> Result<Place> {
         let mut base = Base::Nothing;
         let mut passed = 0;
         self.operands.clear();
@@ -103,26 +103,32 @@ impl DbIterator {
     }
 
     /// Makes a value of the base and the operands above it.
-    fn finish_fold(&mut self, base: Base) -> Result<bool> {
+    fn finish_fold(&mut self, base: Base) -> Result<Place> {
         if let Base::Record(value_type) = base
             && value_type != ValueType::Value
         {
+            if self.operands.is_empty()
+                && let Some(index) = self.deferred_blob(value_type, &self.value)?
+            {
+                self.value = index.to_vec();
+                return Ok(Place::Unread);
+            }
             self.value = self.plain_value(&self.base_key, value_type, &self.value)?;
         }
         let has_base = base != Base::Nothing;
         if self.operands.is_empty() {
-            return Ok(has_base);
+            return Ok(if has_base { Place::Copied } else { Place::Nowhere });
         }
         let base = has_base.then_some(&self.value[..]);
         let merge_operator = self.source.merge_operator();
         self.value = self.operands.fold(merge_operator, &self.key, base, false)?;
-        Ok(true)
+        Ok(Place::Copied)
     }
 
     /// As [`DbIterator::fold_key`], for a key with many records: from the newest that is seen, and
     /// from there only as far as is needed.
     #[cold]
-    fn fold_key_from_newest(&mut self) -> Result<bool> {
+    fn fold_key_from_newest(&mut self) -> Result<Place> {
         let trailer = key::pack_trailer(self.view.snapshot, ValueType::FOR_SEEK);
         set_internal_key(&mut self.target, &self.key, trailer);
         self.merged.seek(&self.target)?;

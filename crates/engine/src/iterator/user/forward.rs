@@ -72,8 +72,7 @@ impl DbIterator {
                 }
                 _ => {
                     self.note_key();
-                    self.fold_records_below()?;
-                    self.place = Place::Copied;
+                    self.place = self.fold_records_below()?;
                     return Ok(());
                 }
             }
@@ -105,8 +104,8 @@ impl DbIterator {
     }
 
     /// From the newest visible record of the key in `self.key`, folds what stands there and below
-    /// into a value. Answers whether there is one, which is then in `self.value`.
-    pub(super) fn fold_records_below(&mut self) -> Result<bool> {
+    /// into a value. Returns where that is then.
+    pub(super) fn fold_records_below(&mut self) -> Result<Place> {
         self.operands.clear();
         let mut base = None;
         while self.merged.valid() {
@@ -123,7 +122,17 @@ impl DbIterator {
                 ValueType::Deletion | ValueType::SingleDeletion | ValueType::RangeDeletion => break,
                 _ => {
                     let user_key = key::user_key(self.merged.key());
-                    base = Some(self.plain_value(user_key, value_type, self.merged.value())?);
+                    let value = self.merged.value();
+                    if self.operands.is_empty()
+                        && let Some(index) = self.deferred_blob(value_type, value)?
+                    {
+                        self.base_key.clear();
+                        self.base_key.extend_from_slice(user_key);
+                        self.value.clear();
+                        self.value.extend_from_slice(index);
+                        return Ok(Place::Unread);
+                    }
+                    base = Some(self.plain_value(user_key, value_type, value)?);
                     break;
                 }
             }
@@ -131,13 +140,28 @@ impl DbIterator {
         }
         self.value = match base {
             Some(value) if self.operands.is_empty() => value,
-            None if self.operands.is_empty() => return Ok(false),
+            None if self.operands.is_empty() => return Ok(Place::Nowhere),
             base => {
                 let merge_operator = self.source.merge_operator();
                 self.operands.fold(merge_operator, &self.key, base.as_deref(), true)?
             }
         };
-        Ok(true)
+        Ok(Place::Copied)
+    }
+
+    /// The index of the blob that a record of that type gives its key, if it is to be read later.
+    pub(super) fn deferred_blob<'a>(
+        &self,
+        value_type: ValueType,
+        value: &'a [u8],
+    ) -> Result<Option<&'a [u8]>> {
+        if !self.manner.defers_blobs {
+            return Ok(None);
+        }
+        match plain_value(value_type, value)? {
+            PlainValue::Here(_) => Ok(None),
+            PlainValue::Blob(index) => Ok(Some(index)),
+        }
     }
 
     /// The value that a record of that type gives its key, which is as it was written with it.

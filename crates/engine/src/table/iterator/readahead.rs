@@ -49,6 +49,9 @@ pub(super) struct ReadAhead {
     /// Where the next block begins if blocks go on one after the other.
     expected: u64,
     sequential: u64,
+    /// Whether the next block is in sequence wherever it is: it is where the iterator goes on that
+    /// stood in another table.
+    goes_on: bool,
     /// How much to read at once the next time, in bytes.
     length: usize,
     /// Whether that amount was asked for, and so is read from the first block on and does not grow.
@@ -71,6 +74,7 @@ impl ReadAhead {
             start: 0,
             expected: 0,
             sequential: 0,
+            goes_on: false,
             length,
             fixed: matches!(plan, ReadPlan::Fixed(_)),
             stream,
@@ -91,6 +95,15 @@ impl ReadAhead {
         self.charge = last.charge;
     }
 
+    /// Continues in another table with the same records at the same pace.
+    pub(super) fn go_on(&mut self, plan: &ReadPlan, table: &TableReader) {
+        let (length, sequential) = (self.length, self.sequential);
+        self.restart(plan, table);
+        if !self.fixed && self.stream.is_none() {
+            (self.length, self.sequential, self.goes_on) = (length, sequential, true);
+        }
+    }
+
     /// The data block at `handle`: from the cache, from what was read ahead, or from the file.
     pub(super) fn load(
         &mut self,
@@ -98,7 +111,8 @@ impl ReadAhead {
         handle: BlockHandle,
         profile: &ReadProfile,
     ) -> Result<Arc<Cached<Block>>> {
-        let in_sequence = handle.offset == self.expected && handle.offset > 0;
+        let follows = handle.offset == self.expected && handle.offset > 0;
+        let in_sequence = std::mem::take(&mut self.goes_on) || follows;
         self.expected = handle.offset + handle.size + BLOCK_TRAILER_LENGTH as u64;
         self.sequential = if in_sequence { self.sequential + 1 } else { 0 };
         if let Some(block) = table.resident(handle, BlockKind::Data, profile.purpose) {

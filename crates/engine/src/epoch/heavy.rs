@@ -1,0 +1,98 @@
+//! Objects that take long to drop, such as the memory of a memtable.
+//!
+//! Who drops the last reference may be a user's thread, with the last iterator that needed it. So
+//! the object goes to a thread that has made itself a [`Collector`]; where there is none, it is
+//! dropped at once. No reader may be able to see it any more.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::retired::Retired;
+
+#[cfg(not(all(loom, test)))]
+static WAITING: Retired = Retired::new();
+
+/// How many collectors there are.
+static COLLECTORS: AtomicUsize = AtomicUsize::new(0);
+
+/// Has an object dropped by a collector, if there is any. Lock-free; allocates.
+#[cfg(not(all(loom, test)))]
+pub(crate) fn drop_elsewhere<T: Send + 'static>(object: T) {
+    if COLLECTORS.load(Ordering::SeqCst) == 0 {
+        return drop(object);
+    }
+    WAITING.push(0, Box::new(object));
+    // The last collector may have gone meanwhile, and looked before.
+    if COLLECTORS.load(Ordering::SeqCst) == 0 {
+        WAITING.collect_all();
+    }
+}
+
+/// In models nothing outlives a run.
+#[cfg(all(loom, test))]
+pub(crate) fn drop_elsewhere<T: Send + 'static>(object: T) {
+    drop(object);
+}
+
+/// Drops what others have left, in the calling thread, which should be one in the background.
+pub(crate) fn collect() {
+    #[cfg(not(all(loom, test)))]
+    WAITING.collect_all();
+}
+
+/// While it lives, its thread is to call [`collect`] now and then.
+#[derive(Debug)]
+pub(crate) struct Collector(());
+
+impl Collector {
+    /// Makes the calling thread a collector.
+    pub(crate) fn begin() -> Self {
+        COLLECTORS.fetch_add(1, Ordering::SeqCst);
+        Self(())
+    }
+}
+
+impl Drop for Collector {
+    fn drop(&mut self) {
+        COLLECTORS.fetch_sub(1, Ordering::SeqCst);
+        collect();
+    }
+}
+
+#[cfg(all(not(loom), test))]
+mod tests {
+    use std::sync::mpsc;
+    use std::thread::{self, ThreadId};
+
+    use super::*;
+
+    struct Heavy(mpsc::Sender<ThreadId>);
+
+    impl Drop for Heavy {
+        fn drop(&mut self) {
+            let _ = self.0.send(thread::current().id());
+        }
+    }
+
+    /// Whoever dropped the last iterator over a memtable gave its memory back.
+    #[test]
+    fn a_collector_drops_what_others_have_dropped() {
+        let (sender, dropped) = mpsc::channel();
+        let (begun, wait_for_begin) = mpsc::channel();
+        let (end, wait_for_end) = mpsc::channel::<()>();
+        let by = thread::scope(|scope| {
+            scope.spawn(move || {
+                let _collector = Collector::begin();
+                begun.send(()).unwrap();
+                // The other side goes.
+                assert!(wait_for_end.recv().is_err());
+                collect();
+            });
+            wait_for_begin.recv().unwrap();
+            drop_elsewhere(Heavy(sender));
+            drop(end);
+            dropped.recv().unwrap()
+        });
+        // Databases of other tests may have collectors, too.
+        assert_ne!(by, thread::current().id());
+    }
+}

@@ -1,0 +1,63 @@
+//! Keys that stay where they are for as long as their iterator lives.
+
+/// How much memory is taken at once, in bytes, unless a key is larger.
+const CHUNK_BYTES: usize = 32 << 10;
+
+/// Copies of the keys that an iterator stood on.
+///
+/// They are copies, although blocks and memtables may have a key in one piece: so every key is
+/// pinned, whatever its encoding and the direction, and the iterator can let go of what it passed.
+#[derive(Debug, Default)]
+pub(super) struct PinnedKeys {
+    /// None of them grows beyond what it was made for, so that no key is moved.
+    chunks: Vec<Vec<u8>>,
+    /// Where the last key begins in the last chunk.
+    last: usize,
+}
+
+impl PinnedKeys {
+    /// Copies a key.
+    pub(super) fn push(&mut self, key: &[u8]) {
+        let room = self.chunks.last().map_or(0, |chunk| chunk.capacity() - chunk.len());
+        if room < key.len() || self.chunks.is_empty() {
+            self.chunks.push(Vec::with_capacity(key.len().max(CHUNK_BYTES)));
+        }
+        if let Some(chunk) = self.chunks.last_mut() {
+            self.last = chunk.len();
+            chunk.extend_from_slice(key);
+        }
+    }
+
+    /// Returns the key that was copied last.
+    pub(super) fn last(&self) -> &[u8] {
+        self.chunks.last().and_then(|chunk| chunk.get(self.last..)).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_stay_where_they_are() {
+        let mut keys = PinnedKeys::default();
+        let mut copies = Vec::new();
+        for length in [0, 1, 0, 30_000, 5_000, 100_000, 0, 32 << 10, 7] {
+            let key = vec![copies.len() as u8; length];
+            keys.push(&key);
+            assert_eq!(keys.last(), key);
+            copies.push((keys.last().as_ptr(), key));
+        }
+        let mut chunks = keys.chunks.iter();
+        let mut chunk = chunks.next().expect("a chunk").as_slice();
+        for (address, key) in copies {
+            if chunk.len() < key.len() {
+                chunk = chunks.next().expect("a chunk");
+            }
+            let (copy, rest) = chunk.split_at(key.len());
+            assert_eq!(copy, key);
+            assert!(key.is_empty() || copy.as_ptr() == address);
+            chunk = rest;
+        }
+    }
+}

@@ -1,0 +1,442 @@
+//! Iterators that go over to newer versions: what they let go of, and what they go on showing.
+#![cfg(not(loom))]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tailwater::{
+    ColumnFamily, CompactRangeOptions, Db, DbIterator, ErrorKind, OpenOptions, ReadOptions,
+    WriteOptions,
+};
+use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
+use tailwater_io::{Operation, Purpose, Storage};
+
+/// How many keys there are.
+const KEYS: usize = 2000;
+/// How many times all of them are written over during a scan.
+const ROUNDS: usize = 5;
+/// How often it is looked whether what nobody needs has gone.
+const LOOKS: usize = 600;
+/// How often a table is read when it is opened and sought in, at most: its end, its index, a block.
+const OPENING_READS: usize = 3;
+
+struct Scene {
+    storage: SimStorage,
+    db: Db,
+    family: ColumnFamily,
+}
+
+impl Scene {
+    fn new() -> Self {
+        Self::with("")
+    }
+
+    fn with(text: &str) -> Self {
+        let storage = SimStorage::new(1);
+        let mut options = options(&storage);
+        options.set_options(text).expect("options");
+        let db = Db::open(Path::new("/db"), &options).expect("a database");
+        let family = db.column_family("default").expect("the default column family");
+        Self { storage, db, family }
+    }
+
+    fn write(&self, round: usize) {
+        let options = WriteOptions::default();
+        for number in 0..KEYS {
+            self.db.put(&self.family, &key(number), &value(round), &options).expect("a put");
+        }
+    }
+
+    /// Writes all keys over, and leaves nothing of what was there but what readers need.
+    fn replace(&self, round: usize) {
+        self.write(round);
+        self.db.flush(&self.family).expect("a flush");
+        let options = CompactRangeOptions::default();
+        self.db.compact_range(&self.family, None, None, &options).expect("a compaction");
+    }
+
+    fn number(&self, property: &str) -> u64 {
+        let value = self.db.property(&self.family, property).expect("a property");
+        value.expect("a value").parse().expect("a number")
+    }
+
+    /// The files of tables that are there.
+    fn tables(&self) -> usize {
+        let entries = self.storage.list(Path::new("/db")).expect("the directory");
+        entries.iter().filter(|entry| entry.name.ends_with(".sst")).count()
+    }
+
+    /// The memtables and tables that are kept beyond the current version.
+    fn kept(&self) -> (u64, u64) {
+        (
+            self.number("tailwater.num-pinned-mem-tables"),
+            self.number("tailwater.num-obsolete-files"),
+        )
+    }
+
+    /// Waits until nothing is kept beyond the current version, and returns whether that came.
+    fn keeps_nothing(&self) -> bool {
+        (0..LOOKS).any(|_| {
+            let live = self.db.live_files().len();
+            let is_clean = self.kept() == (0, 0) && self.tables() == live;
+            if !is_clean {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            is_clean
+        })
+    }
+}
+
+fn options(storage: &SimStorage) -> OpenOptions {
+    let mut options = OpenOptions::new(Arc::new(storage.clone()));
+    let text = "create_if_missing=true;write_buffer_size=64m;target_file_size_base=20000;\
+                disable_auto_compactions=true;compression=kNoCompression";
+    options.set_options(text).expect("options");
+    options
+}
+
+fn key(number: usize) -> Vec<u8> {
+    format!("{number:08}").into_bytes()
+}
+
+fn value(round: usize) -> Vec<u8> {
+    vec![b'a' + round as u8; 500]
+}
+
+fn refreshing(db: &Db, refreshes: bool) -> ReadOptions {
+    ReadOptions {
+        snapshot: Some(db.snapshot()),
+        auto_refresh_iterator_with_snapshot: refreshes,
+        ..ReadOptions::default()
+    }
+}
+
+/// Steps over a part of the keys, which must have the first values.
+fn step(iterator: &mut DbIterator, from: usize, to: usize) {
+    for number in from..to {
+        assert_eq!(iterator.entry(), Some((&key(number)[..], &value(0)[..])));
+        iterator.next().expect("a step");
+    }
+}
+
+/// A scan kept every memtable and table that became obsolete before it ended.
+#[test]
+fn a_scan_that_refreshes_itself_keeps_nothing_that_is_obsolete() {
+    for refreshes in [true, false] {
+        let scene = Scene::new();
+        scene.write(0);
+        let mut iterator = scene
+            .db
+            .iterator(&scene.family, &refreshing(&scene.db, refreshes))
+            .expect("an iterator");
+        iterator.seek_to_first().expect("a seek");
+        let part = KEYS / ROUNDS;
+        for round in 0..ROUNDS {
+            step(&mut iterator, round * part, (round + 1) * part - 1);
+            let before = scene.number("rocksdb.current-super-version-number");
+            scene.replace(round + 1);
+            assert!(scene.number("rocksdb.current-super-version-number") > before);
+            step(&mut iterator, (round + 1) * part - 1, (round + 1) * part);
+            if refreshes {
+                assert!(scene.keeps_nothing(), "round {round}: {:?}", scene.kept());
+            }
+        }
+        assert!(!iterator.valid());
+        if !refreshes {
+            assert!(scene.kept().0 > 0, "the first memtable");
+            drop(iterator);
+            assert!(scene.keeps_nothing(), "at the end: {:?}", scene.kept());
+        }
+    }
+}
+
+/// The same going backward, and with tables as the first source.
+#[test]
+fn a_backward_scan_that_refreshes_itself_keeps_nothing_either() {
+    for refreshes in [true, false] {
+        let scene = Scene::new();
+        scene.replace(0);
+        let mut iterator = scene
+            .db
+            .iterator(&scene.family, &refreshing(&scene.db, refreshes))
+            .expect("an iterator");
+        iterator.seek_to_last().expect("a seek");
+        for number in (0..KEYS).rev() {
+            assert_eq!(iterator.entry(), Some((&key(number)[..], &value(0)[..])));
+            if number % 500 == 250 {
+                scene.replace(1 + number / 500);
+            }
+            iterator.previous().expect("a step");
+            if number % 500 == 250 && refreshes {
+                assert!(scene.keeps_nothing(), "key {number}: {:?}", scene.kept());
+            }
+        }
+        assert!(!iterator.valid());
+        if !refreshes {
+            assert!(scene.kept().1 > 0, "the first tables");
+        }
+    }
+}
+
+#[test]
+fn without_a_snapshot_the_option_has_no_effect() {
+    let scene = Scene::new();
+    scene.write(0);
+    let options = ReadOptions { snapshot: None, ..refreshing(&scene.db, true) };
+    let mut iterator = scene.db.iterator(&scene.family, &options).expect("an iterator");
+    iterator.seek_to_first().expect("a seek");
+    scene.replace(1);
+    step(&mut iterator, 0, KEYS);
+    assert!(scene.kept().0 > 0, "the first memtable");
+}
+
+#[test]
+fn a_refresh_shows_what_there_is_now_or_what_a_snapshot_sees() {
+    let scene = Scene::new();
+    scene.write(0);
+    let snapshot = scene.db.snapshot();
+    let mut iterator =
+        scene.db.iterator(&scene.family, &refreshing(&scene.db, true)).expect("an iterator");
+    iterator.seek_to_first().expect("a seek");
+    scene.replace(1);
+    iterator.refresh().expect("a refresh");
+    assert!(!iterator.valid(), "a seek must follow");
+    iterator.next().expect("a step from nowhere");
+    assert!(!iterator.valid());
+    iterator.seek(&key(7)).expect("a seek");
+    assert_eq!(iterator.entry(), Some((&key(7)[..], &value(1)[..])));
+    // It has no snapshot any more, and no longer refreshes itself.
+    scene.replace(2);
+    iterator.next().expect("a step");
+    assert_eq!(iterator.entry(), Some((&key(8)[..], &value(1)[..])));
+    assert!(scene.kept().1 > 0);
+    iterator.refresh_at(&snapshot).expect("a refresh");
+    iterator.seek_to_first().expect("a seek");
+    step(&mut iterator, 0, KEYS);
+    assert!(!iterator.valid());
+    let other = Scene::new();
+    let error = iterator.refresh_at(&other.db.snapshot()).expect_err("another's snapshot");
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+}
+
+#[test]
+fn iterators_of_read_only_handles_do_not_refresh() {
+    let scene = Scene::new();
+    scene.write(0);
+    drop(scene.db);
+    let db = Db::open_read_only(Path::new("/db"), &options(&scene.storage)).expect("a handle");
+    let family = db.column_family("default").expect("a column family");
+    let mut iterator = db.iterator(&family, &ReadOptions::default()).expect("an iterator");
+    let snapshot = db.snapshot();
+    for refreshed in [iterator.refresh(), iterator.refresh_at(&snapshot)] {
+        let error = refreshed.expect_err("it cannot");
+        assert_eq!(error.kind(), ErrorKind::NotSupported, "{error}");
+    }
+}
+
+#[test]
+fn an_iterator_goes_on_when_its_column_family_is_dropped() {
+    let scene = Scene::new();
+    let other = scene.db.create_column_family("other", &Default::default()).expect("a family");
+    for number in 0..KEYS {
+        let options = WriteOptions::default();
+        scene.db.put(&other, &key(number), &value(0), &options).expect("a put");
+    }
+    let mut iterator =
+        scene.db.iterator(&other, &refreshing(&scene.db, true)).expect("an iterator");
+    iterator.seek_to_first().expect("a seek");
+    step(&mut iterator, 0, KEYS / 2);
+    scene.db.flush(&other).expect("a flush");
+    scene.db.drop_column_family(&other).expect("a drop");
+    drop(other);
+    step(&mut iterator, KEYS / 2, KEYS);
+    assert!(!iterator.valid());
+    drop(iterator);
+    assert!(scene.keeps_nothing(), "{:?}", scene.kept());
+}
+
+/// A refresh that could not open a table left the iterator without some of its sources.
+#[test]
+fn an_error_while_refreshing_ends_the_scan_and_the_next_seek_goes_on() {
+    // Nearly all tables are closed, and opened when they are read.
+    let scene = Scene::with("max_open_files=1");
+    scene.write(0);
+    let mut iterator =
+        scene.db.iterator(&scene.family, &refreshing(&scene.db, true)).expect("an iterator");
+    iterator.seek_to_first().expect("a seek");
+    step(&mut iterator, 0, KEYS / 2);
+    scene.replace(1);
+    let tables = |directory: &str| {
+        let entries = scene.storage.list(Path::new(directory)).expect("the directory");
+        let names = entries.into_iter().map(|entry| entry.name);
+        names.filter(|name| name.ends_with(".sst")).collect::<Vec<_>>()
+    };
+    let rename_all = |from: &str, to: &str| {
+        for name in tables(from) {
+            let (from, to) = (Path::new(from).join(&name), Path::new(to).join(&name));
+            scene.storage.rename(&from, &to).expect("another name");
+        }
+    };
+    scene.storage.create_directory(Path::new("/aside")).expect("a directory");
+    rename_all("/db", "/aside");
+    let error = iterator.next().expect_err("a table that cannot be opened");
+    assert!(error.to_string().contains(".sst"), "{error}");
+    assert!(!iterator.valid());
+    iterator.next().expect("a step from nowhere");
+    iterator.seek(&key(KEYS / 2)).expect_err("a table that cannot be opened");
+    rename_all("/aside", "/db");
+    iterator.seek_to_first().expect("a seek");
+    step(&mut iterator, 0, KEYS);
+    assert!(!iterator.valid());
+}
+
+#[test]
+fn an_iterator_tells_of_itself() {
+    let scene = Scene::new();
+    scene.write(0);
+    let text = |iterator: &DbIterator, name: &str| {
+        let value = iterator.property(&format!("rocksdb.iterator.{name}"));
+        String::from_utf8(value.expect("a property")).expect("text")
+    };
+    let read = ReadOptions {
+        snapshot: Some(scene.db.snapshot()),
+        auto_refresh_iterator_with_snapshot: true,
+        pin_data: true,
+        ..ReadOptions::default()
+    };
+    let mut iterator = scene.db.iterator(&scene.family, &read).expect("an iterator");
+    assert_eq!(text(&iterator, "is-key-pinned"), "Iterator is not valid.");
+    iterator.seek_to_first().expect("a seek");
+    assert_eq!(text(&iterator, "is-key-pinned"), "1");
+    assert_eq!(text(&iterator, "is-value-pinned"), "0");
+    assert_eq!(text(&iterator, "internal-key").as_bytes(), key(0));
+    let number = text(&iterator, "super-version-number");
+    let (first, address) = (iterator.key().to_vec(), iterator.key().as_ptr());
+    scene.replace(1);
+    assert_eq!(text(&iterator, "super-version-number"), number);
+    iterator.next().expect("a step");
+    assert_ne!(text(&iterator, "super-version-number"), number);
+    // The key before is where it was, and this one is behind it.
+    assert_eq!(iterator.key().as_ptr(), address.wrapping_add(first.len()));
+    let plain = scene.db.iterator(&scene.family, &ReadOptions::default());
+    let mut plain = plain.expect("an iterator");
+    plain.seek_to_last().expect("a seek");
+    assert_eq!(text(&plain, "is-key-pinned"), "0");
+    assert_eq!(plain.property("rocksdb.iterator.none"), None);
+    assert_eq!(plain.property("is-key-pinned"), None);
+}
+
+/// An iterator that goes over to the table that replaced its own goes on reading as far ahead as it
+/// had come to.
+#[test]
+fn reading_ahead_goes_on_in_the_table_that_replaced_another() {
+    let scene =
+        Scene::with("target_file_size_base=64m;block_based_table_factory={no_block_cache=1}");
+    scene.replace(0);
+    let read = refreshing(&scene.db, true);
+    let mut iterator = scene.db.iterator(&scene.family, &read).expect("an iterator");
+    iterator.seek_to_first().expect("a seek");
+    step(&mut iterator, 0, KEYS / 2);
+    scene.replace(1);
+    scene.storage.start_recording();
+    step(&mut iterator, KEYS / 2, KEYS);
+    let calls = scene.storage.calls();
+    let reads = calls.iter().filter(|call| {
+        call.operation == Operation::Read && call.purpose == Some(Purpose::UserRead)
+    });
+    // Of the new table, which has two records for each key: its footer, index and properties, and
+    // then a quarter of a MiB at a time.
+    let (reads, most) = (reads.count(), KEYS * 1000 / 2 / (256 << 10) + 1 + OPENING_READS);
+    assert!(reads <= most, "{reads} reads");
+    assert!(!iterator.valid());
+}
+
+/// A manual refresh that failed was made good by the next seek at a moment that nobody had kept.
+#[test]
+fn a_refresh_that_failed_sees_what_is_asked_for_when_it_succeeds() {
+    for with_snapshot in [true, false] {
+        let scene = Scene::with("max_open_files=1");
+        scene.write(0);
+        scene.db.flush(&scene.family).expect("a flush");
+        let mut iterator =
+            scene.db.iterator(&scene.family, &ReadOptions::default()).expect("an iterator");
+        // No fewer than twenty tables stay open.
+        for _ in 0..25 {
+            scene.write(1);
+            scene.db.flush(&scene.family).expect("a flush");
+        }
+        let snapshot = scene.db.snapshot();
+        let rule = FaultRule::new(Fault::InputOutput).operation(Operation::Open).from(0);
+        scene.storage.set_faults(FaultPlan::none().with(rule.path_containing(".sst")));
+        let refreshed = match with_snapshot {
+            true => iterator.refresh_at(&snapshot),
+            false => iterator.refresh(),
+        };
+        refreshed.expect_err("a table that cannot be opened");
+        scene.storage.set_faults(FaultPlan::none());
+        drop(snapshot);
+        scene.replace(2);
+        iterator.seek_to_first().expect("a seek");
+        let round = if with_snapshot { 1 } else { 2 };
+        for number in 0..KEYS {
+            assert_eq!(iterator.entry(), Some((&key(number)[..], &value(round)[..])));
+            iterator.next().expect("a step");
+        }
+        assert!(!iterator.valid());
+    }
+}
+
+/// Iterators kept the prefixes of the tables that they kept, and filters by them hid keys.
+#[test]
+fn prefixes_that_change_hide_nothing() {
+    let text = "prefix_extractor=fixed:4;\
+                block_based_table_factory={filter_policy=bloomfilter:10:false}";
+    let put = |scene: &Scene, key: &str| {
+        let options = WriteOptions::default();
+        scene.db.put(&scene.family, key.as_bytes(), b"value", &options).expect("a put");
+    };
+    let flush = |scene: &Scene| scene.db.flush(&scene.family).expect("a flush");
+    let change = |scene: &Scene, prefixes: &str| {
+        let options = [("prefix_extractor", prefixes)];
+        scene.db.set_options(&scene.family, &options).expect("other options");
+    };
+    for compacted in [false, true] {
+        let scene = Scene::with(text);
+        put(&scene, "aaab");
+        flush(&scene);
+        if compacted {
+            let options = CompactRangeOptions::default();
+            scene.db.compact_range(&scene.family, None, None, &options).expect("a compaction");
+        }
+        for refreshes in [true, false] {
+            let read = refreshing(&scene.db, refreshes);
+            let mut iterator = scene.db.iterator(&scene.family, &read).expect("an iterator");
+            iterator.seek(b"aaab").expect("a seek");
+            change(&scene, "fixed:1");
+            if !refreshes {
+                iterator.refresh().expect("a refresh");
+            }
+            iterator.seek(b"aaaa").expect("a seek");
+            assert_eq!(iterator.key(), b"aaab", "{refreshes}, {compacted}");
+            change(&scene, "fixed:4");
+        }
+    }
+    // In the middle of a scan.
+    let scene = Scene::with(text);
+    change(&scene, "fixed:1");
+    put(&scene, "aaaa");
+    flush(&scene);
+    put(&scene, "aaab");
+    let read = refreshing(&scene.db, true);
+    let mut iterator = scene.db.iterator(&scene.family, &read).expect("an iterator");
+    iterator.seek(b"a").expect("a seek");
+    assert_eq!(iterator.key(), b"aaaa");
+    change(&scene, "fixed:4");
+    flush(&scene);
+    (0..20).for_each(|_| put(&scene, "aaaa"));
+    iterator.next().expect("a step");
+    assert_eq!(iterator.key(), b"aaab");
+    iterator.seek(b"aaab").expect("a seek");
+    assert_eq!(iterator.key(), b"aaab");
+}

@@ -9,15 +9,16 @@ mod fjall;
 mod lmdb;
 mod redb;
 mod rocksdb;
+mod rocksdb_scans;
 mod rocksdb_tail;
 
 use std::process::ExitCode;
 
 use clap::Parser;
-use tailwater_bench::Tailwater;
 use tailwater_bench::arguments::Arguments;
 use tailwater_bench::engine::{Contender, Engine};
 use tailwater_bench::tail::TailwaterEngine;
+use tailwater_bench::{Tailwater, TailwaterScans};
 
 /// How many entries a tree takes in one transaction.
 const TRANSACTION: usize = 1000;
@@ -32,5 +33,9 @@ fn main() -> ExitCode {
         &Contender::<redb::Redb>::new(),
         &Contender::<lmdb::Lmdb>::new(),
     ];
-    Arguments::parse().run(&engines, &[&TailwaterEngine, &rocksdb_tail::RocksDbEngine])
+    Arguments::parse().run(
+        &engines,
+        &[&TailwaterScans, &rocksdb_scans::RocksDbScans],
+        &[&TailwaterEngine, &rocksdb_tail::RocksDbEngine],
+    )
 }

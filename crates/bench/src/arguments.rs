@@ -6,12 +6,14 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::backup::BackupArguments;
 use crate::basket::BasketArguments;
 use crate::durable::{self, DurableArguments, NEIGHBOUR_COMMAND};
 use crate::engine::Engine;
 use crate::files::Temporary;
 use crate::hot_key::HotKeyArguments;
 use crate::range_deletions::RangeDeletionArguments;
+use crate::snapshot_scans::{ScanEngine, SnapshotScanArguments};
 use crate::store::Failure;
 use crate::sustained::SustainedArguments;
 use crate::tail::{self, CHILD_COMMAND, TailArguments, TailEngine};
@@ -40,6 +42,10 @@ enum Command {
     Sustained(SustainedArguments),
     /// Deletes ranges that overlap: how quickly, how they slow reads down, what a flush writes.
     RangeDeletions(RangeDeletionArguments),
+    /// Scans one snapshot, with iterators that refresh themselves and with others.
+    SnapshotScans(SnapshotScanArguments),
+    /// Makes a logical backup beside overwrites, and shows what its iterator keeps.
+    Backup(BackupArguments),
     /// Measures puts that are on the device when they return, beside what the device does.
     Durable(DurableArguments),
     /// Shows what direct I/O does to the tail of reads while compactions go on.
@@ -53,14 +59,21 @@ enum Command {
 }
 
 impl Arguments {
-    /// Runs what was asked for on engines out of `known`, or of `tail_engines`, and prints what
-    /// came of it.
-    pub fn run(&self, known: &[&dyn Engine], tail_engines: &[&dyn TailEngine]) -> ExitCode {
+    /// Runs what was asked for on engines out of `known`, `scan_engines` or `tail_engines`, and
+    /// prints what came of it.
+    pub fn run(
+        &self,
+        known: &[&dyn Engine],
+        scan_engines: &[&dyn ScanEngine],
+        tail_engines: &[&dyn TailEngine],
+    ) -> ExitCode {
         let outcome = match &self.command {
             Command::Basket(arguments) => arguments.run(known),
             Command::HotKey(arguments) => arguments.run(known),
             Command::Sustained(arguments) => arguments.run(known),
             Command::RangeDeletions(arguments) => arguments.run(known),
+            Command::SnapshotScans(arguments) => arguments.run(scan_engines),
+            Command::Backup(arguments) => arguments.run(scan_engines),
             Command::Durable(arguments) => arguments.run(known),
             Command::DurableNeighbour => durable::compute(),
             Command::Tail(arguments) => tail::run(arguments, tail_engines),
@@ -135,6 +148,16 @@ impl Subjects {
         let mut engines = self.engines(known)?;
         engines.retain(|engine| !self.engines.is_empty() || names.contains(&engine.name()));
         Ok(engines)
+    }
+
+    /// Whether an engine of that name is asked for.
+    pub(crate) fn wants(&self, name: &str) -> bool {
+        self.engines.is_empty() || self.engines.iter().any(|engine| engine == name)
+    }
+
+    /// The options of databases of a command that has `own` instead of the default ones.
+    pub(crate) fn options_over(&self, own: &str) -> String {
+        format!("{own};{}", self.more_options)
     }
 
     /// The options of databases.

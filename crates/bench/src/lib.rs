@@ -1,12 +1,15 @@
 //! Workloads that measure Tailwater, and other engines in the same run.
 //!
-//! An engine is a [`store::Store`], for the last of six commands a [`tail::TailEngine`]:
+//! An engine is a [`store::Store`], but a [`snapshot_scans::ScanEngine`] and a
+//! [`tail::TailEngine`] for the commands of these names:
 //!
 //! - [`basket`]: the workloads of RocksDB's `db_bench` under their names, on several engines by
 //!   turns, so that what else the machine does meets all of them;
 //! - [`hot_key`]: one key that several threads get;
 //! - [`sustained`]: overwriting for minutes;
 //! - [`range_deletions`]: range deletions that overlap, and reads among them;
+//! - [`snapshot_scans`]: scans by iterators that refresh themselves, and by others;
+//! - [`backup`]: what the iterator of a logical backup keeps beside overwrites;
 //! - [`durable`]: puts that are synced, beside the device itself;
 //! - [`tail`]: what direct I/O does to the tail of reads while compactions go on.
 //!
@@ -16,6 +19,7 @@
 mod say;
 
 pub mod arguments;
+pub mod backup;
 pub mod basket;
 pub mod durable;
 pub mod engine;
@@ -27,9 +31,10 @@ mod own;
 mod process;
 pub mod range_deletions;
 mod report;
+pub mod snapshot_scans;
 pub mod store;
 pub mod sustained;
 pub mod tail;
 mod tailwater;
 
-pub use tailwater::Tailwater;
+pub use tailwater::{Tailwater, TailwaterScans};

@@ -2,14 +2,16 @@
 
 use std::cell::RefCell;
 use std::path::Path;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use tailwater::{
-    BottommostRewrite, ColumnFamily, CompactRangeOptions, Db, OpenOptions, ReadOptions,
+    BottommostRewrite, ColumnFamily, CompactRangeOptions, Db, OpenOptions, ReadOptions, Statistics,
     WriteOptions,
 };
 
+use crate::snapshot_scans::{ScanEngine, ScanSubject, Scans};
 use crate::store::{Direction, Failure, Scanned, Store};
 
 thread_local! {
@@ -99,14 +101,111 @@ impl Store for Tailwater {
     }
 
     fn settle(&self) -> Result<(), Failure> {
-        self.db.flush(&self.family)?;
-        while self.db.needs_compaction(&self.family) || self.db.running_compactions() > 0 {
-            thread::sleep(Duration::from_millis(10));
-        }
-        Ok(())
+        settle(&self.db, &self.family)
     }
 
     fn property(&self, name: &str) -> Result<Option<String>, Failure> {
         Ok(self.db.property(&self.family, name)?)
+    }
+}
+
+fn settle(db: &Db, family: &ColumnFamily) -> Result<(), Failure> {
+    db.flush(family)?;
+    while db.needs_compaction(family) || db.running_compactions() > 0 {
+        thread::sleep(Duration::from_millis(10));
+    }
+    Ok(())
+}
+
+/// Tailwater, which counts blocks that are in the cache.
+pub struct TailwaterScans;
+
+impl ScanEngine for TailwaterScans {
+    fn name(&self) -> &'static str {
+        Tailwater::NAME
+    }
+
+    fn open(&self, directory: &Path, options: &str) -> Result<Box<dyn ScanSubject>, Failure> {
+        let mut open = OpenOptions::default();
+        open.set_options(options)?;
+        let statistics = Arc::new(Statistics::new());
+        open.set_statistics(Arc::clone(&statistics));
+        let db = Db::open(directory, &open)?;
+        let family = db.column_family("default")?;
+        Ok(Box::new(Scanning { db, family, statistics }))
+    }
+}
+
+struct Scanning {
+    db: Db,
+    family: ColumnFamily,
+    statistics: Arc<Statistics>,
+}
+
+impl ScanSubject for Scanning {
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
+        Ok(self.db.put(&self.family, key, value, &WriteOptions::default())?)
+    }
+
+    fn scan(&self, scans: &Scans) -> Result<Scanned, Failure> {
+        let options = ReadOptions {
+            snapshot: Some(self.db.snapshot()),
+            auto_refresh_iterator_with_snapshot: scans.refreshes,
+            ..ReadOptions::default()
+        };
+        let mut scanned = Scanned::default();
+        for key in scans.keys() {
+            let mut iterator = self.db.iterator(&self.family, &options)?;
+            iterator.seek(&key)?;
+            let end = scanned.entries + scans.steps;
+            while scanned.entries < end
+                && let Some((key, value)) = iterator.entry()
+            {
+                scanned.add(key, value);
+                iterator.next()?;
+            }
+        }
+        Ok(scanned)
+    }
+
+    fn walk(&self, refreshes: bool, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Failure> {
+        let options = ReadOptions {
+            snapshot: Some(self.db.snapshot()),
+            auto_refresh_iterator_with_snapshot: refreshes,
+            fill_cache: false,
+            ..ReadOptions::default()
+        };
+        let mut iterator = self.db.iterator(&self.family, &options)?;
+        iterator.seek_to_first()?;
+        while let Some((key, value)) = iterator.entry() {
+            visit(key, value);
+            iterator.next()?;
+        }
+        Ok(())
+    }
+
+    fn number(&self, property: &str) -> Result<u64, Failure> {
+        let value = self.db.property(&self.family, property)?;
+        Ok(value.ok_or_else(|| format!("there is no property {property}"))?.parse()?)
+    }
+
+    fn settle(&self) -> Result<(), Failure> {
+        settle(&self.db, &self.family)
+    }
+
+    fn take_snapshot(&self) -> Result<(), Failure> {
+        drop(std::hint::black_box(self.db.snapshot()));
+        Ok(())
+    }
+
+    fn renew_version(&self) -> Result<(), Failure> {
+        // The value it has.
+        let options = [("max_sequential_skip_in_iterations", "8")];
+        Ok(self.db.set_options(&self.family, &options)?)
+    }
+
+    fn block_cache_lookups(&self) -> Result<[u64; 2], Failure> {
+        let count = |name: &str| self.statistics.ticker(name).ok_or("no such ticker");
+        Ok([count("rocksdb.block.cache.hit")?, count("rocksdb.block.cache.miss")?])
     }
 }

@@ -1,0 +1,235 @@
+//! RocksDB's scans of a snapshot.
+//!
+//! By its C interface: the crate has no setter for iterators that refresh themselves.
+#![expect(unsafe_code, reason = "calls a C interface that the crate leaves out")]
+
+use std::ffi::{CStr, CString, c_char};
+use std::path::Path;
+use std::ptr;
+
+use librocksdb_sys as c;
+use tailwater_bench::snapshot_scans::{ScanEngine, ScanSubject, Scans};
+use tailwater_bench::store::{Failure, Scanned};
+
+/// RocksDB's numbers of the tickers `rocksdb.block.cache.hit` and `rocksdb.block.cache.miss`.
+const CACHE_HIT: u32 = 1;
+const CACHE_MISS: u32 = 0;
+
+/// RocksDB, which counts blocks that are in the cache.
+pub(crate) struct RocksDbScans;
+
+impl ScanEngine for RocksDbScans {
+    fn name(&self) -> &'static str {
+        "rocksdb"
+    }
+
+    fn open(&self, directory: &Path, options: &str) -> Result<Box<dyn ScanSubject>, Failure> {
+        let path = CString::new(directory.as_os_str().as_encoded_bytes())?;
+        let text = CString::new(options)?;
+        // SAFETY: all pointers are to what was just made, and options are copied where they are
+        // used. `message` frees what it is given.
+        unsafe {
+            let (defaults, options) = (c::rocksdb_options_create(), c::rocksdb_options_create());
+            let mut error = ptr::null_mut();
+            c::rocksdb_get_options_from_string(defaults, text.as_ptr(), options, &mut error);
+            c::rocksdb_options_destroy(defaults);
+            check(error)?;
+            c::rocksdb_options_enable_statistics(options);
+            let db = c::rocksdb_open(options, path.as_ptr(), &mut error);
+            check(error)?;
+            let writes = c::rocksdb_writeoptions_create();
+            Ok(Box::new(Scanning { db, options, writes }))
+        }
+    }
+}
+
+struct Scanning {
+    db: *mut c::rocksdb_t,
+    options: *mut c::rocksdb_options_t,
+    writes: *mut c::rocksdb_writeoptions_t,
+}
+
+// SAFETY: RocksDB's databases may be used by several threads at once, and the options are not
+// changed.
+unsafe impl Sync for Scanning {}
+
+impl ScanSubject for Scanning {
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
+        let mut error = ptr::null_mut();
+        // SAFETY: the database is open, and both slices are read during the call.
+        unsafe {
+            let (key, key_length) = (key.as_ptr().cast(), key.len());
+            let (value, value_length) = (value.as_ptr().cast(), value.len());
+            c::rocksdb_put(self.db, self.writes, key, key_length, value, value_length, &mut error);
+        }
+        check(error)
+    }
+
+    fn scan(&self, scans: &Scans) -> Result<Scanned, Failure> {
+        // SAFETY: the database is open; the snapshot and the options go after the last iterator.
+        unsafe {
+            let snapshot = c::rocksdb_create_snapshot(self.db);
+            let options = c::rocksdb_readoptions_create();
+            c::rocksdb_readoptions_set_snapshot(options, snapshot);
+            let refreshes = u8::from(scans.refreshes);
+            c::rocksdb_readoptions_set_auto_refresh_iterator_with_snapshot(options, refreshes);
+            let mut scanned = Scanned::default();
+            let mut result = Ok(());
+            for key in scans.keys() {
+                let iterator = c::rocksdb_create_iterator(self.db, options);
+                result = scan(iterator, &key, scans.steps, &mut scanned);
+                c::rocksdb_iter_destroy(iterator);
+                if result.is_err() {
+                    break;
+                }
+            }
+            c::rocksdb_readoptions_destroy(options);
+            c::rocksdb_release_snapshot(self.db, snapshot);
+            result.map(|()| scanned)
+        }
+    }
+
+    fn walk(&self, refreshes: bool, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Failure> {
+        // SAFETY: the database is open; the snapshot and the options go after the iterator, whose
+        // entries are looked at before it moves.
+        unsafe {
+            let snapshot = c::rocksdb_create_snapshot(self.db);
+            let options = c::rocksdb_readoptions_create();
+            c::rocksdb_readoptions_set_snapshot(options, snapshot);
+            c::rocksdb_readoptions_set_fill_cache(options, 0);
+            let refreshes = u8::from(refreshes);
+            c::rocksdb_readoptions_set_auto_refresh_iterator_with_snapshot(options, refreshes);
+            let iterator = c::rocksdb_create_iterator(self.db, options);
+            c::rocksdb_iter_seek_to_first(iterator);
+            while c::rocksdb_iter_valid(iterator) != 0 {
+                let (key, value) = entry(iterator);
+                visit(key, value);
+                c::rocksdb_iter_next(iterator);
+            }
+            let mut error = ptr::null_mut();
+            c::rocksdb_iter_get_error(iterator, &mut error);
+            c::rocksdb_iter_destroy(iterator);
+            c::rocksdb_readoptions_destroy(options);
+            c::rocksdb_release_snapshot(self.db, snapshot);
+            check(error)
+        }
+    }
+
+    fn number(&self, property: &str) -> Result<u64, Failure> {
+        let name = CString::new(property)?;
+        let mut value = 0;
+        // SAFETY: the database is open, and there is room for the number.
+        let known = unsafe { c::rocksdb_property_int(self.db, name.as_ptr(), &mut value) };
+        if known == 0 { Ok(value) } else { Err(format!("there is no property {property}").into()) }
+    }
+
+    fn settle(&self) -> Result<(), Failure> {
+        let mut error = ptr::null_mut();
+        // SAFETY: the database is open, and the options go after their use.
+        unsafe {
+            let flush = c::rocksdb_flushoptions_create();
+            c::rocksdb_flushoptions_set_wait(flush, 1);
+            c::rocksdb_flush(self.db, flush, &mut error);
+            c::rocksdb_flushoptions_destroy(flush);
+            check(error)?;
+            let wait = c::rocksdb_wait_for_compact_options_create();
+            c::rocksdb_wait_for_compact(self.db, wait, &mut error);
+            c::rocksdb_wait_for_compact_options_destroy(wait);
+        }
+        check(error)
+    }
+
+    fn take_snapshot(&self) -> Result<(), Failure> {
+        // SAFETY: the database is open, and the snapshot is its own.
+        unsafe {
+            let snapshot = c::rocksdb_create_snapshot(self.db);
+            c::rocksdb_release_snapshot(self.db, snapshot);
+        }
+        Ok(())
+    }
+
+    fn renew_version(&self) -> Result<(), Failure> {
+        // The value it has.
+        let key = c"max_sequential_skip_in_iterations".as_ptr();
+        let value = c"8".as_ptr();
+        let mut error = ptr::null_mut();
+        // SAFETY: the database is open, and there is one key and one value.
+        unsafe { c::rocksdb_set_options(self.db, 1, &key, &value, &mut error) };
+        check(error)
+    }
+
+    fn block_cache_lookups(&self) -> Result<[u64; 2], Failure> {
+        let count = |ticker| {
+            // SAFETY: the options have statistics.
+            unsafe { c::rocksdb_options_statistics_get_ticker_count(self.options, ticker) }
+        };
+        Ok([count(CACHE_HIT), count(CACHE_MISS)])
+    }
+}
+
+impl Drop for Scanning {
+    fn drop(&mut self) {
+        // SAFETY: nothing of the database is in use any more.
+        unsafe {
+            c::rocksdb_close(self.db);
+            c::rocksdb_writeoptions_destroy(self.writes);
+            c::rocksdb_options_destroy(self.options);
+        }
+    }
+}
+
+/// Seeks a key and steps over as many entries as there are, up to `steps`.
+///
+/// # Safety
+/// The iterator must be open.
+unsafe fn scan(
+    iterator: *mut c::rocksdb_iterator_t,
+    key: &[u8],
+    steps: u64,
+    scanned: &mut Scanned,
+) -> Result<(), Failure> {
+    let end = scanned.entries + steps;
+    // SAFETY: the iterator is open, and what it shows is looked at before it moves.
+    unsafe {
+        c::rocksdb_iter_seek(iterator, key.as_ptr().cast(), key.len());
+        while scanned.entries < end && c::rocksdb_iter_valid(iterator) != 0 {
+            let (key, value) = entry(iterator);
+            scanned.add(key, value);
+            c::rocksdb_iter_next(iterator);
+        }
+        let mut error = ptr::null_mut();
+        c::rocksdb_iter_get_error(iterator, &mut error);
+        check(error)
+    }
+}
+
+/// The entry that an iterator stands on.
+///
+/// # Safety
+/// The iterator must stand on one, and not move while this is looked at.
+#[inline]
+unsafe fn entry<'a>(iterator: *const c::rocksdb_iterator_t) -> (&'a [u8], &'a [u8]) {
+    let (mut key_length, mut value_length) = (0, 0);
+    // SAFETY: as the caller promises.
+    unsafe {
+        let key = c::rocksdb_iter_key(iterator, &mut key_length);
+        let value = c::rocksdb_iter_value(iterator, &mut value_length);
+        (
+            std::slice::from_raw_parts(key.cast(), key_length),
+            std::slice::from_raw_parts(value.cast(), value_length),
+        )
+    }
+}
+
+/// Turns RocksDB's message, if there is one, into an error, and frees it.
+fn check(error: *mut c_char) -> Result<(), Failure> {
+    if error.is_null() {
+        return Ok(());
+    }
+    // SAFETY: RocksDB's messages end with a zero and are the caller's.
+    unsafe {
+        let message = CStr::from_ptr(error).to_string_lossy().into_owned();
+        c::rocksdb_free(error.cast());
+        Err(message.into())
+    }
+}

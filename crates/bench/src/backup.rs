@@ -1,0 +1,172 @@
+//! A logical backup beside overwrites: what its iterator keeps in memory and on the disk beyond the
+//! database.
+
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use fastrand::Rng;
+
+use crate::arguments::{Subjects, above_zero};
+use crate::entries::{RandomValues, key};
+use crate::snapshot_scans::{ScanEngine, ScanSubject};
+use crate::store::Failure;
+
+/// How long values are, in bytes.
+const VALUE_BYTES: usize = 1000;
+/// What databases are opened with.
+const OPTIONS: &str = "create_if_missing=true;max_background_jobs=2;write_buffer_size=67108864;\
+    compression=kNoCompression;block_based_table_factory={block_cache=67108864}";
+/// How many entries go by between two looks at the clock.
+const BETWEEN_LOOKS: u64 = 256;
+/// How long it is between two looks at what is kept.
+const SAMPLE: Duration = Duration::from_millis(200);
+
+/// What is asked of this command.
+#[derive(Debug, Args)]
+pub struct BackupArguments {
+    /// How large the database is, in GB.
+    #[arg(long, default_value_t = 5.0, value_parser = above_zero)]
+    gigabytes: f64,
+    /// How much is overwritten meanwhile, in MB/s.
+    #[arg(long, default_value_t = 40.0, value_parser = above_zero)]
+    overwrites: f64,
+    /// How quickly the backup takes what it is given, in MB/s.
+    #[arg(long, default_value_t = 50.0, value_parser = above_zero)]
+    backup: f64,
+    #[command(flatten)]
+    subjects: Subjects,
+}
+
+/// What was kept beyond the database, in bytes.
+#[derive(Debug, Clone, Copy, Default)]
+struct Kept {
+    memtables: u64,
+    files: u64,
+}
+
+/// What came of one backup.
+struct Outcome {
+    took: Duration,
+    most: Kept,
+    last: Kept,
+}
+
+impl BackupArguments {
+    /// Runs it; returns a table.
+    pub(crate) fn run(&self, known: &[&dyn ScanEngine]) -> Result<String, Failure> {
+        let entries = (self.gigabytes * 1e9) as u64 / (key(0).len() + VALUE_BYTES) as u64;
+        let mut report = format!(
+            "A backup of {} GB at {} MB/s beside {} MB/s of overwrites; kept beyond the current \
+             version, in MB:\n\n\
+             | engine | iterator | seconds | memtables, most | files, most | memtables, at the end \
+             | files, at the end |\n|---|---|---:|---:|---:|---:|---:|\n",
+            self.gigabytes, self.backup, self.overwrites
+        );
+        for engine in known.iter().filter(|engine| self.subjects.wants(engine.name())) {
+            let directory = self.subjects.new_directory()?;
+            let subject = engine.open(directory.path(), &self.subjects.options_over(OPTIONS))?;
+            say!("{}: writing {entries} entries", engine.name());
+            let values = RandomValues::new(VALUE_BYTES, 1);
+            for number in 0..entries {
+                subject.put(&key(number), values.get(number))?;
+            }
+            subject.settle()?;
+            for (refreshes, kind) in [(false, "plain"), (true, "refreshing")] {
+                say!("{}: a backup with a {kind} iterator", engine.name());
+                let outcome = self.back_up(&*subject, entries, refreshes)?;
+                let Outcome { took, most, last } = outcome;
+                let figures = [most.memtables, most.files, last.memtables, last.files];
+                let figures = figures.map(|bytes| format!("{:.0}", bytes as f64 / 1e6));
+                writeln!(
+                    report,
+                    "| {} | {kind} | {:.0} | {} |",
+                    engine.name(),
+                    took.as_secs_f64(),
+                    figures.join(" | ")
+                )?;
+                subject.settle()?;
+            }
+        }
+        Ok(report)
+    }
+
+    fn back_up(
+        &self,
+        subject: &dyn ScanSubject,
+        entries: u64,
+        refreshes: bool,
+    ) -> Result<Outcome, Failure> {
+        let is_done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let writer = scope.spawn(|| self.overwrite(subject, entries, &is_done));
+            let watcher = scope.spawn(|| watch(subject, &is_done));
+            let begun = Instant::now();
+            let (mut count, mut bytes) = (0, 0);
+            let walked = subject.walk(refreshes, &mut |key, value| {
+                bytes += (key.len() + value.len()) as u64;
+                count += 1;
+                if count % BETWEEN_LOOKS == 0 {
+                    pace(begun, bytes, self.backup);
+                }
+            });
+            let took = begun.elapsed();
+            is_done.store(true, Ordering::Relaxed);
+            let written = writer.join().map_err(|_| "the writer panicked")?;
+            let kept = watcher.join().map_err(|_| "the watcher panicked")?;
+            walked?;
+            written?;
+            if count != entries {
+                return Err(format!("the backup has {count} entries, not {entries}").into());
+            }
+            let (most, last) = kept?;
+            Ok(Outcome { took, most, last })
+        })
+    }
+
+    fn overwrite(
+        &self,
+        subject: &dyn ScanSubject,
+        entries: u64,
+        is_done: &AtomicBool,
+    ) -> Result<(), Failure> {
+        let (mut rng, values) = (Rng::with_seed(2), RandomValues::new(VALUE_BYTES, 2));
+        let (begun, mut bytes) = (Instant::now(), 0);
+        while !is_done.load(Ordering::Relaxed) {
+            for _ in 0..BETWEEN_LOOKS {
+                let number = rng.u64(..entries);
+                let (key, value) = (key(number), values.get(number));
+                subject.put(&key, value)?;
+                bytes += (key.len() + value.len()) as u64;
+            }
+            pace(begun, bytes, self.overwrites);
+        }
+        Ok(())
+    }
+}
+
+/// Waits until so many bytes are due.
+fn pace(begun: Instant, bytes: u64, megabytes_per_second: f64) {
+    let due = Duration::from_secs_f64(bytes as f64 / (megabytes_per_second * 1e6));
+    thread::sleep(due.saturating_sub(begun.elapsed()));
+}
+
+/// What is kept until the backup is done: the most of each, and what it is in the end.
+fn watch(subject: &dyn ScanSubject, is_done: &AtomicBool) -> Result<(Kept, Kept), Failure> {
+    let (mut most, mut last) = (Kept::default(), Kept::default());
+    while !is_done.load(Ordering::Relaxed) {
+        let number = |name: &str| subject.number(name);
+        let all = number("rocksdb.size-all-mem-tables")?;
+        let tables = number("rocksdb.total-sst-files-size")?;
+        last = Kept {
+            memtables: all.saturating_sub(number("rocksdb.cur-size-all-mem-tables")?),
+            files: tables.saturating_sub(number("rocksdb.live-sst-files-size")?),
+        };
+        most.memtables = most.memtables.max(last.memtables);
+        most.files = most.files.max(last.files);
+        thread::sleep(SAMPLE);
+    }
+    Ok((most, last))
+}

@@ -1,0 +1,269 @@
+//! Scans of one snapshot, with iterators that refresh themselves and with iterators that do not.
+//!
+//! The experiment of the pull request that brought such iterators to RocksDB (13354), with its
+//! parameters: entries of 32 and 512 bytes are written into one memtable, and recovery flushes
+//! them; then each operation makes an iterator with the same snapshot, seeks a random key and steps
+//! over many entries. Once a second there is a new version to go over to. Both kinds of iterators
+//! run at the same time, each on a database of its own, so that what else the machine does meets
+//! both.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use fastrand::Rng;
+
+use crate::arguments::{Subjects, at_least_one};
+use crate::entries::{self, RandomValues};
+use crate::files::Temporary;
+use crate::report::{Rate, median};
+use crate::store::{Failure, Scanned};
+
+/// How long keys are, in bytes.
+const KEY_BYTES: usize = 32;
+/// How long values are, in bytes.
+const VALUE_BYTES: usize = 512;
+/// The options under which the entries are written: one memtable has room for all.
+const FILLING: &str = "create_if_missing=true;write_buffer_size=1000000000;\
+    max_write_buffer_number=2;compression=kNoCompression";
+/// The options under which they are scanned: the cache has room for all.
+const SCANNING: &str = "max_write_buffer_number=2;compression=kNoCompression;\
+    use_direct_reads=true;\
+    block_based_table_factory={block_cache=4G;cache_index_and_filter_blocks=true}";
+/// How many snapshots are taken to know what one costs.
+const SNAPSHOTS: u32 = 1_000_000;
+
+/// A key.
+pub type Key = [u8; KEY_BYTES];
+
+/// What is asked of this command.
+#[derive(Debug, Args)]
+pub struct SnapshotScanArguments {
+    /// How many entries the databases have.
+    #[arg(long, default_value_t = 1_000_000)]
+    entries: u64,
+    /// How many entries are stepped over behind each seek: a row for each.
+    #[arg(long, value_delimiter = ',', default_value = "100,20000,400000")]
+    seek_nexts: Vec<u64>,
+    /// How many entries are stepped over in each run.
+    #[arg(long, default_value_t = 200_000_000)]
+    steps: u64,
+    /// How many runs each row has.
+    #[arg(long, default_value_t = 3, value_parser = at_least_one)]
+    rounds: usize,
+    /// How long a version stays the newest, in milliseconds.
+    #[arg(long, default_value_t = 1000)]
+    version_ms: u64,
+    #[command(flatten)]
+    subjects: Subjects,
+}
+
+/// The scans of one run.
+#[derive(Debug, Clone, Copy)]
+pub struct Scans {
+    /// How many there are.
+    pub count: u64,
+    /// How many entries each steps over, if there are as many behind its key.
+    pub steps: u64,
+    /// Whether the iterators refresh themselves.
+    pub refreshes: bool,
+    entries: u64,
+}
+
+impl Scans {
+    /// The keys at which they begin.
+    pub fn keys(&self) -> impl Iterator<Item = Key> {
+        let (mut rng, entries) = (Rng::with_seed(self.steps), self.entries);
+        (0..self.count).map(move |_| key(rng.u64(..entries)))
+    }
+}
+
+/// An engine with snapshots.
+pub trait ScanEngine: Sync {
+    /// Its name.
+    fn name(&self) -> &'static str;
+
+    /// Opens a database, or makes it.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    fn open(&self, directory: &Path, options: &str) -> Result<Box<dyn ScanSubject>, Failure>;
+}
+
+/// A database of an engine with snapshots.
+pub trait ScanSubject: Sync {
+    /// Puts an entry.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure>;
+
+    /// Takes a snapshot and scans it, with a new iterator for each scan.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    fn scan(&self, scans: &Scans) -> Result<Scanned, Failure>;
+
+    /// Takes a snapshot and walks over all it shows.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    fn walk(&self, refreshes: bool, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Failure>;
+
+    /// A property by RocksDB's name, which is a number.
+    ///
+    /// # Errors
+    /// Those of the engine, and one where it has no such property.
+    fn number(&self, property: &str) -> Result<u64, Failure>;
+
+    /// Returns when no work is left in the background.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    fn settle(&self) -> Result<(), Failure>;
+
+    /// Takes a snapshot and gives it back.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    fn take_snapshot(&self) -> Result<(), Failure>;
+
+    /// Makes a new version of the column family, which holds what the last one holds.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    fn renew_version(&self) -> Result<(), Failure>;
+
+    /// How many blocks were found in the cache, and how many were not.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    fn block_cache_lookups(&self) -> Result<[u64; 2], Failure>;
+}
+
+/// What one kind of iterator did in one run.
+struct Run {
+    scans_per_second: f64,
+    megabytes_per_second: f64,
+    /// Which part of the blocks was in the cache.
+    hits: f64,
+}
+
+impl SnapshotScanArguments {
+    /// Runs it; returns a table.
+    pub(crate) fn run(&self, known: &[&dyn ScanEngine]) -> Result<String, Failure> {
+        let mut report = format!(
+            "{} entries of {KEY_BYTES} and {VALUE_BYTES} bytes; {} stepped over in each run; \
+             medians of {} runs, in which both kinds scan at the same time:\n\n\
+             | engine | steps of a scan | iterators | scans/s | MB/s | in the cache |\n\
+             |---|---:|---|---:|---:|---:|\n",
+            self.entries, self.steps, self.rounds
+        );
+        let mut snapshots = String::new();
+        let chosen = known.iter().filter(|engine| self.subjects.wants(engine.name()));
+        for engine in chosen {
+            let directories = self.fill(*engine)?;
+            let options = self.subjects.options_over(SCANNING);
+            // Recovery flushes what is in the logs.
+            let open = |at: usize| engine.open(directories[at].path(), &options);
+            let subjects = [open(0)?, open(1)?];
+            for &nexts in &self.seek_nexts {
+                let mut runs = [Vec::new(), Vec::new()];
+                for round in 0..self.rounds {
+                    say!("{}: {nexts} steps, run {}", engine.name(), round + 1);
+                    for (runs, run) in runs.iter_mut().zip(self.run_both(&subjects, nexts)?) {
+                        runs.push(run);
+                    }
+                }
+                for (runs, kind) in runs.iter().zip(["plain", "refreshing"]) {
+                    let of = |figure: fn(&Run) -> f64| median(runs.iter().map(figure).collect());
+                    writeln!(
+                        report,
+                        "| {} | {nexts} | {kind} | {} | {:.0} | {:.2} % |",
+                        engine.name(),
+                        Rate(of(|run| run.scans_per_second)),
+                        of(|run| run.megabytes_per_second),
+                        of(|run| run.hits * 100.0),
+                    )?;
+                }
+            }
+            let begun = Instant::now();
+            for _ in 0..SNAPSHOTS {
+                subjects[0].take_snapshot()?;
+            }
+            let took_ns = begun.elapsed().as_nanos() as f64 / f64::from(SNAPSHOTS);
+            writeln!(snapshots, "- {}: {took_ns:.0} ns", engine.name())?;
+        }
+        Ok(format!("{report}\nTaking a snapshot and giving it back:\n\n{snapshots}"))
+    }
+
+    /// Two databases with the same entries, which are in their logs.
+    fn fill(&self, engine: &dyn ScanEngine) -> Result<[Temporary; 2], Failure> {
+        let directories = [self.subjects.new_directory()?, self.subjects.new_directory()?];
+        let values = RandomValues::new(VALUE_BYTES, 1);
+        for directory in &directories {
+            say!("{}: writing {} entries", engine.name(), self.entries);
+            let subject = engine.open(directory.path(), FILLING)?;
+            for number in 0..self.entries {
+                subject.put(&key(number), values.get(number))?;
+            }
+        }
+        Ok(directories)
+    }
+
+    /// Scans both databases at the same time, the second with iterators that refresh themselves.
+    fn run_both(
+        &self,
+        subjects: &[Box<dyn ScanSubject>; 2],
+        nexts: u64,
+    ) -> Result<[Run; 2], Failure> {
+        let scanning = AtomicUsize::new(subjects.len());
+        let scan = |at: usize| {
+            let (subject, refreshes) = (&subjects[at], at == 1);
+            let (steps, entries) = (nexts, self.entries);
+            let scans =
+                Scans { count: (self.steps / steps.max(1)).max(1), steps, refreshes, entries };
+            let run = measure(&**subject, &scans);
+            scanning.fetch_sub(1, Ordering::Relaxed);
+            run
+        };
+        thread::scope(|scope| {
+            let scans = [0, 1].map(|at| scope.spawn(move || scan(at)));
+            let mut renewed = Ok(());
+            let mut next = Instant::now();
+            while scanning.load(Ordering::Relaxed) > 0 && renewed.is_ok() {
+                if next.elapsed() >= Duration::from_millis(self.version_ms) {
+                    next = Instant::now();
+                    renewed = subjects.iter().try_for_each(|subject| subject.renew_version());
+                }
+                thread::sleep(Duration::from_millis(1));
+            }
+            let [plain, refreshing] = scans.map(|scan| scan.join().map_err(|_| "a scan panicked"));
+            renewed?;
+            Ok([plain??, refreshing??])
+        })
+    }
+}
+
+fn measure(subject: &dyn ScanSubject, scans: &Scans) -> Result<Run, Failure> {
+    let before = subject.block_cache_lookups()?;
+    let begun = Instant::now();
+    let scanned = subject.scan(scans)?;
+    let took_s = begun.elapsed().as_secs_f64();
+    let after = subject.block_cache_lookups()?;
+    let [hits, misses] = [0, 1].map(|at| (after[at] - before[at]) as f64);
+    Ok(Run {
+        scans_per_second: scans.count as f64 / took_s,
+        megabytes_per_second: scanned.bytes as f64 / took_s / 1e6,
+        hits: hits / (hits + misses).max(1.0),
+    })
+}
+
+fn key(number: u64) -> Key {
+    let mut key = [b'0'; KEY_BYTES];
+    key[..entries::KEY_BYTES].copy_from_slice(&entries::key(number));
+    key
+}

@@ -1,0 +1,159 @@
+//! Dropping an iterator, a snapshot or the handle of a column family neither removes files nor
+//! frees memtables in the thread that drops it, however much the last one of them kept.
+//!
+//! `TAILWATER_LARGE=1` overwrites and compacts 10 GB instead of 64 MB.
+#![cfg(not(loom))]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::thread::{self, ThreadId};
+use std::time::{Duration, Instant};
+
+use tailwater::{
+    ColumnFamily, CompactRangeOptions, Db, DbIterator, OpenOptions, ReadOptions, WriteOptions,
+};
+use tailwater_io::posix::PosixStorage;
+use tailwater_io::{Result, Storage};
+
+/// What memtables, and nothing else that readers hold, are made of: pieces of at least so many
+/// bytes.
+const LARGE_BYTES: usize = 256 << 10;
+const VALUE_BYTES: usize = 4 << 10;
+
+/// The system's allocator. It counts, for each thread, the large pieces that are given back.
+struct Counting;
+
+thread_local! {
+    static FREED: Cell<u64> = const { Cell::new(0) };
+}
+
+#[expect(unsafe_code, reason = "an allocator that counts is an unsafe trait")]
+// SAFETY: every call is handed on to the system's allocator as it came; counting neither allocates
+// nor unwinds.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller keeps the promises of `GlobalAlloc::alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        if layout.size() >= LARGE_BYTES {
+            let _ = FREED.try_with(|freed| freed.set(freed.get() + 1));
+        }
+        // SAFETY: the pointer is from `alloc`, and so from the system's allocator.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Files of which it is known which thread removed each.
+#[derive(Debug)]
+struct Watched {
+    files: PosixStorage,
+    removals: Mutex<Vec<ThreadId>>,
+}
+
+impl Watched {
+    fn removals_by(&self, thread: ThreadId) -> usize {
+        let removals = self.removals.lock().expect("nobody panics while it is held");
+        removals.iter().filter(|by| **by == thread).count()
+    }
+
+    fn removals(&self) -> usize {
+        self.removals.lock().expect("nobody panics while it is held").len()
+    }
+}
+
+impl Storage for Watched {
+    tailwater_testkit::forward_storage!(
+        files: open, create, rename, remove_directory, link, list, create_directory, metadata,
+        identity, canonical_path, capabilities, resident_pages, sync_directory, lock, statistics,
+    );
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        self.removals.lock().expect("nobody panics while it is held").push(thread::current().id());
+        self.files.remove(path)
+    }
+}
+
+fn write(db: &Db, family: &ColumnFamily, round: u8, bytes: u64) {
+    for number in 0..bytes / VALUE_BYTES as u64 {
+        // Compression would leave little to compact.
+        let value: Vec<u8> = (0..VALUE_BYTES as u64 / 8)
+            .flat_map(|word| {
+                (number * 512 + word + u64::from(round))
+                    .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+                    .to_le_bytes()
+            })
+            .collect();
+        db.put(family, &number.to_be_bytes(), &value, &WriteOptions::default()).expect("a put");
+    }
+}
+
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn what_is_dropped_is_cleared_away_by_another_thread() {
+    let is_large = std::env::var_os("TAILWATER_LARGE").is_some_and(|value| value == "1");
+    let bytes = if is_large { 10 << 30 } else { 64 << 20 };
+    let files = Arc::new(Watched { files: PosixStorage::new(), removals: Mutex::default() });
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut options = OpenOptions::new(Arc::clone(&files) as Arc<dyn Storage>);
+    let text = "create_if_missing=true;write_buffer_size=8M;compression=kNoCompression;\
+                target_file_size_base=4M;level0_slowdown_writes_trigger=1000;\
+                level0_stop_writes_trigger=1000";
+    options.set_options(text).expect("options");
+    let db = Db::open(directory.path(), &options).expect("a database");
+    let family = db.column_family("default").expect("the default column family");
+    write(&db, &family, 0, bytes);
+    let held: DbIterator = db.iterator(&family, &ReadOptions::default()).expect("an iterator");
+    let snapshot = db.snapshot();
+    write(&db, &family, 1, bytes);
+    db.flush(&family).expect("a flush");
+    drop(snapshot);
+    let merged = CompactRangeOptions::default();
+    db.compact_range(&family, None, None, &merged).expect("a compaction");
+    let number = |name: &str| {
+        let value = db.property(&family, name).expect("a property").expect("a value");
+        value.parse::<u64>().expect("a number")
+    };
+    let (tables, memtables) = ("tailwater.num-obsolete-files", "tailwater.num-pinned-mem-tables");
+    // What the iterator does not keep has gone.
+    let mut before = 0;
+    wait_until("obsolete tables stay", || {
+        let now = number(tables);
+        std::mem::replace(&mut before, now) == now
+    });
+    let (pinned, kept) = (number(memtables), number(tables));
+    assert!(pinned > 0 && kept > 0, "the iterator keeps {pinned} memtables and {kept} tables");
+    let this = thread::current().id();
+    let (removals, here, freed) = (files.removals(), files.removals_by(this), FREED.get());
+    drop(held);
+    wait_until("what the iterator kept stays", || number(tables) + number(memtables) == 0);
+    assert_eq!(files.removals_by(this), here, "tables were removed in the thread that dropped");
+    assert_eq!(FREED.get(), freed, "memtables were freed in the thread that dropped");
+    assert!(files.removals() >= removals + kept as usize);
+    // The last handle of a column family that was dropped keeps its memtable and tables.
+    let options = family.options();
+    db.create_column_family("other", &options).expect("a column family");
+    let other = db.column_family("other").expect("a column family");
+    write(&db, &other, 3, 16 << 20);
+    db.flush(&other).expect("a flush");
+    write(&db, &other, 4, 4 << 20);
+    db.drop_column_family(&other).expect("dropping");
+    let (removals, here, freed) = (files.removals(), files.removals_by(this), FREED.get());
+    drop(other);
+    wait_until("what the handle kept stays", || files.removals() > removals && number(tables) == 0);
+    assert_eq!((files.removals_by(this), FREED.get()), (here, freed), "the handle");
+    println!("{bytes} bytes written twice: {pinned} memtables and {kept} tables were cleared away");
+}

@@ -5,6 +5,11 @@
 //! threads run, and `TAILWATER_ROUNDS` makes the runs longer.
 #![cfg(not(loom))]
 
+#[path = "concurrency/direct_compactions.rs"]
+mod direct_compactions;
+#[path = "common/io_modes.rs"]
+#[expect(dead_code, reason = "other tests draw disks, too")]
+mod io_modes;
 #[path = "concurrency/ledger.rs"]
 mod ledger;
 #[path = "concurrency/opening.rs"]
@@ -22,6 +27,7 @@ mod upkeep;
 
 use std::thread;
 
+use io_modes::{Disk, IoModes};
 use ledger::Ledger;
 use scene::{Place, Scene, after_process_crash, check_at_rest, check_sequences};
 use tailwater::{Db, WriteOptions};
@@ -56,27 +62,35 @@ impl Run {
         println!("seed {}", seed.value());
         for place in Place::both(seed.value()) {
             let ledger = Ledger::new(self.slots, self.padding);
-            let db = place.open(self.options);
-            self.fill(&place, &db, &ledger, &mut seed.rng);
+            let modes = match place {
+                Place::Memory(_) => {
+                    IoModes::random(&mut seed.rng, Disk::Simulated { is_coarse: false })
+                }
+                Place::Files(_) => IoModes::of_real_files(&mut seed.rng),
+            };
+            println!("{modes}");
+            let options = &format!("{modes};{}", self.options).trim_matches(';').to_owned();
+            let db = place.open(options);
+            self.fill(&place, &db, &ledger, options, &mut seed.rng);
             check_at_rest(&db, &ledger).expect("what was written");
             if let Place::Memory(storage) = &place {
-                let crashed = after_process_crash(storage, self.options, seed.value());
+                let crashed = after_process_crash(storage, options, seed.value());
                 check_at_rest(&crashed, &ledger).expect("what was acknowledged before the crash");
             }
             let latest = db.latest_sequence();
             db.close().expect("closing");
             drop(db);
-            let db = place.open(self.options);
+            let db = place.open(options);
             check_at_rest(&db, &ledger).expect("what was written before closing");
             assert_eq!(db.latest_sequence(), latest);
             // And on it goes.
-            self.fill(&place, &db, &ledger, &mut seed.rng);
+            self.fill(&place, &db, &ledger, options, &mut seed.rng);
             check_at_rest(&db, &ledger).expect("what was written after reopening");
         }
     }
 
     /// Has the writers write all their batches, with readers and crashes beside them.
-    fn fill(self, place: &Place, db: &Db, ledger: &Ledger, rng: &mut fastrand::Rng) {
+    fn fill(self, place: &Place, db: &Db, ledger: &Ledger, options: &str, rng: &mut fastrand::Rng) {
         let first = db.latest_sequence() + 1;
         let scene = Scene::new(db, ledger);
         let batches = self.batches * seed::rounds() as u64;
@@ -92,7 +106,7 @@ impl Run {
             if let Place::Memory(storage) = place {
                 let (all_synced, rng) = (self.sync_every == 1, rng.fork());
                 scope.spawn(move || {
-                    scene.watch_crashes(storage, self.options, all_synced, rng);
+                    scene.watch_crashes(storage, options, all_synced, rng);
                 });
             }
             if self.sync_every == 0 {

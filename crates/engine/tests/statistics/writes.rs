@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tailwater::{Db, OpenOptions, Statistics, WriteBatch, WriteOptions};
+use tailwater::{CompactRangeOptions, Db, OpenOptions, Statistics, WriteBatch, WriteOptions};
 use tailwater_format::batch::HEADER_LENGTH;
 
 use crate::support::{Counted, tickers};
@@ -129,4 +129,34 @@ fn a_stall_counts_how_long_it_took() {
     let stall = property("rocksdb.dbstats");
     let stall = stall.lines().find(|line| line.starts_with("Cumulative stall")).expect("a line");
     assert!(!stall.contains("00:00:0.000"), "{stall}");
+}
+
+/// The inputs of a compaction that reads past the page cache are opened a second time, and neither
+/// they nor their filters come into the block cache.
+#[test]
+fn a_direct_compaction_leaves_the_caches_alone() {
+    let counted = Counted::new(
+        "use_direct_io_for_compaction_reads=true;disable_auto_compactions=true;\
+         block_based_table_factory={filter_policy=bloomfilter:10:false;\
+         cache_index_and_filter_blocks=true}",
+    );
+    for round in 0..3 {
+        for number in 0..500 {
+            counted.put(&format!("{number:04}"), &format!("{round}").repeat(50));
+        }
+        counted.flush();
+    }
+    counted.moved();
+    let usage = || counted.property("rocksdb.block-cache-usage").parse::<u64>().expect("a number");
+    let before = usage();
+    let everything = CompactRangeOptions::default();
+    counted.db.compact_range(&counted.family(), None, None, &everything).expect("a compaction");
+    let (opens, _) = counted.measured("table.open.io.micros");
+    let moved = counted.moved();
+    assert_eq!(moved.get("tailwater.compaction.direct.file.opens"), Some(&3), "{moved:?}");
+    // The output is opened for users; how long it takes to open a table is measured of all.
+    assert_eq!((moved.get("no.file.opens"), opens), (Some(&1), 4), "{moved:?}");
+    assert!(!moved.keys().any(|name| name.starts_with("block.cache.filter")), "{moved:?}");
+    assert!(!moved.keys().any(|name| name.starts_with("block.cache.data")), "{moved:?}");
+    assert!(usage() <= before, "{before} bytes were cached, and {}", usage());
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use tailwater::inspect::wal::{LogItem, LogReader};
-use tailwater::{Db, ErrorKind, WriteOptions};
+use tailwater::{Db, ErrorKind, WriteBatch, WriteOptions};
 use tailwater_io::sim::{DeviceTimes, Fault, FaultPlan, FaultRule, SimStorage};
 use tailwater_io::{IoMode, Operation, Purpose, Storage};
 
@@ -465,5 +465,29 @@ fn closing_and_dropping_while_space_is_made_leaves_nothing_over() {
         let last = 20 * round - i32::from(round > 0);
         let key = format!("{round:02}-{last:03}");
         assert_eq!(get(&db, &key).is_some(), round > 0, "{key}");
+    }
+}
+
+/// A synced batch with nothing in it puts what was written before on the device, and nothing else
+/// in the log.
+#[test]
+fn a_synced_empty_batch_syncs_a_direct_log() {
+    for space in SPACE {
+        let disk = SimStorage::new(1);
+        let text = format!("{DIRECT};wal_preallocation_block_size={space}");
+        let db = open(&disk, &text);
+        for round in 0..3 {
+            let key = format!("{round}");
+            put(&db, &key, "not synced").expect("a put");
+            let sequence = db.latest_sequence();
+            for _ in 0..2 {
+                db.write(&mut WriteBatch::new(), &synced()).expect("an empty batch");
+                for seed in 0..20 {
+                    let image = open(&disk.crash_image(seed), &text);
+                    assert_eq!(get(&image, &key).as_deref(), Some("not synced"), "{text}, {seed}");
+                }
+            }
+            assert_eq!(db.latest_sequence(), sequence);
+        }
     }
 }

@@ -4,7 +4,7 @@
 mod check;
 
 use tailwater::verify::{self, Severity};
-use tailwater::{Db, ErrorKind, OpenOptions, ReadOptions};
+use tailwater::{CompactRangeOptions, Db, ErrorKind, OpenOptions, ReadOptions, WriteOptions};
 use tailwater_testkit::{directory, golden};
 
 /// The recovery modes, by RocksDB's names.
@@ -101,5 +101,58 @@ fn blobs_are_read_when_they_are_asked_for() {
         assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
         assert!(!iterator.valid() && iterator.key().is_empty());
         iterator.prepare_value().expect("nothing to do");
+    }
+}
+
+/// Iterators that put off reading blobs go over to newer versions, also those that a compaction
+/// has made.
+#[test]
+fn blobs_are_read_after_a_refresh() {
+    let copy = golden::unpack("blobs");
+    let options = OpenOptions::load(copy.path()).expect("an OPTIONS file");
+    let db = Db::open(copy.path(), &options).expect("the database");
+    let dump = golden::dump("blobs");
+    for family in db.column_families() {
+        let entries: Vec<_> = dump.iter().filter(|it| it.family == family.name()).collect();
+        for allow_unprepared_value in [true, false] {
+            let read = ReadOptions {
+                snapshot: Some(db.snapshot()),
+                auto_refresh_iterator_with_snapshot: true,
+                allow_unprepared_value,
+                ..ReadOptions::default()
+            };
+            let mut iterator = db.iterator(&family, &read).expect("an iterator");
+            iterator.seek_to_first().expect("a seek");
+            for (at, entry) in entries.iter().enumerate() {
+                assert_eq!(iterator.key(), entry.key);
+                if at % 7 == 3 {
+                    // The value of the key that it stands on stays what it was.
+                    let gone = WriteOptions::default();
+                    db.delete(&family, &entry.key, &gone).expect("a deletion");
+                    db.flush(&family).expect("a flush");
+                }
+                if at % 20 == 10 {
+                    let everything = CompactRangeOptions::default();
+                    db.compact_range(&family, None, None, &everything).expect("a compaction");
+                }
+                iterator.prepare_value().expect("a blob");
+                assert_eq!(iterator.value(), entry.value, "{at}");
+                iterator.next().expect("a step");
+            }
+            assert!(!iterator.valid());
+            iterator.seek_to_last().expect("a seek");
+            for entry in entries.iter().rev() {
+                iterator.prepare_value().expect("a blob");
+                assert_eq!(iterator.entry(), Some((&entry.key[..], &entry.value[..])));
+                iterator.previous().expect("a step");
+            }
+            assert!(!iterator.valid());
+            drop(iterator);
+            // As it was, for the next one.
+            for entry in &entries {
+                let again = WriteOptions::default();
+                db.put(&family, &entry.key, &entry.value, &again).expect("a put");
+            }
+        }
     }
 }

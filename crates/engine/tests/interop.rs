@@ -40,7 +40,7 @@ use tailwater_testkit::{directory, seed};
 use tempfile::TempDir;
 
 /// How much each column family is asked.
-const EFFORT: Effort = Effort { gets: 300, multi_gets: 5, walks: 12 };
+const EFFORT: Effort = Effort { gets: 300, multi_gets: 5, walks: 12, between: |_, _, _| {} };
 
 /// The real RocksDB, a directory for its databases, and chance.
 struct Laboratory {

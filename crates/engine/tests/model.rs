@@ -23,7 +23,7 @@ const OPTIONS: [&str; 6] = [
 ];
 
 /// How much each family is asked, under each of [`OPTIONS`].
-const EFFORT: Effort = Effort { gets: 4000, multi_gets: 40, walks: 200 };
+const EFFORT: Effort = Effort { gets: 4000, multi_gets: 40, walks: 200, between: |_, _, _| {} };
 
 fn check_database(name: &str) {
     let copy = golden::unpack(name);

@@ -440,3 +440,80 @@ fn prefixes_that_change_hide_nothing() {
     iterator.seek(b"aaab").expect("a seek");
     assert_eq!(iterator.key(), b"aaab");
 }
+
+/// A refresh that fails at any of the tables that it opens, going forward and backward.
+#[test]
+fn an_error_partway_neither_skips_a_key_nor_repeats_one() {
+    for goes_forward in [true, false] {
+        let scene = Scene::with("max_open_files=1");
+        scene.write(0);
+        let read = refreshing(&scene.db, true);
+        let mut iterator = scene.db.iterator(&scene.family, &read).expect("an iterator");
+        let mut failures = 0;
+        for index in 0..8 {
+            let middle = KEYS / 2;
+            iterator.seek(&key(middle)).expect("a seek");
+            // No fewer than twenty tables stay open.
+            for _ in 0..25 {
+                let options = WriteOptions::default();
+                scene.db.put(&scene.family, &key(middle), &value(1), &options).expect("a put");
+                scene.db.flush(&scene.family).expect("a flush");
+            }
+            let rule = FaultRule::new(Fault::InputOutput).operation(Operation::Open).at(index);
+            scene.storage.set_faults(FaultPlan::none().with(rule.path_containing(".sst")));
+            let step = |iterator: &mut DbIterator| match goes_forward {
+                true => iterator.next(),
+                false => iterator.previous(),
+            };
+            let moved = step(&mut iterator);
+            scene.storage.set_faults(FaultPlan::none());
+            let first = if goes_forward { middle + 1 } else { middle - 1 };
+            assert_eq!(moved.is_ok(), iterator.valid(), "{moved:?}");
+            if moved.is_err() {
+                failures += 1;
+                iterator.seek(&key(first)).expect("a seek");
+            }
+            for distance in 0..20 {
+                let at = if goes_forward { first + distance } else { first - distance };
+                assert_eq!(iterator.entry(), Some((&key(at)[..], &value(0)[..])));
+                step(&mut iterator).expect("a step");
+            }
+            scene.replace(1);
+        }
+        assert!(failures > 3, "{failures} failures");
+    }
+}
+
+/// An iterator that outlived the handles of its column family kept what it did not show.
+#[test]
+fn an_iterator_keeps_only_what_it_shows() {
+    let scene = Scene::new();
+    let other = scene.db.create_column_family("other", &Default::default()).expect("a family");
+    let put = |value: &[u8]| {
+        let options = WriteOptions::default();
+        scene.db.put(&other, b"key", value, &options).expect("a put");
+        scene.db.flush(&other).expect("a flush");
+    };
+    put(b"first");
+    let read = ReadOptions::default();
+    let mut iterator = scene.db.iterator(&other, &read).expect("an iterator");
+    put(b"second");
+    scene.db.drop_column_family(&other).expect("a drop");
+    drop(other);
+    assert!((0..LOOKS).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        scene.tables() == 1
+    }));
+    iterator.seek_to_first().expect("a seek");
+    assert_eq!(iterator.value(), b"first");
+    let error = iterator.refresh().expect_err("nothing to go over to");
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+    // That changed nothing.
+    assert_eq!(iterator.value(), b"first");
+    drop(scene.family);
+    drop(scene.db);
+    let error = iterator.refresh().expect_err("no database");
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+    iterator.seek_to_first().expect("a seek");
+    assert_eq!(iterator.value(), b"first");
+}

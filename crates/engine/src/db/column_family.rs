@@ -38,7 +38,7 @@ struct Inner {
     merges: bool,
     current: EpochCell<SuperVersion>,
     /// The number of `current`, for iterators to notice that there is a newer one.
-    current_number: AtomicU64,
+    current_number: Arc<AtomicU64>,
     memory: Mutex<Memory>,
     statistics: FamilyStatistics,
     dropped: AtomicBool,
@@ -103,7 +103,7 @@ impl ColumnFamily {
                 takes_writes,
                 merges,
                 current,
-                current_number: AtomicU64::new(memory.super_versions),
+                current_number: Arc::new(AtomicU64::new(memory.super_versions)),
                 memory: Mutex::new(memory),
                 statistics,
                 dropped: AtomicBool::new(false),
@@ -175,11 +175,12 @@ impl ColumnFamily {
         self.memory().versions.iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Returns the number of the super version that reads see. A relaxed load: a reader may see a
-    /// new number before or after the super version itself.
-    #[inline]
-    pub(crate) fn super_version_number(&self) -> u64 {
-        self.inner.current_number.load(Ordering::Relaxed)
+    /// Returns a way to its newer super versions that keeps none of them.
+    pub(crate) fn follow(&self) -> Followed {
+        Followed {
+            number: Arc::clone(&self.inner.current_number),
+            family: Arc::downgrade(&self.inner),
+        }
     }
 
     /// Returns the memtables that are in tables, and that only iterators and other reads keep.
@@ -359,6 +360,28 @@ impl ColumnFamily {
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
         self.inner.memory.lock()
+    }
+}
+
+/// A column family as those know it who keep nothing of it.
+#[derive(Debug)]
+pub(crate) struct Followed {
+    number: Arc<AtomicU64>,
+    family: Weak<Inner>,
+}
+
+impl Followed {
+    /// Returns the number of the super version that reads see. A relaxed load: a reader may see a
+    /// new number before or after the super version itself.
+    #[inline]
+    pub(crate) fn super_version_number(&self) -> u64 {
+        self.number.load(Ordering::Relaxed)
+    }
+
+    /// What reads read now, kept; `None` if nobody has the column family any more.
+    pub(crate) fn super_version(&self) -> Option<Arc<SuperVersion>> {
+        let family = ColumnFamily { inner: self.family.upgrade()? };
+        Some(family.super_version())
     }
 }
 

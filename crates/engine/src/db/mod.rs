@@ -30,7 +30,7 @@ mod writing;
 pub use approximate_sizes::{MemTableStatistics, SizeOptions};
 pub(crate) use closing::Writing;
 pub use column_family::ColumnFamily;
-pub(crate) use column_family::{SealedMemTable, merge_operator_name};
+pub(crate) use column_family::{Followed, SealedMemTable, merge_operator_name};
 pub(crate) use database_options::DatabaseOptions;
 pub(crate) use family_readers::{FamilyReaders, ReaderFactory};
 pub(crate) use family_set::FamilySet;

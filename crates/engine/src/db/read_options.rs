@@ -39,8 +39,9 @@ pub struct ReadOptions {
     /// option has no effect.
     ///
     /// Set it for iterators that live long while others write, such as those of a logical backup.
-    /// A step costs one more relaxed load, and each new version the opening of what changed.
-    /// Default: false.
+    /// A step costs one more relaxed load, and each new version the opening of what changed. What
+    /// passes snapshots by shows in the middle of a scan: what a compaction filter takes out, and
+    /// files that are ingested without regard to snapshots. Default: false.
     pub auto_refresh_iterator_with_snapshot: bool,
 }
 

@@ -29,8 +29,7 @@ use crate::table::{ReadPlan, ReadProfile, TableIterator};
 use counts::Counts;
 use operands::Operands;
 use pinned::PinnedKeys;
-pub(crate) use refresh::Origin;
-use refresh::Refresh;
+use refresh::{Origin, Refresh};
 
 /// Behind every record of its key: the last trailer there can be.
 const LAST_TRAILER: u64 = 0;

@@ -36,6 +36,7 @@ use std::thread;
 use tailwater_format::Comparator;
 use tailwater_format::key::{MAX_SEQUENCE, Sequence, TRAILER_LENGTH, ValueType, pack_trailer};
 
+use crate::epoch::heavy;
 use crate::range_tombstone::{FragmentedRangeTombstones, RangeTombstone, TombstoneLayers};
 use counters::{Entry, LiveCounters};
 use read_keys::ReadKeys;
@@ -92,6 +93,16 @@ pub struct MemTable {
     oldest_key_time_s: AtomicU64,
     /// What of it users read, where that is noted.
     read_keys: OnceLock<ReadKeys>,
+}
+
+impl Drop for MemTable {
+    /// Beside the list, which sees to itself, this is what may be large.
+    fn drop(&mut self) {
+        if self.tombstones.count() > 0 || self.read_keys.get().is_some() {
+            let tombstones = std::mem::take(&mut self.tombstones);
+            heavy::drop_elsewhere((tombstones, self.read_keys.take()));
+        }
+    }
 }
 
 impl MemTable {

@@ -24,6 +24,8 @@ pub(crate) struct Effort {
     pub(crate) multi_gets: usize,
     /// How many iterators go over it.
     pub(crate) walks: usize,
+    /// What is done before each step of these, which changes nothing that they see.
+    pub(crate) between: fn(&Db, &ColumnFamily, &mut Rng),
 }
 
 /// One column family with what is known of it.
@@ -63,7 +65,7 @@ pub(crate) fn ask_at(
         subject.check_gets(effort.gets, rng);
         subject.check_multi_gets(effort.multi_gets, rng);
         for _ in 0..effort.walks {
-            walk::check(&subject, rng);
+            walk::check(&subject, effort.between, rng);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! An iterator and the model's cursor, moved alike at random.
 
 use fastrand::Rng;
-use tailwater::{DbIterator, ReadOptions};
+use tailwater::{ColumnFamily, Db, DbIterator, ReadOptions};
 
 use super::Subject;
 use super::cursor::{Cursor, PrefixMode};
@@ -19,8 +19,13 @@ enum Move {
     Previous(usize),
 }
 
-/// Walks an iterator of random options over a column family, by random moves.
-pub(crate) fn check(subject: &Subject<'_>, rng: &mut Rng) {
+/// Walks an iterator of random options over a column family, by random moves. `between` is done
+/// before each step.
+pub(crate) fn check(
+    subject: &Subject<'_>,
+    between: fn(&Db, &ColumnFamily, &mut Rng),
+    rng: &mut Rng,
+) {
     let (options, mode) = random_options(subject, rng);
     let extractor = subject.extractor.as_ref();
     let mut cursor = Cursor::new(&subject.model, extractor, mode, &options);
@@ -38,6 +43,7 @@ pub(crate) fn check(subject: &Subject<'_>, rng: &mut Rng) {
             _ => 1,
         };
         for _ in 0..steps {
+            between(subject.db, subject.family, rng);
             go(&mut iterator, &mut cursor, &next)
                 .and_then(|()| iterator.prepare_value())
                 .unwrap_or_else(|error| panic!("{}: {error}", context()));

@@ -24,7 +24,7 @@ use crate::{check, ingestion, subject};
 /// Where the database is.
 const DIRECTORY: &str = "/database";
 /// What is asked at random of each column family, besides all that is asked of each.
-const EFFORT: Effort = Effort { gets: 5, multi_gets: 1, walks: 1 };
+const EFFORT: Effort = Effort { gets: 5, multi_gets: 1, walks: 1, between: disturb };
 
 /// What was done.
 #[derive(Debug, Default, Clone)]
@@ -323,6 +323,12 @@ impl<'a> Run<'a> {
                 held.refresh(None, &self.tables[family]);
             } else if self.rng.u8(..20) == 0 {
                 held.refresh(Some(&db.snapshot()), &self.tables[family]);
+            } else if self.rng.u8(..20) == 0
+                && let Some(older) = self.rng.choice(&self.snapshots)
+            {
+                let entries = older.dump.iter().filter(|entry| entry.family == FAMILIES[family]);
+                let entries = entries.map(|entry| (entry.key.clone(), entry.value.clone()));
+                held.refresh(Some(&older.snapshot), &entries.collect());
             }
             held.walk(&mut self.rng, |rng| {
                 if self.bumps_versions {
@@ -330,19 +336,7 @@ impl<'a> Run<'a> {
                     let change = [("max_sequential_skip_in_iterations", &skip[..])];
                     must(db.set_options(&families[family], &change), "changing an option");
                 }
-                match rng.u8(..30) {
-                    0 => must(db.flush(&families[family]), "flushing"),
-                    1 => {
-                        let everything = CompactRangeOptions::default();
-                        let compacted =
-                            db.compact_range(&families[family], None, None, &everything);
-                        match compacted {
-                            Err(error) if error.kind() == ErrorKind::Busy => {}
-                            compacted => must(compacted, "compacting"),
-                        }
-                    }
-                    _ => {}
-                }
+                disturb(db, &families[family], rng);
             });
         }
     }
@@ -380,6 +374,21 @@ impl<'a> Run<'a> {
         let views = 1 + self.snapshots.len() as u64;
         self.tally.views += views;
         self.tally.deep_views += if is_deep { views } else { 0 };
+    }
+}
+
+/// At times puts what iterators read into other tables.
+fn disturb(db: &Db, family: &ColumnFamily, rng: &mut Rng) {
+    match rng.u8(..60) {
+        0 => must(db.flush(family), "flushing"),
+        1 => {
+            let everything = CompactRangeOptions::default();
+            match db.compact_range(family, None, None, &everything) {
+                Err(error) if error.kind() == ErrorKind::Busy => {}
+                compacted => must(compacted, "compacting"),
+            }
+        }
+        _ => {}
     }
 }
 

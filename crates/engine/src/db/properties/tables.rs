@@ -19,7 +19,7 @@ pub(super) fn number(source: &SuperVersion, family: &ColumnFamily, name: &str) -
     let version = source.version();
     Some(match name {
         "num-live-versions" => family.live_versions().len() as u64,
-        "current-super-version-number" => family.super_version_number(),
+        "current-super-version-number" => family.super_version().number(),
         "estimate-live-data-size" => live_data_size(version, source.tables().comparator()),
         "total-sst-files-size" => total_table_bytes(family),
         "live-sst-files-size" => saturating_sum(version.files().map(|(_, file)| file.size())),

@@ -15,25 +15,25 @@
 //! After an error in between the iterator has no sources and stands on nothing; the next seek makes
 //! them.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use tailwater_format::key::Sequence;
 
-use crate::db::{ColumnFamily, ReadOptions, Shared, Snapshot, SuperVersion};
+use crate::db::{ColumnFamily, Followed, ReadOptions, Shared, Snapshot, SuperVersion};
 use crate::iterator::Direction;
 use crate::{Error, Result};
 
 use super::{DbIterator, FIRST_TRAILER, Place, leaves, set_internal_key};
 
 /// Where the newer super versions of an iterator come from.
-pub(crate) struct Origin {
-    pub(crate) family: ColumnFamily,
-    pub(crate) shared: Arc<Shared>,
+pub(super) struct Origin {
+    family: Followed,
+    shared: Weak<Shared>,
     /// Whether the iterator refreshes itself while it has a snapshot.
     is_asked: bool,
     /// Held for as long as the iterator refreshes itself, so that no newer super version lacks what
     /// it shows.
-    pub(crate) snapshot: Option<Snapshot>,
+    snapshot: Option<Snapshot>,
 }
 
 /// What an iterator is to see: what a snapshot sees, or what is in the database.
@@ -50,7 +50,7 @@ impl DbIterator {
         let is_asked = options.auto_refresh_iterator_with_snapshot;
         let snapshot = options.snapshot.clone().filter(|_| is_asked);
         self.refreshes = snapshot.is_some();
-        let (family, shared) = (family.clone(), Arc::clone(shared));
+        let (family, shared) = (family.follow(), Arc::downgrade(shared));
         self.origin = Some(Origin { family, shared, is_asked, snapshot });
     }
 
@@ -59,7 +59,8 @@ impl DbIterator {
     /// refreshes itself, since it has no snapshot from here on.
     ///
     /// # Errors
-    /// Not supported, on a read-only handle; those of opening tables, after which the next seek
+    /// Not supported, on a read-only handle; invalid argument, where the database or the dropped
+    /// column family has no handle any more; those of opening tables, after which the next seek
     /// tries again.
     pub fn refresh(&mut self) -> Result<()> {
         self.refresh_to(Refresh(None))
@@ -78,17 +79,23 @@ impl DbIterator {
         let Some(origin) = &mut self.origin else {
             return Err(Error::not_supported("refreshing an iterator of a read-only handle"));
         };
+        let Some(shared) = origin.shared.upgrade() else {
+            return Err(Error::invalid_argument("the iterator's database is closed"));
+        };
         let snapshot = refresh.0.as_ref();
-        if snapshot.is_some_and(|snapshot| !snapshot.is_of(&origin.shared)) {
+        if snapshot.is_some_and(|snapshot| !snapshot.is_of(&shared)) {
             return Err(Error::invalid_argument("the snapshot is of another database"));
         }
+        // Before what reads see now: nothing keeps records of an older moment in a newer version.
+        let Some(source) = origin.family.super_version() else {
+            let message = "the iterator's column family was dropped, and nobody has a handle to it";
+            return Err(Error::invalid_argument(message));
+        };
         origin.snapshot = snapshot.filter(|_| origin.is_asked).cloned();
         self.refreshes = origin.snapshot.is_some();
-        // Before what reads see now: nothing keeps records of an older moment in a newer version.
-        let source = origin.family.super_version();
         let sequence = match snapshot {
             Some(snapshot) => snapshot.sequence(),
-            None => origin.shared.published(),
+            None => shared.published(),
         };
         self.place = Place::Nowhere;
         // Until it has succeeded it is tried again, with its snapshot held or at a later moment:
@@ -163,8 +170,9 @@ impl DbIterator {
     }
 
     fn go_over_to_newest(&mut self, direction: Option<Direction>) -> Result<()> {
-        let Some(origin) = &self.origin else { return Ok(()) };
-        let source = origin.family.super_version();
+        let newest = self.origin.as_ref().and_then(|origin| origin.family.super_version());
+        // Where nobody has the column family any more, there are no newer ones.
+        let source = newest.unwrap_or_else(|| Arc::clone(&self.source));
         self.is_view_old = true;
         self.go_over(source, self.view.snapshot, direction)
     }

@@ -139,7 +139,13 @@ fn options_at_their_ends_are_refused_or_work_together() {
                 drawn.push(candidate.clone());
             }
         }
-        if let Err(failure) = trial::run("", &drawn) {
+        // In styles in which nothing is compacted yet, level 0 fills up.
+        let may_fill_up = drawn.iter().any(|it| {
+            it.text.contains("compaction_style=") && !it.text.contains("kCompactionStyleLevel")
+        });
+        if let Err(failure) = trial::run("", &drawn)
+            && !(may_fill_up && failure.contains("writes are stopped"))
+        {
             let texts: Vec<&str> = drawn.iter().map(|it| it.text.as_str()).collect();
             panic!("seed {}, draw {draw}: {}: {failure}", seed.value(), texts.join(";"));
         }

@@ -8,7 +8,8 @@
 //!    where links cannot be. The mark is locked, so that nobody else assembles one there.
 //! 3. MANIFEST, both files of options, IDENTITY and CURRENT are written there and synced. The
 //!    options name no directory: everything is in the checkpoint's own.
-//! 4. The directory gets its name, and then the mark goes.
+//! 4. The directory gets its name, and then the mark goes. If one of the two cannot be made to
+//!    last, both are undone before anything is removed.
 //!
 //! A crash before step 4 leaves a marked directory whose name ends in `.tmp`, which the next
 //! checkpoint of that name replaces. One without the mark is somebody's and stays. A crash in step
@@ -62,26 +63,51 @@ impl Writer {
             Ok(contents) => contents,
             Err(error) => return self.give_up_staging(&staging, error),
         };
-        let made = self.fill_checkpoint(&staging, &contents).and_then(|()| {
-            storage.rename(&staging, directory)?;
-            self.finish_checkpoint(directory).inspect_err(|_| {
-                // Whether it would still be there after a crash is not known.
-                let _ = storage.rename(directory, &staging);
-            })
-        });
-        if let Err(error) = made {
+        if let Err(error) = self.fill_checkpoint(&staging, &contents) {
             return self.give_up_staging(&staging, error);
+        }
+        if let Err(error) = self.name_checkpoint(&staging, directory) {
+            return match self.unname_checkpoint(&staging, directory) {
+                Ok(()) => self.give_up_staging(&staging, error),
+                // What stays is whole, under either name, with the mark or without it.
+                Err(stays) => {
+                    self.info_log.warn(format_args!("a checkpoint that failed stays: {stays}"));
+                    Err(error)
+                }
+            };
         }
         self.info_log.info(format_args!("made a checkpoint in {}", directory.display()));
         Ok(())
     }
 
-    /// The rest of step 4.
-    fn finish_checkpoint(&self, directory: &Path) -> Result<()> {
-        sync_parent(&*self.storage, directory)?;
-        self.storage.remove(&directory.join(FileKind::Staging.to_string()))?;
-        self.storage.sync_directory(directory)?;
+    /// Step 4.
+    fn name_checkpoint(&self, staging: &Path, directory: &Path) -> Result<()> {
+        let storage = &*self.storage;
+        storage.rename(staging, directory)?;
+        sync_parent(storage, directory)?;
+        let [mark, aside] = marks(directory);
+        // Not removed yet: there may be nothing to make it anew with.
+        storage.rename(&mark, &aside)?;
+        storage.sync_directory(directory)?;
+        // What stays is removed by the first opening for writing.
+        let _ = storage.remove(&aside);
         Ok(())
+    }
+
+    /// Step 4 undone, so that nothing is removed from what a crash would show under the
+    /// checkpoint's name.
+    fn unname_checkpoint(&self, staging: &Path, directory: &Path) -> Result<()> {
+        let storage = &*self.storage;
+        if storage.metadata(directory).is_err() {
+            return Ok(());
+        }
+        let [mark, aside] = marks(directory);
+        if storage.metadata(&mark).is_err() {
+            storage.rename(&aside, &mark)?;
+        }
+        storage.sync_directory(directory)?;
+        storage.rename(directory, staging)?;
+        Ok(sync_parent(storage, staging)?)
     }
 
     /// Step 1.
@@ -232,4 +258,9 @@ impl Writer {
         }
         Ok(())
     }
+}
+
+/// The mark of a directory in which a checkpoint is assembled, and what it is called before it goes.
+fn marks(directory: &Path) -> [PathBuf; 2] {
+    [FileKind::Staging, FileKind::Temporary(0)].map(|kind| directory.join(kind.to_string()))
 }

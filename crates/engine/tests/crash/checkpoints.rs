@@ -8,7 +8,7 @@ use tailwater_io::{Operation, Storage};
 
 use crate::mended::{has, open, options, put};
 use crate::model::DEFAULT;
-use crate::rare::{IMAGES, at_every_call};
+use crate::rare::{IMAGES, at_every_call, at_every_call_in};
 
 /// A database with a synced key.
 fn database(disk: &SimStorage) -> Db {
@@ -51,4 +51,36 @@ fn a_checkpoint_that_failed_can_be_made_again() {
         assert!(is_whole(&image, "/made"), "{moment}");
         assert!(image.list(Path::new("/made.tmp")).is_err(), "{moment}");
     });
+}
+
+/// A checkpoint whose directory could not be synced was taken apart under its own name, without its
+/// mark: a power cut left a part of it there.
+#[test]
+fn nothing_is_left_of_a_checkpoint_that_failed_but_all_of_it() {
+    for operation in [Operation::SyncDirectory, Operation::Rename, Operation::Remove] {
+        for (index, lasts) in (0..).flat_map(|index| [(index, false), (index, true)]) {
+            let disk = SimStorage::new(1);
+            let db = database(&disk);
+            let rule = FaultRule::new(Fault::InputOutput).operation(operation);
+            let rule = if lasts { rule.from(index) } else { rule.at(index) };
+            disk.set_faults(FaultPlan::none().with(rule.path_containing("/made")));
+            disk.start_recording();
+            let made = db.checkpoint(Path::new("/made"));
+            disk.set_faults(FaultPlan::none());
+            at_every_call_in(&disk, 5, |image, moment| {
+                let is_there = image.metadata(Path::new("/made")).is_ok();
+                if is_there {
+                    assert!(is_whole(&image, "/made"), "{operation} {index}, {moment}");
+                    return;
+                }
+                let again = database(&image).checkpoint(Path::new("/made"));
+                again.unwrap_or_else(|error| panic!("{operation} {index}, {moment}: {error}"));
+                assert!(is_whole(&image, "/made"), "{operation} {index}, {moment}");
+            });
+            if made.is_ok() {
+                assert!(index > 0 || operation == Operation::Remove, "{operation} never failed");
+                break;
+            }
+        }
+    }
 }

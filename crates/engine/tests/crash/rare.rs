@@ -18,13 +18,18 @@ pub(crate) const IMAGES: u64 = 30;
 
 /// Calls `check` with what power cuts may leave before and after every call since recording began.
 pub(crate) fn at_every_call(disk: &SimStorage, check: impl Fn(SimStorage, &str)) {
+    at_every_call_in(disk, IMAGES, check);
+}
+
+/// The same with so many images of each moment.
+pub(crate) fn at_every_call_in(disk: &SimStorage, images: u64, check: impl Fn(SimStorage, &str)) {
     let calls = disk.calls();
     let end = calls.last().map_or(0, |call| call.number + 1);
     let mut replay = disk.replay();
     for moment in calls.iter().map(|call| call.number).chain([end]) {
         let next = calls.iter().find(|call| call.number == moment);
         replay.advance_to(moment);
-        for seed in moment * IMAGES..(moment + 1) * IMAGES {
+        for seed in moment * images..(moment + 1) * images {
             check(replay.crash_image(seed), &format!("image {seed} before {next:?}"));
         }
     }

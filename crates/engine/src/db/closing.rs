@@ -16,6 +16,8 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use tailwater_io::sync::Mutex;
 
@@ -26,6 +28,10 @@ use crate::epoch;
 use crate::panics;
 use crate::wal::{LogDurability, SpaceListener};
 use crate::{Error, Result};
+
+/// How long closing waits for obsolete tables to be let go of, and how often it looks.
+const LAST_WAIT: Duration = Duration::from_millis(100);
+const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
 /// The side that writes, and the threads that work for it. Dropping it closes the database.
 #[derive(Debug)]
@@ -129,8 +135,7 @@ impl Writer {
         self.background.wait_for_all_work();
         let closed = panics::catch("closing", || {
             let closed = self.close_logs();
-            while epoch::collect() > 0 {}
-            self.remove_obsolete_tables();
+            self.remove_last_obsolete_tables();
             closed
         });
         let result = flushed.and(closed);
@@ -160,6 +165,21 @@ impl Writer {
         match was_latched {
             Some((_, error)) => Err(error.while_doing("the database was closed after an error")),
             None => flushed,
+        }
+    }
+
+    /// Removes the tables that nobody reads. What stays is removed by the next open.
+    fn remove_last_obsolete_tables(&self) {
+        let began = Instant::now();
+        loop {
+            while epoch::collect() > 0 {}
+            self.remove_obsolete_tables();
+            // Another database's thread may be about to drop what was retired here.
+            let may_go = !self.obsolete().is_empty() && epoch::waiting() > 0;
+            if !may_go || began.elapsed() > LAST_WAIT {
+                return;
+            }
+            thread::sleep(BETWEEN_LOOKS);
         }
     }
 

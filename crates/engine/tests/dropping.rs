@@ -2,10 +2,8 @@
 //! frees memtables in the thread that drops it, however much the last one of them kept.
 //!
 //! `TAILWATER_LARGE=1` overwrites and compacts 10 GB instead of 64 MB.
-#![cfg(not(loom))]
+#![cfg(all(not(loom), debug_assertions))]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
@@ -14,41 +12,11 @@ use std::time::{Duration, Instant};
 use tailwater::{
     ColumnFamily, CompactRangeOptions, Db, DbIterator, OpenOptions, ReadOptions, WriteOptions,
 };
+use tailwater_io::buffer::pages_given_back;
 use tailwater_io::posix::PosixStorage;
 use tailwater_io::{Result, Storage};
 
-/// What memtables, and nothing else that readers hold, are made of: pieces of at least so many
-/// bytes.
-const LARGE_BYTES: usize = 256 << 10;
 const VALUE_BYTES: usize = 4 << 10;
-
-/// The system's allocator. It counts, for each thread, the large pieces that are given back.
-struct Counting;
-
-thread_local! {
-    static FREED: Cell<u64> = const { Cell::new(0) };
-}
-
-#[expect(unsafe_code, reason = "an allocator that counts is an unsafe trait")]
-// SAFETY: every call is handed on to the system's allocator as it came; counting neither allocates
-// nor unwinds.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller keeps the promises of `GlobalAlloc::alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        if layout.size() >= LARGE_BYTES {
-            let _ = FREED.try_with(|freed| freed.set(freed.get() + 1));
-        }
-        // SAFETY: the pointer is from `alloc`, and so from the system's allocator.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// Files of which it is known which thread removed each.
 #[derive(Debug)]
@@ -137,11 +105,11 @@ fn what_is_dropped_is_cleared_away_by_another_thread() {
     let (pinned, kept) = (number(memtables), number(tables));
     assert!(pinned > 0 && kept > 0, "the iterator keeps {pinned} memtables and {kept} tables");
     let this = thread::current().id();
-    let (removals, here, freed) = (files.removals(), files.removals_by(this), FREED.get());
+    let (removals, here, freed) = (files.removals(), files.removals_by(this), pages_given_back());
     drop(held);
     wait_until("what the iterator kept stays", || number(tables) + number(memtables) == 0);
     assert_eq!(files.removals_by(this), here, "tables were removed in the thread that dropped");
-    assert_eq!(FREED.get(), freed, "memtables were freed in the thread that dropped");
+    assert_eq!(pages_given_back(), freed, "memtables were freed in the thread that dropped");
     assert!(files.removals() >= removals + kept as usize);
     // The last handle of a column family that was dropped keeps its memtable and tables.
     let options = family.options();
@@ -151,9 +119,9 @@ fn what_is_dropped_is_cleared_away_by_another_thread() {
     db.flush(&other).expect("a flush");
     write(&db, &other, 4, 4 << 20);
     db.drop_column_family(&other).expect("dropping");
-    let (removals, here, freed) = (files.removals(), files.removals_by(this), FREED.get());
+    let (removals, here, freed) = (files.removals(), files.removals_by(this), pages_given_back());
     drop(other);
     wait_until("what the handle kept stays", || files.removals() > removals && number(tables) == 0);
-    assert_eq!((files.removals_by(this), FREED.get()), (here, freed), "the handle");
+    assert_eq!((files.removals_by(this), pages_given_back()), (here, freed), "the handle");
     println!("{bytes} bytes written twice: {pinned} memtables and {kept} tables were cleared away");
 }

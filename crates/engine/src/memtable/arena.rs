@@ -9,12 +9,17 @@
 //! Invariants: a chunk is given back only with the arena; pieces never overlap; every chunk is on
 //! the list that starts at `chunks`, whatever becomes of its shard. Nothing here waits for another
 //! thread. A thread in the background gives the chunks back, if there is one.
+//!
+//! Large chunks are the system's own pages. An allocator would keep much of a memtable that has
+//! gone: glibc's takes them from its heaps once one was freed, where what lives on stands between
+//! them.
 #![expect(unsafe_code, reason = "hands out raw memory; see the invariants above")]
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
+use tailwater_io::buffer::Pages;
 use tailwater_io::buffer::poison::{poison, unpoison};
 
 use crate::epoch::heavy;
@@ -27,6 +32,9 @@ const CHUNK_ALIGNMENT: usize = 64;
 
 const SMALLEST_CHUNK: usize = 4 << 10;
 const LARGEST_CHUNK: usize = 1 << 20;
+
+/// From so many bytes on a chunk is pages of its own.
+const PAGED_CHUNK: usize = 64 << 10;
 
 /// A new chunk takes one part in this many of what the arena holds.
 const GROWTH: usize = 8;
@@ -156,12 +164,7 @@ impl Arena {
 
     /// Gets `size` bytes from the system, of which `used` are taken, and puts them on the list.
     fn new_chunk(&self, size: usize, used: usize) -> NonNull<Chunk> {
-        let layout = chunk_layout(size);
-        // SAFETY: the layout has the size of a chunk's head at least.
-        let Some(chunk) = NonNull::new(unsafe { alloc(layout) }) else {
-            handle_alloc_error(layout)
-        };
-        let chunk = chunk.cast::<Chunk>();
+        let chunk = obtain(size).cast::<Chunk>();
         // SAFETY: the head is within the chunk.
         poison(unsafe { chunk.add(1).cast() }, size - size_of::<Chunk>());
         self.allocated.fetch_add(size, Ordering::Relaxed);
@@ -190,6 +193,31 @@ fn chunk_layout(size: usize) -> Layout {
     }
 }
 
+/// Gets `size` bytes from the system, at least those of a chunk's head.
+fn obtain(size: usize) -> NonNull<u8> {
+    let layout = chunk_layout(size);
+    let memory = match size >= PAGED_CHUNK {
+        true => Pages::map(size, CHUNK_ALIGNMENT).map(Pages::leak),
+        // SAFETY: the layout has the size of a chunk's head at least.
+        false => NonNull::new(unsafe { alloc(layout) }),
+    };
+    memory.unwrap_or_else(|| handle_alloc_error(layout))
+}
+
+/// Gives `size` bytes back.
+///
+/// # Safety
+/// They are from [`obtain`], this is done once, and nobody refers to them any more.
+unsafe fn give_back(memory: NonNull<u8>, size: usize) {
+    if size >= PAGED_CHUNK {
+        // SAFETY: they were leaked in `obtain`; else as the caller says.
+        drop(unsafe { Pages::from_leaked(memory, size) });
+    } else {
+        // SAFETY: as the caller says.
+        unsafe { dealloc(memory.as_ptr(), chunk_layout(size)) };
+    }
+}
+
 /// The chunks of an arena that has gone, the newest first. It is the last to know them.
 struct Chunks(*mut Chunk);
 
@@ -211,7 +239,7 @@ impl Drop for Chunks {
                 let head = chunk.read();
                 next = head.older;
                 unpoison(chunk.cast(), head.size);
-                dealloc(chunk.as_ptr().cast(), chunk_layout(head.size));
+                give_back(chunk.cast(), head.size);
             }
         }
     }

@@ -6,5 +6,7 @@ pub mod poison;
 mod pool;
 
 pub use aligned::{ALIGNMENT, AlignedBuffer, MAX_ALIGNMENT, align_down, align_up};
+#[cfg(debug_assertions)]
+pub use pages::pages_given_back;
 pub use pages::{Pages, page_size};
 pub use pool::{BufferPool, PoolError, PooledBuffer};

@@ -1,6 +1,8 @@
 //! Pages of memory from the system, without an allocator between.
 #![expect(unsafe_code, reason = "the interfaces for mappings are unsafe")]
 
+#[cfg(debug_assertions)]
+use std::cell::Cell;
 use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};
 
@@ -94,8 +96,21 @@ impl Pages {
     }
 }
 
+#[cfg(debug_assertions)]
+thread_local! {
+    static GIVEN_BACK: Cell<u64> = const { Cell::new(0) };
+}
+
+/// How many [`Pages`] the calling thread has dropped so far, in builds with debug assertions.
+#[cfg(debug_assertions)]
+pub fn pages_given_back() -> u64 {
+    GIVEN_BACK.get()
+}
+
 impl Drop for Pages {
     fn drop(&mut self) {
+        #[cfg(debug_assertions)]
+        let _ = GIVEN_BACK.try_with(|count| count.set(count.get() + 1));
         // SAFETY: a mapping of its own, to which nobody refers any more.
         if unsafe { munmap(self.start.as_ptr().cast(), self.length) }.is_err() {
             // It was one with its neighbours, and there is no room for the two that are left.

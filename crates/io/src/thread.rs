@@ -162,6 +162,12 @@ impl<T> Drop for Thread<T> {
     }
 }
 
+/// The number of the processor that the calling thread runs on. It may be another one at once.
+#[inline]
+pub fn current_processor() -> usize {
+    rustix::thread::sched_getcpu()
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;

@@ -27,6 +27,9 @@ pub struct DurableArguments {
     /// How many writers put at once in synced: each of these numbers is measured by itself
     #[arg(long, value_delimiter = ',', default_value = "1,4,16,64", value_parser = writers)]
     pub(super) writers: Vec<usize>,
+    /// The same for unsynced
+    #[arg(long, value_delimiter = ',', default_value = "1,4", value_parser = writers)]
+    pub(super) unsynced_writers: Vec<usize>,
     /// How long each measurement of synced and unsynced takes, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = above_zero)]
     duration: f64,

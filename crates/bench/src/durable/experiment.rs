@@ -17,9 +17,6 @@ use crate::engine::Engine;
 use crate::report::{Rate, micros};
 use crate::store::Failure;
 
-/// How many writers put without syncs.
-const UNSYNCED_WRITERS: [usize; 2] = [1, 4];
-
 /// What all rows do before the next thing is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(super) struct Task {
@@ -35,7 +32,7 @@ impl Task {
             let writers = match part {
                 Part::Synced => &arguments.writers[..],
                 Part::FillSeq => &[1],
-                Part::Unsynced => &UNSYNCED_WRITERS,
+                Part::Unsynced => &arguments.unsynced_writers,
             };
             for &writers in writers {
                 let task = Self { part, writers };

@@ -64,6 +64,8 @@ pub struct Figures {
     pub p99_us: f64,
     /// What 999 in 1,000 did not exceed.
     pub p999_us: f64,
+    /// What 9,999 in 10,000 did not exceed.
+    pub p9999_us: f64,
     /// The longest.
     pub max_us: f64,
     /// The share of them that took more than 3 ms: 0 to 1.
@@ -84,6 +86,7 @@ impl Figures {
             p50_us: at(0.5),
             p99_us: at(0.99),
             p999_us: at(0.999),
+            p9999_us: at(0.9999),
             max_us: histogram.max() as f64 / 1000.0,
             over_3_ms: latencies.slow as f64 / writes,
         }
@@ -100,6 +103,7 @@ impl Figures {
             p50_us: of(|run| run.p50_us),
             p99_us: of(|run| run.p99_us),
             p999_us: of(|run| run.p999_us),
+            p9999_us: of(|run| run.p9999_us),
             max_us: of(|run| run.max_us),
             over_3_ms: of(|run| run.over_3_ms),
         }

@@ -126,18 +126,21 @@ impl Report {
     }
 
     fn write_medians(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "| part | writers | | writes/s | mean us | p50 us | p99 us | p99.9 us |")?;
+        write!(
+            f,
+            "| part | writers | | writes/s | mean us | p50 us | p99 us | p99.9 us | p99.99 us |"
+        )?;
         write!(f, " over 3 ms | to raw |")?;
         if let Some(compared) = &self.compared_with {
             write!(f, " to {compared} |")?;
         }
-        write!(f, "\n|---|---:|---|---:|---:|---:|---:|---:|---:|---:|")?;
+        write!(f, "\n|---|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|")?;
         writeln!(f, "{}", if self.compared_with.is_some() { "---:|" } else { "" })?;
         let ratio = |ratio: Option<f64>| ratio.map_or("-".to_owned(), |it| format!("{it:.2}"));
         for Measurement { task, label, median, to_raw, to_compared, .. } in &self.measurements {
             write!(f, "| {} | {} | {label} ", task.part.name(), task.writers)?;
             write!(f, "| {} | {} ", Rate(median.per_second), micros(median.mean_us))?;
-            for percentile in [median.p50_us, median.p99_us, median.p999_us] {
+            for percentile in [median.p50_us, median.p99_us, median.p999_us, median.p9999_us] {
                 write!(f, "| {} ", micros(percentile))?;
             }
             write!(f, "| {:.2} % | {} |", 100.0 * median.over_3_ms, ratio(*to_raw))?;

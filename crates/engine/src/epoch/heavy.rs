@@ -6,6 +6,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+#[cfg(not(all(loom, test)))]
 use super::retired::Retired;
 
 #[cfg(not(all(loom, test)))]

@@ -15,7 +15,7 @@ use crate::panics;
 use crate::stats::Histogram;
 use crate::wal::LogFlight;
 use crate::write::WriteOptions;
-use crate::write::queue::{Durability, Flight, Group, Inserting, Leadership, Request, Turn};
+use crate::write::queue::{self, Durability, Flight, Group, Inserting, Leadership, Request, Turn};
 use crate::{Error, ErrorKind, Result};
 
 /// A leader whose batch is smaller than this part of `max_write_batch_group_size_bytes` takes along
@@ -53,6 +53,20 @@ impl Writer {
             (false, false) => Durability::Logged,
         };
         self.check_families(batch)?;
+        let written = self.write_by(batch, durability, options);
+        if durability != Durability::Synced {
+            queue::step_aside_if_due();
+        }
+        written
+    }
+
+    /// Writes a batch: by itself, or by who leads.
+    fn write_by(
+        &self,
+        batch: &mut WriteBatch,
+        durability: Durability,
+        options: &WriteOptions,
+    ) -> Result<()> {
         if let Some(leadership) = self.queue.try_lead() {
             return self.lead(leadership, batch, durability, options);
         }

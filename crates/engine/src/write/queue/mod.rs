@@ -21,14 +21,16 @@
 //! A writer that meets nobody pays two atomic operations: it leads by one and lets go by the other,
 //! and sees by a load that there is nobody to take along. The lock is for those that meet.
 //!
-//! Waiting writers sleep. Those that will be told next, no more than there are processors beside
-//! the leader's, look for some microseconds first, for waking a thread takes longer than many a
-//! group does.
+//! Waiting writers sleep, but not at once, for waking a thread takes longer than many a group does.
+//! Those that will be told next, no more than there are processors beside the leader's, look for
+//! some microseconds first, and all let others run for a while. Who waits for a sync sleeps at
+//! once. [`processors`] has who runs where there are more writers than processors.
 
 mod in_flight;
 mod inserting;
 #[cfg(all(loom, test))]
 mod loom;
+mod processors;
 mod request;
 mod sync;
 #[cfg(all(test, not(loom)))]
@@ -45,6 +47,7 @@ use crate::{Error, ErrorKind, Result};
 pub(crate) use in_flight::Flight;
 use in_flight::InFlight;
 pub(crate) use inserting::{Inserting, Insertion};
+pub(crate) use processors::step_aside_if_due;
 pub(crate) use request::{Durability, Group, Request};
 use sync::{AtomicU32, Mutex, MutexGuard, Ordering, lock};
 

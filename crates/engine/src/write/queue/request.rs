@@ -7,9 +7,10 @@ use tailwater_format::batch::WriteBatch;
 
 use super::inserting::{Inserting, Insertion};
 use super::sync::{
-    AtomicU32, Mutex, MutexGuard, Ordering, Thread, lock, thread, unpark, wait_until,
+    AtomicU32, Mutex, MutexGuard, Ordering, Thread, lock, sleep_until, spin_until, thread, unpark,
+    yield_until,
 };
-use super::{Leadership, Queue, Turn};
+use super::{Leadership, Queue, Turn, processors};
 use crate::{Result, panics};
 
 /// What a write asks of the log.
@@ -36,7 +37,7 @@ pub(crate) struct Request {
     pub(crate) durability: Durability,
     /// Whether the writer would rather be refused than wait while writes are stalled.
     pub(super) no_slowdown: bool,
-    /// [`WAITING`], or [`TOLD`] once there is something in `told`.
+    /// [`WAITING`], [`ASLEEP`], or [`TOLD`] once there is something in `told`.
     signal: AtomicU32,
     told: Mutex<Option<Told>>,
     writer: Thread,
@@ -51,7 +52,9 @@ enum Told {
 }
 
 const WAITING: u32 = 0;
-const TOLD: u32 = 1;
+/// The writer waits and is about to let its thread sleep, or has.
+const ASLEEP: u32 = 1;
+const TOLD: u32 = 2;
 
 impl Request {
     /// A request of the calling thread to write `batch`. With `no_slowdown` it would rather be
@@ -84,10 +87,24 @@ impl Request {
         self.wait_spinning(queue, queue.may_spin_at(0))
     }
 
-    /// As [`Self::wait`]. Who `may_spin` looks for a while before its thread sleeps.
+    /// As [`Self::wait`]. Who `may_spin` looks for a while first. Then others run for a while, and
+    /// then the thread sleeps, at once where it waits for a device.
     pub(super) fn wait_spinning<'q>(&self, queue: &'q Queue, may_spin: bool) -> Turn<'q> {
+        let is_told = || self.signal.load(Ordering::Acquire) == TOLD;
+        let is_told_soon = || {
+            self.durability != Durability::Synced
+                && (spin_until(may_spin, is_told) || yield_until(is_told))
+        };
+        let falls_asleep = || {
+            let (from, to) = (WAITING, ASLEEP);
+            self.signal.compare_exchange(from, to, Ordering::Relaxed, Ordering::Acquire).is_ok()
+        };
         loop {
-            wait_until(may_spin, || self.signal.load(Ordering::Acquire) == TOLD);
+            let sleeps = !is_told_soon() && falls_asleep();
+            if sleeps {
+                sleep_until(is_told);
+            }
+            processors::goes_on(sleeps);
             // Before the answer: what follows from it may lead to the next word.
             self.signal.store(WAITING, Ordering::Relaxed);
             match lock(&self.told).take() {
@@ -117,8 +134,10 @@ impl Request {
     fn tell(&self, told: Told) {
         *lock(&self.told) = Some(told);
         // Only now may the writer look: it never finds a word whose signal is still to come.
-        self.signal.store(TOLD, Ordering::Release);
-        unpark(&self.writer);
+        processors::told();
+        if self.signal.swap(TOLD, Ordering::AcqRel) == ASLEEP {
+            processors::while_put_off(|| unpark(&self.writer));
+        }
     }
 }
 

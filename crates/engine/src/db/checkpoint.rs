@@ -260,7 +260,8 @@ impl Writer {
     }
 }
 
-/// The mark of a directory in which a checkpoint is assembled, and what it is called before it goes.
+/// The mark of a directory in which a checkpoint is assembled, and what it is called before it
+/// goes.
 fn marks(directory: &Path) -> [PathBuf; 2] {
     [FileKind::Staging, FileKind::Temporary(0)].map(|kind| directory.join(kind.to_string()))
 }

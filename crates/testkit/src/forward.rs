@@ -1,6 +1,6 @@
 //! Storages that change some calls of another one and hand on the rest.
 
-/// Hands on calls of [`Storage`](tailwater_io::Storage) to a field of `self`:
+/// Hands on calls of `tailwater_io::Storage` to a field of `self`:
 /// `forward_storage!(field: rename, remove);` inside the `impl`.
 #[macro_export]
 macro_rules! forward_storage {
@@ -76,7 +76,7 @@ macro_rules! forward_storage {
     };
 }
 
-/// Hands on calls of [`WriteFile`](tailwater_io::WriteFile) to a field of `self`, as
+/// Hands on calls of `tailwater_io::WriteFile` to a field of `self`, as
 /// [`forward_storage!`] does.
 #[macro_export]
 macro_rules! forward_write_file {

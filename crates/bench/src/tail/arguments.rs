@@ -62,6 +62,9 @@ pub struct TailArguments {
     /// How many runs each configuration has [default: 3]
     #[arg(long, value_parser = at_least_one)]
     pub runs: Option<usize>,
+    /// Also print means of the runs, and by how much these differ
+    #[arg(long)]
+    pub mean: bool,
     /// Options that the engines have in every configuration besides, as an option string
     #[arg(long, value_name = "NAME=VALUE;...")]
     pub options: Option<String>,
@@ -99,6 +102,10 @@ pub struct TailArguments {
 pub enum Preset {
     /// RocksDB's, with its small hot set: 2,000 keys, 100 MiB/s written, 180 s
     SeedSmall,
+    /// RocksDB's as it was published: 7,500 and then 100,000 hot keys, 4 readers, 200 MiB/s
+    /// written, five runs of 120 s
+    #[value(name = "rocksdb-14743")]
+    Rocksdb14743,
     /// Cassandra's: 10,000 reads/s while one compaction merges ten times the limit, at three rates
     Cassandra,
 }

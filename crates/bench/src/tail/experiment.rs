@@ -14,6 +14,7 @@ use super::environment::{Environment, probe_device};
 use super::figures::{Figures, Phase};
 use super::kernel_table::KernelTable;
 use super::launch::Launch;
+use super::mean_table::MeanTable;
 use super::plan::{Kind, Plan, Row};
 use super::report::Report;
 use super::results::{Results, Run};
@@ -209,7 +210,11 @@ impl<'a> Experiment<'a> {
             probe_device(self.launch.device_probe(), directory)?,
         )?;
         write_json(&out.join("report.json"), &report)?;
-        let table = format!("{}\n{}{}", Table(&report), KernelTable(&report), AroundTable(&report));
+        let mut table =
+            format!("{}\n{}{}", Table(&report), KernelTable(&report), AroundTable(&report));
+        if self.plan.tells_means {
+            table.push_str(&format!("\n{}", MeanTable(&report)));
+        }
         write_text(&out.join("table.txt"), &table)?;
         let mut text = format!("\n{table}\nAll figures: {}\n", out.join("report.json").display());
         if self.plan.tells_what_was_seen

@@ -30,6 +30,7 @@ mod incident;
 mod kernel_table;
 mod latency;
 mod launch;
+mod mean_table;
 mod plan;
 mod report;
 mod results;
@@ -63,7 +64,7 @@ use crate::store::Failure;
 /// # Errors
 /// In words, with the argument's name, what cannot be.
 pub fn check(arguments: &TailArguments, engines: &[&dyn TailEngine]) -> Result<(), Failure> {
-    plan(arguments, engines).map(|_| ())
+    plans(arguments, engines).map(|_| ())
 }
 
 /// Does the experiment and answers what is to be printed. It says on standard error how far it is.
@@ -71,10 +72,13 @@ pub fn check(arguments: &TailArguments, engines: &[&dyn TailEngine]) -> Result<(
 /// # Errors
 /// Those of [`check`], of the engines and of the filesystem.
 pub fn run(arguments: &TailArguments, engines: &[&dyn TailEngine]) -> Result<String, Failure> {
-    let plan = plan(arguments, engines)?;
-    let processes = Processes::new(plan.parameters.limit_bytes)?;
-    plan.parameters.incident.map_or(Ok(()), |incident| processes.check(incident))?;
-    Experiment::new(plan, &processes).run()
+    let mut text = String::new();
+    for plan in plans(arguments, engines)? {
+        let processes = Processes::new(plan.parameters.limit_bytes)?;
+        plan.parameters.incident.map_or(Ok(()), |incident| processes.check(incident))?;
+        text.push_str(&Experiment::new(plan, &processes).run()?);
+    }
+    Ok(text)
 }
 
 /// Does what the process of one run has to do: the command [`CHILD_COMMAND`].
@@ -85,11 +89,11 @@ pub fn run_child(assignment: &str, engines: &[&dyn TailEngine]) -> Result<(), Fa
     child::run(assignment, engines)
 }
 
-fn plan(arguments: &TailArguments, engines: &[&dyn TailEngine]) -> Result<Plan, Failure> {
-    let plan = Plan::new(arguments)?;
+fn plans(arguments: &TailArguments, engines: &[&dyn TailEngine]) -> Result<Vec<Plan>, Failure> {
+    let plans = Plan::all(arguments)?;
     let is_missing = |row: &&Row| !engines.iter().any(|engine| engine.name() == row.engine);
-    match plan.rows.iter().find(is_missing) {
-        None => Ok(plan),
+    match plans.iter().flat_map(|plan| &plan.rows).find(is_missing) {
+        None => Ok(plans),
         Some(row) => Err(format!(
             "--engine: this program has no {}; tailwater-peers, of crates/bench-peers, has",
             row.engine.name()

@@ -25,6 +25,8 @@ const MERGING: &str = "num_levels=2;disable_auto_compactions=true";
 /// What the rate limiter lets compactions write in the experiment with one compaction: all, and
 /// twice and once what Cassandra's default is, in bytes per second.
 const MERGING_RATES: [Option<u64>; 3] = [None, Some(128 << 20), Some(64 << 20)];
+/// The hot sets of RocksDB's experiment, in keys.
+const ROCKSDB_14743_HOT_KEYS: [u64; 2] = [7_500, 100_000];
 /// Smaller databases than this have smaller tables, so that they have as many.
 const SMALL_DATABASE: u64 = 4 << 30;
 
@@ -191,6 +193,7 @@ pub(super) struct Plan {
     pub(super) keep_copies: bool,
     pub(super) keep_source: bool,
     pub(super) tells_what_was_seen: bool,
+    pub(super) tells_means: bool,
 }
 
 /// What is taken for what is not said.
@@ -239,6 +242,14 @@ impl Defaults {
                 duration: 180.0,
                 ..published
             },
+            Some(Preset::Rocksdb14743) => Self {
+                hot: HotSet::Bytes(ROCKSDB_14743_HOT_KEYS[1] * VALUE_BYTES as u64),
+                write_rate: WriteRate::BytesPerSecond(200 << 20),
+                duration: 120.0,
+                readers: 4,
+                runs: 5,
+                ..published
+            },
             Some(Preset::Cassandra) => Self {
                 kind: Kind::Merging,
                 keys_per_byte: 10.0 / (KEY_BYTES + VALUE_BYTES) as f64,
@@ -273,7 +284,26 @@ impl Plan {
             keep_copies: arguments.keep,
             keep_source: arguments.keep || !arguments.quick,
             tells_what_was_seen: arguments.quick,
+            tells_means: arguments.mean,
         })
+    }
+
+    /// All that the arguments ask for, in order: one plan for each hot set of a preset that has
+    /// several.
+    ///
+    /// # Errors
+    /// Those of [`Plan::new`].
+    pub(super) fn all(arguments: &TailArguments) -> Result<Vec<Self>, String> {
+        if arguments.preset != Some(Preset::Rocksdb14743) || arguments.hot.is_some() {
+            return Ok(vec![Self::new(arguments)?]);
+        }
+        let of_hot_set = |keys| {
+            let hot = HotSet::Bytes(keys * VALUE_BYTES as u64);
+            let mut plan = Self::new(&TailArguments { hot: Some(hot), ..arguments.clone() })?;
+            plan.out.push(format!("{keys}-hot-keys"));
+            Ok(plan)
+        };
+        ROCKSDB_14743_HOT_KEYS.into_iter().map(of_hot_set).collect()
     }
 
     /// The rows of a run in the order in which they are measured: each is the first in turn.
@@ -413,6 +443,23 @@ mod tests {
         assert_eq!(parameters.shape, Shape::PUBLISHED);
         assert_eq!((plan.rows.len(), plan.runs), (5, 3));
         assert!(plan.keep_source);
+    }
+
+    #[test]
+    fn the_preset_of_rocksdb_has_its_parameters() {
+        let typed = Typed::try_parse_from(["tail", "--preset", "rocksdb-14743"]).unwrap();
+        let plans = Plan::all(&typed.arguments).unwrap();
+        let hot_keys: Vec<_> = plans.iter().map(|plan| plan.parameters.hot_keys).collect();
+        assert_eq!(hot_keys, [7_500, 100_000]);
+        assert_ne!(plans[0].out, plans[1].out);
+        for Plan { parameters, runs, rows, .. } in &plans {
+            assert_eq!((parameters.keys, parameters.readers), (3_500_000, 4));
+            assert_eq!(parameters.write_bytes_per_second, Some(209_715_200));
+            assert_eq!((parameters.duration_seconds, *runs, rows.len()), (120.0, 5, 5));
+        }
+        let line = ["tail", "--preset", "rocksdb-14743", "--hot", "20%"];
+        let typed = Typed::try_parse_from(line).unwrap();
+        assert_eq!(Plan::all(&typed.arguments).unwrap().len(), 1);
     }
 
     #[test]

@@ -33,10 +33,10 @@ pub(super) struct ConfigurationReport {
     pub(super) row: Row,
     options: String,
     pub(super) median: Figures,
-    mean: Value,
+    pub(super) mean: Value,
     minimum: Value,
     maximum: Value,
-    variation: Value,
+    pub(super) variation: Value,
     /// To the same engine's `buffered`, medians both.
     ratios_to_buffered: Value,
     /// In which figures its work is not that of the row that it is compared with.

@@ -81,6 +81,9 @@ fn what_readers_hold_is_told() {
     assert_eq!(number("rocksdb.mem-table-flush-pending"), 0);
     let memory = counted.property("tailwater.memory");
     assert!(memory.starts_with("memtables "), "{memory}");
+    let process = memory.lines().last().and_then(|line| line.split_whitespace().last());
+    let process_bytes = process.and_then(|bytes| bytes.parse::<u64>().ok()).expect("a number");
+    assert!(process_bytes > number("rocksdb.cur-size-all-mem-tables"), "{memory}");
     let input_output = counted.property("tailwater.io-stats");
     assert!(input_output.contains("\nflush_write "), "{input_output}");
 }

@@ -9,6 +9,7 @@ use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::Pages;
 
@@ -21,6 +22,14 @@ pub const MAX_ALIGNMENT: usize = 64 << 10;
 
 /// From this capacity on a buffer is a mapping of its own, in bytes.
 const MAPPED_MIN: usize = 128 << 10;
+
+/// What all buffers of the process take, in bytes.
+static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
+
+/// Returns what all buffers of the process take at this moment, in bytes.
+pub fn aligned_buffer_bytes() -> usize {
+    ALLOCATED.load(Ordering::Relaxed)
+}
 
 /// The largest multiple of [`ALIGNMENT`] that is not above `offset`.
 #[inline]
@@ -71,6 +80,7 @@ impl AlignedBuffer {
             (pages.as_ref().map(Pages::start), pages)
         };
         let Some(memory) = memory else { handle_alloc_error(layout) };
+        ALLOCATED.fetch_add(layout.size(), Ordering::Relaxed);
         Self { memory, capacity: layout.size(), length: 0, pages }
     }
 
@@ -165,6 +175,7 @@ impl DerefMut for AlignedBuffer {
 
 impl Drop for AlignedBuffer {
     fn drop(&mut self) {
+        ALLOCATED.fetch_sub(self.capacity, Ordering::Relaxed);
         if self.pages.is_none() {
             // SAFETY: the memory came from alloc_zeroed with this very layout and is given back
             // once.

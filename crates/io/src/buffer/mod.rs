@@ -5,7 +5,9 @@ mod pages;
 pub mod poison;
 mod pool;
 
-pub use aligned::{ALIGNMENT, AlignedBuffer, MAX_ALIGNMENT, align_down, align_up};
+pub use aligned::{
+    ALIGNMENT, AlignedBuffer, MAX_ALIGNMENT, align_down, align_up, aligned_buffer_bytes,
+};
 #[cfg(debug_assertions)]
 pub use pages::pages_given_back;
 pub use pages::{Pages, page_size};

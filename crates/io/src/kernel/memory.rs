@@ -44,6 +44,13 @@ impl Memory {
         self.limit_with(&self.machine().unwrap_or_default())
     }
 
+    /// How much anonymous memory the process has in use, in bytes: its heap, its stacks and what is
+    /// mapped without a file, and neither code nor page cache. `None` where the kernel does not
+    /// tell.
+    pub fn anonymous(&self) -> Option<u64> {
+        figure(&self.system.read("/proc/self/status")?, "RssAnon:").map(|kib| kib << 10)
+    }
+
     /// What is left; `None` where the kernel does not tell.
     pub fn left(&self) -> Option<MemoryLeft> {
         let text = self.machine()?;

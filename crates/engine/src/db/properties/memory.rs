@@ -2,6 +2,9 @@
 
 use std::fmt::Write as _;
 
+use tailwater_io::buffer::aligned_buffer_bytes;
+use tailwater_io::kernel::{Memory, System};
+
 use super::saturating_sum;
 use super::tables::open_table_bytes;
 use crate::cache::AutoSizes;
@@ -46,10 +49,15 @@ pub(super) fn text(family: &ColumnFamily, source: &SuperVersion) -> String {
         ("open tables, with their indexes and filters", open_table_bytes(source.version())),
         ("what iterators read ahead", context.reader_memory.read_ahead_bytes()),
         ("iterators, their number", context.reader_memory.iterators()),
+        ("buffers of all databases for reading and writing", aligned_buffer_bytes() as u64),
+        (
+            "the whole process, without code and page cache",
+            Memory::of_this_process(System::default()).anonymous().unwrap_or_default(),
+        ),
     ];
     rows.iter().fold(String::new(), |mut text, (what, bytes)| {
         // Writing to a string does not fail.
-        let _ = writeln!(text, "{what:<44} {bytes:>16}");
+        let _ = writeln!(text, "{what:<49} {bytes:>16}");
         text
     })
 }

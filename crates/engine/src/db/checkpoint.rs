@@ -8,8 +8,8 @@
 //!    where links cannot be. The mark is locked, so that nobody else assembles one there.
 //! 3. MANIFEST, both files of options, IDENTITY and CURRENT are written there and synced. The
 //!    options name no directory: everything is in the checkpoint's own.
-//! 4. The directory gets its name, and then the mark goes. If one of the two cannot be made to
-//!    last, both are undone before anything is removed.
+//! 4. The directory gets its name, unless there is something of that name by now, and then the mark
+//!    goes. If one of the two cannot be made to last, both are undone before anything is removed.
 //!
 //! A crash before step 4 leaves a marked directory whose name ends in `.tmp`, which the next
 //! checkpoint of that name replaces. One without the mark is somebody's and stays. A crash in step
@@ -66,7 +66,10 @@ impl Writer {
         if let Err(error) = self.fill_checkpoint(&staging, &contents) {
             return self.give_up_staging(&staging, error);
         }
-        if let Err(error) = self.name_checkpoint(&staging, directory) {
+        if let Err(error) = storage.rename(&staging, directory) {
+            return self.give_up_staging(&staging, error.into());
+        }
+        if let Err(error) = self.end_staging(directory) {
             return match self.unname_checkpoint(&staging, directory) {
                 Ok(()) => self.give_up_staging(&staging, error),
                 // What stays is whole, under either name, with the mark or without it.
@@ -80,10 +83,9 @@ impl Writer {
         Ok(())
     }
 
-    /// Step 4.
-    fn name_checkpoint(&self, staging: &Path, directory: &Path) -> Result<()> {
+    /// The rest of step 4, once `directory` is the checkpoint's name.
+    fn end_staging(&self, directory: &Path) -> Result<()> {
         let storage = &*self.storage;
-        storage.rename(staging, directory)?;
         sync_parent(storage, directory)?;
         let [mark, aside] = marks(directory);
         // Not removed yet: there may be nothing to make it anew with.
@@ -98,9 +100,6 @@ impl Writer {
     /// checkpoint's name.
     fn unname_checkpoint(&self, staging: &Path, directory: &Path) -> Result<()> {
         let storage = &*self.storage;
-        if storage.metadata(directory).is_err() {
-            return Ok(());
-        }
         let [mark, aside] = marks(directory);
         if storage.metadata(&mark).is_err() {
             storage.rename(&aside, &mark)?;

@@ -142,6 +142,29 @@ fn two_checkpoints_cannot_be_assembled_in_one_place() {
     assert_eq!(get(&copy, "a").as_deref(), Some("1"));
 }
 
+/// What somebody put at a checkpoint's path meanwhile was taken for the checkpoint, and files in it
+/// were renamed.
+#[test]
+fn what_comes_to_be_at_a_checkpoints_path_stays_as_it_is() {
+    let disk = SimStorage::new(1);
+    let gate = Gate::over(Arc::new(disk.clone()));
+    let db = Db::open("/db".as_ref(), &gate.options("")).expect("a new database");
+    put(&db, "a", "1").expect("a put");
+    gate.stop(Call::Link, 0);
+    std::thread::scope(|scope| {
+        let made = scope.spawn(|| db.checkpoint("/made".as_ref()));
+        gate.wait();
+        disk.create_directory("/made".as_ref()).expect("a directory");
+        let path = "/made/000000.dbtmp".as_ref();
+        disk.create(path, Create::New, IoMode::Buffered, Purpose::Manifest).expect("a file");
+        gate.open();
+        let (kind, message) = told(made.join().expect("no panic"));
+        assert_eq!(kind, ErrorKind::Io, "{message}");
+    });
+    assert_eq!(names(&disk, "/made"), ["000000.dbtmp"]);
+    assert_eq!(names(&disk, "/"), ["db", "made"]);
+}
+
 /// After a power cut the mark of a checkpoint that had been reported as made was there again, and
 /// where its name ended in `.tmp` the next checkpoint of the name without that removed it.
 #[test]

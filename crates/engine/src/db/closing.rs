@@ -173,9 +173,10 @@ impl Writer {
         let began = Instant::now();
         loop {
             while epoch::collect() > 0 {}
-            self.remove_obsolete_tables();
             // Another database's thread may be about to drop what was retired here.
-            let may_go = !self.obsolete().is_empty() && epoch::waiting() > 0;
+            let some_may_go = epoch::waiting() > 0;
+            self.remove_obsolete_tables();
+            let may_go = some_may_go && !self.obsolete().is_empty();
             if !may_go || began.elapsed() > LAST_WAIT {
                 return;
             }

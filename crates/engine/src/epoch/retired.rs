@@ -40,6 +40,18 @@ pub(super) struct Retired {
     count: AtomicUsize,
 }
 
+/// Takes objects off the count when they have been dropped, also where one panicked.
+struct Dropped<'c> {
+    objects: usize,
+    of: &'c AtomicUsize,
+}
+
+impl Drop for Dropped<'_> {
+    fn drop(&mut self) {
+        self.of.fetch_sub(self.objects, Ordering::Release);
+    }
+}
+
 impl Retired {
     constructor! {
         /// Nothing waits.
@@ -69,9 +81,9 @@ impl Retired {
         }
     }
 
-    /// How many objects wait.
+    /// How many objects wait. What the others did when they were dropped has happened before.
     pub(super) fn count(&self) -> usize {
-        self.count.load(Ordering::Relaxed)
+        self.count.load(Ordering::Acquire)
     }
 
     /// Drops what no reader of `domain` can see any more and answers how many objects that were;
@@ -85,10 +97,9 @@ impl Retired {
         let oldest = domain.oldest_pinned();
         let due: Vec<Waiting> = queue.extract_if(.., |waiting| waiting.stamp < oldest).collect();
         drop(queue);
-        let count = due.len();
+        let dropped = Dropped { objects: due.len(), of: &self.count };
         drop(due);
-        self.count.fetch_sub(count, Ordering::Relaxed);
-        count
+        dropped.objects
     }
 
     /// Drops everything that waits, which no reader may see.
@@ -98,7 +109,7 @@ impl Retired {
         self.unstack(&mut queue);
         let due = std::mem::take(&mut *queue);
         drop(queue);
-        self.count.fetch_sub(due.len(), Ordering::Relaxed);
+        let _dropped = Dropped { objects: due.len(), of: &self.count };
         drop(due);
     }
 

@@ -64,6 +64,8 @@ struct Chunk {
     older: *mut Chunk,
     /// The bytes in the chunk, this head included.
     size: usize,
+    /// Whether they are the system's pages.
+    is_paged: bool,
     /// The bytes handed out, this head included; beyond `size` where several threads found it full
     /// at once.
     used: AtomicUsize,
@@ -162,16 +164,18 @@ impl Arena {
         );
     }
 
-    /// Gets `size` bytes from the system, of which `used` are taken, and puts them on the list.
+    /// Gets `size` bytes, or what whole pages make of them, of which `used` are taken, and puts
+    /// them on the list.
     fn new_chunk(&self, size: usize, used: usize) -> NonNull<Chunk> {
-        let chunk = obtain(size).cast::<Chunk>();
+        let (memory, size, is_paged) = obtain(size);
+        let chunk = memory.cast::<Chunk>();
         // SAFETY: the head is within the chunk.
         poison(unsafe { chunk.add(1).cast() }, size - size_of::<Chunk>());
         self.allocated.fetch_add(size, Ordering::Relaxed);
         let mut older = self.chunks.load(Ordering::Relaxed);
         loop {
             // SAFETY: the memory is large and aligned enough, and nobody else can reach it yet.
-            unsafe { chunk.write(Chunk { older, size, used: AtomicUsize::new(used) }) };
+            unsafe { chunk.write(Chunk { older, size, is_paged, used: AtomicUsize::new(used) }) };
             match self.chunks.compare_exchange_weak(
                 older,
                 chunk.as_ptr(),
@@ -193,23 +197,29 @@ fn chunk_layout(size: usize) -> Layout {
     }
 }
 
-/// Gets `size` bytes from the system, at least those of a chunk's head.
-fn obtain(size: usize) -> NonNull<u8> {
+/// Gets memory of `size` bytes or a little more, how many they are, and whether they are pages.
+/// `size` is that of a chunk's head at least.
+fn obtain(size: usize) -> (NonNull<u8>, usize, bool) {
+    // A process may have no more mappings than so many, and still memory.
+    if size >= PAGED_CHUNK
+        && let Some(pages) = Pages::map(size, CHUNK_ALIGNMENT)
+    {
+        let size = pages.length();
+        return (pages.leak(), size, true);
+    }
     let layout = chunk_layout(size);
-    let memory = match size >= PAGED_CHUNK {
-        true => Pages::map(size, CHUNK_ALIGNMENT).map(Pages::leak),
-        // SAFETY: the layout has the size of a chunk's head at least.
-        false => NonNull::new(unsafe { alloc(layout) }),
-    };
-    memory.unwrap_or_else(|| handle_alloc_error(layout))
+    // SAFETY: the layout has the size of a chunk's head at least.
+    let memory = NonNull::new(unsafe { alloc(layout) });
+    (memory.unwrap_or_else(|| handle_alloc_error(layout)), size, false)
 }
 
-/// Gives `size` bytes back.
+/// Gives memory back.
 ///
 /// # Safety
-/// They are from [`obtain`], this is done once, and nobody refers to them any more.
-unsafe fn give_back(memory: NonNull<u8>, size: usize) {
-    if size >= PAGED_CHUNK {
+/// It is from [`obtain`] with that size and kind, this is done once, and nobody refers to it any
+/// more.
+unsafe fn give_back(memory: NonNull<u8>, size: usize, is_paged: bool) {
+    if is_paged {
         // SAFETY: they were leaked in `obtain`; else as the caller says.
         drop(unsafe { Pages::from_leaked(memory, size) });
     } else {
@@ -239,7 +249,7 @@ impl Drop for Chunks {
                 let head = chunk.read();
                 next = head.older;
                 unpoison(chunk.cast(), head.size);
-                give_back(chunk.cast(), head.size);
+                give_back(chunk.cast(), head.size, head.is_paged);
             }
         }
     }
@@ -253,6 +263,8 @@ unsafe impl Sync for Arena {}
 #[cfg(test)]
 mod tests {
     use std::thread;
+
+    use tailwater_io::buffer::page_size;
 
     use super::*;
 
@@ -270,11 +282,12 @@ mod tests {
     }
 
     #[test]
-    fn a_large_piece_takes_no_more_than_itself() {
+    fn a_large_piece_takes_no_more_than_its_pages() {
         let arena = Arena::new(1);
         let before = arena.memory_usage();
         let piece = arena.allocate(0, 3 << 20);
-        assert_eq!(arena.memory_usage() - before, (3 << 20) + size_of::<Chunk>());
+        let wanted = (3_usize << 20) + size_of::<Chunk>();
+        assert_eq!(arena.memory_usage() - before, wanted.next_multiple_of(page_size()));
         // SAFETY: the piece has that many bytes.
         unsafe { piece.write_bytes(7, 3 << 20) };
     }

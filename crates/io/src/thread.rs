@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use crate::posix::system;
 
@@ -162,6 +163,12 @@ impl<T> Drop for Thread<T> {
     }
 }
 
+/// How long the calling thread has run on processors since it began.
+pub fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
 /// The number of the processor that the calling thread runs on. It may be another one at once.
 #[inline]
 pub fn current_processor() -> usize {
@@ -180,7 +187,7 @@ mod tests {
         let ended = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&ended);
         let thread = spawn("sleeper", move || {
-            std::thread::sleep(std::time::Duration::from_millis(20));
+            std::thread::sleep(Duration::from_millis(20));
             flag.store(true, Relaxed);
         })
         .unwrap();

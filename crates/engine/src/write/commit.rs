@@ -54,7 +54,7 @@ impl Writer {
         };
         self.check_families(batch)?;
         let written = self.write_by(batch, durability, options);
-        if durability != Durability::Synced {
+        if written.is_ok() && durability != Durability::Synced {
             queue::step_aside_if_due();
         }
         written

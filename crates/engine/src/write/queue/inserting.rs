@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Queue;
+use super::request::Patience;
 use super::sync::{AtomicUsize, Mutex, Ordering, Thread, lock, thread, unpark, wait_until};
 use crate::{Error, Result, panics};
 
@@ -41,7 +42,7 @@ impl Inserting {
             failure: Mutex::new(None),
             leader: thread::current(),
         };
-        Self { insertions: Arc::new(insertions), may_spin: queue.may_spin_at(0) }
+        Self { insertions: Arc::new(insertions), may_spin: queue.patience_at(0) == Patience::Spins }
     }
 
     /// One more, for a member to do.

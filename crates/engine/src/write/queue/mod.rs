@@ -48,6 +48,7 @@ pub(crate) use in_flight::Flight;
 use in_flight::InFlight;
 pub(crate) use inserting::{Inserting, Insertion};
 pub(crate) use processors::step_aside_if_due;
+use request::Patience;
 pub(crate) use request::{Durability, Group, Request};
 use sync::{AtomicU32, Mutex, MutexGuard, Ordering, lock};
 
@@ -121,7 +122,11 @@ impl Queue {
         let place = waiting.requests.len();
         waiting.requests.push_back(Arc::clone(request));
         drop(waiting);
-        request.wait_spinning(self, self.may_spin_at(place))
+        let patience = match request.durability {
+            Durability::Synced => Patience::Sleeps,
+            _ => self.patience_at(place),
+        };
+        request.wait_by(self, patience)
     }
 
     /// Leads as soon as those that came before are done and nothing is in flight, so that nobody
@@ -147,9 +152,10 @@ impl Queue {
         self.state.fetch_update(Ordering::Acquire, Ordering::Relaxed, next) == Ok(IDLE)
     }
 
-    /// Whether it may be worth to spin in that place of the queue, counted from 0.
-    fn may_spin_at(&self, place: usize) -> bool {
-        place < self.spinning_places
+    /// What somebody does before he sleeps who is to be told something soon, in that place of the
+    /// queue, counted from 0.
+    fn patience_at(&self, place: usize) -> Patience {
+        if place < self.spinning_places { Patience::Spins } else { Patience::Yields }
     }
 
     /// Takes the mark away that somebody waits, if that is so no more.

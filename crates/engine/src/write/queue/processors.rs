@@ -10,12 +10,14 @@
 //! A thread that yields gives up what the scheduler owes it, also to threads that do not write: one
 //! yield each 50 us left a thread 7 % of a processor that it shared with another that computed. So
 //! writers see how long a processor was not with any of them, and where that is most of the time
-//! they leave all to the scheduler for a while. Flushes alone do not take so much.
+//! they leave it to the scheduler for a while. Flushes alone do not take so much.
 
 #[cfg(all(loom, test))]
 pub(crate) use model::step_aside_if_due;
 #[cfg(all(loom, test))]
 pub(super) use model::{are_wanted, give_way, goes_on, told, while_put_off};
+#[cfg(all(test, not(loom)))]
+pub(super) use real::held_up;
 #[cfg(not(all(loom, test)))]
 pub(crate) use real::step_aside_if_due;
 #[cfg(not(all(loom, test)))]
@@ -46,13 +48,12 @@ mod model {
 #[cfg(not(all(loom, test)))]
 mod real {
     use std::cell::Cell;
-    use std::num::NonZero;
     use std::sync::LazyLock;
     use std::sync::atomic::{AtomicIsize, AtomicU64, Ordering::Relaxed};
     use std::thread;
     use std::time::{Duration, Instant};
 
-    use tailwater_io::thread::current_processor;
+    use tailwater_io::thread::{current_processor, processor_time};
 
     /// How long a writer runs while others are held up.
     const SLICE: Duration = Duration::from_micros(25);
@@ -68,43 +69,52 @@ mod real {
     /// How many processors are told apart.
     const PROCESSORS: usize = 128;
 
-    /// How many writers of this process could go on, and do not yet or may have been put off.
-    static HELD_UP: AtomicIsize = AtomicIsize::new(0);
+    /// How many writers of this process could go on, and do not yet or may have been put off: also
+    /// those that yield, which may not be back for long.
+    static HELD_UP: HeldUp = HeldUp(AtomicIsize::new(0));
 
-    /// When a writer was last seen to run, on each processor, as [`now_ns`] tells time.
-    static SEEN_NS: [Seen; PROCESSORS] = [const { Seen(AtomicU64::new(0)) }; PROCESSORS];
-    static WINDOW_BEGAN_NS: AtomicU64 = AtomicU64::new(0);
-    /// What writers lost in that window, on all processors.
-    static LOST_NS: AtomicU64 = AtomicU64::new(0);
-    /// From when on writers yield again.
-    static YIELDS_FROM_NS: AtomicU64 = AtomicU64::new(0);
+    static AT_PROCESSORS: [AtProcessor; PROCESSORS] = [const { AtProcessor::new() }; PROCESSORS];
 
-    /// On a cache line of its own.
-    #[repr(align(64))]
-    struct Seen(AtomicU64);
+    /// On a pair of cache lines of its own, because processors fetch them in pairs.
+    #[repr(align(128))]
+    struct HeldUp(AtomicIsize);
+
+    /// What writers saw of a processor. All times are as [`now_ns`] tells them.
+    #[repr(align(128))]
+    struct AtProcessor {
+        /// When a writer was last seen to run there.
+        seen_ns: AtomicU64,
+        window_began_ns: AtomicU64,
+        /// What writers lost in that window.
+        lost_ns: AtomicU64,
+        /// From when on writers yield there again.
+        yields_from_ns: AtomicU64,
+    }
 
     thread_local! {
-        /// When the thread's slice began.
+        /// When the thread's slice began, at the earliest.
         static SLICE_BEGAN: Cell<Option<Instant>> = const { Cell::new(None) };
+        /// What time it had had at processors when it last stepped aside.
+        static HAD_BEFORE: Cell<Duration> = const { Cell::new(Duration::ZERO) };
     }
 
     /// Whether somebody may be held up.
     #[inline]
     pub(in super::super) fn are_wanted() -> bool {
-        HELD_UP.load(Relaxed) > 0
+        HELD_UP.0.load(Relaxed) > 0
     }
 
     /// Notes that a writer that waits is about to be told something.
     #[inline]
     pub(in super::super) fn told() {
-        HELD_UP.fetch_add(1, Relaxed);
+        HELD_UP.0.fetch_add(1, Relaxed);
     }
 
     /// Notes that the calling writer goes on, which was told something. `slept` says whether it had
     /// to be woken.
     #[inline]
     pub(in super::super) fn goes_on(slept: bool) {
-        HELD_UP.fetch_sub(1, Relaxed);
+        HELD_UP.0.fetch_sub(1, Relaxed);
         if slept {
             SLICE_BEGAN.set(Some(Instant::now()));
         }
@@ -129,57 +139,94 @@ mod real {
 
     #[cold]
     fn step_aside_after_slice() {
-        match SLICE_BEGAN.get() {
-            Some(began) if began.elapsed() >= SLICE => {
-                told();
-                give_way();
-                goes_on(false);
-            }
-            Some(_) => {}
-            None => SLICE_BEGAN.set(Some(Instant::now())),
+        if SLICE_BEGAN.get().is_some_and(|began| began.elapsed() < SLICE) {
+            return;
         }
+        SLICE_BEGAN.set(Some(Instant::now()));
+        // Who sleeps between writes has had less of a processor than time has passed.
+        let had = processor_time();
+        if had.saturating_sub(HAD_BEFORE.get()) < SLICE || !is_willing() {
+            return;
+        }
+        HAD_BEFORE.set(had);
+        told();
+        give_way();
+        goes_on(false);
     }
 
-    /// Yields, unless others than writers have had the processors of late. Returns whether it did.
+    /// Yields, unless others than writers have had the processor of late. Returns whether it did.
     pub(in super::super) fn give_way() -> bool {
+        let (processor, at_processor) = here();
         let began_ns = now_ns();
-        if began_ns < YIELDS_FROM_NS.load(Relaxed) {
+        if !at_processor.is_willing(began_ns) {
             return false;
         }
-        let processor = current_processor() % PROCESSORS;
-        let seen_ns = &SEEN_NS[processor].0;
-        seen_ns.store(began_ns, Relaxed);
+        at_processor.seen_ns.store(began_ns, Relaxed);
         thread::yield_now();
         SLICE_BEGAN.set(Some(Instant::now()));
-        let ended_ns = now_ns();
-        if current_processor() % PROCESSORS == processor {
-            let lost_ns = ended_ns.saturating_sub(seen_ns.swap(ended_ns, Relaxed));
-            if lost_ns > AMONG_WRITERS_NS {
-                note_loss(lost_ns, ended_ns);
-            }
+        if here().0 == processor {
+            at_processor.see(now_ns());
         }
         true
     }
 
-    /// Notes that others than writers had a processor. Where they have more than two thirds of the
-    /// time of all processors, no writer yields for a while.
-    #[cold]
-    fn note_loss(lost_ns: u64, now_ns: u64) {
-        static PROCESSORS_THERE: LazyLock<u64> =
-            LazyLock::new(|| thread::available_parallelism().map_or(1, NonZero::get) as u64);
-        if now_ns.saturating_sub(WINDOW_BEGAN_NS.load(Relaxed)) > WINDOW_NS {
-            WINDOW_BEGAN_NS.store(now_ns, Relaxed);
-            LOST_NS.store(0, Relaxed);
-        }
-        let all_ns = LOST_NS.fetch_add(lost_ns, Relaxed) + lost_ns;
-        if all_ns > WINDOW_NS * *PROCESSORS_THERE / 3 * 2 {
-            YIELDS_FROM_NS.store(now_ns + RELUCTANCE_NS, Relaxed);
-        }
+    /// Whether a writer would yield now.
+    fn is_willing() -> bool {
+        here().1.is_willing(now_ns())
+    }
+
+    /// The processor that the calling thread runs on, and what writers saw of it.
+    fn here() -> (usize, &'static AtProcessor) {
+        let processor = current_processor();
+        (processor, &AT_PROCESSORS[processor % PROCESSORS])
     }
 
     fn now_ns() -> u64 {
         static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
         BEGAN.elapsed().as_nanos() as u64
+    }
+
+    impl AtProcessor {
+        const fn new() -> Self {
+            Self {
+                seen_ns: AtomicU64::new(0),
+                window_began_ns: AtomicU64::new(0),
+                lost_ns: AtomicU64::new(0),
+                yields_from_ns: AtomicU64::new(0),
+            }
+        }
+
+        fn is_willing(&self, now_ns: u64) -> bool {
+            now_ns >= self.yields_from_ns.load(Relaxed)
+        }
+
+        /// Notes that a writer runs again which had yielded.
+        fn see(&self, now_ns: u64) {
+            let lost_ns = now_ns.saturating_sub(self.seen_ns.swap(now_ns, Relaxed));
+            if lost_ns > AMONG_WRITERS_NS {
+                self.lose(lost_ns, now_ns);
+            }
+        }
+
+        /// Notes that others than writers had the processor. Where they have more than two thirds
+        /// of its time, no writer yields there for a while.
+        #[cold]
+        fn lose(&self, lost_ns: u64, now_ns: u64) {
+            if now_ns.saturating_sub(self.window_began_ns.load(Relaxed)) > WINDOW_NS {
+                self.window_began_ns.store(now_ns, Relaxed);
+                self.lost_ns.store(0, Relaxed);
+            }
+            let all_ns = self.lost_ns.fetch_add(lost_ns, Relaxed) + lost_ns;
+            if all_ns > WINDOW_NS / 3 * 2 {
+                self.yields_from_ns.store(now_ns + RELUCTANCE_NS, Relaxed);
+            }
+        }
+    }
+
+    /// How many writers are told something and do not go on yet, for tests.
+    #[cfg(test)]
+    pub(in super::super) fn held_up() -> isize {
+        HELD_UP.0.load(Relaxed)
     }
 
     #[cfg(test)]
@@ -188,16 +235,18 @@ mod real {
 
         #[test]
         fn writers_yield_until_others_have_most_of_the_time() {
-            assert!(give_way());
-            let begun_ns = now_ns();
-            // Others had a third of the time, and then all of it.
-            let processors = thread::available_parallelism().map_or(1, NonZero::get) as u64;
-            note_loss(WINDOW_NS * processors / 3, begun_ns);
-            assert!(give_way());
-            note_loss(WINDOW_NS * processors / 2, begun_ns);
-            assert!(!give_way());
-            YIELDS_FROM_NS.store(0, Relaxed);
-            assert!(give_way());
+            const ROUND_NS: u64 = 10_000_000;
+            // What others have of each 10 ms, in nanoseconds.
+            for (others_ns, yields) in [(1_900_000, true), (6_000_000, true), (8_000_000, false)] {
+                let (processor, mut now_ns) = (AtProcessor::new(), 5 * WINDOW_NS);
+                for _ in 0..10 {
+                    processor.seen_ns.store(now_ns, Relaxed);
+                    processor.see(now_ns + others_ns);
+                    now_ns += ROUND_NS;
+                }
+                assert_eq!(processor.is_willing(now_ns), yields, "{others_ns}");
+                assert!(processor.is_willing(now_ns + RELUCTANCE_NS));
+            }
         }
     }
 }

@@ -43,6 +43,17 @@ pub(crate) struct Request {
     writer: Thread,
 }
 
+/// What a thread does before it sleeps while it waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Patience {
+    /// It looks for some microseconds, and then lets others run for a while.
+    Spins,
+    /// It lets others run for a while.
+    Yields,
+    /// Nothing: it waits for a device, or for many others.
+    Sleeps,
+}
+
 /// What a waiting writer is told.
 #[derive(Debug)]
 enum Told {
@@ -84,16 +95,16 @@ impl Request {
 
     /// Waits to be told something. Only the thread that made the request may.
     pub(crate) fn wait<'q>(&self, queue: &'q Queue) -> Turn<'q> {
-        self.wait_spinning(queue, queue.may_spin_at(0))
+        self.wait_by(queue, queue.patience_at(0))
     }
 
-    /// As [`Self::wait`]. Who `may_spin` looks for a while first. Then others run for a while, and
-    /// then the thread sleeps, at once where it waits for a device.
-    pub(super) fn wait_spinning<'q>(&self, queue: &'q Queue, may_spin: bool) -> Turn<'q> {
+    /// As [`Self::wait`].
+    pub(super) fn wait_by<'q>(&self, queue: &'q Queue, patience: Patience) -> Turn<'q> {
         let is_told = || self.signal.load(Ordering::Acquire) == TOLD;
-        let is_told_soon = || {
-            self.durability != Durability::Synced
-                && (spin_until(may_spin, is_told) || yield_until(is_told))
+        let is_told_soon = || match patience {
+            Patience::Spins => spin_until(is_told) || yield_until(is_told),
+            Patience::Yields => yield_until(is_told),
+            Patience::Sleeps => false,
         };
         let falls_asleep = || {
             let (from, to) = (WAITING, ASLEEP);
@@ -137,6 +148,15 @@ impl Request {
         processors::told();
         if self.signal.swap(TOLD, Ordering::AcqRel) == ASLEEP {
             processors::while_put_off(|| unpark(&self.writer));
+        }
+    }
+}
+
+impl Drop for Request {
+    /// A writer that panicked, when it inserted its batch, does not hear how the write went.
+    fn drop(&mut self) {
+        if self.signal.load(Ordering::Relaxed) == TOLD {
+            processors::goes_on(false);
         }
     }
 }

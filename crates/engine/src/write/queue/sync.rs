@@ -1,6 +1,8 @@
 //! What the queue waits and counts with: loom's own in its models, the standard library's
 //! everywhere else.
 
+use std::time::{Duration, Instant};
+
 #[cfg(not(all(loom, test)))]
 pub(super) use std::{
     sync::{
@@ -22,12 +24,12 @@ pub(super) use loom::{
     thread::{self, Thread},
 };
 
-/// How long a writer that may spin looks before it lets its thread sleep, in rounds of
-/// [`LOOKS_PER_ROUND`]: about what waking a thread takes on a processor that idles. A model tries
-/// everything that may happen meanwhile anyway.
-const ROUNDS: u32 = if cfg!(all(loom, test)) { 0 } else { 60 };
-/// So many of them also while others want the processor: about what an unsynced group takes.
-const ROUNDS_AMONG_OTHERS: u32 = 6;
+/// How long a writer that may spin looks before it lets its thread sleep: about what waking a
+/// thread takes on a processor that idles.
+const SPINNING: Duration = Duration::from_micros(15);
+/// So long also while others want the processor: about what an unsynced group takes.
+const SPINNING_AMONG_OTHERS: Duration = Duration::from_nanos(1500);
+/// How often it looks between two looks at the time.
 const LOOKS_PER_ROUND: u32 = 32;
 /// How often a writer lets others run before its thread sleeps.
 const YIELDS: u32 = 20;
@@ -70,25 +72,30 @@ pub(super) fn unpark(thread: &Thread) {
 /// Waits until `is_over`, after which somebody unparks this thread. Who `may_spin` looks for a
 /// while before its thread sleeps.
 pub(super) fn wait_until(may_spin: bool, is_over: impl Fn() -> bool) {
-    if !spin_until(may_spin, &is_over) {
+    if !(may_spin && spin_until(&is_over)) {
         sleep_until(is_over);
     }
 }
 
-/// Looks for a while whether something `is_over`, if it `may_spin`; returns whether it is.
-pub(super) fn spin_until(may_spin: bool, is_over: impl Fn() -> bool) -> bool {
-    for round in 0..if may_spin { ROUNDS } else { 0 } {
+/// Looks for a while whether something `is_over`; returns whether it is.
+pub(super) fn spin_until(is_over: impl Fn() -> bool) -> bool {
+    // A model tries everything that may happen meanwhile anyway.
+    if cfg!(all(loom, test)) {
+        return is_over();
+    }
+    let began = Instant::now();
+    loop {
         for _ in 0..LOOKS_PER_ROUND {
             if is_over() {
                 return true;
             }
             std::hint::spin_loop();
         }
-        if round >= ROUNDS_AMONG_OTHERS && processors::are_wanted() {
-            break;
+        let spun = began.elapsed();
+        if spun > SPINNING || (spun > SPINNING_AMONG_OTHERS && processors::are_wanted()) {
+            return false;
         }
     }
-    is_over()
 }
 
 /// Lets others run for a while, and looks in between whether something `is_over`; returns whether

@@ -184,8 +184,20 @@ impl Error {
         self.0.kind == ErrorKind::NotFound
     }
 
-    /// Whether the system refused another open file.
-    pub(crate) fn is_out_of_descriptors(&self) -> bool {
+    /// Whether there was no room on the disk, or no descriptor left: work of the database's own is
+    /// then tried again later.
+    pub(crate) fn is_shortage(&self) -> bool {
+        self.kind() == ErrorKind::NoSpace || self.is_out_of_descriptors()
+    }
+
+    /// What a shortage is of, for people.
+    pub(crate) fn lacking(&self) -> &'static str {
+        if self.is_out_of_descriptors() { "descriptor for another file" } else { "space" }
+    }
+
+    /// Whether the process, or the whole system, has as many files open as it may. Nothing is
+    /// damaged: the call can be made again once some are closed or the limit is raised.
+    pub fn is_out_of_descriptors(&self) -> bool {
         let source = self.0.source.as_deref();
         source
             .and_then(|source| source.downcast_ref::<io::Error>())
@@ -248,9 +260,14 @@ impl From<io::Error> for Error {
         } else {
             ErrorKind::Io
         };
+        let mut message = format!("cannot {}: {}", error.operation, error.source);
+        if let Some(limit) = error.limit() {
+            message.push_str(": ");
+            message.push_str(&limit);
+        }
         Self(Box::new(Inner {
             kind,
-            message: format!("cannot {}: {}", error.operation, error.source),
+            message,
             path: Some(error.path.clone()),
             offset: error.offset,
             source: Some(Arc::new(error)),

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
+use crate::host::open_files_max;
+
 /// The call that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Operation {
@@ -152,6 +154,20 @@ impl Error {
         errors.contains(&self.source.raw_os_error())
     }
 
+    /// The limit that the call ran into, in words, where it ran into one on open files.
+    pub fn limit(&self) -> Option<String> {
+        match Errno::from_io_error(&self.source) {
+            Some(Errno::MFILE) => Some(format!(
+                "this process may have {} files open (RLIMIT_NOFILE, `ulimit -n`)",
+                open_files_max()
+            )),
+            Some(Errno::NFILE) => {
+                Some("the system has as many files open as it may (fs.file-max)".to_owned())
+            }
+            _ => None,
+        }
+    }
+
     /// Whether the disk or the quota is full: worth a retry when there is room.
     pub fn is_no_space(&self) -> bool {
         matches!(self.source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
@@ -164,7 +180,8 @@ impl fmt::Display for Error {
         if let Some(offset) = self.offset {
             write!(f, " at offset {offset}")?;
         }
-        write!(f, ": {}", self.source)
+        write!(f, ": {}", self.source)?;
+        self.limit().map_or(Ok(()), |limit| write!(f, ": {limit}"))
     }
 }
 
@@ -177,6 +194,18 @@ impl std::error::Error for Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn running_out_of_open_files_names_the_limit() {
+        let path = Path::new("/file");
+        let failed = |errno: Errno| Error::new(Operation::Open, path, errno);
+        for (errno, limit) in [(Errno::MFILE, "RLIMIT_NOFILE"), (Errno::NFILE, "fs.file-max")] {
+            let error = failed(errno);
+            assert!(error.is_out_of_descriptors() && error.to_string().contains(limit), "{error}");
+        }
+        let other = failed(Errno::NOENT);
+        assert!(!other.is_out_of_descriptors() && other.limit().is_none());
+    }
 
     #[test]
     fn a_duplicate_is_of_the_same_kind() {

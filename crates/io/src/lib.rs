@@ -13,6 +13,7 @@
 
 pub mod buffer;
 pub mod clock;
+mod descriptors;
 mod error;
 pub mod foreground;
 mod histogram;
@@ -30,6 +31,7 @@ pub mod sync;
 pub mod thread;
 
 pub use clock::Clock;
+pub use descriptors::set_relief;
 pub use error::{Error, Operation, Result};
 pub use foreground::Foreground;
 pub use histogram::Latencies;

@@ -49,8 +49,8 @@ enum Ended {
     Idle,
     /// There may be more to do.
     GoesOn,
-    /// There was no space. It is to be tried again later.
-    WithoutSpace,
+    /// There was no space, or no descriptor left. It is to be tried again later.
+    Short,
 }
 
 /// A compaction that was picked, and what round robin makes of it.
@@ -116,7 +116,7 @@ impl Writer {
             let ended = self.compaction_round(&running);
             drop(running);
             match ended {
-                Ended::WithoutSpace => {
+                Ended::Short => {
                     self.background.rest_compactions(backoff.next_pause(), asked);
                     if self.background.asked().was_resumed_since(asked) {
                         backoff.restart();
@@ -234,14 +234,12 @@ impl Writer {
         }))
     }
 
-    /// How many tables of level 0 a compaction takes: any number, unless it opens them for itself.
+    /// How many tables of level 0 a compaction takes: all of them are open at once.
     fn level_0_fan_in(&self, family: &ColumnFamily) -> usize {
-        if !family.readers().tables.compactions_read_otherwise() {
-            return usize::MAX;
-        }
+        let reads_ahead = family.readers().tables.compactions_read_otherwise();
         let options = self.database.now();
         let parts = options.subcompactions_max();
-        self.readers.open_budget().fan_in(options.compactions_max() * parts)
+        self.readers.open_budget().fan_in(options.compactions_max() * parts, reads_ahead)
     }
 
     /// Carries out a compaction and installs what came of it.
@@ -262,7 +260,11 @@ impl Writer {
             tries_left -= 1;
             let what = format!("a compaction of '{}'", claim.family.name());
             match panics::catch(what, || self.run_job(claim)) {
-                Err(error) if error.kind() == ErrorKind::Io && tries_left > 0 => {
+                Err(error)
+                    if error.kind() == ErrorKind::Io
+                        && !error.is_out_of_descriptors()
+                        && tries_left > 0 =>
+                {
                     self.info_log.warn(format_args!("a compaction is tried again: {error}"));
                 }
                 ended => break ended?,
@@ -419,11 +421,12 @@ impl Writer {
         match error.kind() {
             _ if self.background.is_closing() || self.errors.failure().is_some() => Ended::Idle,
             ErrorKind::Cancelled => Ended::GoesOn,
-            ErrorKind::NoSpace => {
+            _ if error.is_shortage() => {
                 self.info_log.warn(format_args!(
-                    "a compaction of '{name}' found no space and is tried again later: {error}"
+                    "a compaction of '{name}' found no {} and is tried again later: {error}",
+                    error.lacking()
                 ));
-                Ended::WithoutSpace
+                Ended::Short
             }
             ErrorKind::Corruption | ErrorKind::UserCode | ErrorKind::NotSupported => {
                 self.info_log.error(format_args!(

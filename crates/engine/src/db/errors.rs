@@ -1,8 +1,8 @@
 //! What stands in the way of writing.
 //!
-//! | where | no space | another failure | how it ends |
+//! | where | a shortage | another failure | how it ends |
 //! |---|---|---|---|
-//! | log | latched | latched | no space: `resume` flushes and begins a new log; else reopening |
+//! | log | latched | latched | a shortage: `resume` flushes and begins a new log; else reopening |
 //! | flush | tried again, with growing pauses | latched | `resume` |
 //! | compaction | tried again later | tried once more, then latched | `resume` |
 //! | damage in a compaction's inputs | - | the column family is not compacted any more | `resume` |
@@ -10,6 +10,10 @@
 //! | memtable | - | latched | reopening |
 //! | upkeep | - | a panic: latched | `resume` |
 //! | installation | - | a panic: latched | reopening |
+//!
+//! A shortage is one of space or of descriptors. After one of descriptors the database resumes by
+//! itself. What it shows before anything is in doubt is not latched: a new log or MANIFEST that
+//! cannot be created leaves the old one as it was.
 //!
 //! Upkeep is what nobody waits for: removing files, making space for logs, writing statistics.
 //! Installation is what comes between an edit of the MANIFEST and what readers see of it.
@@ -27,7 +31,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tailwater_io::sync::Mutex;
 
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, Result};
 
 /// Where a failure was. A later one asks for more before writes can go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -148,7 +152,7 @@ impl ErrorState {
     /// Whether going on is possible without reopening.
     pub(crate) fn can_resume(part: FailedPart, error: &Error) -> bool {
         match part {
-            FailedPart::Log => error.kind() == ErrorKind::NoSpace,
+            FailedPart::Log => error.is_shortage(),
             FailedPart::Upkeep
             | FailedPart::Compaction
             | FailedPart::Flush
@@ -172,6 +176,7 @@ impl ErrorState {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ErrorKind;
 
     #[test]
     fn the_failure_stays_that_asks_for_most() {

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
 
 use tailwater_format::Comparator;
 use tailwater_io::kernel::{Memory, System};
+use tailwater_io::sync::Mutex;
 use tailwater_io::{IoMode, Purpose, open_files_max};
 
 use crate::blob::BlobCache;
@@ -16,8 +16,8 @@ use crate::io_modes::IoModes;
 use crate::merge_operator::FamilyMergeOperator;
 use crate::options::PrepopulateBlockCache;
 use crate::recovery::OpenOptions;
-use crate::stats::ReaderMemory;
-use crate::table::{BlockCache, OpenBudget, OpenTables, TableCache, TableContext};
+use crate::stats::{InfoLog, ReaderMemory};
+use crate::table::{BlockCache, OpenBudget, OpenShares, OpenTables, TableCache, TableContext};
 
 /// What all reads of a column family have in common, whatever its memtables and version.
 #[derive(Debug)]
@@ -54,26 +54,25 @@ pub(crate) struct ReaderFactory {
     open_budget: Arc<OpenBudget>,
     generations: Arc<Generations>,
     urgency: Arc<Urgency>,
-    /// A negative number means any.
-    max_open_files: AtomicI32,
+    /// How many files are kept open.
+    open_shares: Mutex<OpenShares>,
     memory: Arc<ReaderMemory>,
 }
 
 impl ReaderFactory {
     /// For the database in `directory`, which is being opened.
     pub(crate) fn new(directory: &Path, options: &OpenOptions, io_modes: Arc<IoModes>) -> Self {
-        let max_open_files = options.database().max_open_files;
-        let tables = usize::try_from(max_open_files).ok();
+        let shares = OpenShares::new(open_files_max(), options.database().max_open_files);
         Self {
             opening: OpeningId::new(),
             directory: directory.to_owned(),
             block_cache: options.shared_block_cache(),
-            open_tables: Arc::new(OpenTables::new(tables)),
+            open_tables: OpenTables::new(shares),
             io_modes,
-            open_budget: Arc::new(OpenBudget::new(open_files_max(), tables)),
+            open_budget: Arc::new(OpenBudget::new(shares.compactions)),
             generations: Arc::new(Generations::new(memory_bytes())),
             urgency: Arc::default(),
-            max_open_files: AtomicI32::new(max_open_files),
+            open_shares: Mutex::new(shares),
             memory: Arc::default(),
         }
     }
@@ -103,18 +102,24 @@ impl ReaderFactory {
         &self.open_budget
     }
 
+    /// Says in the LOG, once, that the process's limit has tables closed, when it does. `tables` is
+    /// how many there are.
+    pub(crate) fn report_open_files_to(&self, info_log: &Arc<InfoLog>, tables: usize) {
+        self.open_tables.report_to(info_log, tables);
+    }
+
     /// Keeps so many tables and blob files of these column families open from now on; a negative
-    /// number means any.
+    /// number means as many as the process's limit leaves.
     pub(crate) fn bound_open_files(&self, max_open_files: i32, families: &FamilySet) {
-        let capacity = usize::try_from(max_open_files).ok();
-        self.max_open_files.store(max_open_files, Ordering::Relaxed);
-        self.open_budget.set(open_files_max(), capacity);
+        let shares = OpenShares::new(open_files_max(), max_open_files);
+        *self.open_shares.lock() = shares;
+        self.open_budget.set(shares.compactions);
         let sources: Vec<_> = families.iter().map(ColumnFamily::super_version).collect();
         let files = sources.iter().flat_map(|source| source.version().files());
         let files: Vec<_> = files.map(|(_, file)| Arc::clone(file)).collect();
-        self.open_tables.set_capacity(capacity, &files);
+        self.open_tables.change(shares, &files);
         for source in &sources {
-            source.settings().readers.blobs.set_capacity(capacity);
+            source.settings().readers.blobs.set_capacity(shares.blob_files);
         }
     }
 
@@ -126,7 +131,7 @@ impl ReaderFactory {
         comparator: &Comparator,
     ) -> FamilyReaders {
         let blobs = options.blob_directory(&self.directory, name);
-        let capacity = usize::try_from(self.max_open_files.load(Ordering::Relaxed)).ok();
+        let capacity = self.open_shares.lock().blob_files;
         let io_modes = Arc::clone(&self.io_modes);
         let blobs = BlobCache::new(Arc::clone(options.storage()), blobs, io_modes, capacity);
         FamilyReaders {

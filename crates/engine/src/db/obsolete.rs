@@ -51,6 +51,8 @@ impl Writer {
 
     /// Has tables go that nobody reads any more, with a rest behind each.
     fn clean(&self) {
+        // Not in the thread that flushes: who leads the write queue may wait for that one.
+        self.resume_after_shortage();
         epoch::collect();
         heavy::collect();
         while let Some(table) = self.next_obsolete() {

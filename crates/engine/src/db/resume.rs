@@ -28,6 +28,18 @@ impl Writer {
         self.round(FailedPart::Upkeep, "resuming", || self.go_on())?
     }
 
+    /// Lets writes go on if they are refused for want of descriptors and there are some again. Else
+    /// nothing changes, and it is tried again.
+    pub(crate) fn resume_after_shortage(&self) {
+        let is_due = self.errors.latched().is_some_and(|(part, error)| {
+            error.is_out_of_descriptors() && ErrorState::can_resume(part, &error)
+        });
+        if is_due {
+            // Who is refused is told of the failure that is latched.
+            let _ = self.go_on();
+        }
+    }
+
     fn go_on(&self) -> Result<()> {
         let _leadership = self.queue.lead()?;
         if self.errors.is_closed() {

@@ -421,8 +421,11 @@ impl Writer {
         if !logs.current_is_empty() {
             let switched = logs.switch(self.numbers.take());
             if let Err(error) = switched {
+                let is_as_before = error.is_out_of_descriptors() && !logs.has_failed();
                 drop(logs);
-                self.latch_log(&error);
+                if !is_as_before {
+                    self.latch_log(&error);
+                }
                 return Err(error);
             }
         }

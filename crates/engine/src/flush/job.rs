@@ -107,7 +107,8 @@ impl Writer {
         heavy::collect();
     }
 
-    /// Flushes what is to be flushed; after a full disk again and again, until there is room.
+    /// Flushes what is to be flushed; after a shortage, of space or of open files, again and again
+    /// until there is room.
     fn flush_until_done(&self) -> Result<()> {
         // Resuming flushes.
         self.errors.failure().map_or(Ok(()), Err)?;
@@ -121,14 +122,15 @@ impl Writer {
             }
             match flushed {
                 Ok(()) => return Ok(()),
-                Err(error) if error.kind() == ErrorKind::NoSpace && self.is_retried() => {
+                Err(error) if error.is_shortage() && self.is_retried() => {
                     if tries_left <= 0 || self.background.is_closing() {
                         break error;
                     }
                     tries_left -= 1;
                     let pause = backoff.next_pause();
                     self.info_log.warn(format_args!(
-                        "a flush found no space and is tried again in {pause:?}: {error}"
+                        "a flush found no {} and is tried again in {pause:?}: {error}",
+                        error.lacking(),
                     ));
                     self.background.round_ended(Some(error));
                     self.background.pause_flushes(pause, asked);
@@ -145,7 +147,7 @@ impl Writer {
         Err(failure)
     }
 
-    /// Whether a flush that failed for want of space can just be tried again: not where it left the
+    /// Whether a flush that failed by a shortage can just be tried again: not where it left the
     /// MANIFEST or the log in doubt.
     fn is_retried(&self) -> bool {
         self.failed_part() == FailedPart::Flush && self.errors.latched().is_none()

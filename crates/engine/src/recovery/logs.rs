@@ -54,9 +54,7 @@ impl FilesFound {
         let last_sequence = manifest.last_sequence;
         let replayed = replay::replay(&*storage, &logs, rules, last_sequence, &targets)?;
         if options.database().max_open_files == -1 {
-            for family in &families {
-                open_tables(family)?;
-            }
+            open_tables(&families)?;
         }
         left_out.extend(replayed.left_out);
         Ok(LogsReplayed {
@@ -114,14 +112,21 @@ fn column_family(
     ColumnFamily::new(factory.opening(), id, name, set, readers, memtable, version)
 }
 
-/// Opens all tables of a column family, so that one that uses what is not built is refused now and
-/// not when it is read. Damage is left for the reads that meet it: the other tables can be read.
-fn open_tables(family: &ColumnFamily) -> Result<()> {
-    let source = family.super_version();
-    for (_, file) in source.version().files() {
-        match source.tables().open(file, Purpose::UserRead) {
-            Err(error) if error.kind() == ErrorKind::NotSupported => return Err(error),
-            _ => {}
+/// Opens the tables of column families, as many as are kept open, so that one that uses what is not
+/// built is refused now and not when it is read. Damage is left for the reads that meet it: the
+/// other tables can be read.
+fn open_tables(families: &[ColumnFamily]) -> Result<()> {
+    let mut opened = 0;
+    for family in families {
+        let source = family.super_version();
+        for (_, file) in source.version().files() {
+            if opened == source.tables().open_max() {
+                return Ok(());
+            }
+            match source.tables().open(file, Purpose::UserRead) {
+                Err(error) if error.kind() == ErrorKind::NotSupported => return Err(error),
+                _ => opened += 1,
+            }
         }
     }
     Ok(())

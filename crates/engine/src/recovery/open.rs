@@ -251,6 +251,7 @@ impl LogsReplayed {
         // What is in a directory that is claimed now stays there until the next opening.
         let owns_old_logs = directories.is_own(&*storage, &log_directory)?;
         let needed = Needed { oldest_log: self.oldest_needed_log, ..needed_files(&families) };
+        factory.report_open_files_to(&info_log, needed.tables.len());
         directories.lock_outside(&*storage, &mut locks)?;
         directories.claim(&*storage, identity.durable_id(&database), &needed)?;
         let mut versions = VersionSet::new(VersionSetBeginning {

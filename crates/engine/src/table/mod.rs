@@ -9,6 +9,8 @@ pub mod builder;
 mod iterator;
 mod new_files;
 mod open_budget;
+mod open_shares;
+mod open_tables;
 mod reader;
 mod table_cache;
 
@@ -18,8 +20,10 @@ pub use builder::Builder;
 pub(crate) use iterator::{ReadPlan, Streaming, TableIterator};
 pub(crate) use new_files::{NewFiles, table_buffers};
 pub(crate) use open_budget::{OpenBudget, OpenPermit};
+pub(crate) use open_shares::OpenShares;
+pub(crate) use open_tables::OpenTables;
 pub(crate) use reader::{
     AutoReadAhead, BlockAccess, GetCursors, Kept, Loading, MetaBlockPlacement, ReadProfile,
     Resident, TableContext, TableIdentity, TableReader, TableStep,
 };
-pub(crate) use table_cache::{OpenTables, TableCache};
+pub(crate) use table_cache::TableCache;

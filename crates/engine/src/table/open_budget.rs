@@ -9,14 +9,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The smallest budget, however little a process is given.
-const BUDGET_MIN: usize = 32;
 /// The fewest tables of level 0 that a compaction takes at once, if there are as many.
 const FAN_IN_MIN: usize = 4;
-/// How many files there are that are no tables: logs, the MANIFEST, what the program has open.
-const OTHER_FILES: usize = 64;
 
-/// What a file that is read costs: itself, and the ring that reads it ahead.
+/// What a file costs that a compaction reads for itself: a descriptor, and one for the ring that
+/// reads it ahead.
 const DESCRIPTORS: usize = 2;
 
 /// How many files compactions may have open. Shared by the compactions of a database.
@@ -32,16 +29,14 @@ pub(crate) struct OpenBudget {
 pub(crate) struct OpenPermit(Arc<OpenBudget>);
 
 impl OpenBudget {
-    /// What is left of `limit` open files for compactions of a database that keeps `max_open_files`
-    /// tables open; `None` for all that there are, which may be any number.
-    pub(crate) fn new(limit: usize, max_open_files: Option<usize>) -> Self {
-        let capacity = AtomicUsize::new(left(limit, max_open_files));
-        Self { capacity, taken: AtomicUsize::new(0) }
+    /// A budget of so many descriptors.
+    pub(crate) fn new(descriptors: usize) -> Self {
+        Self { capacity: AtomicUsize::new(descriptors), taken: AtomicUsize::new(0) }
     }
 
-    /// The same for another `max_open_files` from now on.
-    pub(crate) fn set(&self, limit: usize, max_open_files: Option<usize>) {
-        self.capacity.store(left(limit, max_open_files), Ordering::Relaxed);
+    /// Another budget from now on.
+    pub(crate) fn set(&self, descriptors: usize) {
+        self.capacity.store(descriptors, Ordering::Relaxed);
     }
 
     /// Counts a file that is about to be opened.
@@ -62,19 +57,12 @@ impl OpenBudget {
     }
 
     /// How many tables of level 0 may be taken by one of `jobs` that run at a time, compactions or
-    /// parts of them: all of its tables are open at once.
-    pub(crate) fn fan_in(&self, jobs: usize) -> usize {
+    /// parts of them: all of its tables are open at once. `reads_ahead` where each has a ring.
+    pub(crate) fn fan_in(&self, jobs: usize, reads_ahead: bool) -> usize {
         let share = self.capacity.load(Ordering::Relaxed) / 2 / jobs.max(1);
-        (share / DESCRIPTORS).max(FAN_IN_MIN)
+        let descriptors = if reads_ahead { DESCRIPTORS } else { 1 };
+        (share / descriptors).max(FAN_IN_MIN)
     }
-}
-
-fn left(limit: usize, max_open_files: Option<usize>) -> usize {
-    let left = match max_open_files {
-        Some(tables) => limit.saturating_sub(tables.saturating_add(OTHER_FILES)),
-        None => limit / 4,
-    };
-    left.max(BUDGET_MIN)
 }
 
 impl Drop for OpenPermit {
@@ -89,16 +77,16 @@ mod tests {
 
     #[test]
     fn what_tables_leave_is_shared_out() {
-        let budget = Arc::new(OpenBudget::new(1024, Some(200)));
-        assert_eq!((budget.fan_in(1), budget.fan_in(4)), (190, 47));
-        assert_eq!(OpenBudget::new(1024, None).fan_in(1), 64);
-        assert_eq!(OpenBudget::new(100, Some(5000)).fan_in(8), FAN_IN_MIN);
+        let budget = Arc::new(OpenBudget::new(760));
+        assert_eq!((budget.fan_in(1, true), budget.fan_in(4, true)), (190, 47));
+        assert_eq!(budget.fan_in(4, false), 95);
+        assert_eq!(OpenBudget::new(32).fan_in(8, true), FAN_IN_MIN);
         let permits: Vec<_> = (0..190).map(|_| budget.take()).collect();
         assert!(!budget.has_room());
         drop(permits);
         assert!(budget.has_room());
         assert_eq!(budget.taken(), 0);
-        budget.set(1024, Some(580));
-        assert_eq!(budget.fan_in(1), 95);
+        budget.set(380);
+        assert_eq!(budget.fan_in(1, true), 95);
     }
 }

@@ -1,14 +1,12 @@
-//! The open tables of a column family, at most so many at a time in all column families.
+//! The open tables of a column family.
 //!
-//! A table's reader hangs on its [`FileMetadata`], so that a read finds it with one load. When
-//! there are too many, a hand goes round over them: one that was read since the hand last came by
-//! stays, and the first that was not is closed. Readers that are in use live on until they are let
-//! go.
+//! A table's reader hangs on its [`FileMetadata`], so that a read finds it with one load. How many
+//! are open, and which are closed when they are too many, is decided by [`OpenTables`].
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use tailwater_format::Comparator;
 use tailwater_format::file_name::FileKind;
@@ -16,10 +14,10 @@ use tailwater_io::sync::Mutex;
 use tailwater_io::{IoMode, Purpose, Storage};
 
 use crate::Result;
-use crate::epoch::{self, Guard, Held};
+use crate::epoch::{Guard, Held};
 use crate::io_modes::IoModes;
 use crate::stats::{Histogram, Ticker};
-use crate::table::{MetaBlockPlacement, OpenBudget, TableContext, TableReader};
+use crate::table::{MetaBlockPlacement, OpenBudget, OpenTables, TableContext, TableReader};
 use crate::version::{FileMetadata, FileStatistics};
 
 /// The open tables of a column family.
@@ -43,18 +41,6 @@ struct InputReaders {
     /// Readers that were opened to look at their tables, kept for those who read these. There are
     /// never more than the budget leaves to be kept.
     kept: Mutex<HashMap<u64, Arc<TableReader>>>,
-}
-
-/// Stands for any number of open tables.
-const UNBOUNDED: usize = usize::MAX;
-
-/// Which tables are open, of all column families of a database.
-#[derive(Debug)]
-pub(crate) struct OpenTables {
-    /// How many may be; [`UNBOUNDED`] for any number.
-    capacity: AtomicUsize,
-    /// In the order in which the hand comes to them; none are kept account of without a bound.
-    hand: Mutex<VecDeque<Weak<FileMetadata>>>,
 }
 
 impl TableCache {
@@ -137,7 +123,7 @@ impl TableCache {
         guard: &'g Guard,
     ) -> Option<Held<'g, TableReader>> {
         let table = file.table.load(guard)?;
-        if self.open.capacity() != UNBOUNDED && !file.touched.load(Ordering::Relaxed) {
+        if self.open.tracks_reads() && !file.touched.load(Ordering::Relaxed) {
             file.touched.store(true, Ordering::Relaxed);
         }
         Some(table)
@@ -199,11 +185,16 @@ impl TableCache {
         Ok(table)
     }
 
+    /// How many tables may be opened before anybody asks for them: as many as are kept open.
+    pub(crate) fn open_max(&self) -> usize {
+        self.open.capacity()
+    }
+
     /// How many tables may be opened because they are new, before anybody asks for them: so many
     /// that they do not close each other, nor what is read meanwhile.
     pub(crate) fn new_tables_max(&self) -> usize {
         match self.open.capacity() {
-            UNBOUNDED => UNBOUNDED,
+            usize::MAX => usize::MAX,
             capacity => capacity / 2,
         }
     }
@@ -272,77 +263,4 @@ impl TableCache {
         let directory = self.directories.get(usize::from(path_id)).or(self.directories.last());
         directory.map_or(Path::new(""), PathBuf::as_path)
     }
-}
-
-impl OpenTables {
-    /// None, of which `capacity` may be open at a time; `None` for any number.
-    pub(crate) fn new(capacity: Option<usize>) -> Self {
-        let capacity = AtomicUsize::new(capacity.unwrap_or(UNBOUNDED));
-        Self { capacity, hand: Mutex::default() }
-    }
-
-    #[inline]
-    fn capacity(&self) -> usize {
-        self.capacity.load(Ordering::Relaxed)
-    }
-
-    /// Lets so many tables be open from now on, and closes those that are too many. `files` are all
-    /// that there are.
-    pub(crate) fn set_capacity(&self, capacity: Option<usize>, files: &[Arc<FileMetadata>]) {
-        let capacity = capacity.unwrap_or(UNBOUNDED);
-        {
-            let mut open = self.hand.lock();
-            self.capacity.store(capacity, Ordering::Relaxed);
-            // Without a bound no account was kept of them.
-            let opened = files.iter().filter(|file| file.table.load_arc().is_some());
-            *open = opened.map(Arc::downgrade).collect();
-            if capacity == UNBOUNDED {
-                open.clear();
-            }
-            close_beyond(&mut open, capacity, None);
-        }
-        epoch::collect();
-    }
-
-    /// Notes that a table is open, and closes others if there are too many.
-    fn keep(&self, file: &Arc<FileMetadata>) {
-        let capacity = self.capacity();
-        if capacity == UNBOUNDED {
-            return;
-        }
-        let closed = {
-            let mut open = self.hand.lock();
-            open.push_back(Arc::downgrade(file));
-            close_beyond(&mut open, capacity, Some(file))
-        };
-        if closed {
-            // A reader that was closed holds its file until it is collected, and the bound is on
-            // files.
-            epoch::collect();
-        }
-    }
-}
-
-/// Closes open tables until `capacity` are left, those that were read lately and `newest` last.
-/// Answers whether it closed any.
-fn close_beyond(
-    open: &mut VecDeque<Weak<FileMetadata>>,
-    capacity: usize,
-    newest: Option<&Arc<FileMetadata>>,
-) -> bool {
-    let mut closed = false;
-    let mut looked = 0;
-    while open.len() > capacity && looked <= 2 * open.len() {
-        looked += 1;
-        let Some(next) = open.pop_front() else { break };
-        let Some(victim) = next.upgrade() else { continue };
-        let is_newest = newest.is_some_and(|newest| Arc::ptr_eq(&victim, newest));
-        if victim.touched.swap(false, Ordering::Relaxed) && !is_newest {
-            open.push_back(next);
-        } else {
-            victim.table.store(None);
-            closed = true;
-        }
-    }
-    closed
 }

@@ -61,7 +61,7 @@ impl Verification<'_> {
         let directories = self.options.table_directories(self.directory, &family.name);
         let storage = Arc::clone(&self.storage);
         let io_modes = Arc::new(IoModes::new(&DbOptions::default()));
-        let open = Arc::new(OpenTables::new(None));
+        let open = Arc::new(OpenTables::default());
         let tables = TableCache::new(storage, directories, io_modes, context, open);
         let blobs = self.blob_cache(self.options.blob_directory(self.directory, &family.name));
         let mut references: BTreeMap<u64, u64> = BTreeMap::new();

@@ -240,7 +240,7 @@ impl VersionSet {
             .manifest
             .as_ref()
             .is_none_or(|manifest| manifest.written >= self.limits.bound(manifest.first_bytes));
-        let rolled = if is_long { self.roll_manifest() } else { Ok(()) };
+        let rolled = if is_long { self.roll_if_possible() } else { Ok(()) };
         if let Err(error) = rolled.and_then(|()| self.append(&edits)) {
             // Which MANIFEST CURRENT names, or what its end is, is not known now.
             self.failure = Some(error.clone());
@@ -319,12 +319,38 @@ impl VersionSet {
         self.families.insert(id, family);
     }
 
+    /// Rolls the MANIFEST, unless there is no descriptor left for that: the old one goes on then.
+    fn roll_if_possible(&mut self) -> Result<()> {
+        match self.prepare_manifest() {
+            Ok((manifest, aside)) => self.complete_roll(manifest, &aside),
+            Err(error) if error.is_out_of_descriptors() && self.manifest.is_some() => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Writes a new MANIFEST of what is in memory and makes CURRENT name it.
     fn roll_manifest(&mut self) -> Result<()> {
+        let (manifest, aside) = self.prepare_manifest()?;
+        self.complete_roll(manifest, &aside)
+    }
+
+    /// Writes a new MANIFEST of what is in memory, and aside what CURRENT is to be. Returns both;
+    /// if it fails, the old MANIFEST is as it was.
+    fn prepare_manifest(&self) -> Result<(ManifestFile, PathBuf)> {
         let number = self.numbers.take();
-        let manifest = write_manifest(&*self.storage, &self.directory, number, &self.snapshot())?;
+        let (storage, directory) = (&*self.storage, &self.directory);
+        let manifest = write_manifest(storage, directory, number, &self.snapshot())?;
+        let aside = write_current_aside(storage, directory, number, self.numbers.take());
+        if aside.is_err() {
+            // The next open removes what stays.
+            let _ = self.storage.remove(&manifest.path);
+        }
+        Ok((manifest, aside?))
+    }
+
+    fn complete_roll(&mut self, manifest: ManifestFile, aside: &Path) -> Result<()> {
         // A crash here is safe: CURRENT still names the old MANIFEST.
-        set_current(&*self.storage, &self.directory, number, self.numbers.take())?;
+        replace_current(&*self.storage, &self.directory, aside)?;
         if let Some(old) = self.manifest.replace(manifest) {
             // It stays where it is if that fails: nothing refers to it.
             let _ = self.storage.remove(&old.path);
@@ -433,12 +459,26 @@ pub(crate) fn set_current(
     manifest: u64,
     temporary: u64,
 ) -> Result<()> {
+    let aside = write_current_aside(storage, directory, manifest, temporary)?;
+    // A crash here is safe: the old CURRENT is still there.
+    replace_current(storage, directory, &aside)
+}
+
+/// Writes what CURRENT is to be into a temporary file, and returns its path.
+fn write_current_aside(
+    storage: &dyn Storage,
+    directory: &Path,
+    manifest: u64,
+    temporary: u64,
+) -> Result<PathBuf> {
     let aside = directory.join(FileKind::Temporary(temporary).to_string());
-    let current = directory.join(FileKind::Current.to_string());
     let contents = file_name::format_current(manifest);
     write_whole(storage, &aside, contents.as_bytes(), Purpose::Manifest)?;
-    // A crash here is safe: the old CURRENT is still there.
-    storage.rename(&aside, &current)?;
+    Ok(aside)
+}
+
+fn replace_current(storage: &dyn Storage, directory: &Path, aside: &Path) -> Result<()> {
+    storage.rename(aside, &directory.join(FileKind::Current.to_string()))?;
     // A crash here may leave the old or the new CURRENT; each names a MANIFEST that is whole.
     storage.sync_directory(directory)?;
     Ok(())

@@ -161,8 +161,12 @@ impl LogFile {
         };
         // A direct log's name is on the device before anything is in it: a record is acknowledged
         // by its own sync alone.
-        if sync_name || log.direct.is_some() {
-            log.sync_name(storage)?;
+        if (sync_name || log.direct.is_some())
+            && let Err(error) = log.sync_name(storage)
+        {
+            // The log before it may go on.
+            let _ = storage.remove(&log.path);
+            return Err(error);
         }
         Ok(log)
     }
@@ -370,8 +374,7 @@ fn begin_buffered(
         // A crash here is safe: the file holds records of the old log's number, which are passed
         // over.
         storage.rename(old, path)?;
-        let file = storage.create(path, Create::Existing, IoMode::Buffered, Purpose::Wal)?;
-        return Ok((file, 0));
+        return Ok((create_or_remove(storage, path, IoMode::Buffered)?, 0));
     }
     let mut file = storage.create(path, Create::New, IoMode::Buffered, Purpose::Wal)?;
     if preallocate == 0 {
@@ -389,6 +392,15 @@ fn begin_buffered(
     }
 }
 
+/// Opens a file that was given a log's name. Where that fails, nothing is left of that name: the log
+/// before goes on.
+fn create_or_remove(storage: &dyn Storage, path: &Path, mode: IoMode) -> Result<Box<dyn WriteFile>> {
+    storage.create(path, Create::Existing, mode, Purpose::Wal).map_err(|error| {
+        let _ = storage.remove(path);
+        error.into()
+    })
+}
+
 /// Begins a log that is written past the page cache: over an earlier log, over zeros, or, where
 /// there are none, at the end of a new file.
 fn begin_direct(
@@ -397,15 +409,14 @@ fn begin_direct(
     there: Option<&Path>,
     space: Option<&LogSpace>,
 ) -> Result<(Box<dyn WriteFile>, Direct)> {
-    let create = match there {
+    let file = match there {
         Some(there) => {
             // A crash here is safe: the file holds zeros, or records of the old log's number.
             storage.rename(there, path)?;
-            Create::Existing
+            create_or_remove(storage, path, IoMode::Direct)?
         }
-        None => Create::New,
+        None => storage.create(path, Create::New, IoMode::Direct, Purpose::Wal)?,
     };
-    let file = storage.create(path, create, IoMode::Direct, Purpose::Wal)?;
     let end = file.length()?;
     let room = space.map(|space| space.room(end - end % ALIGNMENT as u64));
     Ok((file, Direct { room, blocks: Blocks::new(), lanes: Vec::new(), flushes: Arc::default() }))

@@ -14,6 +14,7 @@ use super::lock::{PosixLock, file_identity, is_held};
 use super::system;
 use crate::buffer::ALIGNMENT;
 use crate::clock::monotonic_ns;
+use crate::descriptors::with_relief;
 use crate::kernel::{Device, System};
 use crate::purpose::{IoMode, Purpose};
 use crate::statistics::Statistics;
@@ -98,7 +99,7 @@ fn is_directory(status: &Stat) -> bool {
 
 fn open_directory(path: &Path) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty()))
+    with_relief(|| rustix::fs::open(path, flags, Mode::empty()))
 }
 
 fn read_directory(path: &Path) -> rustix::io::Result<Vec<DirectoryEntry>> {

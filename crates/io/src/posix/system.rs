@@ -15,6 +15,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::buffer::{ALIGNMENT, MAX_ALIGNMENT};
+use crate::descriptors::with_relief;
 use crate::purpose::IoMode;
 use crate::storage::DirectIo;
 
@@ -41,12 +42,12 @@ const F2FS: u32 = 0xF2F5_2010;
 pub(crate) fn open(path: &Path, flags: OFlags, mode: IoMode) -> io::Result<OwnedFd> {
     let flags = flags | OFlags::CLOEXEC;
     if mode != IoMode::Direct {
-        return Ok(retry_on_intr(|| rustix::fs::open(path, flags, FILE_MODE))?);
+        return Ok(with_relief(|| rustix::fs::open(path, flags, FILE_MODE))?);
     }
     let Some(direct) = DIRECT else {
         return Err(direct_refused(path));
     };
-    match retry_on_intr(|| rustix::fs::open(path, flags | direct, FILE_MODE)) {
+    match with_relief(|| rustix::fs::open(path, flags | direct, FILE_MODE)) {
         Ok(descriptor) => Ok(descriptor),
         Err(Errno::INVAL) => {
             // Linux makes the file before it looks whether the filesystem can do direct I/O. O_EXCL

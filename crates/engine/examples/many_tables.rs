@@ -1,0 +1,76 @@
+//! Measures what opening a database of very many tables takes.
+//!
+//! ```sh
+//! cargo run --release -p tailwater --example many_tables -- make DIR 123000
+//! cargo run --release -p tailwater --example many_tables -- read DIR
+//! cargo run --release -p tailwater --example many_tables -- write DIR
+//! ```
+//!
+//! `make` creates a database in which each table holds one entry. `read` and `write` open it for
+//! reading and for writing with `max_open_files=1000`, or the number that follows DIR, and print
+//! how long that took and the most memory that was resident.
+
+use std::error::Error;
+use std::path::Path;
+use std::time::Instant;
+
+use tailwater::{BottommostRewrite, CompactRangeOptions, Db, OpenOptions, WriteOptions};
+
+/// The options of the database: a table is full after its first entry.
+const OPTIONS: &str = "create_if_missing=true;disable_auto_compactions=true;\
+     target_file_size_base=1;target_file_size_is_upper_bound=true;write_buffer_size=256M;compression=kNoCompression;\
+     max_compaction_bytes=1G;level_compaction_dynamic_level_bytes=false";
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match *arguments.as_slice() {
+        ["make", directory, tables] => make(Path::new(directory), tables.parse()?),
+        [how @ ("read" | "write"), directory, ref rest @ ..] => {
+            let max_open_files = rest.first().unwrap_or(&"1000");
+            open(Path::new(directory), how == "write", max_open_files)
+        }
+        _ => Err("usage: many_tables make DIR TABLES | (read | write) DIR [MAX_OPEN_FILES]".into()),
+    }
+}
+
+fn make(directory: &Path, tables: u64) -> Result<(), Box<dyn Error>> {
+    let mut options = OpenOptions::default();
+    options.set_options(OPTIONS)?;
+    options.set_options("max_open_files=1000")?;
+    let db = Db::open(directory, &options)?;
+    let family = db.column_family("default").ok_or("no column family")?;
+    let write_options = WriteOptions { disable_wal: true, ..WriteOptions::default() };
+    for key in 0..tables {
+        db.put(&family, format!("key{key:016}").as_bytes(), &[b'v'; 100], &write_options)?;
+    }
+    db.flush(&family)?;
+    // A table that is alone would only be moved.
+    let rewrite =
+        CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
+    db.compact_range(&family, None, None, &rewrite)?;
+    db.close()?;
+    Ok(())
+}
+
+fn open(directory: &Path, for_writing: bool, max_open_files: &str) -> Result<(), Box<dyn Error>> {
+    let mut options = OpenOptions::load(directory)?;
+    options.set_options(&format!("max_open_files={max_open_files}"))?;
+    let begun = Instant::now();
+    let db = match for_writing {
+        true => Db::open(directory, &options)?,
+        false => Db::open_read_only(directory, &options)?,
+    };
+    let ms = begun.elapsed().as_millis();
+    println!("opened in {ms} ms, {} MiB resident at most", peak_resident_kib()? / 1024);
+    drop(db);
+    Ok(())
+}
+
+#[expect(clippy::disallowed_methods, reason = "asks the system how much memory is resident")]
+fn peak_resident_kib() -> Result<u64, Box<dyn Error>> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()).ok_or("no VmHWM")?;
+    Ok(kib.parse()?)
+}

@@ -1,0 +1,89 @@
+//! How the files that the process may have open are shared out.
+//!
+//! A process may have only so many files open (`RLIMIT_NOFILE`). Part of them is the engine's for
+//! what is neither a table nor a blob file that users read: logs, the MANIFEST, locks, what
+//! compactions read and write, directories that are listed or synced. The rest is for tables,
+//! however many there are: the option `max_open_files` can only ask for fewer.
+
+/// How many files are open that are no tables: logs, the MANIFEST, locks, what the program has
+/// open.
+const OTHER_FILES: usize = 64;
+/// No more than this part of the limit is left for those.
+const OTHER_PART: usize = 4;
+/// This part of the limit is left for what compactions read and write, where tables would take all.
+const COMPACTION_PART: usize = 4;
+/// The fewest files that compactions may have open, however little a process is given.
+const COMPACTIONS_MIN: usize = 32;
+/// The fewest tables that are kept open, however little a process is given.
+const TABLES_MIN: usize = 16;
+/// Blob files of a column family take no more than this part of what tables take.
+const BLOB_FILE_PART: usize = 4;
+
+/// How many files a database keeps open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OpenShares {
+    /// Tables; `None` for any number.
+    pub(crate) tables: Option<usize>,
+    /// The limit of the process, where that and not the option bounds tables.
+    pub(crate) limited_by: Option<usize>,
+    /// Blob files of each column family; `None` for any number.
+    pub(crate) blob_files: Option<usize>,
+    /// What compactions open for themselves.
+    pub(crate) compactions: usize,
+}
+
+impl OpenShares {
+    /// The shares of a process that may have `limit` files open, [`usize::MAX`] for any number, in
+    /// a database of that `max_open_files`, of which a negative number means as many as there can
+    /// be.
+    pub(crate) fn new(limit: usize, max_open_files: i32) -> Self {
+        let others = OTHER_FILES.min(limit / OTHER_PART);
+        let most = (limit - others - limit / COMPACTION_PART).max(TABLES_MIN);
+        let wanted = usize::try_from(max_open_files).ok();
+        let is_limited = limit != usize::MAX && wanted.is_none_or(|wanted| wanted > most);
+        let tables = if is_limited { Some(most) } else { wanted };
+        let taken = tables.unwrap_or(most).saturating_add(others);
+        Self {
+            tables,
+            limited_by: is_limited.then_some(limit),
+            blob_files: match wanted {
+                Some(wanted) if !is_limited => Some(wanted),
+                _ => tables.map(|tables| tables / BLOB_FILE_PART),
+            },
+            compactions: limit.saturating_sub(taken).max(COMPACTIONS_MIN),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_take_what_the_limit_leaves_and_no_more() {
+        let all = OpenShares::new(1024, -1);
+        assert_eq!((all.tables, all.limited_by), (Some(704), Some(1024)));
+        assert_eq!((all.blob_files, all.compactions), (Some(176), 256));
+        assert_eq!(OpenShares::new(1024, 5000), all);
+        let few = OpenShares::new(1024, 200);
+        assert_eq!((few.tables, few.limited_by), (Some(200), None));
+        assert_eq!((few.blob_files, few.compactions), (Some(200), 760));
+        let unlimited = OpenShares::new(usize::MAX, -1);
+        assert_eq!((unlimited.tables, unlimited.limited_by), (None, None));
+        assert_eq!(unlimited.blob_files, None);
+        assert_eq!(OpenShares::new(usize::MAX, 5000).tables, Some(5000));
+    }
+
+    #[test]
+    fn what_is_shared_out_fits_the_limit() {
+        for limit in [100, 128, 200, 1024, 20_000, 1 << 20] {
+            for max_open_files in [-1, 20, 100, 5000, i32::MAX] {
+                let shares = OpenShares::new(limit, max_open_files);
+                let taken = shares.tables.expect("a bound") + shares.compactions;
+                assert!(taken <= limit, "{limit} files, max_open_files={max_open_files}: {shares:?}");
+            }
+        }
+        let least = OpenShares::new(10, -1);
+        assert_eq!((least.tables, least.compactions), (Some(TABLES_MIN), COMPACTIONS_MIN));
+    }
+}

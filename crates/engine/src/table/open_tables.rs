@@ -1,0 +1,233 @@
+//! Which tables are open, of all column families of a database.
+//!
+//! When there are too many, a hand goes round over them: one that was read since the hand last came
+//! by stays, and the first that was not is closed. Readers that are in use live on until they are
+//! let go.
+//!
+//! The bound is the option `max_open_files`, or what the process's limit leaves for tables
+//! ([`OpenShares`]). Others in the process may take more of the limit than was left for them. So
+//! when it has no descriptor left for something, every database in it closes some of its tables
+//! ([`tailwater_io::set_relief`]), and keeps fewer open from then on.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+
+use tailwater_io::sync::Mutex;
+
+use crate::epoch;
+use crate::stats::InfoLog;
+use crate::table::OpenShares;
+use crate::version::FileMetadata;
+
+/// Stands for any number of open tables.
+const UNBOUNDED: usize = usize::MAX;
+
+/// One in this many open tables is closed when the process has no descriptor left, and so many at
+/// least.
+const RELIEF_PART: usize = 8;
+const RELIEF_MIN: usize = 16;
+
+/// Tables that are not there any more are looked for among so many at least.
+const PRUNED_MIN: usize = 1024;
+
+/// Every [`OpenTables`] of the process.
+static DATABASES: Mutex<Vec<Weak<OpenTables>>> = Mutex::new(Vec::new());
+
+/// Which tables are open, of all column families of a database.
+#[derive(Debug)]
+pub(crate) struct OpenTables {
+    /// How many may be; [`UNBOUNDED`] for any number.
+    capacity: AtomicUsize,
+    /// Whether the hand needs to know which of them are read: it is about to close some.
+    tracks_reads: AtomicBool,
+    hand: Mutex<Hand>,
+    /// The limit of the process, where that bounds them; else 0.
+    limited_by: AtomicUsize,
+    /// Whether it was said that tables are closed for that.
+    is_reported: AtomicBool,
+    info_log: OnceLock<Arc<InfoLog>>,
+}
+
+#[derive(Debug, Default)]
+struct Hand {
+    /// In the order in which the hand comes to them.
+    open: VecDeque<Weak<FileMetadata>>,
+    /// How many there are when those are taken out next that are no more.
+    pruned_at: usize,
+}
+
+impl OpenTables {
+    /// None yet, of a database that keeps `shares`.
+    pub(crate) fn new(shares: OpenShares) -> Arc<Self> {
+        let tables = Arc::new(Self::default());
+        tables.set_bound(shares);
+        tailwater_io::set_relief(close_some_of_all);
+        let mut databases = DATABASES.lock();
+        databases.retain(|database| database.strong_count() > 0);
+        databases.push(Arc::downgrade(&tables));
+        tables
+    }
+
+    /// How many tables are kept open at most; [`usize::MAX`] for any number.
+    #[inline]
+    pub(crate) fn capacity(&self) -> usize {
+        self.capacity.load(Ordering::Relaxed)
+    }
+
+    /// Whether it matters which of them are read.
+    #[inline]
+    pub(crate) fn tracks_reads(&self) -> bool {
+        self.tracks_reads.load(Ordering::Relaxed)
+    }
+
+    /// Says in the LOG, once, that the process's limit has tables closed, when it does or when
+    /// there are more tables than it lets be open. `tables` is how many there are.
+    pub(crate) fn report_to(&self, info_log: &Arc<InfoLog>, tables: usize) {
+        let _ = self.info_log.set(Arc::clone(info_log));
+        if tables > self.capacity() {
+            self.report_limit();
+        }
+    }
+
+    /// Keeps so many open from now on, and closes those that are too many. `files` are all that
+    /// there are.
+    pub(crate) fn change(&self, shares: OpenShares, files: &[Arc<FileMetadata>]) {
+        {
+            let mut hand = self.hand.lock();
+            let opened = files.iter().filter(|file| file.table.load_arc().is_some());
+            hand.open = opened.map(Arc::downgrade).collect();
+            self.set_bound(shares);
+            hand.close_beyond(self.capacity(), None);
+            self.track_reads(hand.open.len());
+        }
+        epoch::collect();
+        if files.len() > self.capacity() {
+            self.report_limit();
+        }
+    }
+
+    fn set_bound(&self, shares: OpenShares) {
+        self.capacity.store(shares.tables.unwrap_or(UNBOUNDED), Ordering::Relaxed);
+        self.limited_by.store(shares.limited_by.unwrap_or(0), Ordering::Relaxed);
+    }
+
+    /// Notes that a table is open, and closes others if there are too many.
+    pub(super) fn keep(&self, file: &Arc<FileMetadata>) {
+        let closed = {
+            let mut hand = self.hand.lock();
+            hand.add(file);
+            self.track_reads(hand.open.len());
+            hand.close_beyond(self.capacity(), Some(file))
+        };
+        if closed {
+            // A reader that was closed holds its file until it is collected, and the bound is on
+            // files.
+            epoch::collect();
+            self.report_limit();
+        }
+    }
+
+    /// Has reads noted when tables may soon be closed: three quarters of what may be are open.
+    fn track_reads(&self, open: usize) {
+        let is_near = open >= self.capacity() / 4 * 3;
+        if self.tracks_reads() != is_near {
+            self.tracks_reads.store(is_near, Ordering::Relaxed);
+        }
+    }
+
+    /// Closes some tables, for others to have their descriptors, and keeps no more open from now on
+    /// than are left, but so many at least as it closes at a time. Returns whether it closed any.
+    fn close_some(&self) -> bool {
+        let mut hand = self.hand.lock();
+        hand.prune();
+        let open = hand.open.len();
+        let left = open.saturating_sub((open / RELIEF_PART).max(RELIEF_MIN));
+        let closed = hand.close_beyond(left, None);
+        if closed {
+            self.capacity.fetch_min(left.max(RELIEF_MIN), Ordering::Relaxed);
+            self.limited_by.store(tailwater_io::open_files_max(), Ordering::Relaxed);
+            self.tracks_reads.store(true, Ordering::Relaxed);
+        }
+        closed
+    }
+
+    #[cold]
+    fn report_limit(&self) {
+        let limit = self.limited_by.load(Ordering::Relaxed);
+        let Some(info_log) = self.info_log.get().filter(|_| limit > 0) else { return };
+        if !self.is_reported.swap(true, Ordering::Relaxed) {
+            info_log.warn(format_args!(
+                "this process may have {limit} files open (RLIMIT_NOFILE): at most {} tables are \
+                 kept open, whatever max_open_files says, and others are closed that were not \
+                 read lately",
+                self.capacity()
+            ));
+        }
+    }
+}
+
+impl Default for OpenTables {
+    /// Any number of tables, which nobody asks to close.
+    fn default() -> Self {
+        Self {
+            capacity: AtomicUsize::new(UNBOUNDED),
+            tracks_reads: AtomicBool::new(false),
+            hand: Mutex::default(),
+            limited_by: AtomicUsize::new(0),
+            is_reported: AtomicBool::new(false),
+            info_log: OnceLock::new(),
+        }
+    }
+}
+
+impl Hand {
+    fn add(&mut self, file: &Arc<FileMetadata>) {
+        if self.open.len() >= self.pruned_at.max(PRUNED_MIN) {
+            self.prune();
+            self.pruned_at = 2 * self.open.len();
+        }
+        self.open.push_back(Arc::downgrade(file));
+    }
+
+    /// Takes out those that are no more: their memory is not free before.
+    fn prune(&mut self) {
+        self.open.retain(|file| file.strong_count() > 0);
+    }
+
+    /// Closes open tables until `capacity` are left, those that were read lately and `newest` last.
+    /// Returns whether it closed any.
+    fn close_beyond(&mut self, capacity: usize, newest: Option<&Arc<FileMetadata>>) -> bool {
+        let mut closed = false;
+        let mut looked = 0;
+        while self.open.len() > capacity && looked <= 2 * self.open.len() {
+            looked += 1;
+            let Some(next) = self.open.pop_front() else { break };
+            let Some(victim) = next.upgrade() else { continue };
+            let is_newest = newest.is_some_and(|newest| Arc::ptr_eq(&victim, newest));
+            if victim.touched.swap(false, Ordering::Relaxed) && !is_newest {
+                self.open.push_back(next);
+            } else {
+                victim.table.store(None);
+                closed = true;
+            }
+        }
+        closed
+    }
+}
+
+/// Closes some tables of every database in this process; returns whether it closed any.
+fn close_some_of_all() -> bool {
+    // Nobody opens a file who holds this lock or a hand's.
+    let databases: Vec<_> = DATABASES.lock().iter().filter_map(Weak::upgrade).collect();
+    let mut closed = false;
+    for database in &databases {
+        closed |= database.close_some();
+    }
+    if closed {
+        epoch::collect();
+        // Whoever is in the middle of a read keeps what was closed until that ends.
+        std::thread::yield_now();
+    }
+    closed
+}

@@ -1,0 +1,305 @@
+//! The limit on the files that the process may have open (`RLIMIT_NOFILE`).
+//!
+//! The limit is the whole process's, so the tests take turns.
+
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tailwater::verify::{self, Severity};
+use tailwater::{
+    BottommostRewrite, CompactRangeOptions, Db, ErrorKind, OpenOptions, ReadOptions, WriteOptions,
+};
+
+/// How many files the process may have open.
+const LIMIT: u64 = 200;
+/// How many tables a compaction makes: more than may be open.
+const TABLES: usize = 300;
+
+/// One entry a table, and no compactions but those that are asked for.
+const OPTIONS: &str = "create_if_missing=true;disable_auto_compactions=true;\
+     target_file_size_base=1;target_file_size_is_upper_bound=true;max_compaction_bytes=1G;compression=kNoCompression";
+
+/// A lower limit on open files, until it is dropped.
+struct Limit {
+    before: Rlimit,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Limit {
+    fn new(files: u64) -> Self {
+        static TURN: Mutex<()> = Mutex::new(());
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = getrlimit(Resource::Nofile);
+        setrlimit(Resource::Nofile, Rlimit { current: Some(files), ..before }).expect("a limit");
+        Self { before, _turn: turn }
+    }
+}
+
+impl Drop for Limit {
+    fn drop(&mut self) {
+        setrlimit(Resource::Nofile, self.before).expect("the limit before");
+    }
+}
+
+/// Takes every descriptor that is left.
+fn take_all_descriptors() -> Vec<std::os::fd::OwnedFd> {
+    let open = || rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+    std::iter::from_fn(|| open().ok()).collect()
+}
+
+fn options(more: &str) -> OpenOptions {
+    let mut options = OpenOptions::default();
+    options.set_options(OPTIONS).expect("options");
+    options.set_options(more).expect("more options");
+    options
+}
+
+fn key(number: usize) -> Vec<u8> {
+    format!("key{number:06}").into_bytes()
+}
+
+/// Makes a database of many tables in one level and returns it.
+fn many_tables(directory: &Path, more: &str) -> Db {
+    let db = Db::open(directory, &options(more)).expect("a database");
+    let family = db.column_family("default").expect("a column family");
+    for number in 0..TABLES {
+        let written = db.put(&family, &key(number), b"value", &WriteOptions::default());
+        written.expect("a put");
+    }
+    compact(&db).expect("a compaction");
+    db
+}
+
+/// Rewrites every table: one that is alone would only be moved.
+fn compact(db: &Db) -> tailwater::Result<()> {
+    let family = db.column_family("default")?;
+    let options = CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
+    db.compact_range(&family, None, None, &options)
+}
+
+fn assert_whole(db: &Db) {
+    let family = db.column_family("default").expect("a column family");
+    for number in 0..TABLES {
+        let value = db.get(&family, &key(number), &ReadOptions::default()).expect("a get");
+        assert_eq!(value.as_deref(), Some(&b"value"[..]), "key {number}");
+    }
+    let mut iterator = db.iterator(&family, &ReadOptions::default()).expect("an iterator");
+    iterator.seek_to_first().expect("a seek");
+    let mut count = 0;
+    while iterator.valid() {
+        count += 1;
+        iterator.next().expect("a step");
+    }
+    assert_eq!(count, TABLES);
+}
+
+/// With a limit on open files below the number of tables a compaction failed whose output was
+/// installed, and the database did not open any more.
+#[test]
+fn there_may_be_more_tables_than_the_process_may_have_open() {
+    for more in ["max_open_files=-1", "max_open_files=100000"] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let limit = Limit::new(LIMIT);
+        let db = many_tables(directory.path(), more);
+        assert!(open_files_in(directory.path()) < LIMIT as usize * 3 / 4, "{more}");
+        assert_whole(&db);
+        assert!(open_files_in(directory.path()) < LIMIT as usize * 3 / 4, "{more}");
+        db.close().expect("closing");
+        drop(db);
+        assert_eq!(reports(directory.path()), 1, "{more}");
+        let for_reading = Db::open_read_only(directory.path(), &options(more)).expect("reading");
+        assert_whole(&for_reading);
+        drop(for_reading);
+        let again = Db::open(directory.path(), &options(more)).expect("writing");
+        assert_whole(&again);
+        // Both are open for all that the process may have open.
+        let for_reading = Db::open_read_only(directory.path(), &options(more)).expect("reading");
+        assert_whole(&for_reading);
+        assert_whole(&again);
+        drop((again, for_reading));
+        assert_eq!(reports(directory.path()), 1, "{more}, opened again");
+        let report = verify::verify(directory.path(), &options(more), &mut |_| {});
+        assert!(report.worst() <= Some(Severity::Note), "{:?}", report.findings);
+        assert_eq!(report.tables, TABLES as u64);
+        drop(limit);
+    }
+}
+
+/// A bound that was raised while the database was open let it take more descriptors than there are.
+#[test]
+fn a_bound_that_is_changed_keeps_to_the_limit() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let _limit = Limit::new(LIMIT);
+    let db = many_tables(directory.path(), "max_open_files=40");
+    assert_eq!(reports(directory.path()), 0, "40 tables are what was asked for");
+    assert!(open_files_in(directory.path()) < 60);
+    for bound in ["5000", "-1"] {
+        db.set_database_options(&[("max_open_files", bound)]).expect("a bound");
+        assert_whole(&db);
+        assert_eq!(reports(directory.path()), 1);
+    }
+    assert!(open_files_in(directory.path()) > 60);
+}
+
+/// When something else in the process had taken the descriptors that were left, reads failed
+/// though tables were open that nobody read.
+#[test]
+fn tables_are_closed_for_what_else_needs_a_descriptor() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let _limit = Limit::new(LIMIT);
+    let db = many_tables(directory.path(), "");
+    let family = db.column_family("default").expect("a column family");
+    let taken = take_all_descriptors();
+    assert_whole(&db);
+    // A flush creates a table, and a compaction reads and writes some.
+    db.put(&family, &key(0), b"value", &WriteOptions::default()).expect("a put");
+    db.flush(&family).expect("a flush");
+    compact(&db).expect("a compaction");
+    assert_whole(&db);
+    drop(taken);
+    db.close().expect("closing");
+}
+
+/// A flush, a new log or a new MANIFEST that found no descriptor left had writes refused until the
+/// database was opened again.
+#[test]
+fn running_out_of_descriptors_refuses_nothing_for_good() {
+    for more in ["", "max_manifest_file_size=1;max_manifest_space_amp_pct=0"] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let _limit = Limit::new(LIMIT);
+        let more = format!("bgerror_resume_retry_interval=8000;{more}");
+        let db = Db::open(directory.path(), &options(&more)).expect("a database");
+        let family = db.column_family("default").expect("a column family");
+        let put = |number| db.put(&family, &key(number), b"value", &WriteOptions::default());
+        put(0).expect("a put");
+        // No table is open that could be closed.
+        let taken = take_all_descriptors();
+        put(1).expect("a put needs no other file");
+        let error = db.flush(&family).expect_err("no descriptor is left for a log");
+        assert_eq!(error.kind(), ErrorKind::Io);
+        assert!(error.is_out_of_descriptors(), "{error}");
+        assert!(error.to_string().contains("RLIMIT_NOFILE"), "{error}");
+        put(2).expect("the log goes on");
+        drop(taken);
+        db.flush(&family).expect("a flush");
+        assert!(db.background_error().is_none());
+        // The log is begun, and the table is not.
+        for number in 3..TABLES {
+            put(number).expect("a put");
+        }
+        compact(&db).expect("a compaction");
+        assert_whole(&db);
+        db.close().expect("closing");
+        let db = Db::open(directory.path(), &options(&more)).expect("the database again");
+        assert_whole(&db);
+    }
+}
+
+/// A compaction for which no descriptor was left had writes refused until somebody resumed.
+#[test]
+fn background_work_is_tried_again_until_there_are_descriptors() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let _limit = Limit::new(LIMIT);
+    let more = "disable_auto_compactions=false;level0_file_num_compaction_trigger=4;\
+         write_buffer_size=64k;bgerror_resume_retry_interval=8000;target_file_size_base=64M";
+    let db = Db::open(directory.path(), &options(more)).expect("a database");
+    let family = db.column_family("default").expect("a column family");
+    let value = [b'v'; 1000];
+    let mut refused = 0;
+    for round in 0..40 {
+        let taken = if round % 2 == 0 { take_all_descriptors() } else { Vec::new() };
+        for number in 0..100 {
+            // A full memtable needs another log.
+            let key = key(round * 100 + number);
+            match db.put(&family, &key, &value, &WriteOptions::default()) {
+                Ok(()) => {}
+                Err(error) => {
+                    assert!(error.is_out_of_descriptors(), "{error}");
+                    refused += 1;
+                    break;
+                }
+            }
+        }
+        // Threads that flush and compact come to need files meanwhile.
+        std::thread::sleep(Duration::from_millis(5));
+        drop(taken);
+    }
+    assert!(refused > 0, "descriptors were always left");
+    let tried = |number: &usize| db.put(&family, &key(*number), &value, &WriteOptions::default());
+    wait_until(|| tried(&0).is_ok());
+    for number in 1..4000 {
+        tried(&number).expect("a put");
+    }
+    db.flush(&family).expect("a flush");
+    compact(&db).expect("a compaction");
+    for number in 0..4000 {
+        assert!(db.get(&family, &key(number), &ReadOptions::default()).expect("a get").is_some());
+    }
+    db.close().expect("closing");
+}
+
+/// Waits until something works, which it has to within a minute.
+fn wait_until(mut works: impl FnMut() -> bool) {
+    let worked = (0..600).any(|_| {
+        std::thread::sleep(Duration::from_millis(100));
+        works()
+    });
+    assert!(worked, "it never worked");
+}
+
+/// A database for which no descriptor was left said that it changes too fast, or that it cannot be
+/// listed, without the cause.
+#[test]
+fn opening_without_a_descriptor_names_the_limit() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let _limit = Limit::new(LIMIT);
+    drop(many_tables(directory.path(), ""));
+    let mut taken = take_all_descriptors();
+    let mut failures = 0;
+    for for_writing in [false, true] {
+        for left in 0.. {
+            let opened = match for_writing {
+                true => Db::open(directory.path(), &options("")),
+                false => Db::open_read_only(directory.path(), &options("")),
+            };
+            match opened {
+                Ok(db) => {
+                    assert!(left > 0, "a database needs no file");
+                    assert!(db.latest_sequence() >= TABLES as u64);
+                    break;
+                }
+                Err(error) => {
+                    failures += 1;
+                    assert!(error.is_out_of_descriptors(), "{left} left: {error}");
+                    assert!(error.to_string().contains("RLIMIT_NOFILE"), "{left} left: {error}");
+                }
+            }
+            taken.pop();
+        }
+        taken.extend(take_all_descriptors());
+    }
+    assert!(failures > 2);
+    drop(taken);
+    let db = Db::open(directory.path(), &options("")).expect("the database");
+    assert_whole(&db);
+}
+
+/// How often the LOG says that the limit has tables closed.
+#[expect(clippy::disallowed_methods, reason = "reads the LOG as users do")]
+fn reports(directory: &Path) -> usize {
+    let log = std::fs::read_to_string(directory.join("LOG")).expect("a LOG");
+    log.lines().filter(|line| line.contains("RLIMIT_NOFILE")).count()
+}
+
+/// How many files in `directory` this process has open.
+#[expect(clippy::disallowed_methods, reason = "asks the system what is open")]
+fn open_files_in(directory: &Path) -> usize {
+    let descriptors = std::fs::read_dir("/proc/self/fd").expect("the list of descriptors");
+    descriptors
+        .filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok())
+        .filter(|path| path.starts_with(directory))
+        .count()
+}

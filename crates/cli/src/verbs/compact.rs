@@ -1,28 +1,32 @@
 //! `compact`: merges tables down to the last level.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 use tailwater::{BottommostRewrite, ColumnFamily, CompactRangeOptions};
 
 use super::key_bytes;
 use crate::arguments::CompactArguments;
-use crate::database::{manifest_state, storage};
 use crate::outcome::{Outcome, Result};
 use crate::output::{Output, complain};
 use crate::text::counted;
 use crate::writing::{Absent, WritableDatabase};
 
-/// The tables of a column family.
-#[derive(Debug, Clone, Copy)]
-struct Tables {
-    count: usize,
-    bytes: u64,
-}
+/// The tables of a column family: their lengths in bytes, by level and number.
+type Tables = BTreeMap<(usize, u64), u64>;
 
 /// What became of a column family.
 struct Compacted {
     name: String,
     before: Tables,
     after: Tables,
+}
+
+/// Why a column family was not compacted to the end.
+struct Failed {
+    error: tailwater::Error,
+    /// Whether some of its tables were replaced all the same.
+    changed: bool,
 }
 
 /// The keys that are compacted, both ends included.
@@ -50,11 +54,16 @@ pub(crate) fn run(arguments: &CompactArguments, output: &mut Output) -> Result<O
             Ok(compacted) if output.is_json() => documents.push(compacted.document()),
             Ok(compacted) => compacted.print(output)?,
             // The others may be whole.
-            Err(error) => {
-                complain(&format_args!(
-                    "column family '{}' is not compacted, and holds what it held: {error}",
-                    family.name()
-                ));
+            Err(Failed { error, changed }) => {
+                let name = family.name();
+                match changed {
+                    false => complain(&format_args!(
+                        "column family '{name}' is not compacted, and holds what it held: {error}"
+                    )),
+                    true => complain(&format_args!(
+                        "column family '{name}' is compacted in part: {error}"
+                    )),
+                }
                 outcome = Outcome::Damage;
             }
         }
@@ -75,45 +84,54 @@ fn compact(
     database: &WritableDatabase,
     family: &ColumnFamily,
     range: &Range,
-) -> tailwater::Result<Compacted> {
-    // Only tables are counted: what is in memory is to be among them.
-    database.db.flush(family)?;
-    let before = tables(database, family)?;
+) -> std::result::Result<Compacted, Failed> {
+    let mut before = tables(database, family);
     // What comes to the last level on the way is not rewritten there once more.
     let options =
         CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::ForceOptimized };
-    database.db.compact_range(family, range.from.as_deref(), range.to.as_deref(), &options)?;
-    let after = tables(database, family)?;
-    Ok(Compacted { name: family.name().to_owned(), before, after })
+    // Only tables are counted: what is in memory is to be among them.
+    let flushed = database.db.flush(family);
+    if flushed.is_ok() {
+        before = tables(database, family);
+    }
+    let compacted = flushed.and_then(|()| {
+        database.db.compact_range(family, range.from.as_deref(), range.to.as_deref(), &options)
+    });
+    let after = tables(database, family);
+    match compacted {
+        Ok(()) => Ok(Compacted { name: family.name().to_owned(), before, after }),
+        Err(error) => Err(Failed { error, changed: before != after }),
+    }
 }
 
-/// The tables that the MANIFEST has of a column family.
-fn tables(database: &WritableDatabase, family: &ColumnFamily) -> tailwater::Result<Tables> {
-    let (storage, directory) = (storage(), database.db.directory());
-    let state = manifest_state(&*storage, directory)?;
-    let known = state.column_families.iter().find(|known| known.id == family.id());
-    Ok(known.map_or(Tables { count: 0, bytes: 0 }, |known| Tables {
-        count: known.table_count(),
-        bytes: known.table_bytes(),
-    }))
+/// The tables that a column family has at this moment. No file is needed to tell.
+fn tables(database: &WritableDatabase, family: &ColumnFamily) -> Tables {
+    let files = database.db.live_files().into_iter();
+    let own = files.filter(|file| file.column_family == family.name());
+    own.map(|file| ((file.level, file.number), file.size)).collect()
 }
 
 impl Compacted {
     fn print(&self, output: &mut Output) -> Result<()> {
-        let shown = |Tables { count, bytes }: Tables| {
-            format!("{} of {bytes} bytes", counted(count as u64, "table", "tables"))
+        let shown = |tables: &Tables| {
+            let count = counted(tables.len() as u64, "table", "tables");
+            format!("{count} of {} bytes", bytes(tables))
         };
-        let (before, after) = (shown(self.before), shown(self.after));
+        let (before, after) = (shown(&self.before), shown(&self.after));
         output.line(format_args!("{}: {before} became {after}", self.name))
     }
 
     fn document(&self) -> Value {
         json!({
             "column_family": self.name,
-            "tables_before": self.before.count,
-            "bytes_before": self.before.bytes,
-            "tables_after": self.after.count,
-            "bytes_after": self.after.bytes,
+            "tables_before": self.before.len(),
+            "bytes_before": bytes(&self.before),
+            "tables_after": self.after.len(),
+            "bytes_after": bytes(&self.after),
         })
     }
+}
+
+fn bytes(tables: &Tables) -> u64 {
+    tables.values().sum()
 }

@@ -30,9 +30,9 @@ pub struct LiveFile {
     pub smallest_sequence: Sequence,
     /// The highest sequence number in it.
     pub largest_sequence: Sequence,
-    /// How many entries it has, deletions included; `None` while it is not open.
+    /// How many entries it has, deletions included; `None` before it was first opened.
     pub entries: Option<u64>,
-    /// How many of them delete; `None` while it is not open.
+    /// How many of them delete; `None` before it was first opened.
     pub deletions: Option<u64>,
     /// The order in which tables of level 0 came to be.
     pub epoch_number: u64,
@@ -72,8 +72,7 @@ fn live_files_of(family: &ColumnFamily) -> Vec<LiveFile> {
     let source = family.super_version();
     let files = source.version().files().map(|(level, file)| {
         let added = file.added();
-        let table = file.table.load_arc();
-        let properties = table.as_ref().map(|table| table.properties());
+        let statistics = file.statistics();
         LiveFile {
             column_family: family.name().to_owned(),
             level,
@@ -84,8 +83,8 @@ fn live_files_of(family: &ColumnFamily) -> Vec<LiveFile> {
             largest_key: key::user_key(&added.largest).to_vec(),
             smallest_sequence: added.smallest_sequence,
             largest_sequence: added.largest_sequence,
-            entries: properties.map(|properties| properties.num_entries),
-            deletions: properties.map(|properties| properties.num_deletions),
+            entries: statistics.map(|statistics| statistics.entries),
+            deletions: statistics.map(|statistics| statistics.deletions),
             epoch_number: added.epoch_number,
             // Nothing compacts by itself.
             being_compacted: file.is_being_compacted(),

@@ -105,7 +105,8 @@ option_table! {
         /// The rate at which writes go on when compaction is behind, in bytes per second; 0 means
         /// 16 MiB.
         delayed_write_rate: u64 = 0, Mutable, Honoured;
-        /// How many tables are kept open; -1 means all.
+        /// How many tables are kept open; -1 means as many as the process's limit on open files
+        /// (`RLIMIT_NOFILE`) leaves, which also bounds any other number.
         max_open_files: i32 = -1, Mutable, Honoured;
         /// How many threads share one compaction, 256 at most.
         max_subcompactions: u32 = 1, Mutable, Honoured;

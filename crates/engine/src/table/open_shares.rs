@@ -80,7 +80,10 @@ mod tests {
             for max_open_files in [-1, 20, 100, 5000, i32::MAX] {
                 let shares = OpenShares::new(limit, max_open_files);
                 let taken = shares.tables.expect("a bound") + shares.compactions;
-                assert!(taken <= limit, "{limit} files, max_open_files={max_open_files}: {shares:?}");
+                assert!(
+                    taken <= limit,
+                    "{limit} files, max_open_files={max_open_files}: {shares:?}"
+                );
             }
         }
         let least = OpenShares::new(10, -1);

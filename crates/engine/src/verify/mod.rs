@@ -18,6 +18,7 @@ use std::sync::Arc;
 use tailwater_format::Comparator;
 use tailwater_format::log::Torn;
 use tailwater_io::Storage;
+use tailwater_io::stream::SequentialReader;
 
 use crate::recovery::OpenOptions;
 use crate::table::TableReader;
@@ -126,6 +127,8 @@ struct Verification<'a> {
     progress: &'a mut dyn FnMut(&Progress),
     bytes_total: u64,
     report: Report,
+    /// What tables are read through, once there was one, and while nobody has it.
+    stream: Option<SequentialReader>,
 }
 
 /// A column family, with what it is to be held against.
@@ -149,7 +152,7 @@ pub fn verify(
     let storage = Arc::clone(options.storage());
     let report = Report::default();
     let mut verification =
-        Verification { directory, options, storage, progress, bytes_total: 0, report };
+        Verification { directory, options, storage, progress, bytes_total: 0, report, stream: None };
     verification.run();
     verification.report
 }
@@ -172,6 +175,7 @@ pub(crate) fn check_table(
         progress: &mut |_| {},
         bytes_total: 0,
         report: Report::default(),
+        stream: None,
     };
     verification.check_external_table(path, table)?;
     let mut findings = verification.report.findings.into_iter();

@@ -158,10 +158,14 @@ impl Verification<'_> {
                 self.report.error(path, &error);
             }
         }
-        let mut stream = BlockStream::new(table)?;
+        let file = Arc::clone(table.file().handle());
+        let mut stream = BlockStream { stream: self.stream(file, table.file().length())? };
         let mut contents = Contents::new(path, table, blobs, references, &mut self.report);
-        contents.check(bounds, &mut stream, &mut spans)?;
-        self.report.entries += contents.entries();
+        let checked = contents.check(bounds, &mut stream, &mut spans);
+        let entries = contents.entries();
+        self.stream = Some(stream.stream);
+        checked?;
+        self.report.entries += entries;
         self.check_gaps(path, table, &spans)
     }
 
@@ -239,19 +243,34 @@ impl Verification<'_> {
         }
         let opened = self.storage.open(path, IoMode::Buffered, Purpose::Verification)?;
         let length = opened.length()?;
-        let mut stream = file_stream(opened, length)?;
-        let (mut crc, mut at) = (0, 0);
-        while at < length {
-            let bytes = stream.read(at, REQUEST_BYTES)?;
-            crc = crc32c_extend(crc, bytes);
-            at += bytes.len() as u64;
-        }
+        let mut stream = self.stream(opened, length)?;
+        let crc = checksum_of(&mut stream, length);
+        self.stream = Some(stream);
+        let crc = crc?;
         if known.value != crc.to_be_bytes() {
             let stored = known.value.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
             let message = format!("file checksum mismatch: stored {stored}, computed {crc:08x}");
             self.report.damage(path, message);
         }
         Ok(())
+    }
+
+    /// A stream over a file. There is one for all files, since its threads and buffers cost more
+    /// than reading a small table: whoever is done with it gives it back.
+    fn stream(&mut self, file: Arc<dyn ReadFile>, length: u64) -> Result<SequentialReader> {
+        if let Some(mut stream) = self.stream.take() {
+            stream.restart(file, 0..length)?;
+            return Ok(stream);
+        }
+        let options = ReaderOptions {
+            request_bytes: REQUEST_BYTES,
+            depth: REQUESTS_AHEAD,
+            first: REQUESTS_AHEAD,
+            purpose: Purpose::Verification,
+        };
+        let pool = BufferPool::new((REQUESTS_AHEAD + 1) * REQUEST_BYTES);
+        let workers = Workers::new("verify", REQUESTS_AHEAD).map_err(Error::no_thread)?;
+        Ok(SequentialReader::new(file, 0..length, options, &pool, Some(&Arc::new(workers)))?)
     }
 
     /// A blob that nothing refers to must have been counted as garbage.
@@ -276,16 +295,15 @@ pub(super) fn note(spans: &mut Spans, handle: BlockHandle, what: &'static str) {
     spans.insert(handle.offset, (handle.size + BLOCK_TRAILER_LENGTH as u64, what));
 }
 
-fn file_stream(file: Arc<dyn ReadFile>, length: u64) -> Result<SequentialReader> {
-    let options = ReaderOptions {
-        request_bytes: REQUEST_BYTES,
-        depth: REQUESTS_AHEAD,
-        first: REQUESTS_AHEAD,
-        purpose: Purpose::Verification,
-    };
-    let pool = BufferPool::new((REQUESTS_AHEAD + 1) * REQUEST_BYTES);
-    let workers = Workers::new("verify", REQUESTS_AHEAD).map_err(Error::no_thread)?;
-    Ok(SequentialReader::new(file, 0..length, options, &pool, Some(&Arc::new(workers)))?)
+/// The CRC32C of the `length` bytes of a file.
+fn checksum_of(stream: &mut SequentialReader, length: u64) -> Result<u32> {
+    let (mut crc, mut at) = (0, 0);
+    while at < length {
+        let bytes = stream.read(at, REQUEST_BYTES)?;
+        crc = crc32c_extend(crc, bytes);
+        at += bytes.len() as u64;
+    }
+    Ok(crc)
 }
 
 /// The data blocks of a table, which come in the order of the file.
@@ -294,11 +312,6 @@ pub(super) struct BlockStream {
 }
 
 impl BlockStream {
-    fn new(table: &TableReader) -> Result<Self> {
-        let file = Arc::clone(table.file().handle());
-        Ok(Self { stream: file_stream(file, table.file().length())? })
-    }
-
     /// The data block at `handle`, checked and decompressed.
     pub(super) fn block(&mut self, table: &TableReader, handle: BlockHandle) -> Result<Block> {
         let file = table.file();

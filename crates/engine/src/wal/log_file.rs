@@ -394,7 +394,11 @@ fn begin_buffered(
 
 /// Opens a file that was given a log's name. Where that fails, nothing is left of that name: the log
 /// before goes on.
-fn create_or_remove(storage: &dyn Storage, path: &Path, mode: IoMode) -> Result<Box<dyn WriteFile>> {
+fn create_or_remove(
+    storage: &dyn Storage,
+    path: &Path,
+    mode: IoMode,
+) -> Result<Box<dyn WriteFile>> {
     storage.create(path, Create::Existing, mode, Purpose::Wal).map_err(|error| {
         let _ = storage.remove(path);
         error.into()

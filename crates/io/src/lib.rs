@@ -39,6 +39,6 @@ pub use host::{host_name, open_files_max, release_free_memory};
 pub use purpose::{IoMode, Purpose};
 pub use statistics::Statistics;
 pub use storage::{
-    Capabilities, Create, DirectIo, DirectoryEntry, FileIdentity, FileLock, FileMetadata, ReadFile,
-    Storage, WriteFile,
+    Capabilities, Create, DirectIo, DirectoryEntry, FileIdentity, FileLock, FileMetadata,
+    ListedEntry, ReadFile, Storage, WriteFile,
 };

@@ -31,8 +31,18 @@ impl Writer {
             // its place.
             let _ = self.storage.remove(&path);
         })?;
-        if let Err(error) = self.remove_old_options() {
-            self.info_log.warn(format_args!("an old OPTIONS file stays: {error}"));
+        let mut numbers = self.options_files.lock();
+        numbers.insert(number);
+        while numbers.len() > KEPT
+            && let Some(oldest) = numbers.pop_first()
+        {
+            let path = self.directory.join(FileKind::Options(oldest).to_string());
+            match self.storage.remove(&path) {
+                Err(error) if !error.is_not_found() => {
+                    self.info_log.warn(format_args!("an old OPTIONS file stays: {error}"));
+                }
+                _ => {}
+            }
         }
         Ok(())
     }
@@ -82,22 +92,6 @@ impl Writer {
         // A crash here is safe: the older file counts.
         self.storage.rename(aside, path)?;
         self.storage.sync_directory(&self.directory)?;
-        Ok(())
-    }
-
-    fn remove_old_options(&self) -> Result<()> {
-        let entries = self.storage.list(&self.directory)?;
-        let mut numbers: Vec<u64> = entries
-            .iter()
-            .filter_map(|entry| match FileKind::parse(&entry.name) {
-                Some(FileKind::Options(number)) => Some(number),
-                _ => None,
-            })
-            .collect();
-        numbers.sort_unstable_by(|a, b| b.cmp(a));
-        for number in numbers.into_iter().skip(KEPT) {
-            self.storage.remove(&self.directory.join(FileKind::Options(number).to_string()))?;
-        }
         Ok(())
     }
 }

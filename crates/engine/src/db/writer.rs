@@ -181,6 +181,8 @@ pub(crate) struct Writer {
     pub(crate) changing_options: Mutex<()>,
     /// The threads that are to end when the cleaning thread closes the database.
     pub(crate) abandoned: Mutex<Option<Threads>>,
+    /// The numbers of the OPTIONS files that there are.
+    pub(crate) options_files: Mutex<BTreeSet<u64>>,
     /// Held until the database is closed.
     pub(crate) locks: Mutex<Option<Locks>>,
     #[expect(dead_code, reason = "dropped after the others, among which the versions have tables")]

@@ -44,9 +44,10 @@ impl Directories {
             listed.push((path.as_path(), self.files_in(storage, path)?.unwrap_or(&nothing)));
         }
         let place = |path_id: usize| listed.get(path_id).or(listed.last()).copied();
+        let mut next = 0;
         for (_, file) in version.files() {
             let Some((path, files)) = place(usize::from(file.added().path_id)) else { continue };
-            self.check_table(storage, file, path, files)?;
+            self.check_table(storage, file, path, files, &mut next)?;
         }
         for (&number, blob_file) in version.blob_files() {
             let Some((path, files)) = place(0) else { continue };
@@ -54,7 +55,7 @@ impl Directories {
             if !files.has(kind) {
                 return Err(self.missing(path, kind));
             }
-            check_length(storage, &path.join(kind.to_string()), blob_file.file_bytes())?;
+            check_length(storage, path, kind, files.length(kind), blob_file.file_bytes())?;
         }
         Ok(())
     }
@@ -65,16 +66,18 @@ impl Directories {
         file: &FileMetadata,
         path: &Path,
         files: &Files,
+        next: &mut usize,
     ) -> Result<()> {
-        let kind = match files.table(file.number()) {
-            Some(TableName::Table) => FileKind::Table(file.number()),
-            Some(TableName::LevelDb) => {
+        let number = file.number();
+        let (kind, length) = match files.table_near(number, next) {
+            Some((TableName::Table, length)) => (FileKind::Table(number), length),
+            Some((TableName::LevelDb, length)) => {
                 file.set_leveldb_name();
-                FileKind::LevelDbTable(file.number())
+                (FileKind::LevelDbTable(number), length)
             }
-            None => return Err(self.missing(path, FileKind::Table(file.number()))),
+            None => return Err(self.missing(path, FileKind::Table(number))),
         };
-        check_length(storage, &path.join(kind.to_string()), file.size())
+        check_length(storage, path, kind, length, file.size())
     }
 
     /// Why a file is missing that the MANIFEST names.
@@ -206,11 +209,23 @@ fn have_same_bytes(storage: &dyn Storage, one: &Path, other: &Path) -> Result<bo
     }
 }
 
-fn check_length(storage: &dyn Storage, path: &Path, expected: u64) -> Result<()> {
-    let found = storage.metadata(path)?.length;
+/// Checks the length of a file of that kind in `directory`, which is `listed` where it was asked for
+/// when it was listed.
+fn check_length(
+    storage: &dyn Storage,
+    directory: &Path,
+    kind: FileKind,
+    listed: Option<u64>,
+    expected: u64,
+) -> Result<()> {
+    let path = || directory.join(kind.to_string());
+    let found = match listed {
+        Some(length) => length,
+        None => storage.metadata(&path())?.length,
+    };
     if found != expected {
         let message = format!("the file has {found} bytes, and the MANIFEST says {expected}");
-        return Err(Error::corruption(path, message));
+        return Err(Error::corruption(&path(), message));
     }
     Ok(())
 }

@@ -14,8 +14,12 @@ pub(crate) const FILE_NUMBER_MAX: u64 = 1 << 62;
 /// The files in a directory whose names a database gives, sorted. Other names are not in it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Files {
-    kinds: Vec<FileKind>,
+    /// Each with its length in bytes, or [`UNKNOWN`].
+    files: Vec<(FileKind, u64)>,
 }
+
+/// Stands for the length of a file that nobody asked for.
+const UNKNOWN: u64 = u64::MAX;
 
 /// The name under which a table was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,40 +33,99 @@ pub(crate) enum TableName {
 impl Files {
     /// The files in a directory; none where the directory is missing.
     pub(crate) fn list(storage: &dyn Storage, directory: &Path) -> Result<Self> {
-        let entries = match storage.list(directory) {
+        Self::list_as(storage, directory, false)
+    }
+
+    /// The same, with the lengths of tables and blob files, for who needs those of most of them.
+    pub(crate) fn list_with_lengths(storage: &dyn Storage, directory: &Path) -> Result<Self> {
+        Self::list_as(storage, directory, true)
+    }
+
+    fn list_as(storage: &dyn Storage, directory: &Path, with_lengths: bool) -> Result<Self> {
+        let mut files = Vec::new();
+        let listed = storage.visit_entries(directory, &mut |entry| {
+            let Some(kind) = kind_of_own_name(entry.name) else { return Ok(()) };
+            if entry.is_directory {
+                return Ok(());
+            }
+            let needs_length =
+                with_lengths && holds_data(kind) && !matches!(kind, FileKind::Wal(_));
+            let length = match needs_length.then(|| entry.length()) {
+                None => UNKNOWN,
+                // It is removed at this moment, or a link that leads nowhere.
+                Some(Err(error)) if error.is_not_found() => UNKNOWN,
+                Some(length) => length?,
+            };
+            files.push((kind, length));
+            Ok(())
+        });
+        match listed {
             Err(error) if error.is_not_found() => return Ok(Self::default()),
-            entries => entries?,
+            listed => listed?,
+        }
+        files.sort_unstable();
+        Ok(Self { files })
+    }
+
+    /// The length of a file in bytes as it was when it was listed, if it was asked for.
+    pub(crate) fn length(&self, kind: FileKind) -> Option<u64> {
+        let place = self.place(kind)?;
+        self.files.get(place).map(|(_, length)| *length).filter(|length| *length != UNKNOWN)
+    }
+
+    fn place(&self, kind: FileKind) -> Option<usize> {
+        self.files.binary_search_by_key(&kind, |(kind, _)| *kind).ok()
+    }
+
+    /// The table with that number, as it was found: its name and, if it was asked for, its length
+    /// in bytes. `next` is where it is looked for first, and becomes the place behind it: most
+    /// tables of a level have been made in the order of their keys.
+    pub(crate) fn table_near(
+        &self,
+        number: u64,
+        next: &mut usize,
+    ) -> Option<(TableName, Option<u64>)> {
+        let kind = FileKind::Table(number);
+        let is_next = self.files.get(*next).is_some_and(|(found, _)| *found == kind);
+        let (name, place) = match is_next.then_some(*next).or_else(|| self.place(kind)) {
+            Some(place) => (TableName::Table, place),
+            None => (TableName::LevelDb, self.place(FileKind::LevelDbTable(number))?),
         };
-        let files = entries.iter().filter(|entry| !entry.is_directory);
-        let mut kinds: Vec<FileKind> =
-            files.filter_map(|entry| kind_of_own_name(&entry.name)).collect();
-        kinds.sort_unstable();
-        Ok(Self { kinds })
+        *next = place + 1;
+        let length = self.files.get(place).map(|(_, length)| *length);
+        Some((name, length.filter(|length| *length != UNKNOWN)))
     }
 
     /// The files, sorted by kind and number.
     pub(crate) fn iter(&self) -> impl Iterator<Item = FileKind> + '_ {
-        self.kinds.iter().copied()
+        self.files.iter().map(|(kind, _)| *kind)
     }
 
     /// Whether a file is there.
     pub(crate) fn has(&self, kind: FileKind) -> bool {
-        self.kinds.binary_search(&kind).is_ok()
-    }
-
-    /// The name of the table with that number, if it is there.
-    pub(crate) fn table(&self, number: u64) -> Option<TableName> {
-        if self.has(FileKind::Table(number)) {
-            Some(TableName::Table)
-        } else {
-            self.has(FileKind::LevelDbTable(number)).then_some(TableName::LevelDb)
-        }
+        self.place(kind).is_some()
     }
 
     /// The numbers of the logs, in ascending order.
     pub(crate) fn logs(&self) -> impl Iterator<Item = u64> + '_ {
-        self.kinds.iter().filter_map(|kind| match kind {
-            FileKind::Wal(number) => Some(*number),
+        self.iter().filter_map(|kind| match kind {
+            FileKind::Wal(number) => Some(number),
+            _ => None,
+        })
+    }
+
+    /// The numbers of the OPTIONS files, in ascending order.
+    pub(crate) fn options(&self) -> impl Iterator<Item = u64> + '_ {
+        self.iter().filter_map(|kind| match kind {
+            FileKind::Options(number) => Some(number),
+            _ => None,
+        })
+    }
+
+    /// The times in the names of old information logs, in ascending order.
+    pub(crate) fn old_info_logs(&self) -> impl Iterator<Item = u64> + '_ {
+        self.iter().filter_map(|kind| match kind {
+            FileKind::OldInfoLog(time_us) => Some(time_us),
             _ => None,
         })
     }
@@ -86,10 +149,21 @@ impl Files {
 /// The kind of a file that a database may have named so: not of a name that only parses as one,
 /// because it is written in another form or has a number that the counter does not reach.
 fn kind_of_own_name(name: &str) -> Option<FileKind> {
+    if let Some(number) = number_of_table(name) {
+        return Some(FileKind::Table(number));
+    }
     FileKind::parse(name).filter(|kind| {
         let is_reached = kind.number().is_none_or(|number| number <= FILE_NUMBER_MAX);
         is_reached && (kind.to_string() == name || *kind == FileKind::OldInfoLog(0))
     })
+}
+
+/// The number in the name of a table that has as many digits as most have: there may be very many
+/// of them.
+fn number_of_table(name: &str) -> Option<u64> {
+    let digits = name.strip_suffix(".sst").filter(|digits| digits.len() == 6)?;
+    let is_digits = digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_digits.then(|| digits.parse().ok()).flatten()
 }
 
 /// Whether files of a kind hold what was written to a database.

@@ -193,7 +193,18 @@ impl Directories {
         options: &OpenOptions,
         database_id: &str,
     ) -> Result<Self> {
-        let home_files = Files::list(storage, &home.path)?;
+        let home_files = Files::list_with_lengths(storage, &home.path)?;
+        Self::find_beside(storage, home, home_files, options, database_id)
+    }
+
+    /// The same where the files in the home were listed already.
+    pub(crate) fn find_beside(
+        storage: &dyn Storage,
+        home: Home,
+        home_files: Files,
+        options: &OpenOptions,
+        database_id: &str,
+    ) -> Result<Self> {
         let adopts = options.adopts_directories();
         let mut found = Self { home, home_files, outside: Vec::new(), adopts_home: adopts };
         for (option, path) in options.outside_paths(&found.home.path) {
@@ -246,7 +257,7 @@ impl Directories {
                 ownership => ownership?,
             },
         };
-        let files = Files::list(storage, &path)?;
+        let files = Files::list_with_lengths(storage, &path)?;
         let is_recorded = option.is_none();
         let options = option.into_iter().collect();
         self.outside.push(Outside { path, identity, ownership, files, options, is_recorded });

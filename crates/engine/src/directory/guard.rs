@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tailwater_io::{
-    Capabilities, Create, DirectoryEntry, FileIdentity, FileLock, FileMetadata, IoMode, Operation,
-    Purpose, ReadFile, Result, Statistics, Storage, WriteFile,
+    Capabilities, Create, DirectoryEntry, FileIdentity, FileLock, FileMetadata, IoMode,
+    ListedEntry, Operation, Purpose, ReadFile, Result, Statistics, Storage, WriteFile,
 };
 
 use crate::epoch::EpochCell;
@@ -113,6 +113,15 @@ impl Storage for GuardedStorage {
     fn list(&self, directory: &Path) -> Result<Vec<DirectoryEntry>> {
         self.check(Operation::List, directory)?;
         self.files.list(directory)
+    }
+
+    fn visit_entries(
+        &self,
+        directory: &Path,
+        visit: &mut dyn FnMut(&ListedEntry<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.check(Operation::List, directory)?;
+        self.files.visit_entries(directory, visit)
     }
 
     fn create_directory(&self, path: &Path) -> Result<()> {

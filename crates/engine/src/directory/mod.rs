@@ -28,7 +28,7 @@ mod left_over;
 pub(crate) use check::NeededLogs;
 pub(crate) use claim::{Home, remove_claim};
 pub(crate) use create::{create_directory, sync_parent};
-pub(crate) use files::{FILE_NUMBER_MAX, holds_data};
+pub(crate) use files::{FILE_NUMBER_MAX, Files, holds_data};
 pub(crate) use found::{Directories, Locks, Outside, Ownership};
 pub(crate) use guard::GuardedStorage;
 pub(crate) use left_over::Needed;

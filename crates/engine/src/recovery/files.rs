@@ -19,11 +19,16 @@ impl ManifestRead {
     /// directory that belongs to another database, for another comparator than the column family
     /// was written with, and for tables in levels that `num_levels` does not count.
     pub(crate) fn find_files(self) -> Result<FilesFound> {
-        let Self { unrecovered, mut manifest } = self;
+        let Self { mut unrecovered, mut manifest } = self;
+        let home_files = unrecovered.home_files.take();
         let (storage, options) = (&*unrecovered.storage, &unrecovered.options);
         let home = unrecovered.home.clone();
         let id = durable_id(storage, &home.path, manifest.database_id.as_deref())?;
-        let directories = Directories::find(storage, home, options, &id.unwrap_or_default())?;
+        let id = id.unwrap_or_default();
+        let directories = match home_files {
+            Some(files) => Directories::find_beside(storage, home, files, options, &id)?,
+            None => Directories::find(storage, home, options, &id)?,
+        };
         directories.check(storage)?;
         let mut families = Vec::new();
         for (_, state) in std::mem::take(&mut manifest.column_families) {

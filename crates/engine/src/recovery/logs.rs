@@ -52,7 +52,12 @@ impl FilesFound {
         let tracked = manifest.synced_logs.range(rules.min_log_number..);
         check_tracked(&*storage, &logs, tracked)?;
         let last_sequence = manifest.last_sequence;
-        let replayed = replay::replay(&*storage, &logs, rules, last_sequence, &targets)?;
+        // As they were found, since listing a directory of very many tables takes long.
+        let numbers: Vec<u64> = match self.directories.files_in(&*storage, &logs)? {
+            Some(files) => files.logs().collect(),
+            None => replay::list_logs(&*storage, &logs)?,
+        };
+        let replayed = replay::replay(&*storage, &logs, &numbers, rules, last_sequence, &targets)?;
         if options.database().max_open_files == -1 {
             open_tables(&families)?;
         }

@@ -7,7 +7,7 @@ use tailwater_format::file_name::FileKind;
 use tailwater_io::Storage;
 
 use super::{ManifestRead, OpenOptions, Unrecovered};
-use crate::directory::Home;
+use crate::directory::{Files, Home};
 use crate::io_modes::IoModes;
 use crate::options::{check_family_for_reading, check_for_reading};
 use crate::version::manifest::{self, Manifest};
@@ -57,15 +57,15 @@ impl Unrecovered {
         for tables in options.all_table_directories(&home.path) {
             io_modes.try_reading(&*storage, &tables)?;
         }
-        Ok(Self { home, storage, options, io_modes })
+        Ok(Self { home, storage, options, io_modes, home_files: None })
     }
 
     /// A directory that is to be opened for writing with these options, which were checked and
-    /// brought into their ranges.
-    pub(super) fn for_writing(home: Home, options: OpenOptions) -> Self {
+    /// brought into their ranges. `home_files` are what it holds.
+    pub(super) fn for_writing(home: Home, home_files: Files, options: OpenOptions) -> Self {
         let storage = Arc::clone(options.storage());
         let io_modes = Arc::new(IoModes::new(options.database()));
-        Self { home, storage, options, io_modes }
+        Self { home, storage, options, io_modes, home_files: Some(home_files) }
     }
 
     /// Reads the MANIFEST that CURRENT names.

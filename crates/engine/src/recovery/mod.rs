@@ -32,7 +32,7 @@ use tailwater_format::Comparator;
 
 use crate::compaction::CompactCursors;
 use crate::db::{ColumnFamily, OpeningId, ReaderFactory};
-use crate::directory::{Directories, Home};
+use crate::directory::{Directories, Files, Home};
 use crate::io_modes::IoModes;
 use crate::options::ColumnFamilyOptions;
 use crate::stats::{Activity, Statistics};
@@ -56,6 +56,8 @@ pub(crate) struct Unrecovered {
     storage: Arc<dyn Storage>,
     options: OpenOptions,
     io_modes: Arc<IoModes>,
+    /// The files in the home, where they were listed already.
+    home_files: Option<Files>,
 }
 
 /// A database of which it is known what it consists of.

@@ -44,7 +44,7 @@ use crate::db::{
     WriteTimes, Writer, Writing, first_sequence,
 };
 use crate::directory::{
-    Directories, FILE_NUMBER_MAX, GuardedStorage, Home, Locks, Needed, create_directory,
+    Directories, FILE_NUMBER_MAX, Files, GuardedStorage, Home, Locks, Needed, create_directory,
 };
 use crate::epoch::EpochCell;
 use crate::inspect::table::TableFile;
@@ -91,13 +91,16 @@ pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Opened> {
         options = checked(directory, &options.loaded_when_opened(&home.path)?)?;
         options.resolve_paths(&home)?;
     }
+    // Once for all who need it: there may be very many tables.
+    let home_files = Files::list_with_lengths(&*storage, &home.path)?;
     let (clock, elsewhere) = (options.clock(), options.info_log_directory());
-    let info_log = InfoLog::begin(&storage, clock, &home.path, elsewhere, options.database())?;
+    let database = options.database();
+    let info_log = InfoLog::begin(&storage, clock, &home.path, &home_files, elsewhere, database)?;
     let info_log = Arc::new(info_log);
     let refused = |error: &Error| {
         info_log.error(format_args!("the database cannot be opened: {error}"));
     };
-    let unrecovered = Unrecovered::for_writing(home, options);
+    let unrecovered = Unrecovered::for_writing(home, home_files, options);
     let mut found =
         unrecovered.read_manifest().and_then(ManifestRead::find_files).inspect_err(refused)?;
     found.prepare_directories(&info_log).inspect_err(refused)?;
@@ -152,7 +155,7 @@ impl FilesFound {
     /// asked for is among the warnings; all modes stand in the LOG.
     fn prepare_directories(&mut self, info_log: &InfoLog) -> Result<()> {
         let Self { unrecovered, warnings, .. } = self;
-        let Unrecovered { home, storage, options, io_modes } = unrecovered;
+        let Unrecovered { home, storage, options, io_modes, .. } = unrecovered;
         self.directories.create(&**storage)?;
         let home = &home.path;
         for tables in options.all_table_directories(home) {
@@ -365,6 +368,7 @@ impl LogsReplayed {
             obsolete: Mutex::default(),
             unsynced_files: Mutex::default(),
             abandoned: Mutex::default(),
+            options_files: Mutex::new(directories.home_files().options().collect()),
             locks: Mutex::new(Some(locks)),
             changing_options: Mutex::default(),
             database: DatabaseOptions::new(database),

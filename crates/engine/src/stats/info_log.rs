@@ -13,6 +13,7 @@ use tailwater_io::sync::Mutex;
 use tailwater_io::{Clock, Create, IoMode, Purpose, Storage, WriteFile};
 
 use crate::Result;
+use crate::directory::Files;
 use crate::options::{DbOptions, InfoLogLevel};
 
 /// The `LOG` file. Any thread may write to it.
@@ -42,18 +43,22 @@ struct Current {
 }
 
 impl InfoLog {
-    /// Begins the LOG of the database in `directory`, an absolute path, and moves one that is there
-    /// out of the way. It is in `elsewhere` if that is given.
+    /// Begins the LOG of the database in `directory`, an absolute path that holds `files`, and moves
+    /// one that is there out of the way. It is in `elsewhere` if that is given.
     pub(crate) fn begin(
         storage: &Arc<dyn Storage>,
         clock: &Arc<dyn Clock>,
         directory: &Path,
+        files: &Files,
         elsewhere: Option<PathBuf>,
         options: &DbOptions,
     ) -> Result<Self> {
-        let (own_directory, prefix) = match elsewhere {
-            None => (directory.to_owned(), INFO_LOG.to_owned()),
-            Some(elsewhere) => (elsewhere, info_log_prefix(&directory.to_string_lossy())),
+        let (own_directory, prefix, old) = match elsewhere {
+            None => {
+                let old = files.old_info_logs().collect();
+                (directory.to_owned(), INFO_LOG.to_owned(), Some(old))
+            }
+            Some(elsewhere) => (elsewhere, info_log_prefix(&directory.to_string_lossy()), None),
         };
         storage.create_directory(&own_directory)?;
         let log = Self {
@@ -67,7 +72,7 @@ impl InfoLog {
             max_age_s: options.log_file_time_to_roll,
             current: Mutex::new(None),
         };
-        let first = log.roll()?;
+        let first = log.roll(old)?;
         *log.current.lock() = Some(first);
         log.info(format_args!(
             "tailwater {} opens {}",
@@ -77,33 +82,43 @@ impl InfoLog {
         Ok(log)
     }
 
-    /// Moves the file that is there out of the way and begins another.
-    fn roll(&self) -> Result<Current> {
+    /// Moves the file that is there out of the way and begins another. `old` are the times of those
+    /// that were moved before, where they are known.
+    fn roll(&self, mut old: Option<Vec<u64>>) -> Result<Current> {
         let path = self.directory.join(&self.prefix);
         let now_us = self.clock.wall_us();
         if self.storage.metadata(&path).is_ok() {
-            let old = self.directory.join(format!("{}.old.{now_us}", self.prefix));
-            self.storage.rename(&path, &old)?;
+            let moved = self.directory.join(format!("{}.old.{now_us}", self.prefix));
+            self.storage.rename(&path, &moved)?;
+            old.iter_mut().for_each(|old| old.push(now_us));
         }
-        self.remove_old();
+        self.remove_old(old.unwrap_or_else(|| self.list_old()));
         let file =
             self.storage.create(&path, Create::Truncate, IoMode::Buffered, Purpose::Metadata)?;
         Ok(Current { file, bytes: 0, begun_us: now_us })
     }
 
-    /// Removes all but the newest of the old files, of which one fewer is kept than of all.
-    fn remove_old(&self) {
+    /// The times of the old files. One of 0 has none in its name.
+    fn list_old(&self) -> Vec<u64> {
         let entries = self.storage.list(&self.directory).unwrap_or_default();
-        let mut old: Vec<(u64, String)> = entries
-            .into_iter()
-            .filter_map(|entry| match FileKind::parse_info_log(&entry.name, &self.prefix) {
-                Some(FileKind::OldInfoLog(time)) => Some((time, entry.name)),
+        let times = entries.iter().filter_map(|entry| {
+            match FileKind::parse_info_log(&entry.name, &self.prefix) {
+                Some(FileKind::OldInfoLog(time_us)) => Some(time_us),
                 _ => None,
-            })
-            .collect();
-        old.sort_unstable();
-        let surplus = old.len().saturating_sub(self.keep.saturating_sub(1));
-        for (_, name) in old.into_iter().take(surplus) {
+            }
+        });
+        times.collect()
+    }
+
+    /// Removes all but the newest of the old files, of which one fewer is kept than of all.
+    fn remove_old(&self, mut times: Vec<u64>) {
+        times.sort_unstable();
+        let surplus = times.len().saturating_sub(self.keep.saturating_sub(1));
+        for time_us in times.into_iter().take(surplus) {
+            let name = match time_us {
+                0 => format!("{}.old", self.prefix),
+                _ => format!("{}.old.{time_us}", self.prefix),
+            };
             // One that cannot be removed is looked at again the next time.
             let _ = self.storage.remove(&self.directory.join(name));
         }
@@ -133,7 +148,7 @@ impl InfoLog {
         let mut current = self.current.lock();
         if current.as_ref().is_some_and(|current| self.is_over(current, now_us)) {
             // Where another cannot be begun, what there is to say goes on in this one.
-            if let Ok(next) = self.roll() {
+            if let Ok(next) = self.roll(None) {
                 *current = Some(next);
             }
         }

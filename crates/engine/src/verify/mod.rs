@@ -151,8 +151,15 @@ pub fn verify(
 ) -> Report {
     let storage = Arc::clone(options.storage());
     let report = Report::default();
-    let mut verification =
-        Verification { directory, options, storage, progress, bytes_total: 0, report, stream: None };
+    let mut verification = Verification {
+        directory,
+        options,
+        storage,
+        progress,
+        bytes_total: 0,
+        report,
+        stream: None,
+    };
     verification.run();
     verification.report
 }

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use tailwater_format::version_edit::{BlobFileAddition, BlobFileGarbage, VersionEdit};
+use tailwater_format::version_edit::{BlobFileAddition, BlobFileGarbage, NewFile, VersionEdit};
 use tailwater_format::{Comparator, key};
 
 use crate::options::LEVELS_MAX;
@@ -48,6 +48,16 @@ impl VersionBuilder {
 
     /// Applies the parts of an edit that concern files.
     pub(crate) fn apply(&mut self, edit: &VersionEdit) -> Result<(), String> {
+        self.apply_adding(edit, edit.new_files.clone())
+    }
+
+    /// The same, of an edit that nobody else needs: it may add very many tables.
+    pub(crate) fn apply_owned(&mut self, mut edit: VersionEdit) -> Result<(), String> {
+        let new_files = std::mem::take(&mut edit.new_files);
+        self.apply_adding(&edit, new_files)
+    }
+
+    fn apply_adding(&mut self, edit: &VersionEdit, new_files: Vec<NewFile>) -> Result<(), String> {
         for deleted in &edit.deleted_files {
             let level = self.levels.get_mut(deleted.level as usize);
             let Some(file) = level.and_then(|level| level.remove(&deleted.number)) else {
@@ -56,7 +66,7 @@ impl VersionBuilder {
             };
             self.taken_out.insert(deleted.number, file);
         }
-        for added in &edit.new_files {
+        for added in new_files {
             // No option lets there be as many: the edit is damaged.
             if added.level >= LEVELS_MAX {
                 return Err(format!("adds table {} to level {}", added.number, added.level));
@@ -68,11 +78,12 @@ impl VersionBuilder {
             if self.levels.len() <= level {
                 self.levels.resize_with(level + 1, BTreeMap::new);
             }
-            let file = match self.taken_out.remove(&added.number) {
-                Some(file) => FileMetadata::moved(&file, added.clone()),
-                None => FileMetadata::new(added.clone()),
+            let number = added.number;
+            let file = match self.taken_out.remove(&number) {
+                Some(file) => FileMetadata::moved(&file, added),
+                None => FileMetadata::new(added),
             };
-            self.levels[level].insert(added.number, Arc::new(file));
+            self.levels[level].insert(number, Arc::new(file));
         }
         edit.blob_file_additions.iter().try_for_each(|added| self.add_blob_file(added))?;
         edit.blob_file_garbage.iter().try_for_each(|garbage| self.add_garbage(garbage))

@@ -298,7 +298,7 @@ impl Replay {
                 let what = format!("comes inside a group of {} edits so far", self.group.len());
                 return Err(wrong(what));
             }
-            return self.apply(&edit).map_err(|what| {
+            return self.apply(edit).map_err(|what| {
                 Error::corruption_at(&self.manifest.path, offset, format!("record {number} {what}"))
             });
         };
@@ -313,7 +313,7 @@ impl Replay {
         self.group.push(edit);
         if remaining == 0 {
             for edit in std::mem::take(&mut self.group) {
-                self.apply(&edit).map_err(|what| {
+                self.apply(edit).map_err(|what| {
                     let what = format!("record {number} ends a group, which {what}");
                     Error::corruption_at(&self.manifest.path, offset, what)
                 })?;
@@ -322,8 +322,8 @@ impl Replay {
         Ok(())
     }
 
-    fn apply(&mut self, edit: &VersionEdit) -> std::result::Result<(), String> {
-        self.note_numbers(edit);
+    fn apply(&mut self, edit: VersionEdit) -> std::result::Result<(), String> {
+        self.note_numbers(&edit);
         let manifest = &mut self.manifest;
         for added in &edit.wal_additions {
             if let Some(size) = added.synced_size {
@@ -407,7 +407,7 @@ impl FamilyState {
         Self { id, name, comparator, log_number: 0, files, cursors }
     }
 
-    fn apply(&mut self, edit: &VersionEdit) -> std::result::Result<(), String> {
+    fn apply(&mut self, edit: VersionEdit) -> std::result::Result<(), String> {
         if let Some(comparator) = &edit.comparator {
             if !self.comparator.is_empty() && self.comparator != *comparator {
                 let (name, before) = (&self.name, &self.comparator);
@@ -421,6 +421,6 @@ impl FamilyState {
             self.log_number = self.log_number.max(number);
         }
         edit.compact_cursors.iter().for_each(|cursor| self.cursors.set(cursor));
-        self.files.apply(edit)
+        self.files.apply_owned(edit)
     }
 }

@@ -139,7 +139,8 @@ pub(crate) struct ReplayRules {
     pub(crate) recycles: bool,
 }
 
-/// Replays the logs of `directory`. `last_sequence` is the highest sequence number in tables.
+/// Replays the logs of `directory` with these numbers, in ascending order. `last_sequence` is the
+/// highest sequence number in tables.
 ///
 /// # Errors
 /// Corruption, with file and offset, for damage that the mode does not accept; not supported, for
@@ -147,6 +148,7 @@ pub(crate) struct ReplayRules {
 pub(crate) fn replay(
     storage: &dyn Storage,
     directory: &Path,
+    logs: &[u64],
     rules: ReplayRules,
     last_sequence: Sequence,
     families: &BTreeMap<u32, ReplayFamily>,
@@ -166,13 +168,12 @@ pub(crate) fn replay(
         stopped_at: None,
         replayed: Replayed { last_sequence, ..Replayed::default() },
     };
-    let logs = list_logs(storage, directory)?;
     // One that was just made never had a log.
     let had_logs = oldest_needed > 0 || last_sequence > 0;
     if rules.verifies_predecessors && logs.is_empty() && had_logs {
         return Err(Error::corruption(directory, "the database has no write-ahead log"));
     }
-    for number in logs {
+    for &number in logs {
         if number >= oldest_needed {
             let path = directory.join(FileKind::Wal(number).to_string());
             let file = storage.open(&path, IoMode::Buffered, Purpose::Wal)?;

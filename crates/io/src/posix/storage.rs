@@ -19,8 +19,8 @@ use crate::kernel::{Device, System};
 use crate::purpose::{IoMode, Purpose};
 use crate::statistics::Statistics;
 use crate::storage::{
-    Capabilities, Create, DirectoryEntry, FileIdentity, FileLock, FileMetadata, ReadFile, Storage,
-    WriteFile,
+    Capabilities, Create, DirectoryEntry, FileIdentity, FileLock, FileMetadata, ListedEntry,
+    ReadFile, Storage, WriteFile,
 };
 use crate::{Error, Operation, Result};
 
@@ -102,27 +102,40 @@ fn open_directory(path: &Path) -> rustix::io::Result<OwnedFd> {
     with_relief(|| rustix::fs::open(path, flags, Mode::empty()))
 }
 
-fn read_directory(path: &Path) -> rustix::io::Result<Vec<DirectoryEntry>> {
-    let mut entries = Vec::new();
-    for entry in rustix::fs::Dir::new(open_directory(path)?)? {
-        let entry = entry?;
-        let name = entry.file_name().to_string_lossy();
-        if name == "." || name == ".." {
+/// Visits the names in a directory; `failed` makes an error of reading it.
+fn visit_directory(
+    path: &Path,
+    failed: impl Fn(Errno) -> Error,
+    visit: &mut dyn FnMut(&ListedEntry<'_>) -> Result<()>,
+) -> Result<()> {
+    let mut directory = open_directory(path).and_then(rustix::fs::Dir::new).map_err(&failed)?;
+    while let Some(entry) = directory.read() {
+        let entry = entry.map_err(&failed)?;
+        let bytes = entry.file_name().to_bytes();
+        if matches!(bytes, b"." | b"..") {
             continue;
         }
+        let name = String::from_utf8_lossy(bytes);
+        let of_entry = || {
+            let status = directory
+                .fd()
+                .and_then(|at| rustix::fs::statat(at, entry.file_name(), AtFlags::empty()));
+            status.map_err(|error| {
+                Error::new(Operation::Metadata, &path.join(OsStr::from_bytes(bytes)), error)
+            })
+        };
         let is_directory = match entry.file_type() {
             FileType::Directory => true,
             // What a link points to counts; one that points nowhere is a name all the same.
             FileType::Symlink | FileType::Unknown => {
-                let there = path.join(OsStr::from_bytes(entry.file_name().to_bytes()));
-                rustix::fs::stat(&there).is_ok_and(|status| is_directory(&status))
+                of_entry().is_ok_and(|status| is_directory(&status))
             }
             _ => false,
         };
-        entries.push(DirectoryEntry { name: name.into_owned(), is_directory });
+        let length = || of_entry().map(|status| status.st_size as u64);
+        visit(&ListedEntry { name: &name, is_directory, length: &length })?;
     }
-    entries.sort_by(|left, right| left.name.cmp(&right.name));
-    Ok(entries)
+    Ok(())
 }
 
 fn make_directories(path: &Path) -> rustix::io::Result<()> {
@@ -187,7 +200,22 @@ impl Storage for PosixStorage {
     }
 
     fn list(&self, directory: &Path) -> Result<Vec<DirectoryEntry>> {
-        read_directory(directory).map_err(|error| Error::new(Operation::List, directory, error))
+        let mut entries = Vec::new();
+        self.visit_entries(directory, &mut |entry| {
+            let (name, is_directory) = (entry.name.to_owned(), entry.is_directory);
+            entries.push(DirectoryEntry { name, is_directory });
+            Ok(())
+        })?;
+        entries.sort_by(|left, right| left.name.cmp(&right.name));
+        Ok(entries)
+    }
+
+    fn visit_entries(
+        &self,
+        directory: &Path,
+        visit: &mut dyn FnMut(&ListedEntry<'_>) -> Result<()>,
+    ) -> Result<()> {
+        visit_directory(directory, |error| Error::new(Operation::List, directory, error), visit)
     }
 
     fn create_directory(&self, path: &Path) -> Result<()> {

@@ -13,6 +13,9 @@ use tailwater::{
     BottommostRewrite, CompactRangeOptions, Db, ErrorKind, OpenOptions, ReadOptions, WriteOptions,
 };
 
+#[cfg(debug_assertions)]
+use tailwater_io::thread::with_starts_left;
+
 /// How many files the process may have open.
 const LIMIT: u64 = 200;
 /// How many tables a compaction makes: more than may be open.
@@ -126,6 +129,19 @@ fn there_may_be_more_tables_than_the_process_may_have_open() {
         assert_eq!(report.tables, TABLES as u64);
         drop(limit);
     }
+}
+
+/// Verifying started three threads for each table.
+#[test]
+#[cfg(debug_assertions)]
+fn verifying_starts_no_threads_for_each_table() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let _limit = Limit::new(LIMIT);
+    drop(many_tables(directory.path(), ""));
+    let verified = || verify::verify(directory.path(), &options(""), &mut |_| {});
+    let report = with_starts_left(3, verified);
+    assert!(report.worst() <= Some(Severity::Note), "{:?}", report.findings);
+    assert_eq!(report.tables, TABLES as u64);
 }
 
 /// A bound that was raised while the database was open let it take more descriptors than there are.

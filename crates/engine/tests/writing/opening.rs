@@ -4,10 +4,13 @@ use std::path::Path;
 use std::process::Command;
 
 use tailwater::{CompactRangeOptions, Db, ErrorKind, OpenOptions, WriteOptions};
-use tailwater_io::Storage;
 use tailwater_io::posix::PosixStorage;
+use tailwater_io::sim::SimStorage;
+use tailwater_io::{DirectoryEntry, Operation, Storage};
 
-use crate::support::{default_family, findings, get, names, options, put, told, unlogged};
+use crate::support::{
+    default_family, findings, get, names, options, put, simulated, told, unlogged,
+};
 
 /// Set in the environment of a process that is this test's child.
 const CHILD: &str = "TAILWATER_TEST_CHILD_DIRECTORY";
@@ -209,4 +212,33 @@ fn options_that_are_not_built_are_refused_by_name() {
     let (kind, error) = told(db.put(&default_family(&db), b"a", b"1", &contradicting));
     assert_eq!(kind, ErrorKind::InvalidArgument);
     assert!(error.contains("sync"), "{error}");
+}
+
+/// Opening listed the home for the LOG, the OPTIONS file, the tables and the logs: with very many
+/// tables, that took most of its time.
+#[test]
+fn a_directory_is_listed_once() {
+    let disk = SimStorage::new(7);
+    let options = simulated(&disk, "");
+    let db = Db::open(Path::new("/db"), &options).expect("a new database");
+    put(&db, "key", "value").expect("a put");
+    db.close().expect("closing");
+    drop(db);
+    let lists = || {
+        let calls = disk.calls();
+        calls.iter().filter(|call| call.operation == Operation::List).count()
+    };
+    disk.start_recording();
+    let db = Db::open(Path::new("/db"), &options).expect("the database");
+    assert_eq!(lists(), 1, "for writing");
+    disk.start_recording();
+    let for_reading = Db::open_read_only(Path::new("/db"), &options).expect("the database");
+    assert_eq!(lists(), 1, "for reading");
+    assert_eq!(get(&for_reading, "key").as_deref(), Some("value"));
+    drop((db, for_reading));
+    // Of the OPTIONS files two are kept, without looking for them.
+    drop(Db::open(Path::new("/db"), &options).expect("the database"));
+    let entries = disk.list("/db".as_ref()).expect("the directory");
+    let is_options = |entry: &&DirectoryEntry| entry.name.starts_with("OPTIONS-");
+    assert_eq!(entries.iter().filter(is_options).count(), 2);
 }

@@ -66,12 +66,22 @@ impl fmt::Display for FailedPart {
 pub(crate) struct ErrorState {
     /// Whether `latched` holds anything or the database was closed, for a look without a lock.
     refuses: AtomicBool,
-    latched: Mutex<Option<(FailedPart, Error)>>,
+    latched: Mutex<Latched>,
     is_closed: AtomicBool,
     /// Why a column family is not compacted any more.
     stopped_compaction: Mutex<Option<Error>>,
     /// Whether whoever waits is to give up, because the database is being closed.
     is_closing: AtomicBool,
+}
+
+/// What is latched.
+#[derive(Debug, Default)]
+struct Latched {
+    failure: Option<(FailedPart, Error)>,
+    /// Counts the failures.
+    number: u64,
+    /// How often the database has tried by itself to go on after this one.
+    tries: i32,
 }
 
 impl ErrorState {
@@ -110,7 +120,7 @@ impl ErrorState {
         if self.is_closed.load(Ordering::Acquire) {
             return Err(Error::closed());
         }
-        match &*self.lock() {
+        match &self.lock().failure {
             Some((_, error)) => Err(error.clone().while_doing("writes are refused after an error")),
             None => Ok(()),
         }
@@ -120,9 +130,10 @@ impl ErrorState {
     /// can go on, and of such the first. Answers whether it is this one.
     pub(crate) fn latch(&self, part: FailedPart, error: Error) -> bool {
         let mut latched = self.lock();
-        let stays = latched.as_ref().is_none_or(|(first, _)| *first < part);
+        let stays = latched.failure.as_ref().is_none_or(|(first, _)| *first < part);
         if stays {
-            *latched = Some((part, error));
+            let number = latched.number + 1;
+            *latched = Latched { failure: Some((part, error)), number, tries: 0 };
         }
         self.refuses.store(true, Ordering::Release);
         stays
@@ -141,7 +152,25 @@ impl ErrorState {
 
     /// What is latched.
     pub(crate) fn latched(&self) -> Option<(FailedPart, Error)> {
-        self.lock().clone()
+        self.lock().failure.clone()
+    }
+
+    /// What is latched, and its number, for [`ErrorState::clear`].
+    pub(crate) fn numbered(&self) -> Option<(FailedPart, Error, u64)> {
+        let latched = self.lock();
+        latched.failure.clone().map(|(part, error)| (part, error, latched.number))
+    }
+
+    /// Whether the database is to try by itself to go on: after a shortage of descriptors, and no
+    /// more than `most` times.
+    pub(crate) fn takes_try(&self, most: i32) -> bool {
+        let mut latched = self.lock();
+        let is_due = latched.tries < most
+            && latched.failure.as_ref().is_some_and(|(part, error)| {
+                error.is_out_of_descriptors() && Self::can_resume(*part, error)
+            });
+        latched.tries += i32::from(is_due);
+        is_due
     }
 
     /// The failure that is latched, if there is one.
@@ -161,20 +190,29 @@ impl ErrorState {
         }
     }
 
-    /// Lets writes go on.
-    pub(crate) fn clear(&self) {
+    /// Lets writes go on after the failure of that number, unless another has come meanwhile that
+    /// asks for more. Answers whether they do.
+    pub(crate) fn clear(&self, number: u64) -> bool {
         let mut latched = self.lock();
-        *latched = None;
+        if latched.number != number {
+            return false;
+        }
+        latched.failure = None;
         self.refuses.store(self.is_closed(), Ordering::Release);
+        true
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<(FailedPart, Error)>> {
+    fn lock(&self) -> MutexGuard<'_, Latched> {
         self.latched.lock()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use tailwater_io::Operation;
+
     use super::*;
     use crate::ErrorKind;
 
@@ -196,13 +234,44 @@ mod tests {
     }
 
     #[test]
+    fn a_failure_that_comes_while_another_is_mended_stays() {
+        let errors = ErrorState::default();
+        errors.latch(FailedPart::Flush, Error::invalid_argument("a table"));
+        let (_, _, number) = errors.numbered().expect("a failure");
+        errors.latch(FailedPart::Log, Error::invalid_argument("a log"));
+        assert!(!errors.clear(number));
+        assert!(errors.check().is_err());
+        let (part, _, number) = errors.numbered().expect("a failure");
+        assert_eq!(part, FailedPart::Log);
+        assert!(errors.clear(number));
+        errors.check().expect("nothing is latched");
+    }
+
+    #[test]
+    fn the_database_goes_on_by_itself_only_after_a_shortage_of_descriptors_and_so_many_times() {
+        let errors = ErrorState::default();
+        assert!(!errors.takes_try(5));
+        errors.latch(FailedPart::Flush, Error::new(ErrorKind::NoSpace, "a full disk"));
+        assert!(!errors.takes_try(5));
+        let shortage = || {
+            let cause = std::io::Error::from_raw_os_error(rustix::io::Errno::MFILE.raw_os_error());
+            Error::from(tailwater_io::Error::new(Operation::Open, Path::new("/file"), cause))
+        };
+        errors.latch(FailedPart::Manifest, shortage());
+        assert!(!errors.takes_try(0));
+        assert_eq!((0..10).filter(|_| errors.takes_try(2)).count(), 2);
+        errors.latch(FailedPart::Log, shortage());
+        assert!(errors.takes_try(1), "another failure is counted anew");
+    }
+
+    #[test]
     fn a_closed_database_refuses_as_closed_and_knows_its_failure() {
         let errors = ErrorState::default();
         errors.latch(FailedPart::Flush, Error::new(ErrorKind::NoSpace, "a table"));
         errors.close();
         assert_eq!(errors.check().expect_err("it is closed").kind(), ErrorKind::Closed);
         assert_eq!(errors.failure().map(|error| error.kind()), Some(ErrorKind::NoSpace));
-        errors.clear();
+        assert!(errors.clear(1));
         assert_eq!(errors.check().expect_err("it is closed").kind(), ErrorKind::Closed);
         assert!(errors.failure().is_none());
     }

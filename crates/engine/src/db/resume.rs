@@ -29,12 +29,9 @@ impl Writer {
     }
 
     /// Lets writes go on if they are refused for want of descriptors and there are some again. Else
-    /// nothing changes, and it is tried again.
+    /// nothing changes, and it is tried again, as often as `max_bgerror_resume_count` says.
     pub(crate) fn resume_after_shortage(&self) {
-        let is_due = self.errors.latched().is_some_and(|(part, error)| {
-            error.is_out_of_descriptors() && ErrorState::can_resume(part, &error)
-        });
-        if is_due {
+        if self.errors.takes_try(self.database.fixed().max_bgerror_resume_count) {
             // Who is refused is told of the failure that is latched.
             let _ = self.go_on();
         }
@@ -46,7 +43,7 @@ impl Writer {
             return Err(Error::closed());
         }
         self.resume_compactions();
-        let Some((part, error)) = self.errors.latched() else { return Ok(()) };
+        let Some((part, error, failure)) = self.errors.numbered() else { return Ok(()) };
         if !ErrorState::can_resume(part, &error) {
             return Err(error.while_doing("writes can only go on after reopening the database"));
         }
@@ -58,7 +55,9 @@ impl Writer {
             _ => self.flush_everything(),
         };
         resumed?;
-        self.errors.clear();
+        if !self.errors.clear(failure) {
+            self.errors.check()?;
+        }
         self.update_stall_of_all();
         self.info_log.info(format_args!("writes go on after an error"));
         self.compact_soon();
@@ -85,11 +84,10 @@ impl Writer {
 
     /// Steps 3 to 5 after a failure of the log. Until they are done the log refuses everything.
     fn leave_failed_log(&self, error: Error) -> Result<()> {
-        let number = self.numbers.take();
-        self.logs().start_over(number, self.published())?;
+        let number = self.logs().start_over(&self.numbers, self.published())?;
         let left = self.flush_into_new_log(number);
         if left.is_err() {
-            self.logs().fail(error);
+            self.logs().fail_unwritten(error);
         }
         left
     }

@@ -251,8 +251,11 @@ impl Writer {
 
     /// Steps 3 to 5.
     fn install(&self, mut flushed: Vec<Flushed<'_>>, logs: Logs) -> Result<()> {
-        self.sync_closed_logs()?;
-        self.record_logs()?;
+        if let Err(error) = self.sync_closed_logs().and_then(|()| self.record_logs()) {
+            // No MANIFEST names them yet, and another try writes them anew.
+            self.remove_tables(flushed);
+            return Err(error);
+        }
         let min_log_number = match logs {
             Logs::AsNeeded => self.oldest_needed_log(&flushed, None),
             Logs::From(number) => number,

@@ -125,7 +125,7 @@ fn open_tables(families: &[ColumnFamily]) -> Result<()> {
     for family in families {
         let source = family.super_version();
         for (_, file) in source.version().files() {
-            if opened == source.tables().open_max() {
+            if opened >= source.tables().open_max() {
                 return Ok(());
             }
             match source.tables().open(file, Purpose::UserRead) {

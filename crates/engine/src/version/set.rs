@@ -114,6 +114,8 @@ pub(crate) struct ManifestFile {
     written: u64,
     /// How long it was when it was new, in bytes.
     first_bytes: u64,
+    /// How long it must be at least for another to take its place, in bytes.
+    rolled_from: u64,
 }
 
 /// What a set of versions begins with.
@@ -236,10 +238,10 @@ impl VersionSet {
         {
             last.existing_logs.clone_from(&self.existing_logs);
         }
-        let is_long = self
-            .manifest
-            .as_ref()
-            .is_none_or(|manifest| manifest.written >= self.limits.bound(manifest.first_bytes));
+        let is_long = self.manifest.as_ref().is_none_or(|manifest| {
+            let bound = self.limits.bound(manifest.first_bytes);
+            manifest.written >= bound.max(manifest.rolled_from)
+        });
         let rolled = if is_long { self.roll_if_possible() } else { Ok(()) };
         if let Err(error) = rolled.and_then(|()| self.append(&edits)) {
             // Which MANIFEST CURRENT names, or what its end is, is not known now.
@@ -323,8 +325,14 @@ impl VersionSet {
     fn roll_if_possible(&mut self) -> Result<()> {
         match self.prepare_manifest() {
             Ok((manifest, aside)) => self.complete_roll(manifest, &aside),
-            Err(error) if error.is_out_of_descriptors() && self.manifest.is_some() => Ok(()),
-            Err(error) => Err(error),
+            Err(error) => match &mut self.manifest {
+                Some(manifest) if error.is_out_of_descriptors() => {
+                    // Not again for every edit: it writes everything anew.
+                    manifest.rolled_from = manifest.written + manifest.written / 8;
+                    Ok(())
+                }
+                _ => Err(error),
+            },
         }
     }
 
@@ -339,13 +347,19 @@ impl VersionSet {
     fn prepare_manifest(&self) -> Result<(ManifestFile, PathBuf)> {
         let number = self.numbers.take();
         let (storage, directory) = (&*self.storage, &self.directory);
-        let manifest = write_manifest(storage, directory, number, &self.snapshot())?;
-        let aside = write_current_aside(storage, directory, number, self.numbers.take());
-        if aside.is_err() {
+        let temporary = self.numbers.take();
+        let written = write_manifest(storage, directory, number, &self.snapshot());
+        let prepared = written.and_then(|manifest| {
+            let aside = write_current_aside(storage, directory, number, temporary)?;
+            Ok((manifest, aside))
+        });
+        if prepared.is_err() {
             // The next open removes what stays.
-            let _ = self.storage.remove(&manifest.path);
+            for kind in [FileKind::Manifest(number), FileKind::Temporary(temporary)] {
+                let _ = storage.remove(&directory.join(kind.to_string()));
+            }
         }
-        Ok((manifest, aside?))
+        prepared
     }
 
     fn complete_roll(&mut self, manifest: ManifestFile, aside: &Path) -> Result<()> {
@@ -440,6 +454,7 @@ pub(crate) fn write_manifest(
         buffer: Vec::new(),
         written: 0,
         first_bytes: 0,
+        rolled_from: 0,
     };
     for edit in edits {
         manifest.add(edit)?;

@@ -116,6 +116,8 @@ pub(crate) struct LogSet {
     /// Logs with a lower number were not written for their files to be written over.
     first_recyclable: u64,
     failure: Option<Error>,
+    /// Whether nothing is in the current log, and the failure is none of its own.
+    is_unwritten: bool,
 }
 
 impl LogSet {
@@ -158,6 +160,7 @@ impl LogSet {
             recyclable: VecDeque::new(),
             first_recyclable: number,
             failure: None,
+            is_unwritten: false,
         })
     }
 
@@ -328,8 +331,17 @@ impl LogSet {
 
     /// Gives up all logs and begins another, after a failure: everything in them is in memtables
     /// still, and is put into tables before anybody writes again. What they hold behind
-    /// `last_sequence`, the last that was published, does not count.
-    pub(crate) fn start_over(&mut self, number: u64, last_sequence: Sequence) -> Result<()> {
+    /// `last_sequence`, the last that was published, does not count. Returns its number.
+    pub(crate) fn start_over(
+        &mut self,
+        numbers: &FileNumbers,
+        last_sequence: Sequence,
+    ) -> Result<u64> {
+        if std::mem::take(&mut self.is_unwritten) {
+            self.failure = None;
+            return Ok(self.current.number);
+        }
+        let number = numbers.take();
         let is_direct = self.suited.is_direct();
         self.current = self.place().begin(number, None, None, is_direct, Ended::default())?;
         self.followed.begin(number, last_sequence);
@@ -337,7 +349,14 @@ impl LogSet {
         self.live.push_back(self.current.as_live());
         self.first_recyclable = number;
         self.failure = None;
-        Ok(())
+        Ok(number)
+    }
+
+    /// Refuses everything from now on, in a log that [`LogSet::start_over`] has just begun; the
+    /// next call of that goes on with it.
+    pub(crate) fn fail_unwritten(&mut self, error: Error) {
+        self.is_unwritten = self.failure.is_none();
+        self.fail(error);
     }
 
     /// Refuses everything from now on, as after a failure of its own.

@@ -2,7 +2,7 @@
 //!
 //! The limit is the whole process's, so the tests take turns.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use tailwater::{
 
 #[cfg(debug_assertions)]
 use tailwater_io::thread::with_starts_left;
+use tailwater_testkit::golden;
 
 /// How many files the process may have open.
 const LIMIT: u64 = 200;
@@ -303,6 +304,35 @@ fn opening_without_a_descriptor_names_the_limit() {
     assert_whole(&db);
 }
 
+/// Blob files stayed open when there was no descriptor left, and each column family could have as
+/// many as all of them should.
+#[test]
+fn blob_files_are_closed_for_what_else_needs_a_descriptor() {
+    let copy = golden::unpack("blobs");
+    let dump = golden::dump("blobs");
+    let _limit = Limit::new(LIMIT);
+    let options = OpenOptions::load(copy.path()).expect("an OPTIONS file");
+    let db = Db::open(copy.path(), &options).expect("the database");
+    let read_all = || {
+        for entry in &dump {
+            let family = db.column_family(&entry.family).expect("a column family");
+            let value = db.get(&family, &entry.key, &ReadOptions::default()).expect("a get");
+            assert!(value.as_ref() == Some(&entry.value));
+        }
+    };
+    read_all();
+    let open = open_blob_files(copy.path());
+    // The fixture has thirteen.
+    assert_eq!(open, LIMIT as usize / 2 / 8);
+    let taken = take_all_descriptors();
+    let family = db.column_family("default").expect("a column family");
+    db.delete(&family, b"none", &WriteOptions::default()).expect("a deletion");
+    db.flush(&family).expect("a flush");
+    assert!(open_blob_files(copy.path()) < open);
+    read_all();
+    drop(taken);
+}
+
 /// How often the LOG says that the limit has tables closed.
 #[expect(clippy::disallowed_methods, reason = "reads the LOG as users do")]
 fn reports(directory: &Path) -> usize {
@@ -311,11 +341,19 @@ fn reports(directory: &Path) -> usize {
 }
 
 /// How many files in `directory` this process has open.
-#[expect(clippy::disallowed_methods, reason = "asks the system what is open")]
 fn open_files_in(directory: &Path) -> usize {
+    open_files().filter(|path| path.starts_with(directory)).count()
+}
+
+/// How many blob files in `directory` this process has open.
+fn open_blob_files(directory: &Path) -> usize {
+    let is_blob = |path: &Path| path.extension().is_some_and(|extension| extension == "blob");
+    open_files().filter(|path| path.starts_with(directory) && is_blob(path)).count()
+}
+
+/// The files that this process has open.
+#[expect(clippy::disallowed_methods, reason = "asks the system what is open")]
+fn open_files() -> impl Iterator<Item = PathBuf> {
     let descriptors = std::fs::read_dir("/proc/self/fd").expect("the list of descriptors");
-    descriptors
-        .filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok())
-        .filter(|path| path.starts_with(directory))
-        .count()
+    descriptors.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok())
 }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tailwater::{
     ColumnFamily, CompactRangeOptions, CompactionFilter, Db, ErrorKind, FilterDecision,
     FilteredValue, OpenOptions, ReadOptions, WriteOptions,
@@ -280,9 +281,11 @@ fn changes_while_the_database_is_open_leave_users_their_readers() {
 
 #[test]
 fn more_tables_of_level_0_than_files_that_may_be_open_are_compacted_in_parts() {
-    // Nothing is left of the process's files for compactions, but what they always have.
+    // A part of the process's files is left for compactions. It is enough for other tests, too.
+    let before = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: Some(400), ..before }).expect("a limit");
     let scene = Scene::new();
-    let text = "use_direct_io_for_compaction_reads=true;max_open_files=1000000;\
+    let text = "use_direct_io_for_compaction_reads=true;max_open_files=-1;\
                 disable_auto_compactions=true;max_subcompactions=1";
     let db = scene.open(text);
     for round in 1..=40 {
@@ -295,7 +298,8 @@ fn more_tables_of_level_0_than_files_that_may_be_open_are_compacted_in_parts() {
     assert_eq!(scan(&db), 200);
     let seen: Vec<OpenFiles> = scene.watch.take().into_values().flatten().collect();
     let most = seen.iter().map(|files| files.direct(".sst").len()).max();
-    assert!(most.is_some_and(|most| (2..=10).contains(&most)), "{most:?}");
+    assert!(most.is_some_and(|most| (2..=25).contains(&most)), "{most:?}");
+    setrlimit(Resource::Nofile, before).expect("the limit before");
 }
 
 #[test]

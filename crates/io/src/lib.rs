@@ -31,7 +31,7 @@ pub mod sync;
 pub mod thread;
 
 pub use clock::Clock;
-pub use descriptors::set_relief;
+pub use descriptors::{Exhausted, set_relief};
 pub use error::{Error, Operation, Result};
 pub use foreground::Foreground;
 pub use histogram::Latencies;

@@ -1,4 +1,4 @@
-//! The open blob files of a column family.
+//! Open blob files.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
@@ -8,11 +8,11 @@ use std::sync::{Arc, MutexGuard};
 use tailwater_format::blob::BlobIndex;
 use tailwater_format::file_name::FileKind;
 use tailwater_io::sync::Mutex;
-use tailwater_io::{Purpose, Storage};
+use tailwater_io::{Exhausted, Purpose, Storage};
 
 use crate::blob::BlobReader;
 use crate::io_modes::IoModes;
-use crate::table::{OpenBudget, OpenPermit};
+use crate::table::{KeepsFilesOpen, OpenBudget, OpenPermit};
 use crate::{Error, ErrorKind, Result};
 
 /// The open blob files of a column family.
@@ -23,32 +23,79 @@ pub(crate) struct BlobCache {
     io_modes: Arc<IoModes>,
     /// Whose mode files are opened in.
     opened_for: Purpose,
-    /// How many files are open at once; [`usize::MAX`] for as many as there are.
-    capacity: AtomicUsize,
     /// What files count against that a compaction opens for itself.
     budget: Option<Arc<OpenBudget>>,
-    open: Mutex<OpenFiles>,
+    open: Arc<OpenBlobFiles>,
+}
+
+/// The blob files that are open, of all column families of a database, or of one for a compaction.
+#[derive(Debug)]
+pub(crate) struct OpenBlobFiles {
+    /// How many are open at once; [`usize::MAX`] for as many as there are.
+    capacity: AtomicUsize,
+    files: Mutex<OpenFiles>,
 }
 
 #[derive(Debug, Default)]
 struct OpenFiles {
+    /// By their numbers.
     readers: HashMap<u64, (Arc<BlobReader>, Option<OpenPermit>)>,
     /// Their numbers, those that were opened first first.
     order: VecDeque<u64>,
 }
 
+impl OpenBlobFiles {
+    /// None yet; `capacity` are kept open at most, or any number.
+    pub(crate) fn new(capacity: Option<usize>) -> Self {
+        Self { capacity: AtomicUsize::new(capacity.unwrap_or(usize::MAX)), files: Mutex::default() }
+    }
+
+    /// Keeps no more than so many files open from now on.
+    pub(crate) fn set_capacity(&self, capacity: Option<usize>) {
+        self.capacity.store(capacity.unwrap_or(usize::MAX), Ordering::Relaxed);
+        self.files().close_down_to(|files| files <= self.capacity());
+    }
+
+    fn capacity(&self) -> usize {
+        self.capacity.load(Ordering::Relaxed).max(1)
+    }
+
+    fn files(&self) -> MutexGuard<'_, OpenFiles> {
+        self.files.lock()
+    }
+}
+
+impl KeepsFilesOpen for OpenBlobFiles {
+    /// Closes half of them. Reads under way keep theirs.
+    fn close_some(&self, _: Exhausted) -> bool {
+        let mut files = self.files();
+        let open = files.order.len();
+        files.close_down_to(|left| left <= open / 2);
+        open > 0
+    }
+}
+
+impl OpenFiles {
+    /// Closes those that were opened first, until there are few enough.
+    fn close_down_to(&mut self, is_enough: impl Fn(usize) -> bool) {
+        while !is_enough(self.order.len())
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.readers.remove(&oldest);
+        }
+    }
+}
+
 impl BlobCache {
-    /// A cache that has no file open, and will keep at most `capacity` open. Blob files are in
-    /// `directory`.
+    /// A cache that keeps its files open in `open`. Blob files are in `directory`.
     pub(crate) fn new(
         storage: Arc<dyn Storage>,
         directory: PathBuf,
         io_modes: Arc<IoModes>,
-        capacity: Option<usize>,
+        open: Arc<OpenBlobFiles>,
     ) -> Self {
-        let capacity = AtomicUsize::new(capacity.unwrap_or(usize::MAX));
-        let (opened_for, open) = (Purpose::UserBlobRead, Mutex::default());
-        Self { storage, directory, io_modes, opened_for, capacity, budget: None, open }
+        let opened_for = Purpose::UserBlobRead;
+        Self { storage, directory, io_modes, opened_for, budget: None, open }
     }
 
     /// The same files for a compaction, in a cache of its own: it may read them in another mode
@@ -60,15 +107,9 @@ impl BlobCache {
             directory: self.directory.clone(),
             io_modes: Arc::clone(&self.io_modes),
             opened_for: Purpose::CompactionBlobRead,
-            capacity: AtomicUsize::new(self.capacity.load(Ordering::Relaxed)),
             budget: Some(Arc::clone(budget)),
-            open: Mutex::default(),
+            open: Arc::new(OpenBlobFiles::new(Some(self.open.capacity()))),
         })
-    }
-
-    /// Keeps so many files open from the next one on that is opened.
-    pub(crate) fn set_capacity(&self, capacity: Option<usize>) {
-        self.capacity.store(capacity.unwrap_or(usize::MAX), Ordering::Relaxed);
     }
 
     /// Reads the value that a blob index of `user_key` stands for.
@@ -87,7 +128,7 @@ impl BlobCache {
 
     /// The reader of a blob file, opened if it is not yet.
     pub(crate) fn open(&self, number: u64, purpose: Purpose) -> Result<Arc<BlobReader>> {
-        if let Some((reader, _)) = self.files().readers.get(&number) {
+        if let Some((reader, _)) = self.open.files().readers.get(&number) {
             return Ok(Arc::clone(reader));
         }
         let permit = self.budget.as_ref().map(OpenBudget::take);
@@ -95,23 +136,14 @@ impl BlobCache {
         let mode = self.io_modes.mode(self.opened_for, &self.directory);
         let file = self.storage.open(&path, mode, purpose)?;
         let reader = Arc::new(BlobReader::open(file, purpose)?);
-        let mut open = self.files();
+        let mut open = self.open.files();
         if open.readers.insert(number, (Arc::clone(&reader), permit)).is_none() {
             open.order.push_back(number);
         }
         // Reads under way keep a file that is closed here.
-        let capacity = self.capacity.load(Ordering::Relaxed).max(1);
-        let is_short = || self.budget.as_ref().is_some_and(|budget| !budget.has_room());
-        let is_full = |files: usize| files > capacity || (files > 1 && is_short());
-        while is_full(open.order.len())
-            && let Some(oldest) = open.order.pop_front()
-        {
-            open.readers.remove(&oldest);
-        }
+        let capacity = self.open.capacity();
+        let has_room = || self.budget.as_ref().is_none_or(|budget| budget.has_room());
+        open.close_down_to(|files| files <= capacity && (files <= 1 || has_room()));
         Ok(reader)
-    }
-
-    fn files(&self) -> MutexGuard<'_, OpenFiles> {
-        self.open.lock()
     }
 }

@@ -6,5 +6,5 @@
 mod cache;
 mod reader;
 
-pub(crate) use cache::BlobCache;
+pub(crate) use cache::{BlobCache, OpenBlobFiles};
 pub(crate) use reader::BlobReader;

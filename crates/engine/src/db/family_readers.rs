@@ -1,14 +1,13 @@
 //! What reads of column families go through: open tables, blob files, merge operators.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use tailwater_format::Comparator;
 use tailwater_io::kernel::{Memory, System};
-use tailwater_io::sync::Mutex;
 use tailwater_io::{IoMode, Purpose, open_files_max};
 
-use crate::blob::BlobCache;
+use crate::blob::{BlobCache, OpenBlobFiles};
 use crate::compaction::Urgency;
 use crate::db::{ColumnFamily, FamilySet, OpeningId};
 use crate::handover::{Generations, Handover, Shares};
@@ -17,7 +16,9 @@ use crate::merge_operator::FamilyMergeOperator;
 use crate::options::PrepopulateBlockCache;
 use crate::recovery::OpenOptions;
 use crate::stats::{InfoLog, ReaderMemory};
-use crate::table::{BlockCache, OpenBudget, OpenShares, OpenTables, TableCache, TableContext};
+use crate::table::{
+    BlockCache, OpenBudget, OpenShares, OpenTables, TableCache, TableContext, relieve,
+};
 
 /// What all reads of a column family have in common, whatever its memtables and version.
 #[derive(Debug)]
@@ -50,12 +51,11 @@ pub(crate) struct ReaderFactory {
     directory: PathBuf,
     block_cache: Arc<BlockCache>,
     open_tables: Arc<OpenTables>,
+    open_blob_files: Arc<OpenBlobFiles>,
     io_modes: Arc<IoModes>,
     open_budget: Arc<OpenBudget>,
     generations: Arc<Generations>,
     urgency: Arc<Urgency>,
-    /// How many files are kept open.
-    open_shares: Mutex<OpenShares>,
     memory: Arc<ReaderMemory>,
 }
 
@@ -63,16 +63,19 @@ impl ReaderFactory {
     /// For the database in `directory`, which is being opened.
     pub(crate) fn new(directory: &Path, options: &OpenOptions, io_modes: Arc<IoModes>) -> Self {
         let shares = OpenShares::new(open_files_max(), options.database().max_open_files);
+        let open_blob_files = Arc::new(OpenBlobFiles::new(shares.blob_files));
+        let keeper: Weak<OpenBlobFiles> = Arc::downgrade(&open_blob_files);
+        relieve(keeper);
         Self {
             opening: OpeningId::new(),
             directory: directory.to_owned(),
             block_cache: options.shared_block_cache(),
             open_tables: OpenTables::new(shares),
+            open_blob_files,
             io_modes,
             open_budget: Arc::new(OpenBudget::new(shares.compactions)),
             generations: Arc::new(Generations::new(memory_bytes())),
             urgency: Arc::default(),
-            open_shares: Mutex::new(shares),
             memory: Arc::default(),
         }
     }
@@ -112,15 +115,12 @@ impl ReaderFactory {
     /// number means as many as the process's limit leaves.
     pub(crate) fn bound_open_files(&self, max_open_files: i32, families: &FamilySet) {
         let shares = OpenShares::new(open_files_max(), max_open_files);
-        *self.open_shares.lock() = shares;
         self.open_budget.set(shares.compactions);
         let sources: Vec<_> = families.iter().map(ColumnFamily::super_version).collect();
         let files = sources.iter().flat_map(|source| source.version().files());
         let files: Vec<_> = files.map(|(_, file)| Arc::clone(file)).collect();
         self.open_tables.change(shares, &files);
-        for source in &sources {
-            source.settings().readers.blobs.set_capacity(shares.blob_files);
-        }
+        self.open_blob_files.set_capacity(shares.blob_files);
     }
 
     /// The readers of the column family of that name.
@@ -131,9 +131,8 @@ impl ReaderFactory {
         comparator: &Comparator,
     ) -> FamilyReaders {
         let blobs = options.blob_directory(&self.directory, name);
-        let capacity = self.open_shares.lock().blob_files;
-        let io_modes = Arc::clone(&self.io_modes);
-        let blobs = BlobCache::new(Arc::clone(options.storage()), blobs, io_modes, capacity);
+        let (io_modes, open) = (Arc::clone(&self.io_modes), Arc::clone(&self.open_blob_files));
+        let blobs = BlobCache::new(Arc::clone(options.storage()), blobs, io_modes, open);
         FamilyReaders {
             tables: self.tables(
                 options,

@@ -219,12 +219,15 @@ impl Writer {
         options: &WriteOptions,
     ) -> Result<()> {
         self.errors.check()?;
+        // What could not be switched is still full.
         if self.has_full_memtable.swap(false, Ordering::Relaxed) {
-            self.seal_where(leadership, ColumnFamily::is_full, Flush::WhenEnough)?;
+            let sealed = self.seal_where(leadership, ColumnFamily::is_full, Flush::WhenEnough);
+            sealed.inspect_err(|_| self.has_full_memtable.store(true, Ordering::Relaxed))?;
         }
         self.bound_memtables(leadership)?;
         if self.has_full_logs.swap(false, Ordering::Relaxed) {
-            self.bound_logs(leadership)?;
+            let bounded = self.bound_logs(leadership);
+            bounded.inspect_err(|_| self.has_full_logs.store(true, Ordering::Relaxed))?;
         }
         let (bytes, no_slowdown) = (bytes as u64, options.no_slowdown);
         let wait = || {
@@ -316,16 +319,17 @@ impl Writer {
         let bound = self.log_bound.load(Ordering::Relaxed);
         // A single family's log goes with its memtable; nothing else holds it back. A padded one
         // may be many times as long as what it holds.
-        if (are_padded || families.iter().nth(1).is_some()) && total > bound {
-            let requested = self.flushing_logs_through.swap(current, Ordering::Relaxed);
-            if requested < oldest {
-                let holds_oldest = |family: &ColumnFamily| {
-                    let active = family.active();
-                    !active.is_empty() && active.earliest_log_number() <= oldest
-                };
-                return self.seal_where(leadership, holds_oldest, Flush::InAnyCase);
-            }
-            self.flushing_logs_through.store(requested, Ordering::Relaxed);
+        if (are_padded || families.iter().nth(1).is_some())
+            && total > bound
+            && self.flushing_logs_through.load(Ordering::Relaxed) < oldest
+        {
+            let holds_oldest = |family: &ColumnFamily| {
+                let active = family.active();
+                !active.is_empty() && active.earliest_log_number() <= oldest
+            };
+            self.seal_where(leadership, holds_oldest, Flush::InAnyCase)?;
+            self.flushing_logs_through.store(current, Ordering::Relaxed);
+            return Ok(());
         }
         if is_due { self.switch_log(leadership).map(drop) } else { Ok(()) }
     }

@@ -59,7 +59,10 @@ impl Locks {
         })?;
         let is_as_found = match read_claim(storage, path) {
             Ok(claim) => claim.as_ref() == ownership.claim(),
-            Err(_) => matches!(ownership, Ownership::Adopted(_)),
+            Err(error) if error.kind() == ErrorKind::Corruption => {
+                matches!(ownership, Ownership::Adopted(_))
+            }
+            Err(error) => return Err(error),
         };
         if !is_as_found {
             let message = "the claim on the directory has just changed";
@@ -253,7 +256,7 @@ impl Directories {
             None => Ownership::Missing,
             Some(identity) => match self.ownership(storage, &path, identity, database_id, adopts) {
                 // The record only helps to find what was left over.
-                Err(_) if option.is_none() => return Ok(()),
+                Err(error) if option.is_none() && !error.is_out_of_descriptors() => return Ok(()),
                 ownership => ownership?,
             },
         };

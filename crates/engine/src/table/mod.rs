@@ -21,7 +21,7 @@ pub(crate) use iterator::{ReadPlan, Streaming, TableIterator};
 pub(crate) use new_files::{NewFiles, table_buffers};
 pub(crate) use open_budget::{OpenBudget, OpenPermit};
 pub(crate) use open_shares::OpenShares;
-pub(crate) use open_tables::OpenTables;
+pub(crate) use open_tables::{KeepsFilesOpen, OpenTables, relieve};
 pub(crate) use reader::{
     AutoReadAhead, BlockAccess, GetCursors, Kept, Loading, MetaBlockPlacement, ReadProfile,
     Resident, TableContext, TableIdentity, TableReader, TableStep,

@@ -16,8 +16,8 @@ const COMPACTION_PART: usize = 4;
 const COMPACTIONS_MIN: usize = 32;
 /// The fewest tables that are kept open, however little a process is given.
 const TABLES_MIN: usize = 16;
-/// Blob files of a column family take no more than this part of what tables take.
-const BLOB_FILE_PART: usize = 4;
+/// Blob files take no more than this part of what compactions and others leave.
+const BLOB_FILE_PART: usize = 8;
 
 /// How many files a database keeps open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(crate) struct OpenShares {
     pub(crate) tables: Option<usize>,
     /// The limit of the process, where that and not the option bounds tables.
     pub(crate) limited_by: Option<usize>,
-    /// Blob files of each column family; `None` for any number.
+    /// Blob files; `None` for any number.
     pub(crate) blob_files: Option<usize>,
     /// What compactions open for themselves.
     pub(crate) compactions: usize,
@@ -38,18 +38,23 @@ impl OpenShares {
     /// be.
     pub(crate) fn new(limit: usize, max_open_files: i32) -> Self {
         let others = OTHER_FILES.min(limit / OTHER_PART);
-        let most = (limit - others - limit / COMPACTION_PART).max(TABLES_MIN);
+        let for_users = limit - others - limit / COMPACTION_PART;
+        let most_blob_files = for_users / BLOB_FILE_PART;
+        let most = (for_users - most_blob_files).max(TABLES_MIN);
         let wanted = usize::try_from(max_open_files).ok();
-        let is_limited = limit != usize::MAX && wanted.is_none_or(|wanted| wanted > most);
+        let is_unlimited = limit == usize::MAX;
+        let is_limited = !is_unlimited && wanted.is_none_or(|wanted| wanted > most);
         let tables = if is_limited { Some(most) } else { wanted };
-        let taken = tables.unwrap_or(most).saturating_add(others);
+        let blob_files = match wanted {
+            Some(wanted) => Some(wanted.min(most_blob_files)),
+            None => (!is_unlimited).then_some(most_blob_files),
+        };
+        let taken = [tables.unwrap_or(most), blob_files.unwrap_or(most_blob_files), others];
+        let taken = taken.into_iter().fold(0, usize::saturating_add);
         Self {
             tables,
             limited_by: is_limited.then_some(limit),
-            blob_files: match wanted {
-                Some(wanted) if !is_limited => Some(wanted),
-                _ => tables.map(|tables| tables / BLOB_FILE_PART),
-            },
+            blob_files,
             compactions: limit.saturating_sub(taken).max(COMPACTIONS_MIN),
         }
     }
@@ -62,16 +67,17 @@ mod tests {
     #[test]
     fn tables_take_what_the_limit_leaves_and_no_more() {
         let all = OpenShares::new(1024, -1);
-        assert_eq!((all.tables, all.limited_by), (Some(704), Some(1024)));
-        assert_eq!((all.blob_files, all.compactions), (Some(176), 256));
+        assert_eq!((all.tables, all.limited_by), (Some(616), Some(1024)));
+        assert_eq!((all.blob_files, all.compactions), (Some(88), 256));
         assert_eq!(OpenShares::new(1024, 5000), all);
         let few = OpenShares::new(1024, 200);
         assert_eq!((few.tables, few.limited_by), (Some(200), None));
-        assert_eq!((few.blob_files, few.compactions), (Some(200), 760));
+        assert_eq!((few.blob_files, few.compactions), (Some(88), 672));
         let unlimited = OpenShares::new(usize::MAX, -1);
         assert_eq!((unlimited.tables, unlimited.limited_by), (None, None));
         assert_eq!(unlimited.blob_files, None);
-        assert_eq!(OpenShares::new(usize::MAX, 5000).tables, Some(5000));
+        let bounded = OpenShares::new(usize::MAX, 5000);
+        assert_eq!((bounded.tables, bounded.blob_files), (Some(5000), Some(5000)));
     }
 
     #[test]
@@ -79,7 +85,8 @@ mod tests {
         for limit in [100, 128, 200, 1024, 20_000, 1 << 20] {
             for max_open_files in [-1, 20, 100, 5000, i32::MAX] {
                 let shares = OpenShares::new(limit, max_open_files);
-                let taken = shares.tables.expect("a bound") + shares.compactions;
+                let users = [shares.tables, shares.blob_files].map(|share| share.expect("a bound"));
+                let taken = users[0] + users[1] + shares.compactions;
                 assert!(
                     taken <= limit,
                     "{limit} files, max_open_files={max_open_files}: {shares:?}"

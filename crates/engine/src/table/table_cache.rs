@@ -234,7 +234,8 @@ impl TableCache {
                 // A table that was written under LevelDB's name.
                 let old_name =
                     path.with_file_name(FileKind::LevelDbTable(file.number()).to_string());
-                self.storage.open(&old_name, mode, purpose).map_err(|_| error)?
+                let opened = self.storage.open(&old_name, mode, purpose);
+                opened.map_err(|other| if other.is_not_found() { error } else { other })?
             }
             opened => opened?,
         };

@@ -17,7 +17,7 @@ use tailwater_io::{IoMode, Purpose, ReadFile};
 
 use super::table_contents::{Bounds, Contents, PROFILE};
 use super::{Family, Severity, Verification};
-use crate::blob::BlobCache;
+use crate::blob::{BlobCache, OpenBlobFiles};
 use crate::io_modes::IoModes;
 use crate::options::DbOptions;
 use crate::table::{
@@ -83,7 +83,8 @@ impl Verification<'_> {
 
     fn blob_cache(&self, directory: PathBuf) -> BlobCache {
         let io_modes = Arc::new(IoModes::new(&DbOptions::default()));
-        BlobCache::new(Arc::clone(&self.storage), directory, io_modes, Some(OPEN_BLOB_FILES))
+        let open = Arc::new(OpenBlobFiles::new(Some(OPEN_BLOB_FILES)));
+        BlobCache::new(Arc::clone(&self.storage), directory, io_modes, open)
     }
 
     /// Reads a table that no MANIFEST says anything about.

@@ -78,9 +78,21 @@ struct UnderWay {
 /// Whether the kernel has io_uring and lets this process use it: containers often forbid it.
 pub(super) fn is_allowed() -> bool {
     static ALLOWED: OnceLock<bool> = OnceLock::new();
-    *ALLOWED.get_or_init(|| {
-        std::env::var_os(SWITCH).is_none_or(|value| value != "off") && build().is_ok_and(answers)
-    })
+    if let Some(allowed) = ALLOWED.get() {
+        return *allowed;
+    }
+    let is_off = std::env::var_os(SWITCH).is_some_and(|value| value == "off");
+    let allowed = match build() {
+        _ if is_off => false,
+        // That says nothing of the next one.
+        Err(error) if is_out_of_descriptors(&error) => return false,
+        built => built.is_ok_and(answers),
+    };
+    *ALLOWED.get_or_init(|| allowed)
+}
+
+fn is_out_of_descriptors(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
 }
 
 /// Whether a request gets an answer: a filter may let rings be made and not be entered.

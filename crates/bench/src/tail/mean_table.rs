@@ -7,8 +7,11 @@ use serde_json::Value;
 use super::report::{ConfigurationReport, Report};
 use crate::report::{Rate, micros};
 
+/// How a figure is written.
+type Write = fn(f64) -> String;
+
 /// A figure, what stands above it, and how it is written.
-const FIGURES: [(&str, &str, fn(f64) -> String); 5] = [
+const FIGURES: [(&str, &str, Write); 5] = [
     ("reads_per_second", "reads/s", |rate| Rate(rate).to_string()),
     ("p50_us", "p50 us", micros),
     ("p99_us", "p99 us", micros),

@@ -209,8 +209,8 @@ fn have_same_bytes(storage: &dyn Storage, one: &Path, other: &Path) -> Result<bo
     }
 }
 
-/// Checks the length of a file of that kind in `directory`, which is `listed` where it was asked for
-/// when it was listed.
+/// Checks the length of a file of that kind in `directory`, which is `listed` where it was asked
+/// for when it was listed.
 fn check_length(
     storage: &dyn Storage,
     directory: &Path,

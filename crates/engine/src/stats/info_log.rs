@@ -43,8 +43,8 @@ struct Current {
 }
 
 impl InfoLog {
-    /// Begins the LOG of the database in `directory`, an absolute path that holds `files`, and moves
-    /// one that is there out of the way. It is in `elsewhere` if that is given.
+    /// Begins the LOG of the database in `directory`, an absolute path that holds `files`, and
+    /// moves one that is there out of the way. It is in `elsewhere` if that is given.
     pub(crate) fn begin(
         storage: &Arc<dyn Storage>,
         clock: &Arc<dyn Clock>,

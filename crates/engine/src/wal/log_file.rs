@@ -392,8 +392,8 @@ fn begin_buffered(
     }
 }
 
-/// Opens a file that was given a log's name. Where that fails, nothing is left of that name: the log
-/// before goes on.
+/// Opens a file that was given a log's name. Where that fails, nothing is left of that name: the
+/// log before goes on.
 fn create_or_remove(
     storage: &dyn Storage,
     path: &Path,

@@ -20,6 +20,14 @@ pub(crate) fn peak_memory_bytes() -> Result<u64, Failure> {
     Ok(field("/proc/self/status", "VmHWM:")? << 10)
 }
 
+/// The bytes of memory that this process has now, without code and what files it maps.
+///
+/// # Errors
+/// A system that does not tell.
+pub(crate) fn anonymous_bytes() -> Result<u64, Failure> {
+    Ok(field("/proc/self/status", "RssAnon:")? << 10)
+}
+
 #[expect(clippy::disallowed_methods, reason = "what the kernel tells is no database's file")]
 fn field(file: &str, name: &str) -> Result<u64, Failure> {
     let text = std::fs::read_to_string(file)?;

@@ -8,7 +8,8 @@
 //! - space: how many bytes the directory had for each byte of keys and values that it holds, on
 //!   average, at most, and when all work was done;
 //! - bytes that the process wrote for each byte put, logs included;
-//! - the most memory that the process had;
+//! - the most memory that the process had, and, where it had most without code and page cache, what
+//!   the engine says has how much of it;
 //! - the levels, right after the last put and when all work was done.
 //!
 //! Each engine has a process of its own, so that their memory and their writing are told apart.
@@ -28,12 +29,18 @@ use crate::arguments::Subjects;
 use crate::basket::{Amount, Workload};
 use crate::engine::Engine;
 use crate::entries::{KEY_BYTES, Values, key};
-use crate::process::{directory_bytes, peak_memory_bytes, written_bytes};
+use crate::process::{anonymous_bytes, directory_bytes, peak_memory_bytes, written_bytes};
 use crate::report::Rate;
 use crate::store::{Failure, Store};
 
 /// From how long on a put counts as stalled.
 const STALL: Duration = Duration::from_millis(10);
+/// What engines say of their memory: properties, and what they are called.
+const MEMORY: [(&str, &str); 3] = [
+    ("rocksdb.size-all-mem-tables", "memtables"),
+    ("rocksdb.block-cache-usage", "block cache"),
+    ("rocksdb.estimate-table-readers-mem", "open tables"),
+];
 /// How often the directory is looked at, at most, until it no longer changes.
 const LOOKS_FOR_SETTLED: usize = 60;
 /// How often the directory is looked at.
@@ -77,6 +84,17 @@ pub struct Writes {
     pub stalled: Duration,
     /// How many bytes the directory had, each second.
     pub sizes: Vec<u64>,
+    /// What memory there was when it was most, of what was seen each second.
+    pub memory: Memory,
+}
+
+/// What memory a process has, in bytes.
+#[derive(Debug, Default)]
+pub struct Memory {
+    /// All of it, without code and page cache.
+    anonymous: u64,
+    /// What the engine says, as in [`MEMORY`].
+    parts: [u64; MEMORY.len()],
 }
 
 impl SustainedArguments {
@@ -186,6 +204,13 @@ impl Figures {
         )?;
         writeln!(text, "- bytes written for a byte put: {written:.2}")?;
         writeln!(text, "- most memory: {} MiB", self.peak_memory_bytes >> 20)?;
+        let Memory { anonymous, parts } = &writes.memory;
+        write!(text, "- when it was most without code and page cache, {} MiB:", anonymous >> 20)?;
+        for ((_, part), bytes) in MEMORY.iter().zip(parts) {
+            write!(text, " {part} {},", bytes >> 20)?;
+        }
+        let rest = anonymous.saturating_sub(parts.iter().sum());
+        writeln!(text, " everything else {}", rest >> 20)?;
         for (when, levels) in
             [("after the last put", &self.levels), ("settled", &self.settled_levels)]
         {
@@ -202,12 +227,12 @@ impl Figures {
 pub(crate) fn overwrite(store: &impl Store, work: &Overwriting<'_>) -> Result<Writes, Failure> {
     let is_done = AtomicBool::new(false);
     thread::scope(|scope| {
-        let watch = scope.spawn(|| watch(work.directory, &is_done));
+        let watch = scope.spawn(|| watch(store, work.directory, &is_done));
         let put = put_for(store, work);
         is_done.store(true, Ordering::Relaxed);
-        let sizes = watch.join().map_err(|_| "the watching thread panicked")??;
+        let (sizes, memory) = watch.join().map_err(|_| "the watching thread panicked")??;
         let (latencies, stalled) = put?;
-        Ok(Writes { latencies, stalled, sizes })
+        Ok(Writes { latencies, stalled, sizes, memory })
     })
 }
 
@@ -251,11 +276,29 @@ fn settled_bytes(directory: &Path) -> Result<u64, Failure> {
     Ok(bytes)
 }
 
-fn watch(directory: &Path, is_done: &AtomicBool) -> Result<Vec<u64>, Failure> {
-    let mut sizes = Vec::new();
+fn watch(
+    store: &impl Store,
+    directory: &Path,
+    is_done: &AtomicBool,
+) -> Result<(Vec<u64>, Memory), Failure> {
+    let (mut sizes, mut most) = (Vec::new(), Memory::default());
     while !is_done.load(Ordering::Relaxed) {
         sizes.push(directory_bytes(directory)?);
+        let memory = Memory::of(store)?;
+        if memory.anonymous > most.anonymous {
+            most = memory;
+        }
         thread::sleep(LOOK_EVERY);
     }
-    Ok(sizes)
+    Ok((sizes, most))
+}
+
+impl Memory {
+    fn of(store: &impl Store) -> Result<Self, Failure> {
+        let mut parts = [0; MEMORY.len()];
+        for (part, (property, _)) in parts.iter_mut().zip(MEMORY) {
+            *part = store.property(property)?.map_or(Ok(0), |text| text.parse())?;
+        }
+        Ok(Self { anonymous: anonymous_bytes()?, parts })
+    }
 }

@@ -33,8 +33,9 @@ pub enum Severity {
     Note,
     /// A log or MANIFEST ends inside its last record, as a crash leaves it.
     TornTail,
-    /// It needs what this version does not have, or what was not supplied, such as a comparator: it
-    /// was not verified, and nothing is known to be wrong with it.
+    /// It needs what this version does not have, what was not supplied, such as a comparator, or
+    /// more files open than the process may have: it was not verified, and nothing is known to be
+    /// wrong with it.
     Unsupported,
     /// Bytes contradict their checksum or each other, or something is missing.
     Damage,
@@ -102,6 +103,7 @@ impl Report {
         let severity = match error.kind() {
             // What is wrong with a call is what the options do not say.
             ErrorKind::NotSupported | ErrorKind::InvalidArgument => Severity::Unsupported,
+            _ if error.is_out_of_descriptors() => Severity::Unsupported,
             _ => Severity::Damage,
         };
         self.add(severity, named, error.offset(), error.message().to_owned());

@@ -1,0 +1,56 @@
+//! Steps over a snapshot again and again, so that a profiler can count the instructions per step.
+//!
+//! ```sh
+//! cargo build --release -p tailwater --example scan_steps
+//! STEPS=target/release/examples/scan_steps
+//! for scans in 5 15; do for refresh in false true; do
+//!     valgrind --tool=callgrind --callgrind-out-file=/dev/null $STEPS $refresh $scans
+//! done; done
+//! ```
+//!
+//! The arguments are `auto_refresh_iterator_with_snapshot` and how many scans are made of the
+//! database's 100,000 entries. The difference of two runs of different lengths leaves out what
+//! filling the database takes. Nothing runs in the background and no version changes.
+
+use std::error::Error;
+use std::path::Path;
+use std::sync::Arc;
+
+use tailwater::{Db, OpenOptions, ReadOptions, WriteOptions};
+use tailwater_io::sim::SimStorage;
+
+/// How many entries the database has.
+const ENTRIES: u64 = 100_000;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [refresh, scans] = arguments.as_slice() else {
+        return Err("usage: scan_steps (true | false) SCANS".into());
+    };
+    let (refresh, scans): (bool, u64) = (refresh.parse()?, scans.parse()?);
+    let mut options = OpenOptions::new(Arc::new(SimStorage::new(1)));
+    options.set_options("create_if_missing=true;compression=kNoCompression;block_based_table_factory={block_cache=1G}")?;
+    let db = Db::open(Path::new("/db"), &options)?;
+    let family = db.column_family("default")?;
+    for number in 0..ENTRIES {
+        let key = format!("{number:032}");
+        db.put(&family, key.as_bytes(), &[7; 512], &WriteOptions::default())?;
+    }
+    db.flush(&family)?;
+    let read = ReadOptions {
+        snapshot: Some(db.snapshot()),
+        auto_refresh_iterator_with_snapshot: refresh,
+        ..ReadOptions::default()
+    };
+    let mut steps = 0_u64;
+    for _ in 0..scans {
+        let mut iterator = db.iterator(&family, &read)?;
+        iterator.seek_to_first()?;
+        while iterator.valid() {
+            steps += 1;
+            iterator.next()?;
+        }
+    }
+    println!("{steps} steps");
+    Ok(())
+}

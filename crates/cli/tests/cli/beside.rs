@@ -130,9 +130,10 @@ fn what_is_being_written_is_not_called_damaged() {
     let log = file(&home, ".log");
     change(&log, |bytes| bytes.truncate(bytes.len() - 1));
     db("wal", &home, []).ended(5, "another process is writing it");
-    drop(input);
+    // While its input is open: at the end of that it writes on.
     holder.kill().expect("killed");
     holder.wait().expect("an end");
+    drop(input);
     db("wal", &home, []).ended(3, "");
 }
 

@@ -196,9 +196,9 @@ pub(crate) const MUTATIONS: [Mutation; 55] = [
     Mutation {
         what: "looks for tables by one ending only",
         file: "directory/files.rs",
-        original: "self.has(FileKind::LevelDbTable(number)).then_some(TableName::LevelDb)",
-        changed: "(!{on} && self.has(FileKind::LevelDbTable(number)))
-                .then_some(TableName::LevelDb)",
+        original: "None => (TableName::LevelDb, self.place(FileKind::LevelDbTable(number))?),",
+        changed: "None if {on} => return None,
+            None => (TableName::LevelDb, self.place(FileKind::LevelDbTable(number))?),",
     },
     Mutation {
         what: "removes tables that a version needs",

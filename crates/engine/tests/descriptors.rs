@@ -226,15 +226,19 @@ fn background_work_is_tried_again_until_there_are_descriptors() {
     let family = db.column_family("default").expect("a column family");
     let value = [b'v'; 1000];
     let mut refused = 0;
+    // A flush may come to nothing before the log does: then who waits for it waits for this thread
+    // to give descriptors back.
+    let impatient = WriteOptions { no_slowdown: true, ..WriteOptions::default() };
     for round in 0..40 {
         let taken = if round % 2 == 0 { take_all_descriptors() } else { Vec::new() };
         for number in 0..100 {
             // A full memtable needs another log.
             let key = key(round * 100 + number);
-            match db.put(&family, &key, &value, &WriteOptions::default()) {
+            match db.put(&family, &key, &value, &impatient) {
                 Ok(()) => {}
                 Err(error) => {
-                    assert!(error.is_out_of_descriptors(), "{error}");
+                    let waits = error.kind() == ErrorKind::Busy;
+                    assert!(waits || error.is_out_of_descriptors(), "{error}");
                     refused += 1;
                     break;
                 }

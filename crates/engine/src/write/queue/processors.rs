@@ -9,8 +9,9 @@
 //!
 //! A thread that yields gives up what the scheduler owes it, also to threads that do not write: one
 //! yield each 50 us left a thread 7 % of a processor that it shared with another that computed. So
-//! writers see how long a processor was not with any of them, and where that is most of the time
-//! they leave it to the scheduler for a while. Flushes alone do not take so much.
+//! writers see how long the processors that they run on were not with any of them, and where that
+//! is most of the time they leave all to the scheduler for a while. A flush alone, which keeps one
+//! processor of two, does not take so much.
 
 #[cfg(all(loom, test))]
 pub(crate) use model::step_aside_if_due;
@@ -73,23 +74,28 @@ mod real {
     /// those that yield, which may not be back for long.
     static HELD_UP: HeldUp = HeldUp(AtomicIsize::new(0));
 
-    static AT_PROCESSORS: [AtProcessor; PROCESSORS] = [const { AtProcessor::new() }; PROCESSORS];
+    static TURNS: Turns = Turns::new();
 
     /// On a pair of cache lines of its own, because processors fetch them in pairs.
     #[repr(align(128))]
     struct HeldUp(AtomicIsize);
 
-    /// What writers saw of a processor. All times are as [`now_ns`] tells them.
-    #[repr(align(128))]
-    struct AtProcessor {
-        /// When a writer was last seen to run there.
-        seen_ns: AtomicU64,
+    /// What writers saw of the processors that they run on. All times are as [`now_ns`] tells them.
+    struct Turns {
+        /// When a writer was last seen to run, on each processor.
+        seen_ns: [Seen; PROCESSORS],
         window_began_ns: AtomicU64,
-        /// What writers lost in that window.
+        /// A bit for each processor on which a writer yielded in that window.
+        used: [AtomicU64; PROCESSORS / 64],
+        /// What writers lost in that window, on all processors.
         lost_ns: AtomicU64,
-        /// From when on writers yield there again.
+        /// From when on writers yield again.
         yields_from_ns: AtomicU64,
     }
+
+    /// On a cache line of its own.
+    #[repr(align(64))]
+    struct Seen(AtomicU64);
 
     thread_local! {
         /// When the thread's slice began, at the earliest.
@@ -145,7 +151,7 @@ mod real {
         SLICE_BEGAN.set(Some(Instant::now()));
         // Who sleeps between writes has had less of a processor than time has passed.
         let had = processor_time();
-        if had.saturating_sub(HAD_BEFORE.get()) < SLICE || !is_willing() {
+        if had.saturating_sub(HAD_BEFORE.get()) < SLICE || !TURNS.are_taken(now_ns()) {
             return;
         }
         HAD_BEFORE.set(had);
@@ -154,31 +160,20 @@ mod real {
         goes_on(false);
     }
 
-    /// Yields, unless others than writers have had the processor of late. Returns whether it did.
+    /// Yields, unless others than writers have had the processors of late. Returns whether it did.
     pub(in super::super) fn give_way() -> bool {
-        let (processor, at_processor) = here();
         let began_ns = now_ns();
-        if !at_processor.is_willing(began_ns) {
+        if !TURNS.are_taken(began_ns) {
             return false;
         }
-        at_processor.seen_ns.store(began_ns, Relaxed);
+        let processor = current_processor();
+        TURNS.leave(processor, began_ns);
         thread::yield_now();
         SLICE_BEGAN.set(Some(Instant::now()));
-        if here().0 == processor {
-            at_processor.see(now_ns());
+        if current_processor() == processor {
+            TURNS.come_back(processor, now_ns());
         }
         true
-    }
-
-    /// Whether a writer would yield now.
-    fn is_willing() -> bool {
-        here().1.is_willing(now_ns())
-    }
-
-    /// The processor that the calling thread runs on, and what writers saw of it.
-    fn here() -> (usize, &'static AtProcessor) {
-        let processor = current_processor();
-        (processor, &AT_PROCESSORS[processor % PROCESSORS])
     }
 
     fn now_ns() -> u64 {
@@ -186,38 +181,53 @@ mod real {
         BEGAN.elapsed().as_nanos() as u64
     }
 
-    impl AtProcessor {
+    impl Turns {
         const fn new() -> Self {
             Self {
-                seen_ns: AtomicU64::new(0),
+                seen_ns: [const { Seen(AtomicU64::new(0)) }; PROCESSORS],
                 window_began_ns: AtomicU64::new(0),
+                used: [const { AtomicU64::new(0) }; PROCESSORS / 64],
                 lost_ns: AtomicU64::new(0),
                 yields_from_ns: AtomicU64::new(0),
             }
         }
 
-        fn is_willing(&self, now_ns: u64) -> bool {
+        /// Whether writers yield.
+        fn are_taken(&self, now_ns: u64) -> bool {
             now_ns >= self.yields_from_ns.load(Relaxed)
         }
 
-        /// Notes that a writer runs again which had yielded.
-        fn see(&self, now_ns: u64) {
-            let lost_ns = now_ns.saturating_sub(self.seen_ns.swap(now_ns, Relaxed));
+        /// Notes that a writer is about to yield.
+        fn leave(&self, processor: usize, now_ns: u64) {
+            let processor = processor % PROCESSORS;
+            self.seen_ns[processor].0.store(now_ns, Relaxed);
+            let (used, bit) = (&self.used[processor / 64], 1 << (processor % 64));
+            if used.load(Relaxed) & bit == 0 {
+                used.fetch_or(bit, Relaxed);
+            }
+        }
+
+        /// Notes that the writer runs again, on the same processor.
+        fn come_back(&self, processor: usize, now_ns: u64) {
+            let seen_ns = &self.seen_ns[processor % PROCESSORS].0;
+            let lost_ns = now_ns.saturating_sub(seen_ns.swap(now_ns, Relaxed));
             if lost_ns > AMONG_WRITERS_NS {
                 self.lose(lost_ns, now_ns);
             }
         }
 
-        /// Notes that others than writers had the processor. Where they have more than two thirds
-        /// of its time, no writer yields there for a while.
+        /// Notes that others than writers had a processor. Where they have more than two thirds of
+        /// the time of those that writers use, no writer yields for a while.
         #[cold]
         fn lose(&self, lost_ns: u64, now_ns: u64) {
             if now_ns.saturating_sub(self.window_began_ns.load(Relaxed)) > WINDOW_NS {
                 self.window_began_ns.store(now_ns, Relaxed);
+                self.used.iter().for_each(|used| used.store(0, Relaxed));
                 self.lost_ns.store(0, Relaxed);
             }
             let all_ns = self.lost_ns.fetch_add(lost_ns, Relaxed) + lost_ns;
-            if all_ns > WINDOW_NS / 3 * 2 {
+            let used: u32 = self.used.iter().map(|used| used.load(Relaxed).count_ones()).sum();
+            if all_ns > WINDOW_NS * u64::from(used.max(1)) / 3 * 2 {
                 self.yields_from_ns.store(now_ns + RELUCTANCE_NS, Relaxed);
             }
         }
@@ -236,17 +246,37 @@ mod real {
         #[test]
         fn writers_yield_until_others_have_most_of_the_time() {
             const ROUND_NS: u64 = 10_000_000;
-            // What others have of each 10 ms, in nanoseconds.
-            for (others_ns, yields) in [(1_900_000, true), (6_000_000, true), (8_000_000, false)] {
-                let (processor, mut now_ns) = (AtProcessor::new(), 5 * WINDOW_NS);
-                for _ in 0..10 {
-                    processor.seen_ns.store(now_ns, Relaxed);
-                    processor.see(now_ns + others_ns);
+            // What others have of each 10 ms of two processors, in nanoseconds.
+            let cases = [
+                ([1_900_000, 1_900_000], true),
+                ([9_000_000, 0], true),
+                ([6_000_000, 6_000_000], true),
+                ([8_000_000, 7_000_000], false),
+            ];
+            for (others_ns, yields) in cases {
+                let (turns, mut now_ns) = (Turns::new(), 5 * WINDOW_NS);
+                for _ in 0..11 {
+                    for (processor, others_ns) in [3, 70].into_iter().zip(others_ns) {
+                        turns.leave(processor, now_ns);
+                        turns.come_back(processor, now_ns + others_ns);
+                    }
                     now_ns += ROUND_NS;
                 }
-                assert_eq!(processor.is_willing(now_ns), yields, "{others_ns}");
-                assert!(processor.is_willing(now_ns + RELUCTANCE_NS));
+                assert_eq!(turns.are_taken(now_ns), yields, "{others_ns:?}");
+                assert!(turns.are_taken(now_ns + RELUCTANCE_NS));
             }
+        }
+
+        /// Where one processor is all that writers use, it counts alone, however many there are.
+        #[test]
+        fn processors_without_writers_do_not_count() {
+            let turns = Turns::new();
+            for round in 0..11 {
+                let now_ns = 5 * WINDOW_NS + round * 10_000_000;
+                turns.leave(7, now_ns);
+                turns.come_back(7, now_ns + 8_000_000);
+            }
+            assert!(!turns.are_taken(5 * WINDOW_NS + 110_000_000));
         }
     }
 }

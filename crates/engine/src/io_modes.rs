@@ -314,7 +314,11 @@ fn use_of(purpose: Purpose) -> Use {
         | Purpose::Manifest
         | Purpose::Ingestion
         | Purpose::Checkpoint
-        | Purpose::Metadata => Use::Writing,
+        | Purpose::Metadata
+        | Purpose::LogAppend
+        | Purpose::LogRead
+        | Purpose::LogIndex
+        | Purpose::LogJournal => Use::Writing,
         Purpose::Wal => Use::Logging,
     }
 }

@@ -5,6 +5,11 @@ pub fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
+/// An id that the running system got when it was booted; `None` where it does not tell.
+pub fn boot_id() -> Option<String> {
+    crate::kernel::System::default().word("/proc/sys/kernel/random/boot_id")
+}
+
 /// How many files this process may have open at a time (the soft `RLIMIT_NOFILE`); the largest
 /// number where there is no limit.
 pub fn open_files_max() -> usize {

@@ -23,6 +23,7 @@ pub mod pace;
 pub mod posix;
 pub mod probe;
 pub mod purpose;
+pub mod shared_memory;
 pub mod sim;
 pub mod statistics;
 pub mod storage;
@@ -35,8 +36,9 @@ pub use descriptors::{Exhausted, set_relief};
 pub use error::{Error, Operation, Result};
 pub use foreground::Foreground;
 pub use histogram::Latencies;
-pub use host::{host_name, open_files_max, release_free_memory};
+pub use host::{boot_id, host_name, open_files_max, release_free_memory};
 pub use purpose::{IoMode, Purpose};
+pub use shared_memory::SharedMemory;
 pub use statistics::Statistics;
 pub use storage::{
     Capabilities, Create, DirectIo, DirectoryEntry, FileIdentity, FileLock, FileMetadata,

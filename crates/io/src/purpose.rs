@@ -31,11 +31,19 @@ pub enum Purpose {
     Checkpoint,
     /// Small files that are read or written once: OPTIONS, IDENTITY, LOCK, LOG.
     Metadata,
+    /// Messages are appended to a segment.
+    LogAppend,
+    /// Messages are read from a segment: by a poll, at recovery, to check them.
+    LogRead,
+    /// Indexes of segments.
+    LogIndex,
+    /// Journals of a message log: its catalog and its consumers' offsets.
+    LogJournal,
 }
 
 impl Purpose {
     /// How many purposes there are.
-    pub const COUNT: usize = 13;
+    pub const COUNT: usize = 17;
 
     /// Every purpose, in the order of its number.
     pub const ALL: [Self; Self::COUNT] = [
@@ -52,7 +60,16 @@ impl Purpose {
         Self::Ingestion,
         Self::Checkpoint,
         Self::Metadata,
+        Self::LogAppend,
+        Self::LogRead,
+        Self::LogIndex,
+        Self::LogJournal,
     ];
+
+    /// Whether bytes move for it in a message log, and never in a database.
+    pub fn is_of_message_log(self) -> bool {
+        matches!(self, Self::LogAppend | Self::LogRead | Self::LogIndex | Self::LogJournal)
+    }
 
     /// The purpose's name in options and figures: `user_read`, `compaction_write`.
     pub fn name(self) -> &'static str {
@@ -70,6 +87,10 @@ impl Purpose {
             Self::Ingestion => "ingestion",
             Self::Checkpoint => "checkpoint",
             Self::Metadata => "metadata",
+            Self::LogAppend => "log_append",
+            Self::LogRead => "log_read",
+            Self::LogIndex => "log_index",
+            Self::LogJournal => "log_journal",
         }
     }
 }

@@ -16,7 +16,7 @@
 
 use std::fmt::Debug;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::ErrorKind;
+use std::io::{ErrorKind, IoSlice};
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -348,6 +348,24 @@ pub trait WriteFile: Debug + Send + Sync {
             done = resume + count;
         }
         Ok(())
+    }
+
+    /// Writes all of `parts`, one behind the other, at `offset`: in one call where the system takes
+    /// all of it, and durably, as [`Self::write_durably_at`], if `is_durable`. Each part's memory
+    /// and length are aligned as `offset` is.
+    fn write_vectored_at(
+        &mut self,
+        parts: &[IoSlice<'_>],
+        offset: u64,
+        is_durable: bool,
+        purpose: Purpose,
+    ) -> Result<()> {
+        let mut at = offset;
+        for part in parts {
+            self.write_all_at(part, at, purpose)?;
+            at += part.len() as u64;
+        }
+        if is_durable { self.sync_data(purpose) } else { Ok(()) }
     }
 
     /// Writes all of `bytes` at `offset`, and makes them durable with what it takes to read them:

@@ -137,7 +137,12 @@ impl DbOptions {
             Purpose::Checkpoint => (own.checkpoint_io_mode, "checkpoint_io_mode"),
             Purpose::BlobWrite => (own.blob_write_io_mode, "blob_write_io_mode"),
             Purpose::Wal => (own.wal_io_mode, "wal_io_mode"),
-            Purpose::Manifest | Purpose::Metadata => (Unset, ""),
+            Purpose::Manifest
+            | Purpose::Metadata
+            | Purpose::LogAppend
+            | Purpose::LogRead
+            | Purpose::LogIndex
+            | Purpose::LogJournal => (Unset, ""),
         };
         match choice {
             Unset => self.io_mode_by_default(purpose),
@@ -171,7 +176,11 @@ impl DbOptions {
             | Purpose::Checkpoint
             | Purpose::BlobWrite
             | Purpose::Manifest
-            | Purpose::Metadata => direct_if(&[]),
+            | Purpose::Metadata
+            | Purpose::LogAppend
+            | Purpose::LogRead
+            | Purpose::LogIndex
+            | Purpose::LogJournal => direct_if(&[]),
         }
     }
 }

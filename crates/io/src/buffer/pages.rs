@@ -4,9 +4,11 @@
 #[cfg(debug_assertions)]
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
+use std::os::fd::BorrowedFd;
 use std::ptr::{self, NonNull};
 
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 pub use rustix::param::page_size;
 
 /// A mapping of its own: its pages are there when they are first touched, and the system has them
@@ -50,6 +52,22 @@ impl Pages {
         Some(Self { start, length })
     }
 
+    /// The first `length` bytes of a file, which it has and others may map, too: what is written to
+    /// them is in the file. `length` is not 0.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(crate) fn map_file(file: BorrowedFd<'_>, length: usize) -> rustix::io::Result<Self> {
+        let length = length.next_multiple_of(page_size());
+        let flags = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping, of which nobody knows yet.
+        let start = unsafe { mmap(ptr::null_mut(), length, flags, MapFlags::SHARED, file, 0) }?;
+        match NonNull::new(start.cast::<u8>()) {
+            Some(start) => Ok(Self { start, length }),
+            None => Err(Errno::NOMEM),
+        }
+    }
+
     /// Where they begin.
     pub fn start(&self) -> NonNull<u8> {
         self.start
@@ -58,6 +76,12 @@ impl Pages {
     /// How many bytes they are.
     pub fn length(&self) -> usize {
         self.length
+    }
+
+    /// Makes all of them zero.
+    pub fn zero(&mut self) {
+        // SAFETY: they are writable memory of this alone, to which nobody has a reference.
+        unsafe { self.start.as_ptr().write_bytes(0, self.length) };
     }
 
     /// Has the system back them with small pages only. In a huge one, what is released in part

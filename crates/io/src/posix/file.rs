@@ -1,6 +1,6 @@
 //! Open files.
 
-use std::io::ErrorKind;
+use std::io::{ErrorKind, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -147,6 +147,46 @@ impl WriteFile for PosixFile {
         }
         self.statistics.record_write(purpose, count as u64, monotonic_ns() - started);
         Ok(count)
+    }
+
+    fn write_vectored_at(
+        &mut self,
+        parts: &[IoSlice<'_>],
+        offset: u64,
+        is_durable: bool,
+        purpose: Purpose,
+    ) -> Result<()> {
+        let descriptor = self.descriptor.as_fd();
+        let in_one_call = is_durable
+            && *self.durable_writes.get_or_init(|| system::has_durable_writes(descriptor));
+        let total: usize = parts.iter().map(|part| part.len()).sum();
+        let started = monotonic_ns();
+        // More parts than the system takes at a time leave a rest, as a short write does.
+        let some = &parts[..parts.len().min(system::VECTOR_MAX)];
+        let count = retry_on_intr(|| {
+            system::write_vectored(self.descriptor.as_fd(), some, offset, in_one_call)
+        })
+        .map_err(|error| Error::at(Operation::Write, &self.path, offset, error))?;
+        self.statistics.record_write(purpose, count as u64, monotonic_ns() - started);
+        let mut done = count;
+        let mut at = offset;
+        for part in parts {
+            // A direct write that stopped inside a block begins again at that block.
+            let skipped = resume_at(done.min(part.len()), self.mode, self.alignment);
+            if done < part.len() {
+                let (rest, place) = (&part[skipped..], at + skipped as u64);
+                match in_one_call {
+                    true => self.write_durably_at(rest, place, purpose)?,
+                    false => self.write_all_at(rest, place, purpose)?,
+                }
+            }
+            done -= done.min(part.len());
+            at += part.len() as u64;
+        }
+        if in_one_call && count == total {
+            self.statistics.record_sync(purpose, monotonic_ns() - started);
+        }
+        if is_durable && !in_one_call { self.sync_data(purpose) } else { Ok(()) }
     }
 
     fn write_durably_at(&mut self, bytes: &[u8], offset: u64, purpose: Purpose) -> Result<()> {

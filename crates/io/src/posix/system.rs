@@ -452,6 +452,38 @@ pub(super) fn has_durable_writes(_descriptor: BorrowedFd<'_>) -> bool {
     false
 }
 
+/// How many parts one vectored write takes at most (`IOV_MAX`).
+pub(super) const VECTOR_MAX: usize = 1024;
+
+/// Writes parts one behind the other, and makes durable what was written if `is_durable`.
+#[cfg(target_os = "linux")]
+pub(super) fn write_vectored(
+    descriptor: BorrowedFd<'_>,
+    parts: &[io::IoSlice<'_>],
+    offset: u64,
+    is_durable: bool,
+) -> rustix::io::Result<usize> {
+    refuse_no_offset(offset)?;
+    let flags = match is_durable {
+        true => rustix::io::ReadWriteFlags::DSYNC,
+        false => rustix::io::ReadWriteFlags::empty(),
+    };
+    rustix::io::pwritev2(descriptor, parts, offset, flags)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn write_vectored(
+    descriptor: BorrowedFd<'_>,
+    parts: &[io::IoSlice<'_>],
+    offset: u64,
+    _is_durable: bool,
+) -> rustix::io::Result<usize> {
+    match parts.iter().find(|part| !part.is_empty()) {
+        Some(part) => rustix::io::pwrite(descriptor, part, offset),
+        None => Ok(0),
+    }
+}
+
 /// Writes and makes durable what was written (`RWF_DSYNC`, Linux 4.7).
 #[cfg(target_os = "linux")]
 pub(super) fn write_durably(

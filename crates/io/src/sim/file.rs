@@ -1,6 +1,6 @@
 //! Open files of the simulated disk.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, MutexGuard};
 
@@ -11,6 +11,7 @@ use super::disk::Effect;
 use super::namespace::FileId;
 use super::state::{DeviceTimes, State, Verdict};
 use super::storage::Shared;
+use crate::buffer::AlignedBuffer;
 use crate::purpose::{IoMode, Purpose};
 use crate::storage::{FileLock, ReadFile, WriteFile};
 use crate::{Error, Operation, Result};
@@ -192,6 +193,29 @@ impl WriteFile for SimFile {
             .map_err(|error| Error::at(Operation::Write, &self.path, offset, error))?;
         self.shared.statistics.record_write(purpose, count as u64, 0);
         Ok(count)
+    }
+
+    fn write_vectored_at(
+        &mut self,
+        parts: &[IoSlice<'_>],
+        offset: u64,
+        is_durable: bool,
+        purpose: Purpose,
+    ) -> Result<()> {
+        // One call of the system, so one that a crash or a fault finds as a whole.
+        let total: usize = parts.iter().map(|part| part.len()).sum();
+        let mut bytes = AlignedBuffer::with_capacity(total.next_multiple_of(self.alignment));
+        for part in parts {
+            if self.mode == IoMode::Direct {
+                self.check_alignment(part, offset)
+                    .map_err(|error| Error::at(Operation::Write, &self.path, offset, error))?;
+            }
+            bytes.append(part);
+        }
+        match is_durable {
+            true => self.write_durably_at(&bytes, offset, purpose),
+            false => self.write_all_at(&bytes, offset, purpose),
+        }
     }
 
     fn write_durably_at(&mut self, bytes: &[u8], offset: u64, purpose: Purpose) -> Result<()> {

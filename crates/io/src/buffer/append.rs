@@ -1,0 +1,337 @@
+//! Memory that one owner appends to while others read what is there.
+//!
+//! - Only the [`AppendBuffer`] writes, and only behind what it has published.
+//! - Readers see published bytes only, and those never change: a device may read them, too.
+//! - The memory goes back to its [`PageSource`] when the owner and all readers are gone.
+#![expect(unsafe_code, reason = "one writes to memory that others read, and borrows cannot tell")]
+
+use std::fmt;
+use std::ops::{Deref, Range};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use super::Pages;
+
+/// Takes memory back that nobody reads any more.
+pub trait PageSource: fmt::Debug + Send + Sync {
+    /// Takes it back, in the thread that let go of it last.
+    fn give_back(&self, pages: Pages);
+}
+
+/// The owner's side. It is the only one for its memory.
+pub struct AppendBuffer {
+    shared: Arc<Shared>,
+    /// Bytes that were appended, published or not.
+    length: usize,
+}
+
+/// The readers' side. Cloning it counts a reference.
+#[derive(Clone)]
+pub struct AppendedBytes {
+    shared: Arc<Shared>,
+}
+
+/// Some published bytes, which stay as long as this does.
+#[derive(Clone)]
+pub struct AppendedSlice {
+    shared: Arc<Shared>,
+    range: Range<usize>,
+}
+
+struct Shared {
+    /// `None` only while this is dropped.
+    pages: Option<Pages>,
+    /// Where the appended bytes begin, `header` bytes into the pages.
+    start: NonNull<u8>,
+    header: usize,
+    capacity: usize,
+    /// Bytes that readers may see. They are initialised and do not change.
+    published: AtomicUsize,
+    source: Arc<dyn PageSource>,
+}
+
+// SAFETY: the pages belong to this alone. Published bytes are only read, and those behind them are
+// touched by the one AppendBuffer alone, whose methods take `&mut self`.
+unsafe impl Send for Shared {}
+// SAFETY: as above.
+unsafe impl Sync for Shared {}
+
+impl AppendBuffer {
+    /// An empty one in pages that hold anything, `header` bytes behind their beginning: a multiple
+    /// of what its bytes are to be aligned to.
+    ///
+    /// # Panics
+    /// If the header is no multiple of 8, or does not fit into the pages.
+    pub fn new(pages: Pages, header: usize, source: Arc<dyn PageSource>) -> Self {
+        assert!(header.is_multiple_of(8) && header <= pages.length(), "a header of {header} bytes");
+        // SAFETY: the header is inside the pages.
+        let start = unsafe { pages.start().add(header) };
+        let capacity = pages.length() - header;
+        let published = AtomicUsize::new(0);
+        let shared = Shared { pages: Some(pages), start, header, capacity, published, source };
+        Self { shared: Arc::new(shared), length: 0 }
+    }
+
+    /// Returns the number of bytes that were appended.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// Returns the number of bytes that it has room for in all.
+    pub fn capacity(&self) -> usize {
+        self.shared.capacity
+    }
+
+    /// Returns the number of bytes that it has room for still.
+    pub fn remaining(&self) -> usize {
+        self.shared.capacity - self.length
+    }
+
+    /// Appends bytes, which readers do not see yet.
+    ///
+    /// # Panics
+    /// If there is no room.
+    pub fn append(&mut self, bytes: &[u8]) {
+        assert!(bytes.len() <= self.remaining(), "{} bytes for {}", bytes.len(), self.remaining());
+        // SAFETY: the target is inside the pages and behind what is published, so nobody else
+        // refers to it; a borrowed slice cannot reach there.
+        unsafe {
+            let target = self.shared.start.as_ptr().add(self.length);
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len());
+        }
+        self.length += bytes.len();
+    }
+
+    /// Appends zeros.
+    ///
+    /// # Panics
+    /// If there is no room.
+    pub fn append_zeros(&mut self, count: usize) {
+        assert!(count <= self.remaining(), "{count} bytes for {}", self.remaining());
+        // SAFETY: as in `append`.
+        unsafe { self.shared.start.as_ptr().add(self.length).write_bytes(0, count) };
+        self.length += count;
+    }
+
+    /// Lets readers see all that was appended.
+    pub fn publish(&mut self) {
+        self.shared.published.store(self.length, Ordering::Release);
+    }
+
+    /// Forgets what was appended and not published.
+    pub fn discard(&mut self) {
+        self.length = self.shared.published.load(Ordering::Relaxed);
+    }
+
+    /// Writes the beginning of the header, the first 8 bytes last.
+    ///
+    /// # Panics
+    /// If it is not longer than 8 bytes, or longer than the header.
+    pub fn write_header(&mut self, bytes: &[u8]) {
+        assert!(8 < bytes.len() && bytes.len() <= self.shared.header, "{} bytes", bytes.len());
+        let (first, rest) = bytes.split_at(8);
+        let header = self.shared.header_start();
+        // SAFETY: the header is inside the pages, in front of all that readers see, and only this
+        // writes there, but for the first 8 bytes, which are atomic.
+        unsafe { std::ptr::copy_nonoverlapping(rest.as_ptr(), header.add(8).as_ptr(), rest.len()) };
+        let first = first.try_into().map_or(0, u64::from_ne_bytes);
+        self.shared.header_word().store(first, Ordering::Release);
+    }
+
+    /// Returns a readers' side.
+    pub fn reader(&self) -> AppendedBytes {
+        AppendedBytes { shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl AppendedBytes {
+    /// Returns the number of published bytes. It only grows.
+    pub fn length(&self) -> usize {
+        self.shared.published.load(Ordering::Acquire)
+    }
+
+    /// Returns the number of bytes that there is room for in all.
+    pub fn capacity(&self) -> usize {
+        self.shared.capacity
+    }
+
+    /// Returns published bytes; `None` where they are not all published.
+    pub fn get(&self, range: Range<usize>) -> Option<&[u8]> {
+        self.shared.get(range)
+    }
+
+    /// Returns published bytes that stay as long as the slice does; `None` where they are not all
+    /// published.
+    pub fn slice(&self, range: Range<usize>) -> Option<AppendedSlice> {
+        self.shared.get(range.clone())?;
+        Some(AppendedSlice { shared: Arc::clone(&self.shared), range })
+    }
+
+    /// Makes the first 8 bytes of the header zero.
+    pub fn clear_header(&self) {
+        if self.shared.header > 0 {
+            self.shared.header_word().store(0, Ordering::Release);
+        }
+    }
+}
+
+impl Shared {
+    fn get(&self, range: Range<usize>) -> Option<&[u8]> {
+        let published = self.published.load(Ordering::Acquire);
+        if range.start > range.end || range.end > published {
+            return None;
+        }
+        // SAFETY: the bytes are inside the pages, were written before the length was published, and
+        // do not change while this lives.
+        Some(unsafe {
+            let start = self.start.as_ptr().add(range.start);
+            std::slice::from_raw_parts(start, range.end - range.start)
+        })
+    }
+
+    fn header_start(&self) -> NonNull<u8> {
+        // SAFETY: `start` is so many bytes behind the beginning of the pages.
+        unsafe { self.start.sub(self.header) }
+    }
+
+    fn header_word(&self) -> &AtomicU64 {
+        // SAFETY: pages begin at a multiple of 8, and live as long as this does; everybody goes at
+        // these 8 bytes atomically.
+        unsafe { AtomicU64::from_ptr(self.header_start().cast().as_ptr()) }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if let Some(pages) = self.pages.take() {
+            self.source.give_back(pages);
+        }
+    }
+}
+
+impl Deref for AppendedSlice {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.shared.get(self.range.clone()).unwrap_or_default()
+    }
+}
+
+impl AsRef<[u8]> for AppendedSlice {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl fmt::Debug for AppendBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AppendBuffer({} of {} bytes)", self.length, self.shared.capacity)
+    }
+}
+
+impl fmt::Debug for AppendedBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AppendedBytes({} of {} bytes)", self.length(), self.shared.capacity)
+    }
+}
+
+impl fmt::Debug for AppendedSlice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AppendedSlice({:?})", self.range)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sync::Mutex;
+
+    #[derive(Debug, Default)]
+    struct Kept(Mutex<Vec<Pages>>);
+
+    impl PageSource for Kept {
+        fn give_back(&self, pages: Pages) {
+            self.0.lock().push(pages);
+        }
+    }
+
+    fn buffer(header: usize) -> (AppendBuffer, Arc<Kept>) {
+        let kept = Arc::new(Kept::default());
+        let pages = Pages::map(3 * 4096, 4096).unwrap();
+        (AppendBuffer::new(pages, header, Arc::clone(&kept) as _), kept)
+    }
+
+    #[test]
+    fn readers_see_what_is_published() {
+        let (mut buffer, _) = buffer(0);
+        let reader = buffer.reader();
+        buffer.append(b"one");
+        assert_eq!((reader.length(), reader.get(0..1)), (0, None));
+        buffer.publish();
+        assert_eq!(reader.get(0..3), Some(&b"one"[..]));
+        buffer.append(b"lost");
+        buffer.discard();
+        buffer.append_zeros(2);
+        buffer.publish();
+        assert_eq!(reader.get(2..5), Some(&b"e\0\0"[..]));
+        assert_eq!(reader.get(2..6), None);
+        assert_eq!(buffer.remaining(), 3 * 4096 - 5);
+    }
+
+    #[test]
+    fn memory_goes_back_when_the_last_slice_does() {
+        let (mut buffer, kept) = buffer(0);
+        buffer.append(b"bytes");
+        buffer.publish();
+        let slice = buffer.reader().slice(1..4).unwrap();
+        drop(buffer);
+        assert_eq!((&slice[..], kept.0.lock().len()), (&b"yte"[..], 0));
+        drop(slice);
+        assert_eq!(kept.0.lock().len(), 1);
+    }
+
+    #[test]
+    fn a_header_stands_before_the_bytes() {
+        let (mut buffer, kept) = buffer(4096);
+        buffer.append(b"bytes");
+        buffer.publish();
+        buffer.write_header(b"headline and more");
+        assert_eq!(buffer.reader().get(0..5), Some(&b"bytes"[..]));
+        buffer.reader().clear_header();
+        drop(buffer);
+        let pages = kept.0.lock().pop().unwrap();
+        // SAFETY: nobody else has these pages.
+        let bytes = unsafe { std::slice::from_raw_parts(pages.start().as_ptr(), 4101) };
+        assert_eq!(&bytes[..17], b"\0\0\0\0\0\0\0\0 and more");
+        assert_eq!(&bytes[4096..], b"bytes");
+    }
+
+    #[test]
+    fn readers_run_beside_the_owner() {
+        let (mut buffer, _) = buffer(0);
+        let reader = buffer.reader();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut seen = 0;
+                while seen < 3 * 4096 {
+                    let length = reader.length();
+                    let bytes = reader.get(0..length).unwrap();
+                    assert!((seen..length).all(|at| bytes[at] == (at % 251) as u8));
+                    seen = length;
+                }
+            });
+            for at in 0..3 * 4096 {
+                buffer.append(&[(at % 251) as u8]);
+                buffer.publish();
+            }
+        });
+    }
+
+    #[test]
+    #[should_panic(expected = "bytes for")]
+    fn appending_beyond_the_end_is_refused() {
+        let (mut buffer, _) = buffer(4096);
+        buffer.append(&[0; 2 * 4096 + 1]);
+    }
+}

@@ -1,0 +1,151 @@
+//! Regions of shared memory as files of a tmpfs.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, FallocateFlags, Mode, OFlags, mkdirat, stat, statfs, unlink};
+use rustix::io::{Errno, retry_on_intr};
+
+use super::SharedMemory;
+use crate::buffer::{Pages, page_size};
+use crate::descriptors::with_relief;
+use crate::{Error, Operation, Result};
+
+/// The number of a tmpfs, as `statfs` gives it.
+const TMPFS: u32 = 0x0102_1994;
+/// Only who made a directory or region reads and writes it: others may not read messages.
+const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o700);
+const FILE_MODE: Mode = Mode::from_raw_mode(0o600);
+
+/// Regions of shared memory as files of a directory on a tmpfs: `/dev/shm`, as a rule.
+#[derive(Debug, Clone)]
+pub struct PosixSharedMemory {
+    directory: PathBuf,
+}
+
+impl PosixSharedMemory {
+    /// Opens the directory, and makes it if it is not there.
+    ///
+    /// # Errors
+    /// Of kind `Unsupported` where it is not on a tmpfs; of kind `PermissionDenied` where it
+    /// belongs to somebody else, or others may write to it; else those of the system.
+    pub fn open(directory: &Path) -> Result<Self> {
+        let failed = |error: Errno| Error::new(Operation::CreateDirectory, directory, error);
+        match mkdirat(CWD, directory, DIRECTORY_MODE) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(failed(error)),
+        }
+        let refused = |kind: io::ErrorKind, text: &str| {
+            Error::new(Operation::Open, directory, io::Error::new(kind, text))
+        };
+        if statfs(directory).map_err(failed)?.f_type as u32 != TMPFS {
+            let text = "shared memory must be on a tmpfs";
+            return Err(refused(io::ErrorKind::Unsupported, text));
+        }
+        // Whoever may write to /dev/shm could have made it before.
+        let status = rustix::fs::statat(CWD, directory, rustix::fs::AtFlags::SYMLINK_NOFOLLOW)
+            .map_err(failed)?;
+        let is_own = status.st_uid == rustix::process::geteuid().as_raw();
+        let is_directory =
+            rustix::fs::FileType::from_raw_mode(status.st_mode) == rustix::fs::FileType::Directory;
+        if !is_own || !is_directory || status.st_mode & 0o022 != 0 {
+            let text = "it is not a directory of this user's alone";
+            return Err(refused(io::ErrorKind::PermissionDenied, text));
+        }
+        Ok(Self { directory: directory.to_owned() })
+    }
+
+    /// Returns the directory.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Removes the directory, which must be empty.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn remove_directory(&self) -> Result<()> {
+        rustix::fs::rmdir(&self.directory)
+            .map_err(|error| Error::new(Operation::Remove, &self.directory, error))
+    }
+
+    fn allocate(path: &Path, bytes: usize) -> rustix::io::Result<Pages> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let file = with_relief(|| rustix::fs::open(path, flags, FILE_MODE))?;
+        let made = allocate_and_map(&file, bytes);
+        if made.is_err() {
+            // What is left is a file without room; the error is what matters.
+            let _ = unlink(path);
+        }
+        made
+    }
+}
+
+/// Gives a file its pages, and maps them: a page that was not given would be a signal (SIGBUS) when
+/// it is first touched and there is no room.
+pub(super) fn allocate_and_map(file: &OwnedFd, bytes: usize) -> rustix::io::Result<Pages> {
+    let bytes = bytes.max(1).next_multiple_of(page_size());
+    retry_on_intr(|| rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes as u64))?;
+    Pages::map_file(file.as_fd(), bytes)
+}
+
+impl SharedMemory for PosixSharedMemory {
+    fn create(&self, name: &str, bytes: usize) -> Result<Pages> {
+        let path = self.directory.join(name);
+        Self::allocate(&path, bytes).map_err(|error| Error::new(Operation::Create, &path, error))
+    }
+
+    fn list(&self) -> Result<Vec<String>> {
+        let failed = |error| Error::new(Operation::List, &self.directory, error);
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = with_relief(|| rustix::fs::open(&self.directory, flags, Mode::empty()))
+            .map_err(failed)?;
+        let mut names = Vec::new();
+        for entry in rustix::fs::Dir::new(directory).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            let is_file = stat(self.directory.join(name)).is_ok_and(|status| {
+                rustix::fs::FileType::from_raw_mode(status.st_mode)
+                    == rustix::fs::FileType::RegularFile
+            });
+            if is_file {
+                names.push(name.to_string_lossy().into_owned());
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    fn read(&self, name: &str) -> Result<Vec<u8>> {
+        let path = self.directory.join(name);
+        let failed = |operation| move |error: Errno| (operation, error);
+        let read = || {
+            let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+            let file = with_relief(|| rustix::fs::open(&path, flags, Mode::empty()))
+                .map_err(failed(Operation::Open))?;
+            let length = rustix::fs::fstat(&file).map_err(failed(Operation::Metadata))?.st_size;
+            let mut bytes = vec![0; length as usize];
+            let mut done = 0;
+            while done < bytes.len() {
+                let rest = &mut bytes[done..];
+                match retry_on_intr(|| rustix::io::pread(&file, &mut *rest, done as u64))
+                    .map_err(failed(Operation::Read))?
+                {
+                    0 => break,
+                    count => done += count,
+                }
+            }
+            bytes.truncate(done);
+            Ok(bytes)
+        };
+        read().map_err(|(operation, error): (Operation, Errno)| Error::new(operation, &path, error))
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        let path = self.directory.join(name);
+        unlink(&path).map_err(|error| Error::new(Operation::Remove, &path, error))
+    }
+}

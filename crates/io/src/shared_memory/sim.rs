@@ -1,0 +1,116 @@
+//! Simulated shared memory: it outlives the simulated process, and is lost with the machine.
+
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::io::Errno;
+
+use super::SharedMemory;
+use super::posix::allocate_and_map;
+use crate::buffer::{Pages, page_size};
+use crate::sync::Mutex;
+use crate::{Error, Operation, Result};
+
+/// Shared memory that keeps its regions by itself. Cloning it gives the same regions.
+#[derive(Debug, Clone)]
+pub struct SimSharedMemory {
+    shared: Arc<Mutex<Regions>>,
+}
+
+#[derive(Debug)]
+struct Regions {
+    limit: usize,
+    used: usize,
+    regions: BTreeMap<String, (OwnedFd, usize)>,
+}
+
+impl SimSharedMemory {
+    /// Has room for `limit` bytes.
+    pub fn new(limit: usize) -> Self {
+        let regions = Regions { limit, used: 0, regions: BTreeMap::new() };
+        Self { shared: Arc::new(Mutex::new(regions)) }
+    }
+
+    /// Changes the room that there is, in bytes. Regions that are there stay.
+    pub fn set_limit(&self, limit: usize) {
+        self.shared.lock().limit = limit;
+    }
+
+    /// Returns a copy of all regions, as a process finds them that starts at this moment.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn snapshot(&self) -> Result<Self> {
+        let copy = Self::new(self.shared.lock().limit);
+        for name in self.list()? {
+            let bytes = self.read(&name)?;
+            drop(copy.create(&name, bytes.len())?);
+            let regions = copy.shared.lock();
+            if let Some((file, _)) = regions.regions.get(&name) {
+                let mut done = 0;
+                while done < bytes.len() {
+                    done += rustix::io::pwrite(file, &bytes[done..], done as u64)
+                        .map_err(|error| failed(Operation::Write, &name, error))?;
+                }
+            }
+        }
+        Ok(copy)
+    }
+}
+
+fn failed(operation: Operation, name: &str, error: Errno) -> Error {
+    Error::new(operation, &Path::new("/shared-memory").join(name), error)
+}
+
+impl SharedMemory for SimSharedMemory {
+    fn create(&self, name: &str, bytes: usize) -> Result<Pages> {
+        let mut regions = self.shared.lock();
+        let bytes = bytes.max(1).next_multiple_of(page_size());
+        if regions.regions.contains_key(name) {
+            return Err(failed(Operation::Create, name, Errno::EXIST));
+        }
+        if regions.used.saturating_add(bytes) > regions.limit {
+            return Err(failed(Operation::Create, name, Errno::NOSPC));
+        }
+        let made = memfd_create("tailwater-sim", MemfdFlags::CLOEXEC)
+            .and_then(|file| allocate_and_map(&file, bytes).map(|pages| (file, pages)));
+        let (file, pages) = made.map_err(|error| failed(Operation::Create, name, error))?;
+        regions.used += bytes;
+        regions.regions.insert(name.to_owned(), (file, bytes));
+        Ok(pages)
+    }
+
+    fn list(&self) -> Result<Vec<String>> {
+        Ok(self.shared.lock().regions.keys().cloned().collect())
+    }
+
+    fn read(&self, name: &str) -> Result<Vec<u8>> {
+        let regions = self.shared.lock();
+        let (file, length) =
+            regions.regions.get(name).ok_or_else(|| failed(Operation::Read, name, Errno::NOENT))?;
+        let mut bytes = vec![0; *length];
+        let mut done = 0;
+        while done < bytes.len() {
+            match rustix::io::pread(file, &mut bytes[done..], done as u64) {
+                Ok(0) => break,
+                Ok(count) => done += count,
+                Err(error) => return Err(failed(Operation::Read, name, error)),
+            }
+        }
+        Ok(bytes)
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        let mut regions = self.shared.lock();
+        match regions.regions.remove(name) {
+            Some((_, bytes)) => {
+                regions.used -= bytes;
+                Ok(())
+            }
+            None => Err(failed(Operation::Remove, name, Errno::NOENT)),
+        }
+    }
+}

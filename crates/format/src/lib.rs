@@ -1,4 +1,4 @@
-//! RocksDB's bytes: encode, decode, verify.
+//! The bytes of RocksDB's files and of the message log: encode, decode, verify.
 //!
 //! Nothing here opens a file, reads a clock or starts a thread. Every decoder takes a slice and
 //! answers with a value or an [`Error`] that says where in the slice it stopped, what it wanted and
@@ -18,6 +18,7 @@ pub mod filter;
 pub mod hash;
 pub mod key;
 pub mod log;
+pub mod message;
 pub mod options_text;
 pub mod table;
 pub mod timed_value;

@@ -1,0 +1,454 @@
+//! A batch of messages.
+//!
+//! ```text
+//! batch   := header, message*
+//! header  := partition: u64                id of the partition, given by the log
+//!            base offset: u64              offset of the batch's first message, given by the log
+//!            base timestamp: u64           when the log took the batch, in us since 1970
+//!            origin timestamp: u64         the producer's earliest timestamp, in us since 1970
+//!            length: u64                   of the batch in bytes, the header included
+//!            checksum: u64                 of the batch
+//!            count: u32                    of messages
+//!            zeros: 204 bytes
+//! message := checksum: u64                 XXH3 of everything below
+//!            id: u128
+//!            offset delta: u32             from the base offset
+//!            timestamp delta: u32          from the origin timestamp, in us
+//!            user headers' length: u32
+//!            payload's length: u32
+//!            zeros: 8 bytes
+//!            payload
+//!            user headers
+//! ```
+//!
+//! The batch's checksum is the XXH3 of the partition, base offset, base timestamp, origin
+//! timestamp, length and count, followed by the checksum of each message. So it covers every byte
+//! through the messages' checksums, and giving a batch its offset hashes 8 bytes for each message.
+//!
+//! Source: Apache Iggy's protocol 0.11.0 (`iggy_binary_protocol::batch`).
+
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+use super::{field, put, u32_at, u64_at};
+use crate::{Error, Result};
+
+/// Length of a batch's header, in bytes.
+pub const HEADER_BYTES: usize = 256;
+/// Length of a message's header, in bytes.
+pub const MESSAGE_HEADER_BYTES: usize = 48;
+/// Where the length stands in a batch's header, in bytes.
+pub const LENGTH_AT: usize = 32;
+
+const CHECKSUM_AT: usize = 40;
+const COUNT_AT: usize = 48;
+const ZEROS_AT: usize = 52;
+
+/// The header of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Header {
+    /// Id of the partition; 0 until a log has taken the batch.
+    pub partition: u64,
+    /// Offset that the messages' deltas count from: that of the first message, except in a part of
+    /// a batch; 0 until a log has taken it.
+    pub base_offset: u64,
+    /// When the log took the batch, in microseconds since 1970; 0 until then.
+    pub base_timestamp_us: u64,
+    /// The producer's timestamp that the messages' deltas count from, in microseconds since 1970.
+    pub origin_timestamp_us: u64,
+    /// Length of the batch in bytes, the header included.
+    pub length: u64,
+    /// Checksum of the batch, as it is stored.
+    pub checksum: u64,
+    /// Number of messages.
+    pub count: u32,
+}
+
+impl Header {
+    /// Reads the header at the start of `bytes`.
+    ///
+    /// # Errors
+    /// Corruption, where `bytes` is shorter than a header, the length does not cover the header, or
+    /// a byte that must be zero is not.
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
+        const WHAT: &str = "batch header";
+        let bytes: &[u8; HEADER_BYTES] =
+            bytes.first_chunk().ok_or_else(|| Error::truncated(WHAT, bytes.len()))?;
+        let length = u64_at(bytes, LENGTH_AT, WHAT)?;
+        if length < HEADER_BYTES as u64 {
+            let found = format!("length {length}");
+            return Err(Error::corruption(WHAT, LENGTH_AT, "a length of 256 or more", found));
+        }
+        let zeros = bytes.get(ZEROS_AT..).unwrap_or_default();
+        if let Some(at) = zeros.iter().position(|&byte| byte != 0) {
+            return Err(Error::corruption(WHAT, ZEROS_AT + at, "zeros", "another byte"));
+        }
+        Ok(Self {
+            partition: u64_at(bytes, 0, WHAT)?,
+            base_offset: u64_at(bytes, 8, WHAT)?,
+            base_timestamp_us: u64_at(bytes, 16, WHAT)?,
+            origin_timestamp_us: u64_at(bytes, 24, WHAT)?,
+            length,
+            checksum: u64_at(bytes, CHECKSUM_AT, WHAT)?,
+            count: u32_at(bytes, COUNT_AT, WHAT)?,
+        })
+    }
+
+    /// Returns the header's bytes.
+    pub fn encode(&self) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        put(&mut bytes, 0, &self.partition.to_le_bytes());
+        put(&mut bytes, 8, &self.base_offset.to_le_bytes());
+        put(&mut bytes, 16, &self.base_timestamp_us.to_le_bytes());
+        put(&mut bytes, 24, &self.origin_timestamp_us.to_le_bytes());
+        put(&mut bytes, LENGTH_AT, &self.length.to_le_bytes());
+        put(&mut bytes, CHECKSUM_AT, &self.checksum.to_le_bytes());
+        put(&mut bytes, COUNT_AT, &self.count.to_le_bytes());
+        bytes
+    }
+
+    /// Returns the same header with the checksum that it should have in front of these messages.
+    #[must_use]
+    pub fn with_checksum_of(self, messages: &[u8]) -> Self {
+        let mut hasher = self.begin_checksum();
+        for message in Messages::new(messages) {
+            hasher.update(&message.checksum.to_le_bytes());
+        }
+        Self { checksum: hasher.digest(), ..self }
+    }
+
+    fn begin_checksum(&self) -> Xxh3 {
+        let mut hasher = Xxh3::new();
+        let fields = [
+            self.partition,
+            self.base_offset,
+            self.base_timestamp_us,
+            self.origin_timestamp_us,
+            self.length,
+        ];
+        for field in fields {
+            hasher.update(&field.to_le_bytes());
+        }
+        hasher.update(&self.count.to_le_bytes());
+        hasher
+    }
+}
+
+/// A message in a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Message<'a> {
+    /// Its checksum, as it is stored.
+    pub checksum: u64,
+    /// Id that its producer gave it.
+    pub id: u128,
+    /// Its offset, counted from the batch's base offset.
+    pub offset_delta: u32,
+    /// Its producer's timestamp, in microseconds from the batch's origin timestamp.
+    pub timestamp_delta_us: u32,
+    /// What it says.
+    pub payload: &'a [u8],
+    /// Its user headers, encoded as the producer encoded them.
+    pub user_headers: &'a [u8],
+}
+
+impl<'a> Message<'a> {
+    /// Splits the first message off `bytes`: the message, its bytes, and what follows.
+    fn split_first(bytes: &'a [u8]) -> Result<(Self, &'a [u8], &'a [u8])> {
+        const WHAT: &str = "message";
+        let zeros = u64_at(bytes, 40, WHAT)?;
+        if zeros != 0 {
+            return Err(Error::corruption(WHAT, 40, "zeros", "other bytes"));
+        }
+        let headers = u32_at(bytes, 32, WHAT)? as usize;
+        let payload = u32_at(bytes, 36, WHAT)? as usize;
+        let length = MESSAGE_HEADER_BYTES + payload + headers;
+        let (whole, rest) =
+            bytes.split_at_checked(length).ok_or_else(|| Error::truncated(WHAT, bytes.len()))?;
+        let body = whole.get(MESSAGE_HEADER_BYTES..).unwrap_or_default();
+        let (payload, user_headers) = body.split_at_checked(payload).unwrap_or_default();
+        let message = Self {
+            checksum: u64_at(whole, 0, WHAT)?,
+            id: u128::from_le_bytes(field(whole, 8, WHAT)?),
+            offset_delta: u32_at(whole, 24, WHAT)?,
+            timestamp_delta_us: u32_at(whole, 28, WHAT)?,
+            payload,
+            user_headers,
+        };
+        Ok((message, whole, rest))
+    }
+}
+
+/// The messages of a batch, in order; it ends where the bytes are no message.
+#[derive(Debug, Clone)]
+pub struct Messages<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Messages<'a> {
+    /// Those at the start of `bytes`.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
+    }
+
+    /// Returns the bytes that were not read.
+    pub fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+}
+
+impl<'a> Iterator for Messages<'a> {
+    type Item = Message<'a>;
+
+    fn next(&mut self) -> Option<Message<'a>> {
+        let (message, _, rest) = Message::split_first(self.rest).ok()?;
+        self.rest = rest;
+        Some(message)
+    }
+}
+
+/// A batch whose messages fill it exactly. Its checksums may be wrong.
+#[derive(Debug, Clone, Copy)]
+pub struct Batch<'a> {
+    header: Header,
+    messages: &'a [u8],
+}
+
+/// A part of a batch: a header of its own, and whole messages of the batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part<'a> {
+    /// The header; its base offset is that of the whole batch, so that the messages' deltas hold.
+    pub header: Header,
+    /// The messages.
+    pub messages: &'a [u8],
+}
+
+impl<'a> Batch<'a> {
+    /// Reads the batch at the start of `bytes`, which may go on behind it.
+    ///
+    /// # Errors
+    /// Corruption, where `bytes` is shorter than the batch, or its messages do not fill it exactly.
+    pub fn decode(bytes: &'a [u8]) -> Result<Self> {
+        let batch = Self::split(bytes)?;
+        batch.walk(|_, _| Ok(()))?;
+        Ok(batch)
+    }
+
+    /// Reads the batch at the start of `bytes`, as [`Self::decode`] does, and checks its checksums.
+    ///
+    /// # Errors
+    /// As [`Self::decode`]; corruption also where a checksum is wrong.
+    pub fn decode_verified(bytes: &'a [u8]) -> Result<Self> {
+        let batch = Self::split(bytes)?;
+        batch.verify()?;
+        Ok(batch)
+    }
+
+    /// Puts a header and the messages behind it together. Nothing is checked but the length.
+    ///
+    /// # Errors
+    /// Corruption, where the header's length is another.
+    pub fn from_parts(header: Header, messages: &'a [u8]) -> Result<Self> {
+        let length = (HEADER_BYTES + messages.len()) as u64;
+        if header.length != length {
+            let expected = format!("length {length}");
+            return Err(Error::corruption("batch", LENGTH_AT, expected, header.length.to_string()));
+        }
+        Ok(Self { header, messages })
+    }
+
+    /// Checks that the messages fill the batch exactly, and all checksums.
+    ///
+    /// # Errors
+    /// Corruption, with the first that is wrong.
+    pub fn verify(&self) -> Result<()> {
+        let mut hasher = self.header.begin_checksum();
+        self.walk(|message, bytes| {
+            let computed = xxh3_64(bytes.get(8..).unwrap_or_default());
+            if computed != message.checksum {
+                let expected = format!("checksum {computed:016x}");
+                let found = format!("{:016x}", message.checksum);
+                return Err(Error::corruption("message", 0, expected, found));
+            }
+            hasher.update(&message.checksum.to_le_bytes());
+            Ok(())
+        })?;
+        let computed = hasher.digest();
+        if computed != self.header.checksum {
+            let expected = format!("checksum {computed:016x}");
+            let found = format!("{:016x}", self.header.checksum);
+            return Err(Error::corruption("batch", CHECKSUM_AT, expected, found));
+        }
+        Ok(())
+    }
+
+    fn split(bytes: &'a [u8]) -> Result<Self> {
+        let header = Header::decode(bytes)?;
+        let length = usize::try_from(header.length).unwrap_or(usize::MAX);
+        let messages = bytes
+            .get(HEADER_BYTES..length)
+            .ok_or_else(|| Error::truncated("batch", bytes.len()))?;
+        Ok(Self { header, messages })
+    }
+
+    /// Visits each message with its bytes, and checks that they fill the batch.
+    fn walk(&self, mut visit: impl FnMut(&Message<'a>, &'a [u8]) -> Result<()>) -> Result<()> {
+        let mut rest = self.messages;
+        let mut count: u32 = 0;
+        while !rest.is_empty() {
+            let at = (HEADER_BYTES + self.messages.len() - rest.len()) as u64;
+            let (message, whole, after) =
+                Message::split_first(rest).map_err(|error| error.at(at))?;
+            visit(&message, whole).map_err(|error| error.at(at))?;
+            count = count.saturating_add(1);
+            rest = after;
+        }
+        if count != self.header.count {
+            let expected = format!("{} messages", self.header.count);
+            return Err(Error::corruption("batch", COUNT_AT, expected, count.to_string()));
+        }
+        Ok(())
+    }
+
+    /// Returns the header.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Returns the bytes of all messages.
+    pub fn message_bytes(&self) -> &'a [u8] {
+        self.messages
+    }
+
+    /// Returns the messages in order.
+    pub fn messages(&self) -> Messages<'a> {
+        Messages::new(self.messages)
+    }
+
+    /// Returns the offset of the message after the last one: that of the next batch.
+    pub fn end_offset(&self) -> u64 {
+        self.header.base_offset.saturating_add(u64::from(self.header.count))
+    }
+
+    /// Checks that a producer made it as a log takes it: with at least one message, whose offset
+    /// deltas count from 0.
+    ///
+    /// # Errors
+    /// Corruption, with the message that is at fault.
+    pub fn check_deltas(&self) -> Result<()> {
+        if self.header.count == 0 {
+            return Err(Error::corruption("batch", COUNT_AT, "at least one message", "none"));
+        }
+        for (index, message) in (0..).zip(self.messages()) {
+            if message.offset_delta != index {
+                let expected = format!("offset delta {index}");
+                let found = message.offset_delta.to_string();
+                return Err(Error::corruption("message", 24, expected, found));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the header that this batch has in a log.
+    pub fn stamped(&self, partition: u64, base_offset: u64, base_timestamp_us: u64) -> Header {
+        let header = Header { partition, base_offset, base_timestamp_us, ..self.header };
+        header.with_checksum_of(self.messages)
+    }
+
+    /// Returns the part with at most `count` messages whose offsets are `offset` or above; `None`
+    /// where there is no such message.
+    pub fn part(&self, offset: u64, count: u32) -> Option<Part<'a>> {
+        let skipped = offset.saturating_sub(self.header.base_offset);
+        let skipped = u32::try_from(skipped).ok().filter(|&skipped| skipped < self.header.count)?;
+        let count = count.min(self.header.count - skipped);
+        if count == 0 {
+            return None;
+        }
+        let mut messages = self.messages();
+        messages.by_ref().take(skipped as usize).for_each(drop);
+        let from = messages.rest();
+        messages.by_ref().take(count as usize).for_each(drop);
+        let taken = from.get(..from.len() - messages.rest().len()).unwrap_or_default();
+        let length = (HEADER_BYTES + taken.len()) as u64;
+        let header = Header { length, count, ..self.header };
+        Some(Part { header: header.with_checksum_of(taken), messages: taken })
+    }
+}
+
+/// Makes a batch as a producer does.
+///
+/// ```
+/// use tailwater_format::message::batch::{Batch, Builder};
+///
+/// let mut builder = Builder::new(1_700_000_000_000_000);
+/// builder.push(1, 0, b"hello", b"")?;
+/// builder.push(2, 15, b"world", b"")?;
+/// let bytes = builder.finish();
+/// let batch = Batch::decode_verified(&bytes)?;
+/// let payloads: Vec<_> = batch.messages().map(|message| message.payload).collect();
+/// assert_eq!(payloads, [b"hello", b"world"]);
+/// # Ok::<(), tailwater_format::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Builder {
+    bytes: Vec<u8>,
+    header: Header,
+}
+
+impl Builder {
+    /// An empty batch whose messages' timestamps count from `origin_timestamp_us`, in microseconds
+    /// since 1970.
+    pub fn new(origin_timestamp_us: u64) -> Self {
+        let header = Header { origin_timestamp_us, ..Header::default() };
+        Self { bytes: vec![0; HEADER_BYTES], header }
+    }
+
+    /// Returns the number of messages.
+    pub fn count(&self) -> u32 {
+        self.header.count
+    }
+
+    /// Returns the length of the batch so far, in bytes.
+    pub fn length(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Adds a message. `user_headers` are bytes that the log does not interpret.
+    ///
+    /// # Errors
+    /// Unsupported, where payload or user headers are longer than 4 GiB.
+    pub fn push(
+        &mut self,
+        id: u128,
+        timestamp_delta_us: u32,
+        payload: &[u8],
+        user_headers: &[u8],
+    ) -> Result<()> {
+        let length = |bytes: &[u8]| {
+            u32::try_from(bytes.len())
+                .map_err(|_| Error::unsupported(format!("a message part of {} bytes", bytes.len())))
+        };
+        let (headers_length, payload_length) = (length(user_headers)?, length(payload)?);
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(&[0; 8]);
+        self.bytes.extend_from_slice(&id.to_le_bytes());
+        self.bytes.extend_from_slice(&self.header.count.to_le_bytes());
+        self.bytes.extend_from_slice(&timestamp_delta_us.to_le_bytes());
+        self.bytes.extend_from_slice(&headers_length.to_le_bytes());
+        self.bytes.extend_from_slice(&payload_length.to_le_bytes());
+        self.bytes.extend_from_slice(&[0; 8]);
+        self.bytes.extend_from_slice(payload);
+        self.bytes.extend_from_slice(user_headers);
+        let checksum = xxh3_64(self.bytes.get(start + 8..).unwrap_or_default());
+        put(&mut self.bytes, start, &checksum.to_le_bytes());
+        self.header.count += 1;
+        Ok(())
+    }
+
+    /// Returns the batch.
+    pub fn finish(mut self) -> Vec<u8> {
+        self.header.length = self.bytes.len() as u64;
+        let messages = self.bytes.get(HEADER_BYTES..).unwrap_or_default();
+        let header = self.header.with_checksum_of(messages).encode();
+        put(&mut self.bytes, 0, &header);
+        self.bytes
+    }
+}

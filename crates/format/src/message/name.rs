@@ -1,0 +1,136 @@
+//! Names of the files of a partition.
+//!
+//! ```text
+//! 00000000000000001000-00001700000000000000-0.log
+//! |                    |                    |  `- or .index
+//! |                    |                    `- generation: 0 as written, 1 rewritten without gaps
+//! |                    `- lower bound on the timestamps of its batches, in us since 1970
+//! `- offset of its first message
+//! ```
+//!
+//! A segment ends where the next one begins, so names alone say which offsets a partition has, and
+//! a segment without messages keeps the offsets that come next. A file that is still written has
+//! `.tmp` behind its name.
+
+use std::fmt;
+
+/// What is behind the name of a file that is not complete.
+pub const TEMPORARY: &str = ".tmp";
+
+/// Name of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SegmentName {
+    /// Offset of its first message.
+    pub base_offset: u64,
+    /// Lower bound on its batches' timestamps, in microseconds since 1970.
+    pub base_timestamp_us: u64,
+    /// 0 as it was written, 1 after it was rewritten without gaps.
+    pub generation: u8,
+}
+
+/// Kind of a file of a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// Batches.
+    Log,
+    /// Where they stand.
+    Index,
+}
+
+impl Kind {
+    /// Returns what follows the dot.
+    pub fn extension(self) -> &'static str {
+        match self {
+            Self::Log => "log",
+            Self::Index => "index",
+        }
+    }
+}
+
+impl SegmentName {
+    /// Returns the name of the segment's file of a kind.
+    pub fn file(self, kind: Kind) -> FileName {
+        FileName { segment: self, kind }
+    }
+}
+
+/// Name of a file of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileName {
+    /// The segment.
+    pub segment: SegmentName,
+    /// What the file has of it.
+    pub kind: Kind,
+}
+
+impl FileName {
+    /// Reads a name; `None` for any other.
+    pub fn parse(name: &str) -> Option<Self> {
+        let (stem, extension) = name.split_once('.')?;
+        let kind = match extension {
+            "log" => Kind::Log,
+            "index" => Kind::Index,
+            _ => return None,
+        };
+        let mut parts = stem.split('-');
+        let mut number = |digits: usize| {
+            let part = parts.next()?;
+            let is_number = part.len() == digits && part.bytes().all(|byte| byte.is_ascii_digit());
+            is_number.then(|| part.parse::<u64>().ok()).flatten()
+        };
+        let (base_offset, base_timestamp_us) = (number(20)?, number(20)?);
+        let generation = u8::try_from(number(1)?).ok()?;
+        if parts.next().is_some() {
+            return None;
+        }
+        Some(Self { segment: SegmentName { base_offset, base_timestamp_us, generation }, kind })
+    }
+}
+
+impl fmt::Display for FileName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let SegmentName { base_offset, base_timestamp_us, generation } = self.segment;
+        let extension = self.kind.extension();
+        write!(f, "{base_offset:020}-{base_timestamp_us:020}-{generation}.{extension}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_back() {
+        let segment = SegmentName {
+            base_offset: 1000,
+            base_timestamp_us: 1_700_000_000_000_000,
+            generation: 0,
+        };
+        let name = segment.file(Kind::Log);
+        assert_eq!(name.to_string(), "00000000000000001000-00001700000000000000-0.log");
+        assert_eq!(FileName::parse(&name.to_string()), Some(name));
+        let last =
+            SegmentName { base_offset: u64::MAX, base_timestamp_us: u64::MAX, generation: 1 };
+        assert_eq!(
+            FileName::parse(&last.file(Kind::Index).to_string()),
+            Some(last.file(Kind::Index))
+        );
+    }
+
+    #[test]
+    fn other_names_are_none() {
+        for name in [
+            "",
+            "x",
+            "00000000000000001000.log",
+            "00000000000000001000-00001700000000000000-0.log.tmp",
+            "00000000000000001000-00001700000000000000-10.log",
+            "+0000000000000001000-00001700000000000000-0.log",
+            "00000000000000001000-00001700000000000000-0-0.log",
+            "99999999999999999999-00001700000000000000-0.log",
+            "00000000000000001000-00001700000000000000-0.data",
+        ] {
+            assert_eq!(FileName::parse(name), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! What stands between groups of batches in a segment that is written past the page cache.
+//!
+//! A group is written as whole blocks, so it ends with a gap up to the next block. A block that
+//! holds an acknowledged byte is never written again: the next group begins behind the gap.
+//!
+//! ```text
+//! gap     := zeros, trailer               zeros: at least 40 bytes
+//! trailer := magic: u64
+//!            stable: u64                  durable length of the segment when it was made
+//!            segment: u64                 base offset of the segment
+//!            incarnation: u64             of the partition
+//!            checksum: u64                XXH3 of the fields before
+//! ```
+//!
+//! A reader that expects a batch looks at the 8 bytes where its length would stand: zero means a
+//! gap, or space that was never written, and the next batch may begin where the gap ends
+//! ([`batch_at`]). A gap has at least [`GAP_MIN`] bytes: a group that would leave less takes a
+//! further block. So writers and readers agree on the end of a gap from its beginning alone
+//! ([`gap_end`]).
+//!
+//! The trailer tells a torn tail from a hole. A write that a crash tore may leave any of its
+//! sectors out, so a batch may be missing with others of the same group behind it. But a trailer
+//! that counts the missing batch among the durable bytes was written after that batch was
+//! acknowledged: then it is damage. The trailer lies inside a gap, so that readers pass over it.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::batch::LENGTH_AT;
+use super::{put, u64_at};
+
+/// Unit in which readers skip gaps, in bytes. Groups are padded to a multiple of it.
+pub const BLOCK: u64 = 4096;
+
+/// Length of a trailer, in bytes.
+pub const TRAILER_BYTES: usize = 40;
+
+/// Length of the shortest gap, in bytes: zeros where a batch would have its length, and a trailer.
+pub const GAP_MIN: u64 = (LENGTH_AT + 8 + TRAILER_BYTES) as u64;
+
+/// "TWGROUP1", as a number.
+const MAGIC: u64 = u64::from_le_bytes(*b"TWGROUP1");
+
+/// Returns the end of the gap that a group gets which ends at `position`, in a segment whose writes
+/// are multiples of `block` bytes.
+pub fn gap_end(position: u64, block: u64) -> u64 {
+    (position + GAP_MIN).next_multiple_of(block)
+}
+
+/// What may begin at a position in a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// A batch, or bytes that are none.
+    Batch,
+    /// A gap, or space that was never written: a batch may begin at this position next.
+    Gap(u64),
+}
+
+/// Returns what may begin at `position`, of which `bytes` are the following bytes: up to the end of
+/// the segment or at least [`GAP_MIN`] of them.
+pub fn batch_at(position: u64, bytes: &[u8]) -> Next {
+    let is_gap = match u64_at(bytes, LENGTH_AT, "length") {
+        Ok(length) => length == 0,
+        // The segment ends here: zeros are what is left of a gap.
+        Err(_) => bytes.iter().all(|&byte| byte == 0),
+    };
+    if is_gap { Next::Gap(gap_end(position, BLOCK)) } else { Next::Batch }
+}
+
+/// What a trailer says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Trailer {
+    /// Length of the segment that was durable when the group was made, in bytes.
+    pub stable: u64,
+    /// Base offset of the segment.
+    pub segment: u64,
+    /// Incarnation of the partition.
+    pub incarnation: u64,
+}
+
+impl Trailer {
+    /// Returns the trailer's bytes.
+    pub fn encode(&self) -> [u8; TRAILER_BYTES] {
+        let mut bytes = [0; TRAILER_BYTES];
+        for (index, value) in
+            [MAGIC, self.stable, self.segment, self.incarnation].into_iter().enumerate()
+        {
+            put(&mut bytes, index * 8, &value.to_le_bytes());
+        }
+        let checksum = checksum(&bytes);
+        put(&mut bytes, TRAILER_BYTES - 8, &checksum.to_le_bytes());
+        bytes
+    }
+
+    /// Returns the trailer at the end of a block; `None` where there is none.
+    pub fn at_end_of(block: &[u8]) -> Option<Self> {
+        let bytes: &[u8; TRAILER_BYTES] = block.last_chunk()?;
+        let value = |index: usize| u64_at(bytes, index * 8, "trailer").ok();
+        if value(0)? != MAGIC || value(4)? != checksum(bytes) {
+            return None;
+        }
+        Some(Self { stable: value(1)?, segment: value(2)?, incarnation: value(3)? })
+    }
+}
+
+fn checksum(bytes: &[u8; TRAILER_BYTES]) -> u64 {
+    xxh3_64(bytes.get(..TRAILER_BYTES - 8).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gap_reaches_the_next_block_and_is_never_short() {
+        assert_eq!(gap_end(0, BLOCK), 4096);
+        assert_eq!(gap_end(4096 - GAP_MIN, BLOCK), 4096);
+        assert_eq!(gap_end(4096 - GAP_MIN + 1, BLOCK), 8192);
+        assert_eq!(gap_end(4096, BLOCK), 8192);
+        assert_eq!(gap_end(100, 16_384), 16_384);
+    }
+
+    #[test]
+    fn readers_pass_over_gaps_and_not_over_batches() {
+        let mut block = vec![0; 2 * BLOCK as usize];
+        assert_eq!(batch_at(0, &block), Next::Gap(BLOCK));
+        assert_eq!(batch_at(BLOCK + 7, &block[7..]), Next::Gap(2 * BLOCK));
+        // The file may end anywhere in the zeros.
+        assert_eq!(batch_at(7, &block[7..20]), Next::Gap(BLOCK));
+        assert_eq!(batch_at(7, &[]), Next::Gap(BLOCK));
+        // Too little for a gap is left of the block: it has the next one, too.
+        assert_eq!(batch_at(BLOCK - 1, &block[..200]), Next::Gap(2 * BLOCK));
+        block[100 + LENGTH_AT] = 1;
+        assert_eq!(batch_at(100, &block[100..]), Next::Batch);
+        block[BLOCK as usize + 10] = 1;
+        assert_eq!(batch_at(BLOCK - 22, &block[BLOCK as usize - 22..]), Next::Batch);
+    }
+
+    #[test]
+    fn a_trailer_stands_at_the_end_of_a_gap() {
+        let trailer = Trailer { stable: 8192, segment: 77, incarnation: 5 };
+        let mut block = vec![0; BLOCK as usize];
+        assert_eq!(Trailer::at_end_of(&block), None);
+        block[BLOCK as usize - TRAILER_BYTES..].copy_from_slice(&trailer.encode());
+        assert_eq!(Trailer::at_end_of(&block), Some(trailer));
+        let longest_start = (BLOCK - GAP_MIN) as usize;
+        assert_eq!(batch_at(longest_start as u64, &block[longest_start..]), Next::Gap(BLOCK));
+        for at in BLOCK as usize - TRAILER_BYTES..BLOCK as usize {
+            let mut damaged = block.clone();
+            damaged[at] ^= 1;
+            assert_eq!(Trailer::at_end_of(&damaged), None, "byte {at}");
+        }
+    }
+}

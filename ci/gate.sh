@@ -51,3 +51,6 @@ cargo test --locked
 step "models of the lock-free parts"
 # Builds of their own, so that those of the tests stay.
 RUSTFLAGS="--cfg loom" cargo test --quiet --locked -p tailwater --lib --target-dir target/loom -- loom models
+
+step "models of the message log"
+RUSTFLAGS="--cfg shuttle" cargo test --quiet --locked -p tailwater-log --test log --target-dir target/shuttle

@@ -1,0 +1,217 @@
+//! What the catalog holds, and the changes that lead there.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::options::TopicOptions;
+use crate::{Error, Result};
+
+/// Id of a topic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TopicId {
+    /// Id of its stream.
+    pub stream: u32,
+    /// Its id within the stream.
+    pub topic: u32,
+}
+
+/// Id of a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PartitionId {
+    /// Id of its stream.
+    pub stream: u32,
+    /// Id of its topic within the stream.
+    pub topic: u32,
+    /// Its id within the topic.
+    pub partition: u32,
+}
+
+impl PartitionId {
+    /// Returns its topic's id.
+    pub fn topic(self) -> TopicId {
+        TopicId { stream: self.stream, topic: self.topic }
+    }
+}
+
+impl TopicId {
+    /// Returns the id of one of its partitions.
+    pub fn partition(self, partition: u32) -> PartitionId {
+        PartitionId { stream: self.stream, topic: self.topic, partition }
+    }
+}
+
+impl std::fmt::Display for PartitionId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "stream {} topic {} partition {}", self.stream, self.topic, self.partition)
+    }
+}
+
+/// A stream.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamInfo {
+    /// Its name, unique in the log.
+    pub name: String,
+    /// When it was created, in microseconds since 1970.
+    pub created_us: u64,
+    /// Its topics, by their ids.
+    pub topics: BTreeMap<u32, TopicInfo>,
+}
+
+/// A topic.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TopicInfo {
+    /// Its name, unique in its stream.
+    pub name: String,
+    /// When it was created, in microseconds since 1970.
+    pub created_us: u64,
+    /// What it is asked for.
+    pub options: TopicOptions,
+    /// Its partitions, by their ids.
+    pub partitions: BTreeMap<u32, PartitionInfo>,
+}
+
+/// A partition.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartitionInfo {
+    /// Its incarnation: another one after each purge.
+    pub incarnation: u64,
+    /// When it was created, in microseconds since 1970.
+    pub created_us: u64,
+}
+
+/// A change of the catalog.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "change", rename_all = "snake_case")]
+pub(super) enum Change {
+    CreateStream { stream: u32, name: String, created_us: u64 },
+    RenameStream { stream: u32, name: String },
+    DeleteStream { stream: u32 },
+    CreateTopic { stream: u32, topic: u32, name: String, options: TopicOptions, created_us: u64 },
+    UpdateTopic { stream: u32, topic: u32, name: String, options: TopicOptions },
+    DeleteTopic { stream: u32, topic: u32 },
+    CreatePartition { stream: u32, topic: u32, partition: u32, incarnation: u64, created_us: u64 },
+    DeletePartition { stream: u32, topic: u32, partition: u32 },
+    Purge { stream: u32, topic: u32, partition: u32, incarnation: u64 },
+}
+
+impl Change {
+    pub(super) fn encode(changes: &[Self]) -> Result<Vec<u8>> {
+        serde_json::to_vec(changes).map_err(|error| Error::invalid(error.to_string()))
+    }
+}
+
+/// All that the catalog holds.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(super) struct State {
+    pub(super) streams: BTreeMap<u32, StreamInfo>,
+    pub(super) next_incarnation: u64,
+}
+
+impl State {
+    /// Returns the record with which a journal begins.
+    pub(super) fn to_snapshot(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// Follows the records of a journal.
+    ///
+    /// # Errors
+    /// Corruption, for a record that has its checksum and says nothing.
+    pub(super) fn replay<'a>(
+        mut records: impl Iterator<Item = &'a [u8]>,
+        path: &Path,
+    ) -> Result<Self> {
+        let damaged = |error: serde_json::Error| {
+            Error::corruption(path, 0, format!("a record of the catalog: {error}"))
+        };
+        let snapshot = records.next().unwrap_or_default();
+        let mut state: Self = serde_json::from_slice(snapshot).map_err(damaged)?;
+        for record in records {
+            let changes: Vec<Change> = serde_json::from_slice(record).map_err(damaged)?;
+            changes.iter().for_each(|change| state.apply(change));
+        }
+        Ok(state)
+    }
+
+    pub(super) fn stream(&self, stream: u32) -> Result<&StreamInfo> {
+        self.streams.get(&stream).ok_or_else(|| Error::not_found(format!("no stream {stream}")))
+    }
+
+    pub(super) fn topic(&self, id: TopicId) -> Result<&TopicInfo> {
+        let TopicId { stream, topic } = id;
+        let found = self.stream(stream)?.topics.get(&topic);
+        found.ok_or_else(|| Error::not_found(format!("no topic {topic} in stream {stream}")))
+    }
+
+    pub(super) fn partition(&self, id: PartitionId) -> Result<&PartitionInfo> {
+        let found = self.topic(id.topic())?.partitions.get(&id.partition);
+        found.ok_or_else(|| Error::not_found(format!("no {id}")))
+    }
+
+    /// Follows one change. One that is about what is not there has no effect: it is about what a
+    /// later change deleted.
+    pub(super) fn apply(&mut self, change: &Change) {
+        match change {
+            Change::CreateStream { stream, name, created_us } => {
+                let topics = BTreeMap::new();
+                let info = StreamInfo { name: name.clone(), created_us: *created_us, topics };
+                self.streams.insert(*stream, info);
+            }
+            Change::RenameStream { stream, name } => {
+                if let Some(stream) = self.streams.get_mut(stream) {
+                    stream.name.clone_from(name);
+                }
+            }
+            Change::DeleteStream { stream } => {
+                self.streams.remove(stream);
+            }
+            Change::CreateTopic { stream, topic, name, options, created_us } => {
+                if let Some(stream) = self.streams.get_mut(stream) {
+                    let info = TopicInfo {
+                        name: name.clone(),
+                        created_us: *created_us,
+                        options: options.clone(),
+                        partitions: BTreeMap::new(),
+                    };
+                    stream.topics.insert(*topic, info);
+                }
+            }
+            Change::UpdateTopic { stream, topic, name, options } => {
+                if let Some(topic) = self.topic_mut(*stream, *topic) {
+                    topic.name.clone_from(name);
+                    topic.options = options.clone();
+                }
+            }
+            Change::DeleteTopic { stream, topic } => {
+                if let Some(stream) = self.streams.get_mut(stream) {
+                    stream.topics.remove(topic);
+                }
+            }
+            Change::CreatePartition { stream, topic, partition, incarnation, created_us } => {
+                self.next_incarnation = self.next_incarnation.max(incarnation + 1);
+                if let Some(topic) = self.topic_mut(*stream, *topic) {
+                    let info = PartitionInfo { incarnation: *incarnation, created_us: *created_us };
+                    topic.partitions.insert(*partition, info);
+                }
+            }
+            Change::DeletePartition { stream, topic, partition } => {
+                if let Some(topic) = self.topic_mut(*stream, *topic) {
+                    topic.partitions.remove(partition);
+                }
+            }
+            Change::Purge { stream, topic, partition, incarnation } => {
+                self.next_incarnation = self.next_incarnation.max(incarnation + 1);
+                let topic = self.topic_mut(*stream, *topic);
+                if let Some(info) = topic.and_then(|topic| topic.partitions.get_mut(partition)) {
+                    info.incarnation = *incarnation;
+                }
+            }
+        }
+    }
+
+    fn topic_mut(&mut self, stream: u32, topic: u32) -> Option<&mut TopicInfo> {
+        self.streams.get_mut(&stream)?.topics.get_mut(&topic)
+    }
+}

@@ -1,0 +1,180 @@
+//! What can go wrong, and what the caller must do about it.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tailwater_format as format;
+use tailwater_io as io;
+
+/// What the caller must do about an [`Error`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// Bytes on disk contradict their checksum or each other: restore the file.
+    Corruption,
+    /// The call, an option or a batch is wrong: fix the call.
+    InvalidArgument,
+    /// The stream, topic, partition or offset does not exist.
+    NotFound,
+    /// A name or id is taken.
+    AlreadyExists,
+    /// The directory or file needs something this version does not have.
+    NotSupported,
+    /// The disk or quota is full: free space; the log resumes by itself.
+    NoSpace,
+    /// As much is unpersisted as may be, or a command that changes files is under way: wait for
+    /// room, then repeat the call.
+    Full,
+    /// Another process or handle holds the log: try again later.
+    Busy,
+    /// The system refused a call for another reason: open the log again.
+    Io,
+    /// The log or partition was closed or deleted.
+    Closed,
+    /// A state that the code rules out: report it.
+    Internal,
+}
+
+/// A failed operation: its kind, what happened, and the file and offset where they are known.
+///
+/// Cloning it is cheap: one failure may end many appends.
+#[derive(Clone)]
+pub struct Error(Arc<Inner>);
+
+#[derive(Debug, Clone)]
+struct Inner {
+    kind: ErrorKind,
+    message: String,
+    path: Option<PathBuf>,
+    offset: Option<u64>,
+    source: Option<Arc<dyn std::error::Error + Send + Sync>>,
+}
+
+/// The result of a call to the log.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// An error that concerns no file.
+    #[cold]
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self(Arc::new(Inner { kind, message, path: None, offset: None, source: None }))
+    }
+
+    /// A wrong call, option or batch.
+    #[cold]
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::InvalidArgument, message)
+    }
+
+    /// Something that does not exist.
+    #[cold]
+    pub(crate) fn not_found(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::NotFound, message)
+    }
+
+    /// A call on what was closed or deleted.
+    #[cold]
+    pub(crate) fn closed(what: impl fmt::Display) -> Self {
+        Self::new(ErrorKind::Closed, format!("{what} was closed"))
+    }
+
+    /// Damage at an offset of a file, in bytes.
+    #[cold]
+    pub(crate) fn corruption(path: &Path, offset: u64, message: impl Into<String>) -> Self {
+        Self(Arc::new(Inner {
+            kind: ErrorKind::Corruption,
+            message: message.into(),
+            path: Some(path.to_owned()),
+            offset: Some(offset),
+            source: None,
+        }))
+    }
+
+    /// A decoder's error about bytes of `path` that begin at `base`.
+    #[cold]
+    pub(crate) fn decoding(path: &Path, base: u64, error: format::Error) -> Self {
+        match error.at(base) {
+            format::Error::Corruption { what, offset, expected, found } => Self::corruption(
+                path,
+                offset,
+                format!("corrupt {what}: expected {expected}, found {found}"),
+            ),
+            error @ format::Error::Unsupported { .. } => {
+                let mut inner = Self::new(ErrorKind::NotSupported, error.to_string());
+                Arc::make_mut(&mut inner.0).path = Some(path.to_owned());
+                inner
+            }
+        }
+    }
+
+    /// The same error with what was being done in front of its message.
+    #[must_use]
+    pub(crate) fn while_doing(mut self, what: impl fmt::Display) -> Self {
+        let inner = Arc::make_mut(&mut self.0);
+        inner.message = format!("{what}: {}", inner.message);
+        self
+    }
+
+    /// Returns what the caller must do about it.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// Returns the file that it is about.
+    pub fn path(&self) -> Option<&Path> {
+        self.0.path.as_deref()
+    }
+
+    /// Returns the offset in the file, in bytes.
+    pub fn offset(&self) -> Option<u64> {
+        self.0.offset
+    }
+}
+
+impl From<io::Error> for Error {
+    #[cold]
+    fn from(error: io::Error) -> Self {
+        let kind = match () {
+            () if error.is_no_space() => ErrorKind::NoSpace,
+            () if error.is_not_found() => ErrorKind::NotFound,
+            () if error.is_unsupported() => ErrorKind::NotSupported,
+            () if error.source.kind() == std::io::ErrorKind::WouldBlock => ErrorKind::Busy,
+            () => ErrorKind::Io,
+        };
+        Self(Arc::new(Inner {
+            kind,
+            message: error.to_string(),
+            path: Some(error.path.clone()),
+            offset: error.offset,
+            source: Some(Arc::new(error)),
+        }))
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner { message, path, offset, source, .. } = &*self.0;
+        f.write_str(message)?;
+        match (path, offset) {
+            // The storage's errors name their file themselves.
+            _ if source.is_some() => Ok(()),
+            (Some(path), Some(offset)) => write!(f, " ({} at offset {offset})", path.display()),
+            (Some(path), None) => write!(f, " ({})", path.display()),
+            (None, _) => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {self}", self.0.kind)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source.as_deref().map(|source| source as _)
+    }
+}

@@ -1,0 +1,108 @@
+//! What makes a directory a log: one file with the format's version and the log's id.
+//!
+//! A directory that has other files and not this one is somebody else's, and is never written to.
+
+use std::path::Path;
+
+use tailwater_io::{Create, IoMode, Purpose, Storage};
+
+use crate::layout::{BOOT, IDENTITY, LOCK};
+use crate::{Error, ErrorKind, Result};
+
+/// First line of the file.
+const HEADING: &str = "TAILWATER-LOG 1";
+/// Longest file that is read, in bytes.
+const LENGTH_MAX: u64 = 4096;
+
+/// Returns the id of the log in a directory; `None` where there is no log.
+///
+/// # Errors
+/// Not supported, for a log of another version; corruption, for a file that is no identity; those
+/// of the system.
+pub(crate) fn read(storage: &dyn Storage, directory: &Path) -> Result<Option<u128>> {
+    let path = directory.join(IDENTITY);
+    let file = match storage.open(&path, IoMode::Buffered, Purpose::Metadata) {
+        Ok(file) => file,
+        Err(error) if error.is_not_found() => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let mut bytes = vec![0; file.length()?.min(LENGTH_MAX) as usize];
+    let count = file.read_full_at(&mut bytes, 0, Purpose::Metadata)?;
+    bytes.truncate(count);
+    let text = String::from_utf8_lossy(&bytes);
+    let mut lines = text.lines();
+    match lines.next() {
+        Some(HEADING) => {}
+        Some(other) if other.starts_with("TAILWATER-LOG ") => {
+            let message = format!("{} is of format '{other}'", directory.display());
+            return Err(Error::new(ErrorKind::NotSupported, message));
+        }
+        _ => {
+            return Err(Error::corruption(&path, 0, format!("it does not begin with '{HEADING}'")));
+        }
+    }
+    let id = lines.next().and_then(|line| line.strip_prefix("id "));
+    let id = id.and_then(|id| u128::from_str_radix(id, 16).ok());
+    id.map(Some).ok_or_else(|| Error::corruption(&path, HEADING.len() as u64, "it has no id"))
+}
+
+/// Notes in which boot of the machine a log is opened. Returns whether it was last opened in the
+/// same.
+///
+/// The note is not synced: where it is lost, the machine died.
+///
+/// # Errors
+/// Those of the system.
+pub(crate) fn note_boot(
+    storage: &dyn Storage,
+    directory: &Path,
+    boot: Option<&str>,
+) -> Result<bool> {
+    let path = directory.join(BOOT);
+    let mut noted = Vec::new();
+    match storage.open(&path, IoMode::Buffered, Purpose::Metadata) {
+        Ok(file) => {
+            noted.resize(file.length()?.min(LENGTH_MAX) as usize, 0);
+            let count = file.read_full_at(&mut noted, 0, Purpose::Metadata)?;
+            noted.truncate(count);
+        }
+        Err(error) if error.is_not_found() => {}
+        Err(error) => return Err(error.into()),
+    }
+    let boot = boot.unwrap_or_default().as_bytes();
+    if !boot.is_empty() && noted == boot {
+        return Ok(true);
+    }
+    let mode = IoMode::Buffered;
+    let mut file = storage.create(&path, Create::Truncate, mode, Purpose::Metadata)?;
+    file.write_all_at(boot, 0, Purpose::Metadata)?;
+    Ok(false)
+}
+
+/// Makes a directory a log, unless it is somebody else's. Returns the log's id.
+///
+/// # Errors
+/// Invalid argument, where there are other files; those of the system.
+pub(crate) fn create(storage: &dyn Storage, directory: &Path, id: u128) -> Result<u128> {
+    let others = storage.list(directory)?;
+    let other = others.iter().find(|entry| entry.name != LOCK && !entry.name.starts_with(IDENTITY));
+    if let Some(other) = other {
+        let message = format!(
+            "{} is no message log of Tailwater's, and not empty: it has '{}'",
+            directory.display(),
+            other.name
+        );
+        return Err(Error::invalid(message));
+    }
+    let path = directory.join(IDENTITY);
+    let temporary = directory.join(format!("{IDENTITY}.tmp"));
+    let text = format!("{HEADING}\nid {id:032x}\n");
+    let mode = IoMode::Buffered;
+    let mut file = storage.create(&temporary, Create::Truncate, mode, Purpose::Metadata)?;
+    file.write_all_at(text.as_bytes(), 0, Purpose::Metadata)?;
+    file.sync_all(Purpose::Metadata)?;
+    // A crash here is safe: a temporary file is no log yet.
+    storage.rename(&temporary, &path)?;
+    storage.sync_directory(directory)?;
+    Ok(id)
+}

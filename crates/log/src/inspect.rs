@@ -1,0 +1,419 @@
+//! Looking into a log's directory without opening the log: nothing is written and no lock is taken,
+//! so it may be open elsewhere, and is shown as it is at this moment.
+//!
+//! What the owner has only in memory is not shown. The end of a partition's last segment may be in
+//! the middle of being written: it is told from damage by trailers ([`Severity`]).
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tailwater_format::message::batch::{Batch, Header, Message};
+use tailwater_format::message::name::Kind;
+use tailwater_io::buffer::{ALIGNMENT, BufferPool};
+use tailwater_io::clock::SystemClock;
+use tailwater_io::{IoMode, Storage};
+
+use crate::catalog::{self, PartitionId, StreamInfo};
+use crate::env::Env;
+use crate::offsets::{self, Consumer};
+use crate::partition::recovery;
+use crate::persister::Scheduler;
+use crate::room::Room;
+use crate::segment::{Segment, dense};
+use crate::tail::{SegmentStart, TailMemory};
+use crate::{Error, ErrorKind, Result, identity, layout};
+
+/// Memory for reading ahead, in bytes.
+const READ_AHEAD_BYTES: usize = 16 << 20;
+
+/// A log's directory, as it is at this moment.
+#[derive(Debug)]
+pub struct LogDirectory {
+    env: Env,
+    streams: BTreeMap<u32, StreamInfo>,
+    offsets: BTreeMap<(PartitionId, u64, Consumer), u64>,
+}
+
+/// A partition's files.
+#[derive(Debug)]
+pub struct PartitionFiles<'a> {
+    log: &'a LogDirectory,
+    id: PartitionId,
+    incarnation: u64,
+    segments: Vec<Segment>,
+}
+
+/// A segment's file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SegmentFile {
+    /// Its path.
+    pub path: PathBuf,
+    /// Offset of its first message.
+    pub base_offset: u64,
+    /// Lower bound on its batches' timestamps, in microseconds since 1970.
+    pub base_timestamp_us: u64,
+    /// 0 as it was written, 1 rewritten without gaps.
+    pub generation: u8,
+    /// Its length in bytes, space that is prepared and not used included.
+    pub bytes: u64,
+}
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Nothing is wrong: an index will be made anew.
+    Note,
+    /// The last segment ends with what a crash leaves, or is being written.
+    TornTail,
+    /// Bytes are damaged, or missing.
+    Damage,
+}
+
+/// Something that verification found.
+#[derive(Debug, Clone)]
+pub struct Finding {
+    /// How bad it is.
+    pub severity: Severity,
+    /// What it is.
+    pub error: Error,
+}
+
+/// What verification read and found.
+#[derive(Debug, Clone, Default)]
+pub struct VerifyReport {
+    /// What is wrong.
+    pub findings: Vec<Finding>,
+    /// Partitions that were read.
+    pub partitions: u64,
+    /// Segments that were read.
+    pub segments: u64,
+    /// Batches whose checksums are right.
+    pub batches: u64,
+    /// Messages in them.
+    pub messages: u64,
+    /// Bytes that were read.
+    pub bytes: u64,
+}
+
+impl LogDirectory {
+    /// Reads the catalog of the log in a directory.
+    ///
+    /// # Errors
+    /// Not found, where there is no log; corruption; those of the system.
+    pub fn read(storage: Arc<dyn Storage>, directory: &Path) -> Result<Self> {
+        let Some(log) = identity::read(&*storage, directory)? else {
+            let message = format!("{} has no message log", directory.display());
+            return Err(Error::new(ErrorKind::NotFound, message));
+        };
+        let streams = catalog::read(&*storage, directory)?;
+        let offsets = offsets::read(&*storage, directory)?;
+        let room = Arc::new(Room::default());
+        let env = Env {
+            storage,
+            clock: Arc::new(SystemClock),
+            directory: directory.to_owned(),
+            log,
+            append_mode: IoMode::Buffered,
+            syncs_appends: false,
+            is_same_boot: false,
+            read_mode: IoMode::Buffered,
+            block: ALIGNMENT as u64,
+            memory: TailMemory::new(None, 0, Arc::clone(&room))?,
+            room,
+            scheduler: Arc::new(Scheduler::default()),
+            read_buffers: BufferPool::new(READ_AHEAD_BYTES),
+            partition_unpersisted_bytes_max: 0,
+            batch_bytes_max: 0,
+        };
+        Ok(Self { env, streams, offsets })
+    }
+
+    /// Returns the log's id.
+    pub fn id(&self) -> u128 {
+        self.env.log
+    }
+
+    /// Returns its streams, by their ids.
+    pub fn streams(&self) -> &BTreeMap<u32, StreamInfo> {
+        &self.streams
+    }
+
+    /// Returns all partitions, with their incarnations.
+    pub fn partitions(&self) -> impl Iterator<Item = (PartitionId, u64)> {
+        self.streams.iter().flat_map(|(&stream, info)| {
+            info.topics.iter().flat_map(move |(&topic, info)| {
+                info.partitions.iter().map(move |(&partition, info)| {
+                    (PartitionId { stream, topic, partition }, info.incarnation)
+                })
+            })
+        })
+    }
+
+    /// Returns how far the consumers of a partition have come.
+    pub fn offsets(&self, id: PartitionId) -> impl Iterator<Item = (Consumer, u64)> {
+        let incarnation = self.partitions().find(|(of, _)| *of == id).map(|(_, at)| at);
+        let of_it =
+            move |key: &(PartitionId, u64, Consumer)| key.0 == id && Some(key.1) == incarnation;
+        self.offsets
+            .iter()
+            .filter(move |(key, _)| of_it(key))
+            .map(|((_, _, consumer), offset)| (*consumer, *offset))
+    }
+
+    /// Returns the files of a partition.
+    ///
+    /// # Errors
+    /// Not found; those of the system.
+    pub fn partition(&self, id: PartitionId) -> Result<PartitionFiles<'_>> {
+        let found = self.partitions().find(|(of, _)| *of == id);
+        let (_, incarnation) = found.ok_or_else(|| Error::not_found(format!("no {id}")))?;
+        let directory = layout::incarnation_directory(&self.env.directory, id, incarnation);
+        let listing = recovery::list(&*self.env.storage, &directory)?;
+        let segments = listing.segments.into_iter().map(|(name, bytes)| {
+            let start = SegmentStart {
+                base_offset: name.base_offset,
+                base_timestamp_us: name.base_timestamp_us,
+            };
+            Segment::new(&directory, start, name.generation, incarnation, bytes)
+        });
+        Ok(PartitionFiles { log: self, id, incarnation, segments: segments.collect() })
+    }
+
+    /// Reads everything and checks it: every checksum, that offsets follow each other without a
+    /// gap, and indexes against segments. `seen` is told the bytes that were read so far.
+    ///
+    /// # Errors
+    /// None of what it finds; those of listing directories.
+    pub fn verify(&self, mut seen: impl FnMut(u64)) -> Result<VerifyReport> {
+        let mut report = VerifyReport::default();
+        for (id, _) in self.partitions() {
+            let partition = match self.partition(id) {
+                Ok(partition) => partition,
+                Err(error) => {
+                    report.findings.push(Finding { severity: Severity::Damage, error });
+                    continue;
+                }
+            };
+            partition.verify(&mut report, &mut seen);
+        }
+        Ok(report)
+    }
+}
+
+impl PartitionFiles<'_> {
+    /// Returns its id.
+    pub fn id(&self) -> PartitionId {
+        self.id
+    }
+
+    /// Returns its incarnation.
+    pub fn incarnation(&self) -> u64 {
+        self.incarnation
+    }
+
+    /// Returns its segments, in the order of their offsets.
+    pub fn segments(&self) -> impl Iterator<Item = SegmentFile> {
+        self.segments.iter().map(|segment| SegmentFile {
+            path: segment.path(Kind::Log),
+            base_offset: segment.start().base_offset,
+            base_timestamp_us: segment.start().base_timestamp_us,
+            generation: segment.generation(),
+            bytes: segment.length(),
+        })
+    }
+
+    /// Returns the offsets of the first message and behind the last one that is in a segment. Only
+    /// the end of the last segment is read.
+    ///
+    /// # Errors
+    /// Corruption; those of the system.
+    pub fn offsets(&self) -> Result<(u64, u64)> {
+        let (Some(first), Some(last)) = (self.segments.first(), self.segments.last()) else {
+            return Ok((0, 0));
+        };
+        let end = recovery::find_end(&self.log.env, last)?;
+        Ok((first.base_offset(), end.next_offset))
+    }
+
+    /// Visits the batches from the one that has an offset on, until `visit` returns false.
+    ///
+    /// # Errors
+    /// Corruption, with file and offset, but at the end of the last segment; those of the system.
+    pub fn visit(
+        &self,
+        from: u64,
+        mut visit: impl FnMut(&Header, &mut dyn Iterator<Item = Message<'_>>) -> bool,
+    ) -> Result<()> {
+        let env = &self.log.env;
+        let first = self.segments.partition_point(|segment| segment.base_offset() <= from);
+        for (index, segment) in self.segments.iter().enumerate().skip(first.saturating_sub(1)) {
+            let is_last = index + 1 == self.segments.len();
+            let mut scanner = segment.scan_for_offset(env, from)?;
+            loop {
+                let scanned = match scanner.read_verified() {
+                    Ok(Some(scanned)) => scanned,
+                    Ok(None) => break,
+                    // Behind it is what a crash leaves, or what is being written.
+                    Err(error) if is_last && error.kind() == ErrorKind::Corruption => break,
+                    Err(error) => return Err(error),
+                };
+                let header = scanned.header;
+                if header.base_offset + u64::from(header.count) <= from {
+                    continue;
+                }
+                let batch = Batch::from_parts(header, scanned.messages).map_err(|error| {
+                    Error::decoding(&segment.path(Kind::Log), scanned.position, error)
+                })?;
+                if !visit(&header, &mut batch.messages()) {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn verify(&self, report: &mut VerifyReport, seen: &mut dyn FnMut(u64)) {
+        report.partitions += 1;
+        for (index, segment) in self.segments.iter().enumerate() {
+            let next = self.segments.get(index + 1).map(|next| next.base_offset());
+            self.verify_segment(segment, next, report, seen);
+            self.verify_index(segment, report);
+        }
+    }
+
+    fn verify_segment(
+        &self,
+        segment: &Segment,
+        next: Option<u64>,
+        report: &mut VerifyReport,
+        seen: &mut dyn FnMut(u64),
+    ) {
+        report.segments += 1;
+        let mut note = |severity, error| report.findings.push(Finding { severity, error });
+        let mut scanner = match segment.scan(&self.log.env, 0) {
+            Ok(scanner) => scanner,
+            Err(error) => return note(Severity::Damage, error),
+        };
+        let mut offset = segment.base_offset();
+        loop {
+            let scanned = match scanner.read_verified() {
+                Ok(Some(scanned)) => scanned,
+                Ok(None) => break,
+                Err(error) => {
+                    let severity = match next {
+                        Some(_) => Severity::Damage,
+                        None => self.severity_of_end(segment),
+                    };
+                    return note(severity, error);
+                }
+            };
+            let header = scanned.header;
+            if header.base_offset != offset {
+                let message = format!("offset {} follows, {offset} is next", header.base_offset);
+                let path = segment.path(Kind::Log);
+                let error = Error::corruption(&path, scanned.position, message);
+                return note(Severity::Damage, error);
+            }
+            offset += u64::from(header.count);
+            report.batches += 1;
+            report.messages += u64::from(header.count);
+            report.bytes += header.length;
+            seen(report.bytes);
+        }
+        if let Some(next) = next.filter(|next| *next != offset) {
+            let message =
+                format!("it ends at offset {offset}, and the next segment begins at {next}");
+            let error = Error::corruption(&segment.path(Kind::Log), segment.length(), message);
+            report.findings.push(Finding { severity: Severity::Damage, error });
+        }
+    }
+
+    /// Says what bytes are that are no batch, in the last segment.
+    fn severity_of_end(&self, segment: &Segment) -> Severity {
+        let hole = recovery::find_end(&self.log.env, segment)
+            .and_then(|end| recovery::find_hole(&self.log.env, segment, &end));
+        match hole {
+            Ok(None) => Severity::TornTail,
+            Ok(Some(_)) | Err(_) => Severity::Damage,
+        }
+    }
+
+    fn verify_index(&self, segment: &Segment, report: &mut VerifyReport) {
+        let mut note = |error| report.findings.push(Finding { severity: Severity::Note, error });
+        let entries = match segment.read_index(&self.log.env) {
+            Ok(entries) => entries,
+            Err(error) => return note(error),
+        };
+        for entry in entries {
+            let agrees = segment.scan(&self.log.env, entry.position).and_then(|mut scanner| {
+                Ok(scanner.peek()?.is_some_and(|(position, header)| {
+                    position == entry.position && header.base_offset == entry.offset
+                }))
+            });
+            if !agrees.unwrap_or(false) {
+                let message = format!(
+                    "the index says that offset {} is at {}: it will be made anew",
+                    entry.offset, entry.position
+                );
+                let path = segment.path(Kind::Index);
+                return note(Error::corruption(&path, 0, message));
+            }
+        }
+    }
+}
+
+/// What making a log dense came to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CompactReport {
+    /// Segments that were rewritten.
+    pub segments: u64,
+    /// Their bytes before and after.
+    pub bytes: [u64; 2],
+}
+
+/// Rewrites the sealed segments of a log that is open nowhere without the gaps between their
+/// batches.
+///
+/// # Errors
+/// Busy, where the log is open: its owner does the same by itself; corruption, where a segment is
+/// damaged: it stays as it is; those of the system.
+pub fn compact(storage: Arc<dyn Storage>, directory: &Path) -> Result<CompactReport> {
+    let _lock = storage.lock(&directory.join(layout::LOCK)).map_err(|error| {
+        Error::from(error).while_doing(format_args!(
+            "the log in {} is open, and its owner makes segments dense by itself",
+            directory.display()
+        ))
+    })?;
+    let log = LogDirectory::read(storage, directory)?;
+    let mut report = CompactReport::default();
+    for (id, _) in log.partitions().collect::<Vec<_>>() {
+        let PartitionFiles { segments, .. } = log.partition(id)?;
+        let sealed = segments.len().saturating_sub(1);
+        for segment in segments.into_iter().take(sealed) {
+            if segment.generation() > 0 || !has_gaps(&log.env, &segment)? {
+                continue;
+            }
+            let rewritten = dense::rewrite(&log.env, &Arc::new(segment))?;
+            rewritten.install(&log.env)?;
+            rewritten.remove_old(&log.env);
+            report.segments += 1;
+            report.bytes[0] += rewritten.old.length();
+            report.bytes[1] += rewritten.new.length();
+        }
+    }
+    Ok(report)
+}
+
+fn has_gaps(env: &Env, segment: &Segment) -> Result<bool> {
+    let mut scanner = segment.scan(env, 0)?;
+    let mut end = 0;
+    while let Some((position, header)) = scanner.peek()? {
+        if position != end {
+            return Ok(true);
+        }
+        end = position + header.length;
+        scanner.skip();
+    }
+    Ok(segment.length() > end)
+}

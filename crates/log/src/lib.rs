@@ -1,0 +1,66 @@
+//! A message log that persists off the append path and states what each acknowledgement survives.
+//!
+//! Streams have topics, topics have partitions, and a partition is a sequence of messages that is
+//! appended to at its end and read from any offset. Batches have the layout of Apache Iggy's
+//! protocol, in memory and on disk.
+//!
+//! ```
+//! use tailwater_format::message::batch::{Batch, Builder};
+//! use tailwater_log::{Log, LogOptions, Strategy, TopicOptions};
+//!
+//! # let directory = tempfile::tempdir()?;
+//! # let directory = directory.path();
+//! let log = Log::open(directory, &LogOptions::default())?;
+//! let stream = log.create_stream(None, "shop")?;
+//! let topic = log.create_topic(stream, None, "orders", &TopicOptions::default(), 1)?;
+//! let partition = log.partition(topic.partition(0))?;
+//!
+//! let mut batch = Builder::new(0);
+//! batch.push(1, 0, b"three apples", b"")?;
+//! batch.push(2, 0, b"a pear", b"")?;
+//! let appended = partition.append(&batch.finish())?;
+//! appended.ticket.wait()?; // it survives the process
+//!
+//! let polled = partition.poll(Strategy::Offset(1), 10)?.to_vec();
+//! let message = Batch::decode(&polled)?.messages().next().expect("a message");
+//! assert_eq!(message.payload, b"a pear");
+//! log.close()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Durability
+//!
+//! A topic says what an acknowledged append survives ([`Durability`]): the process's life, its
+//! death, or a power cut. Appends never wait for a persist unless the topic is told to: batches are
+//! copied once, into the tail, from which persisters write them to segments past the page cache.
+//!
+//! # Threads
+//!
+//! Nothing here is asynchronous and nothing needs a runtime: an append returns at once with a
+//! [`Ticket`], which one may wait for, or have call back.
+
+mod catalog;
+mod env;
+mod error;
+mod identity;
+pub mod inspect;
+mod journal;
+mod layout;
+mod log;
+mod offsets;
+mod options;
+mod partition;
+mod persister;
+mod room;
+mod segment;
+mod sync;
+mod tail;
+mod ticket;
+
+pub use catalog::{PartitionId, PartitionInfo, StreamInfo, TopicId, TopicInfo};
+pub use error::{Error, ErrorKind, Result};
+pub use log::{Log, Modes, OpenReport};
+pub use offsets::Consumer;
+pub use options::{Durability, IoModeChoice, LogOptions, PartialBlocks, TailMemory, TopicOptions};
+pub use partition::{Appended, Partition, PartitionStats, Piece, Polled, Recovered, Strategy};
+pub use ticket::Ticket;

@@ -1,0 +1,645 @@
+//! An open log: its streams, topics and partitions.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tailwater_io::buffer::{ALIGNMENT, BufferPool};
+use tailwater_io::probe::{Access, Answer, probe};
+use tailwater_io::shared_memory::PosixSharedMemory;
+use tailwater_io::thread::{Thread, spawn};
+use tailwater_io::{Clock, FileLock, IoMode, SharedMemory, Storage};
+
+use crate::catalog::{Catalog, PartitionId, PartitionInfo, StreamInfo, TopicId, TopicInfo};
+use crate::env::Env;
+use crate::offsets::{Consumer, Offsets};
+use crate::options::{IoModeChoice, LogOptions, TailMemory as TailMemoryChoice, TopicOptions};
+use crate::partition::recovery::{self, Recovered};
+use crate::partition::{Partition, remove_left_over};
+use crate::persister::Scheduler;
+use crate::room::Room;
+use crate::sync::Mutex;
+use crate::tail::TailMemory;
+use crate::tail::survivors::Survivors;
+use crate::ticket::Ticket;
+use crate::{Error, ErrorKind, Result, identity, layout};
+
+/// An open message log.
+///
+/// One process has it open at a time. All of it is safe to call from any thread. Dropping it closes
+/// it.
+pub struct Log {
+    env: Arc<Env>,
+    catalog: Arc<Catalog>,
+    offsets: Arc<Offsets>,
+    partitions: Mutex<BTreeMap<PartitionId, Arc<Partition>>>,
+    /// Joined when the log is closed.
+    threads: Mutex<Vec<Thread>>,
+    report: OpenReport,
+    is_closed: Mutex<bool>,
+    /// Held until the log is closed.
+    lock: Mutex<Option<Box<dyn FileLock>>>,
+}
+
+/// What opening a log found.
+#[derive(Debug, Clone, Default)]
+pub struct OpenReport {
+    /// What is worth a warning, in words.
+    pub warnings: Vec<String>,
+    /// How segments are written and read, and where unpersisted messages are kept.
+    pub modes: Modes,
+    /// Partitions of which something was recovered, cut off or damaged.
+    pub partitions: Vec<(PartitionId, Recovered)>,
+}
+
+/// What was asked for and what is done.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Modes {
+    /// How segments are written: `direct` or `buffered`.
+    pub append: &'static str,
+    /// How segments are read.
+    pub read: &'static str,
+    /// Where the tails of topics of durability `process` are: `shared memory` or `private memory`.
+    pub tail: &'static str,
+    /// Unit in which segments are written, in bytes.
+    pub block: u64,
+}
+
+impl Log {
+    /// Opens the log in a directory, which is made if it is not there.
+    ///
+    /// # Errors
+    /// Busy, where it is open elsewhere; invalid argument, where the directory has other files;
+    /// corruption, for its catalog or offsets; not supported, for an I/O mode that the filesystem
+    /// refuses; those of the system. Damage in a partition is no error: it is in
+    /// [`Self::open_report`], and the partition takes no appends.
+    pub fn open(directory: impl AsRef<Path>, options: &LogOptions) -> Result<Self> {
+        let directory = directory.as_ref();
+        let storage = &options.storage;
+        storage.create_directory(directory)?;
+        // One directory may have several names; files are named by one.
+        let directory = storage.canonical_path(directory)?;
+        if let Some(parent) = directory.parent() {
+            storage.sync_directory(parent)?;
+        }
+        let lock = storage.lock(&directory.join(layout::LOCK)).map_err(|error| {
+            Error::from(error)
+                .while_doing(format_args!("the log in {} is open elsewhere", directory.display()))
+        })?;
+        let id = match identity::read(&**storage, &directory)? {
+            Some(id) => id,
+            None => {
+                let id = new_id(&*options.clock, storage.identity(&directory)?);
+                identity::create(&**storage, &directory, id)?
+            }
+        };
+        let mut report = OpenReport::default();
+        let env = Arc::new(open_env(options, directory, id, &mut report)?);
+        let catalog = Arc::new(Catalog::open(storage, &env.directory)?);
+        let streams = catalog.streams();
+        remove_left_over(&**storage, &env.directory, |id, incarnation| {
+            incarnation_of(&streams, id) == Some(incarnation)
+        })?;
+        let partitions = open_partitions(&env, &catalog, &streams, &mut report)?;
+        let offsets = Offsets::open(storage, &env.directory, |id, incarnation| {
+            let partition = partitions.get(&id)?;
+            let stats = partition.stats();
+            (stats.incarnation == incarnation).then_some(stats.end_offset)
+        })?;
+        let log = Self {
+            env,
+            catalog,
+            offsets: Arc::new(offsets),
+            partitions: Mutex::new(partitions),
+            threads: Mutex::new(Vec::new()),
+            report,
+            is_closed: Mutex::new(false),
+            lock: Mutex::new(Some(lock)),
+        };
+        log.start_threads(options.persisters)?;
+        Ok(log)
+    }
+
+    fn start_threads(&self, persisters: usize) -> Result<()> {
+        let no_thread = |error: std::io::Error| Error::new(ErrorKind::Io, error.to_string());
+        let mut threads = self.threads.lock();
+        for number in 0..persisters {
+            let env = Arc::clone(&self.env);
+            let name = format!("log-persist{number}");
+            let work = move || env.scheduler.work(&*env.clock);
+            threads.push(spawn(&name, work).map_err(no_thread)?);
+        }
+        if persisters > 0 {
+            let offsets = Arc::clone(&self.offsets);
+            threads.push(spawn("log-offsets", move || offsets.work()).map_err(no_thread)?);
+        }
+        Ok(())
+    }
+
+    /// Returns what opening found.
+    pub fn open_report(&self) -> &OpenReport {
+        &self.report
+    }
+
+    /// Returns the log's directory.
+    pub fn directory(&self) -> &Path {
+        &self.env.directory
+    }
+
+    /// Returns the figures of the storage: what was read and written for which purpose.
+    pub fn storage(&self) -> &Arc<dyn Storage> {
+        &self.env.storage
+    }
+
+    /// Returns the memory of all tails and its bound, in bytes.
+    pub fn tail_memory(&self) -> (usize, usize) {
+        (self.env.memory.used(), self.env.memory.limit())
+    }
+
+    /// Does what the log's threads would do at this moment, in the calling thread.
+    pub fn run_pending(&self) {
+        self.env.scheduler.run_pending(&*self.env.clock);
+        while self.offsets.write_pending() {}
+    }
+
+    /// Returns all streams, by their ids.
+    pub fn streams(&self) -> BTreeMap<u32, StreamInfo> {
+        self.catalog.streams()
+    }
+
+    /// Creates a stream, with the lowest id that is free if none is given. It is durable when this
+    /// returns, as all changes of the catalog are.
+    ///
+    /// # Errors
+    /// Already exists, for name or id; invalid argument, for the name; those of the system.
+    pub fn create_stream(&self, id: Option<u32>, name: &str) -> Result<u32> {
+        self.catalog.create_stream(id, name, self.env.clock.wall_us())
+    }
+
+    /// Gives a stream another name.
+    ///
+    /// # Errors
+    /// Not found; already exists; those of the system.
+    pub fn rename_stream(&self, stream: u32, name: &str) -> Result<()> {
+        self.catalog.rename_stream(stream, name)
+    }
+
+    /// Deletes a stream with all its topics.
+    ///
+    /// # Errors
+    /// Not found; those of the system.
+    pub fn delete_stream(&self, stream: u32) -> Result<()> {
+        let deleted = self.catalog.delete_stream(stream)?;
+        for (topic, info) in &deleted.topics {
+            self.delete_partition_files(TopicId { stream, topic: *topic }, info);
+        }
+        Ok(())
+    }
+
+    /// Creates a topic with so many partitions, whose ids count from 0.
+    ///
+    /// # Errors
+    /// Not found, for the stream; already exists; invalid argument, with the option; those of the
+    /// system. Where its partitions cannot be created, the topic is there without them.
+    pub fn create_topic(
+        &self,
+        stream: u32,
+        id: Option<u32>,
+        name: &str,
+        options: &TopicOptions,
+        partitions: u32,
+    ) -> Result<TopicId> {
+        let now_us = self.env.clock.wall_us();
+        let id = self.catalog.create_topic(stream, id, name, options, now_us)?;
+        self.create_partitions(id, partitions)?;
+        Ok(id)
+    }
+
+    /// Changes a topic's name and options. Its partitions keep their durability and their way with
+    /// partial blocks until the log is opened again.
+    ///
+    /// # Errors
+    /// Not found; already exists; invalid argument; those of the system.
+    pub fn update_topic(&self, id: TopicId, name: &str, options: &TopicOptions) -> Result<()> {
+        self.catalog.update_topic(id, name, options)?;
+        for partition in self.partitions_of(id) {
+            partition.set_options(options);
+        }
+        Ok(())
+    }
+
+    /// Deletes a topic with all its partitions.
+    ///
+    /// # Errors
+    /// Not found; those of the system.
+    pub fn delete_topic(&self, id: TopicId) -> Result<()> {
+        let deleted = self.catalog.delete_topic(id)?;
+        self.delete_partition_files(id, &deleted);
+        Ok(())
+    }
+
+    /// Adds partitions to a topic. Returns their ids.
+    ///
+    /// # Errors
+    /// Not found; those of the system. None of them is there then.
+    pub fn create_partitions(&self, id: TopicId, count: u32) -> Result<Vec<u32>> {
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        let new = self.catalog.next_partitions(id, count)?;
+        let options = self.topic(id)?.options;
+        let first = self.catalog.reserve_incarnations(u64::from(count));
+        let created: Vec<(u32, u64)> = new.iter().copied().zip(first..).collect();
+        let parent = layout::partitions_directory(&self.env.directory, id.stream, id.topic);
+        for (partition, incarnation) in &created {
+            let partition = id.partition(*partition);
+            let directory =
+                layout::incarnation_directory(&self.env.directory, partition, *incarnation);
+            self.env.storage.create_directory(&directory)?;
+        }
+        // The names of all directories above are new with the first partition.
+        let mut above = Some(parent.as_path());
+        while let Some(directory) = above.filter(|above| above.starts_with(&self.env.directory)) {
+            self.env.storage.sync_directory(directory)?;
+            above = directory.parent();
+        }
+        // A crash here is safe: the catalog does not name the directories, and they are removed.
+        self.catalog.create_partitions(id, &created, self.env.clock.wall_us())?;
+        let mut partitions = self.partitions.lock();
+        for (partition, incarnation) in created {
+            let id = id.partition(partition);
+            let options = options.clone();
+            let partition = Partition::create(&self.env, &self.catalog, id, incarnation, options);
+            partitions.insert(id, partition);
+        }
+        Ok(new)
+    }
+
+    /// Deletes the `count` partitions of the highest ids.
+    ///
+    /// # Errors
+    /// Not found, where there are not so many; those of the system.
+    pub fn delete_partitions(&self, id: TopicId, count: u32) -> Result<()> {
+        for partition in self.catalog.delete_partitions(id, count)? {
+            self.delete_files(id.partition(partition));
+        }
+        Ok(())
+    }
+
+    /// Removes all messages of a topic. Offsets begin at 0.
+    ///
+    /// # Errors
+    /// Not found; those of the system. Some of its partitions may be purged then.
+    pub fn purge_topic(&self, id: TopicId) -> Result<()> {
+        self.topic(id)?;
+        let tickets: Vec<_> = self
+            .partitions_of(id)
+            .into_iter()
+            .map(|partition| (partition.purge(), partition))
+            .collect();
+        for (ticket, partition) in tickets {
+            self.wait(ticket)?;
+            self.offsets.forget(partition.id(), Some(partition.stats().incarnation));
+        }
+        Ok(())
+    }
+
+    /// Waits for a ticket; without threads, the caller does the work.
+    fn wait(&self, ticket: Ticket) -> Result<()> {
+        if self.threads.lock().is_empty() {
+            self.run_pending();
+        }
+        ticket.wait()
+    }
+
+    fn delete_partition_files(&self, id: TopicId, info: &TopicInfo) {
+        for partition in info.partitions.keys() {
+            self.delete_files(id.partition(*partition));
+        }
+    }
+
+    fn delete_files(&self, id: PartitionId) {
+        let partition = self.partitions.lock().remove(&id);
+        if let Some(partition) = partition {
+            // What cannot be removed is removed when the log is opened next.
+            partition.delete().on_complete(|_| ());
+        }
+        self.offsets.forget(id, None);
+    }
+
+    fn topic(&self, id: TopicId) -> Result<TopicInfo> {
+        let streams = self.catalog.streams();
+        let topic = streams.get(&id.stream).and_then(|stream| stream.topics.get(&id.topic));
+        topic.cloned().ok_or_else(|| {
+            Error::not_found(format!("no topic {} in stream {}", id.topic, id.stream))
+        })
+    }
+
+    fn partitions_of(&self, id: TopicId) -> Vec<Arc<Partition>> {
+        let partitions = self.partitions.lock();
+        let of_it = partitions.range(id.partition(0)..=id.partition(u32::MAX));
+        of_it.map(|(_, partition)| Arc::clone(partition)).collect()
+    }
+
+    /// Returns all partitions.
+    pub fn partitions(&self) -> Vec<Arc<Partition>> {
+        self.partitions.lock().values().cloned().collect()
+    }
+
+    /// Returns a partition.
+    ///
+    /// # Errors
+    /// Not found.
+    pub fn partition(&self, id: PartitionId) -> Result<Arc<Partition>> {
+        let found = self.partitions.lock().get(&id).cloned();
+        found.ok_or_else(|| Error::not_found(format!("no {id}")))
+    }
+
+    /// Stores how far a consumer has come: the offset of the last message that it is done with. It
+    /// counts at once; the ticket is complete when it survives the process, or with `is_durable` a
+    /// power cut.
+    ///
+    /// # Errors
+    /// Not found; invalid argument, for an offset behind the partition's last message.
+    pub fn store_offset(
+        &self,
+        id: PartitionId,
+        consumer: Consumer,
+        offset: u64,
+        is_durable: bool,
+    ) -> Result<Ticket> {
+        let stats = self.partition(id)?.stats();
+        if offset >= stats.end_offset {
+            let message =
+                format!("{id} ends at offset {}: {offset} was never read", stats.end_offset);
+            return Err(Error::invalid(message));
+        }
+        Ok(self.offsets.set(id, stats.incarnation, consumer, Some(offset), is_durable))
+    }
+
+    /// Returns how far a consumer has come; `None` where it stored nothing.
+    ///
+    /// # Errors
+    /// Not found.
+    pub fn offset(&self, id: PartitionId, consumer: Consumer) -> Result<Option<u64>> {
+        let incarnation = self.partition(id)?.stats().incarnation;
+        Ok(self.offsets.get(id, incarnation, consumer))
+    }
+
+    /// Returns how far all consumers of a partition have come.
+    ///
+    /// # Errors
+    /// Not found.
+    pub fn offsets(&self, id: PartitionId) -> Result<Vec<(Consumer, u64)>> {
+        let incarnation = self.partition(id)?.stats().incarnation;
+        Ok(self.offsets.all(id, incarnation))
+    }
+
+    /// Forgets how far a consumer has come.
+    ///
+    /// # Errors
+    /// Not found, also where it stored nothing.
+    pub fn delete_offset(
+        &self,
+        id: PartitionId,
+        consumer: Consumer,
+        is_durable: bool,
+    ) -> Result<Ticket> {
+        let incarnation = self.partition(id)?.stats().incarnation;
+        if self.offsets.get(id, incarnation, consumer).is_none() {
+            return Err(Error::not_found(format!("{consumer:?} stored no offset in {id}")));
+        }
+        Ok(self.offsets.set(id, incarnation, consumer, None, is_durable))
+    }
+
+    /// Removes the messages of a partition from an offset on, and takes consumers that are behind
+    /// it back to its last message.
+    ///
+    /// # Errors
+    /// Not found; those of [`Partition::truncate`].
+    pub fn truncate(&self, id: PartitionId, offset: u64) -> Result<()> {
+        let partition = self.partition(id)?;
+        self.wait(partition.truncate(offset))?;
+        let stats = partition.stats();
+        self.offsets.clamp(id, stats.incarnation, stats.end_offset);
+        Ok(())
+    }
+
+    /// Persists everything, and ends. Nothing of shared memory is left behind then.
+    ///
+    /// # Errors
+    /// The first that a partition had; shared memory then keeps what was not persisted.
+    pub fn close(&self) -> Result<()> {
+        {
+            let mut is_closed = self.is_closed.lock();
+            if std::mem::replace(&mut *is_closed, true) {
+                return Ok(());
+            }
+        }
+        let partitions = std::mem::take(&mut *self.partitions.lock());
+        let tickets: Vec<Ticket> = partitions.values().map(|partition| partition.close()).collect();
+        let mut outcome = Ok(());
+        for ticket in tickets {
+            outcome = outcome.and(self.wait(ticket));
+        }
+        if outcome.is_err() {
+            self.env.memory.keep_regions();
+        }
+        let synced = self.offsets.sync();
+        self.env.scheduler.close();
+        self.offsets.close();
+        drop(std::mem::take(&mut *self.threads.lock()));
+        let outcome = outcome.and(synced).and_then(|()| self.env.memory.remove_regions());
+        drop(partitions);
+        // Whoever opens the log next finds it as it is left.
+        *self.lock.lock() = None;
+        outcome
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        // Who wants to know closes it.
+        let _ = self.close();
+    }
+}
+
+impl fmt::Debug for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let partitions = self.partitions.lock().len();
+        write!(f, "Log({}, {partitions} partitions)", self.env.directory.display())
+    }
+}
+
+fn incarnation_of(streams: &BTreeMap<u32, StreamInfo>, id: PartitionId) -> Option<u64> {
+    let topic = streams.get(&id.stream)?.topics.get(&id.topic)?;
+    Some(topic.partitions.get(&id.partition)?.incarnation)
+}
+
+/// Makes an id that no other log has.
+fn new_id(clock: &dyn Clock, identity: tailwater_io::FileIdentity) -> u128 {
+    use std::hash::{BuildHasher, RandomState};
+    // The standard library seeds each of these from the system's random numbers.
+    let random = RandomState::new().hash_one((identity, clock.monotonic_ns()));
+    u128::from(random) << 64 | u128::from(clock.wall_us() ^ identity.inode.rotate_left(40))
+}
+
+fn open_env(
+    options: &LogOptions,
+    directory: PathBuf,
+    id: u128,
+    report: &mut OpenReport,
+) -> Result<Env> {
+    let storage = &options.storage;
+    let (append_mode, append_block) =
+        choose(storage, &directory, options.append_io_mode, Access::Write, "append", report)?;
+    let (read_mode, _) =
+        choose(storage, &directory, options.read_io_mode, Access::Read, "read", report)?;
+    let block = append_block.max(ALIGNMENT) as u64;
+    let shared = shared_memory(options, &directory, block, report)?;
+    report.modes = Modes {
+        append: append_mode.name(),
+        read: read_mode.name(),
+        tail: if shared.is_some() { "shared memory" } else { "private memory" },
+        block,
+    };
+    let is_same_boot = identity::note_boot(&**storage, &directory, options.boot_id.as_deref())?;
+    let room = Arc::new(Room::default());
+    let memory = TailMemory::new(shared, options.tail_bytes_max, Arc::clone(&room))?;
+    Ok(Env {
+        storage: Arc::clone(storage),
+        clock: Arc::clone(&options.clock),
+        directory,
+        log: id,
+        append_mode,
+        syncs_appends: options.syncs_appends,
+        is_same_boot,
+        read_mode,
+        block,
+        memory,
+        room,
+        scheduler: Arc::new(Scheduler::default()),
+        read_buffers: BufferPool::new(options.read_ahead_bytes_max),
+        partition_unpersisted_bytes_max: options.partition_unpersisted_bytes_max,
+        batch_bytes_max: options.batch_bytes_max,
+    })
+}
+
+/// Tries an I/O mode in the log's directory. Returns the mode and its alignment.
+fn choose(
+    storage: &Arc<dyn Storage>,
+    directory: &Path,
+    choice: IoModeChoice,
+    access: Access,
+    what: &str,
+    report: &mut OpenReport,
+) -> Result<(IoMode, usize)> {
+    if choice == IoModeChoice::Buffered {
+        return Ok((IoMode::Buffered, ALIGNMENT));
+    }
+    let probe = probe(&**storage, directory, IoMode::Direct, access)?;
+    match (&probe.answer, choice) {
+        (Answer::Works, _) => Ok((IoMode::Direct, probe.alignment)),
+        (answer, IoModeChoice::Direct) => {
+            let message = format!(
+                "{what}_io_mode=direct: on {} ({}) direct I/O {answer}",
+                directory.display(),
+                probe.filesystem
+            );
+            Err(Error::new(ErrorKind::NotSupported, message))
+        }
+        (answer, _) => {
+            report.warnings.push(format!(
+                "segments are {what} through the page cache: on {} ({}) direct I/O {answer}",
+                directory.display(),
+                probe.filesystem,
+            ));
+            Ok((IoMode::Buffered, ALIGNMENT))
+        }
+    }
+}
+
+/// Opens the shared memory that belongs to this directory.
+fn shared_memory(
+    options: &LogOptions,
+    directory: &Path,
+    block: u64,
+    report: &mut OpenReport,
+) -> Result<Option<Arc<dyn SharedMemory>>> {
+    let opened = match &options.tail_memory {
+        TailMemoryChoice::Private => return Ok(None),
+        TailMemoryChoice::Shared(shared) => Ok(Arc::clone(shared)),
+        TailMemoryChoice::Directory(parent) => {
+            // Whoever named a directory wants it.
+            return open_shared(options, directory, parent).map(Some);
+        }
+        TailMemoryChoice::Automatic => open_shared(options, directory, Path::new("/dev/shm")),
+    };
+    let why = match opened {
+        Ok(_) if block > ALIGNMENT as u64 => format!("the device's blocks have {block} bytes"),
+        Ok(shared) => return Ok(Some(shared)),
+        Err(error) => error.to_string(),
+    };
+    report.warnings.push(format!(
+        "there is no shared memory ({why}): appends to topics of durability 'process' wait for the \
+         write to the segment"
+    ));
+    Ok(None)
+}
+
+/// Opens the shared memory of one log. Its name is that of the directory's inode, so that a copy of
+/// the directory does not take the original's.
+fn open_shared(
+    options: &LogOptions,
+    directory: &Path,
+    parent: &Path,
+) -> Result<Arc<dyn SharedMemory>> {
+    let identity = options.storage.identity(directory)?;
+    let name = format!("tailwater-log-{:x}-{:x}", identity.device, identity.inode);
+    Ok(Arc::new(PosixSharedMemory::open(&parent.join(name))?))
+}
+
+/// Opens all partitions that the catalog names.
+fn open_partitions(
+    env: &Arc<Env>,
+    catalog: &Arc<Catalog>,
+    streams: &BTreeMap<u32, StreamInfo>,
+    report: &mut OpenReport,
+) -> Result<BTreeMap<PartitionId, Arc<Partition>>> {
+    let mut survivors = match env.memory.shared() {
+        Some(shared) => Survivors::read(&**shared, env.log)?,
+        None => Survivors::default(),
+    };
+    report.warnings.append(&mut survivors.refused);
+    let mut partitions = BTreeMap::new();
+    let mut regions = Vec::new();
+    for (stream, info) in streams {
+        for (topic, info) in &info.topics {
+            for (partition, PartitionInfo { incarnation, .. }) in &info.partitions {
+                let id = PartitionId { stream: *stream, topic: *topic, partition: *partition };
+                let left = survivors.take(id, *incarnation);
+                let (opened, recovered) =
+                    recovery::open(env, catalog, id, *incarnation, info.options.clone(), &left)?;
+                match &recovered.fenced {
+                    None => regions.extend(left.into_iter().map(|survivor| survivor.region)),
+                    Some(error) => report.warnings.push(format!("{id} takes no appends: {error}")),
+                }
+                report.warnings.extend(recovered.notes.iter().cloned());
+                partitions.insert(id, opened);
+                if recovered.is_notable() {
+                    report.partitions.push((id, recovered));
+                }
+            }
+        }
+    }
+    // What they held is persisted, or nobody's. What a fenced partition left stays for its next
+    // opening.
+    regions.extend(survivors.regions_of_nobody());
+    if let Some(shared) = env.memory.shared() {
+        for region in regions {
+            shared.remove(&region)?;
+        }
+    }
+    Ok(partitions)
+}

@@ -1,0 +1,276 @@
+//! How far consumers and groups have come: their own small journal, for all partitions of a log.
+//!
+//! What is stored counts in memory at once; whoever needs to know waits for the ticket, which is
+//! complete when the journal has it, as durably as was asked. Everything that waits goes into the
+//! journal with one write, and at most one sync. An entry carries its partition's incarnation:
+//! after a purge it is about nothing.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use tailwater_io::Storage;
+
+use crate::catalog::PartitionId;
+use crate::journal::{self, Journal};
+use crate::sync::{Condvar, Mutex};
+use crate::ticket::{Signal, Ticket};
+use crate::{Error, Result};
+
+/// Name of the journal.
+const NAME: &str = "offsets";
+/// Length of an entry, in bytes.
+const ENTRY_BYTES: usize = 34;
+
+/// Who reads a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Consumer {
+    /// A consumer, by its id.
+    Single(u32),
+    /// A group of consumers, by its id.
+    Group(u32),
+}
+
+/// An incarnation of a partition, and who reads it.
+type Key = (PartitionId, u64, Consumer);
+
+/// The offsets of a log.
+pub(crate) struct Offsets {
+    state: Mutex<State>,
+    /// Taken by who writes.
+    journal: Mutex<Journal>,
+    changed: Condvar,
+}
+
+struct State {
+    offsets: BTreeMap<Key, u64>,
+    pending: Vec<u8>,
+    waiting: Vec<Arc<Signal>>,
+    is_durable: bool,
+    is_closed: bool,
+}
+
+impl Offsets {
+    /// Opens the offsets of a directory, or begins them. `end_of` says where a partition ends whose
+    /// incarnation counts: an offset behind its last message is taken back to that.
+    ///
+    /// # Errors
+    /// Corruption; those of the system.
+    pub(crate) fn open(
+        storage: &Arc<dyn Storage>,
+        directory: &Path,
+        end_of: impl Fn(PartitionId, u64) -> Option<u64>,
+    ) -> Result<Self> {
+        let (journal, contents) = Journal::open(storage, directory, NAME, Vec::new)?;
+        let mut offsets = BTreeMap::new();
+        for record in contents.iter().flat_map(|contents| contents.records()) {
+            replay(record, journal.path(), &mut offsets)?;
+        }
+        offsets.retain(|(id, incarnation, _), offset| {
+            let last = end_of(*id, *incarnation).and_then(|end| end.checked_sub(1));
+            last.is_some_and(|last| {
+                *offset = (*offset).min(last);
+                true
+            })
+        });
+        let state = State {
+            offsets,
+            pending: Vec::new(),
+            waiting: Vec::new(),
+            is_durable: false,
+            is_closed: false,
+        };
+        Ok(Self { state: Mutex::new(state), journal: Mutex::new(journal), changed: Condvar::new() })
+    }
+
+    /// Returns the offset that was stored last.
+    pub(crate) fn get(&self, id: PartitionId, incarnation: u64, consumer: Consumer) -> Option<u64> {
+        self.state.lock().offsets.get(&(id, incarnation, consumer)).copied()
+    }
+
+    /// Returns all that was stored for an incarnation.
+    pub(crate) fn all(&self, id: PartitionId, incarnation: u64) -> Vec<(Consumer, u64)> {
+        let state = self.state.lock();
+        let of_it = state.offsets.iter().filter(|((of, at, _), _)| (*of, *at) == (id, incarnation));
+        of_it.map(|((_, _, consumer), offset)| (*consumer, *offset)).collect()
+    }
+
+    /// Stores an offset, or with `None` forgets it.
+    pub(crate) fn set(
+        &self,
+        id: PartitionId,
+        incarnation: u64,
+        consumer: Consumer,
+        offset: Option<u64>,
+        is_durable: bool,
+    ) -> Ticket {
+        let signal = Signal::new();
+        {
+            let mut state = self.state.lock();
+            if state.is_closed {
+                return Ticket::complete(Err(Error::closed("the log")));
+            }
+            let key = (id, incarnation, consumer);
+            match offset {
+                Some(offset) => state.offsets.insert(key, offset),
+                None => state.offsets.remove(&key),
+            };
+            encode(&mut state.pending, key, offset);
+            state.waiting.push(Arc::clone(&signal));
+            state.is_durable |= is_durable;
+        }
+        self.changed.notify_one();
+        Ticket::pending(signal)
+    }
+
+    /// Takes offsets that are behind a partition's last message back to it, after it was truncated.
+    pub(crate) fn clamp(&self, id: PartitionId, incarnation: u64, end: u64) {
+        for (consumer, offset) in self.all(id, incarnation) {
+            if offset >= end {
+                let ticket = self.set(id, incarnation, consumer, end.checked_sub(1), false);
+                ticket.on_complete(|_| ());
+            }
+        }
+    }
+
+    /// Forgets what is about other incarnations of a partition than this; about all of them
+    /// without.
+    pub(crate) fn forget(&self, id: PartitionId, stays: Option<u64>) {
+        let is_gone = |(of, at, _): &Key| *of == id && Some(*at) != stays;
+        self.state.lock().offsets.retain(|key, _| !is_gone(key));
+    }
+
+    /// Writes what waits; false where nothing does.
+    pub(crate) fn write_pending(&self) -> bool {
+        let mut journal = self.journal.lock();
+        let (pending, waiting, is_durable) = {
+            let mut state = self.state.lock();
+            let pending = std::mem::take(&mut state.pending);
+            let is_durable = std::mem::take(&mut state.is_durable);
+            (pending, std::mem::take(&mut state.waiting), is_durable)
+        };
+        if waiting.is_empty() {
+            return false;
+        }
+        let outcome = journal.append(&[pending], is_durable, || self.snapshot());
+        drop(journal);
+        for signal in waiting {
+            signal.complete(outcome.clone());
+        }
+        true
+    }
+
+    /// Returns a record with all offsets.
+    fn snapshot(&self) -> Vec<u8> {
+        let state = self.state.lock();
+        let mut bytes = Vec::with_capacity(state.offsets.len() * ENTRY_BYTES);
+        for (key, offset) in &state.offsets {
+            encode(&mut bytes, *key, Some(*offset));
+        }
+        bytes
+    }
+
+    /// Writes what comes until the log is closed.
+    pub(crate) fn work(&self) {
+        loop {
+            if self.write_pending() {
+                continue;
+            }
+            let state = self.state.lock();
+            if !state.waiting.is_empty() {
+                continue;
+            }
+            if state.is_closed {
+                return;
+            }
+            drop(self.changed.wait(state));
+        }
+    }
+
+    /// Takes nothing more, and has [`Self::work`] end.
+    pub(crate) fn close(&self) {
+        self.state.lock().is_closed = true;
+        self.changed.notify_all();
+    }
+
+    /// Makes all that was stored durable.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(crate) fn sync(&self) -> Result<()> {
+        self.write_pending();
+        self.journal.lock().sync()
+    }
+}
+
+fn encode(bytes: &mut Vec<u8>, key: Key, offset: Option<u64>) {
+    let (id, incarnation, consumer) = key;
+    let (kind, consumer) = match consumer {
+        Consumer::Single(id) => (1, id),
+        Consumer::Group(id) => (2, id),
+    };
+    bytes.extend_from_slice(&id.stream.to_le_bytes());
+    bytes.extend_from_slice(&id.topic.to_le_bytes());
+    bytes.extend_from_slice(&id.partition.to_le_bytes());
+    bytes.extend_from_slice(&incarnation.to_le_bytes());
+    bytes.push(kind);
+    bytes.extend_from_slice(&consumer.to_le_bytes());
+    bytes.push(u8::from(offset.is_some()));
+    bytes.extend_from_slice(&offset.unwrap_or(0).to_le_bytes());
+}
+
+fn replay(record: &[u8], path: &Path, offsets: &mut BTreeMap<Key, u64>) -> Result<()> {
+    let damaged = || Error::corruption(path, 0, "a record of offsets is no sequence of entries");
+    if !record.len().is_multiple_of(ENTRY_BYTES) {
+        return Err(damaged());
+    }
+    for entry in record.chunks_exact(ENTRY_BYTES) {
+        let (key, offset) = decode(entry).ok_or_else(damaged)?;
+        match offset {
+            Some(offset) => offsets.insert(key, offset),
+            None => offsets.remove(&key),
+        };
+    }
+    Ok(())
+}
+
+fn decode(entry: &[u8]) -> Option<(Key, Option<u64>)> {
+    let u32_at = |at: usize| Some(u32::from_le_bytes(*entry.get(at..)?.first_chunk()?));
+    let u64_at = |at: usize| Some(u64::from_le_bytes(*entry.get(at..)?.first_chunk()?));
+    let id = PartitionId { stream: u32_at(0)?, topic: u32_at(4)?, partition: u32_at(8)? };
+    let consumer = match entry.get(20)? {
+        1 => Consumer::Single(u32_at(21)?),
+        2 => Consumer::Group(u32_at(21)?),
+        _ => return None,
+    };
+    let offset = match entry.get(25)? {
+        0 => None,
+        1 => Some(u64_at(26)?),
+        _ => return None,
+    };
+    Some(((id, u64_at(12)?, consumer), offset))
+}
+
+/// Reads the offsets of a log that is not opened.
+///
+/// # Errors
+/// Corruption; those of the system.
+pub(crate) fn read(
+    storage: &dyn Storage,
+    directory: &Path,
+) -> Result<BTreeMap<(PartitionId, u64, Consumer), u64>> {
+    let mut offsets = BTreeMap::new();
+    if let Some((_, contents)) = journal::read(storage, directory, NAME)? {
+        for record in contents.records() {
+            replay(record, directory, &mut offsets)?;
+        }
+    }
+    Ok(offsets)
+}
+
+impl fmt::Debug for Offsets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Offsets({})", self.state.lock().offsets.len())
+    }
+}

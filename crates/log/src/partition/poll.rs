@@ -1,0 +1,406 @@
+//! Reading.
+//!
+//! A poll finds its offset in memory or in a segment. What is in memory is handed out as slices of
+//! the tail: nothing is copied, no lock is taken. What is not is read from a segment, ahead of the
+//! consumer, and leaves nothing in memory that others might want.
+
+use std::sync::Arc;
+
+use tailwater_format::message::batch::{Batch, HEADER_BYTES, Header, Part};
+use tailwater_io::buffer::{AppendedBytes, AppendedSlice};
+
+use super::{Partition, Snapshot};
+use crate::segment::{Cursor, Segment};
+use crate::tail::{Chunk, Walk};
+use crate::{Error, ErrorKind, Result};
+
+/// Messages that a poll returns at most, in bytes, unless the first batch alone has more.
+const POLL_BYTES: usize = 1 << 20;
+
+/// Where a poll begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strategy {
+    /// At the message with this offset, or the first one behind it that there is.
+    Offset(u64),
+    /// At the first message that the log took at this time or later, in microseconds since 1970.
+    Timestamp(u64),
+    /// At the first message.
+    First,
+    /// So that the last message is the last one returned.
+    Last,
+}
+
+/// Bytes of a poll: whole batches back to back, or a part of one.
+#[derive(Debug, Clone)]
+pub enum Piece {
+    /// Whole batches, in the tail's memory.
+    Tail(AppendedSlice),
+    /// A header that was made for the messages behind it.
+    Header(Box<[u8; HEADER_BYTES]>),
+    /// Bytes that were read from a segment.
+    Read(Arc<Vec<u8>>),
+}
+
+impl AsRef<[u8]> for Piece {
+    fn as_ref(&self) -> &[u8] {
+        match self {
+            Self::Tail(slice) => slice,
+            Self::Header(header) => &header[..],
+            Self::Read(bytes) => bytes,
+        }
+    }
+}
+
+/// What a poll returns: batches as they travel on the wire.
+#[derive(Debug, Clone, Default)]
+pub struct Polled {
+    /// Offset of the partition's last message that could be read; `None` where it had none.
+    pub last_offset: Option<u64>,
+    /// Offset of the first message returned.
+    pub first_offset: u64,
+    /// Number of messages returned.
+    pub count: u32,
+    /// Their batches: these bytes one behind the other.
+    pub pieces: Vec<Piece>,
+}
+
+impl Polled {
+    /// Returns the number of bytes.
+    pub fn length(&self) -> usize {
+        self.pieces.iter().map(|piece| piece.as_ref().len()).sum()
+    }
+
+    /// Returns the offset behind the last message returned.
+    pub fn end_offset(&self) -> u64 {
+        self.first_offset + u64::from(self.count)
+    }
+
+    /// Returns the bytes in one piece.
+    pub fn to_vec(&self) -> Vec<u8> {
+        self.pieces.iter().flat_map(|piece| piece.as_ref()).copied().collect()
+    }
+}
+
+/// What a poll still wants.
+struct Wanted {
+    offset: u64,
+    count: u32,
+    bytes: usize,
+    polled: Polled,
+}
+
+impl Wanted {
+    fn is_done(&self) -> bool {
+        self.count == 0 || self.bytes == 0
+    }
+
+    /// Notes that a batch, or a part of one, was added.
+    fn took(&mut self, first_offset: u64, count: u32, bytes: usize) {
+        if self.polled.count == 0 {
+            self.polled.first_offset = first_offset;
+        }
+        self.polled.count += count;
+        self.count -= count;
+        self.bytes = self.bytes.saturating_sub(bytes);
+        self.offset = first_offset + u64::from(count);
+    }
+
+    /// Returns whether a batch is returned as a whole: neither its beginning nor its end is too
+    /// much.
+    fn takes_whole(&self, header: &Header) -> bool {
+        header.base_offset >= self.offset && header.count <= self.count
+    }
+}
+
+impl Partition {
+    /// Returns at most `count` messages, and about 1 MiB, from where the strategy says on. There
+    /// are none where none were appended there yet.
+    ///
+    /// What is not in memory is read from a segment, which waits for the device: see
+    /// [`Self::poll_memory`] for a caller that must not.
+    ///
+    /// # Errors
+    /// Corruption, with file and offset; closed; those of the system.
+    pub fn poll(&self, strategy: Strategy, count: u32) -> Result<Polled> {
+        match self.poll_from(strategy, count, true)? {
+            Some(polled) => Ok(polled),
+            None => Err(Error::new(ErrorKind::Internal, "a poll that may read did not")),
+        }
+    }
+
+    /// The same, only from memory; `None` where a segment would have to be read.
+    ///
+    /// # Errors
+    /// As [`Self::poll`].
+    pub fn poll_memory(&self, strategy: Strategy, count: u32) -> Result<Option<Polled>> {
+        self.poll_from(strategy, count, false)
+    }
+
+    fn poll_from(&self, strategy: Strategy, count: u32, reads: bool) -> Result<Option<Polled>> {
+        loop {
+            let snapshot = self.snapshot();
+            let polled = self.poll_snapshot(&snapshot, strategy, count, reads);
+            match polled {
+                // Its segments were removed or cut while it read them: the newer snapshot knows.
+                Err(_) if !Arc::ptr_eq(&snapshot, &self.snapshot()) => {}
+                polled => return polled,
+            }
+        }
+    }
+
+    fn poll_snapshot(
+        &self,
+        snapshot: &Snapshot,
+        strategy: Strategy,
+        count: u32,
+        reads: bool,
+    ) -> Result<Option<Polled>> {
+        let end = snapshot.progress.visible_end();
+        let last_offset = end.checked_sub(1).filter(|_| end > snapshot.start_offset);
+        let nothing = Polled { last_offset, first_offset: end, ..Polled::default() };
+        if last_offset.is_none() || count == 0 {
+            return Ok(Some(nothing));
+        }
+        let offset = match strategy {
+            Strategy::Offset(offset) => offset,
+            Strategy::First => snapshot.start_offset,
+            Strategy::Last => end.saturating_sub(u64::from(count)),
+            Strategy::Timestamp(timestamp_us) => {
+                match self.offset_of_timestamp(snapshot, timestamp_us, reads)? {
+                    Some(offset) => offset,
+                    None => return Ok(None),
+                }
+            }
+        };
+        let offset = offset.max(snapshot.start_offset);
+        if offset >= end {
+            return Ok(Some(nothing));
+        }
+        let polled = Polled { last_offset, first_offset: offset, ..Polled::default() };
+        let mut wanted = Wanted { offset, count, bytes: POLL_BYTES, polled };
+        if !poll_chunks(snapshot, end, &mut wanted) {
+            if !reads {
+                return Ok(None);
+            }
+            self.poll_segment(snapshot, end, &mut wanted)?;
+        }
+        Ok(Some(wanted.polled))
+    }
+
+    /// Reads batches from the segment that has the wanted offset.
+    fn poll_segment(&self, snapshot: &Snapshot, end: u64, wanted: &mut Wanted) -> Result<()> {
+        let offset = wanted.offset;
+        let (segment, segment_end) = segment_of(snapshot, offset, end)?;
+        let cursor = self.cursors.take(self.id, offset, segment);
+        let mut cursor = match cursor {
+            Some(cursor) => cursor,
+            None => Cursor {
+                segment: Arc::clone(segment),
+                scanner: segment.scan_for_offset(&self.env, offset)?,
+            },
+        };
+        let mut bytes = Vec::new();
+        while !wanted.is_done() && wanted.offset < segment_end {
+            let Some((position, header)) = cursor.scanner.peek()? else {
+                // The last segment may have become longer since the cursor began.
+                if wanted.polled.count == 0 && cursor.scanner.position() < segment.length() {
+                    let position = cursor.scanner.position();
+                    cursor.scanner = segment.scan(&self.env, position)?;
+                    continue;
+                }
+                if wanted.polled.count == 0 {
+                    return Err(self.missing(segment, wanted.offset, segment_end));
+                }
+                break;
+            };
+            let batch_end = header.base_offset + u64::from(header.count);
+            if batch_end <= wanted.offset {
+                cursor.scanner.skip();
+                continue;
+            }
+            if header.base_offset > wanted.offset {
+                let message =
+                    format!("offsets {} to {} are missing", wanted.offset, header.base_offset);
+                return Err(Error::corruption(cursor.scanner.path(), position, message));
+            }
+            let is_whole = wanted.takes_whole(&header);
+            let Some(scanned) = cursor.scanner.read_verified()? else { break };
+            if is_whole {
+                bytes.extend_from_slice(&scanned.header.encode());
+                bytes.extend_from_slice(scanned.messages);
+                let length = HEADER_BYTES + scanned.messages.len();
+                wanted.took(header.base_offset, header.count, length);
+                continue;
+            }
+            let batch = Batch::from_parts(scanned.header, scanned.messages)
+                .map_err(|error| Error::decoding(&segment.path(LOG), position, error))?;
+            let Some(part) = batch.part(wanted.offset, wanted.count) else { break };
+            let Part { header: part_header, messages } = part;
+            bytes.extend_from_slice(&part_header.encode());
+            bytes.extend_from_slice(messages);
+            let (first, taken) = (wanted.offset, part_header.count);
+            wanted.took(first, taken, HEADER_BYTES + messages.len());
+            if wanted.offset < batch_end {
+                // The next poll begins inside this batch: the cursor is past it.
+                cursor.scanner = segment.scan(&self.env, position)?;
+            }
+        }
+        if !bytes.is_empty() {
+            wanted.polled.pieces.push(Piece::Read(Arc::new(bytes)));
+        }
+        if wanted.offset < segment_end {
+            self.cursors.keep(self.id, wanted.offset, cursor);
+        }
+        Ok(())
+    }
+
+    fn missing(&self, segment: &Segment, offset: u64, end: u64) -> Error {
+        let message = format!("offsets {offset} to {end} are missing at the segment's end");
+        Error::corruption(&segment.path(LOG), segment.length(), message)
+    }
+
+    /// Returns the offset of the first message that is not older than a timestamp; the end's, where
+    /// all are older; `None` where a segment would have to be read, and may not.
+    fn offset_of_timestamp(
+        &self,
+        snapshot: &Snapshot,
+        timestamp_us: u64,
+        reads: bool,
+    ) -> Result<Option<u64>> {
+        let end = snapshot.progress.visible_end();
+        // A chunk that begins before that time has the message, or the next chunk begins with it.
+        for (index, chunk) in snapshot.chunks.iter().enumerate().rev() {
+            let Some(bytes) = chunk.bytes() else { break };
+            let Some(first) = batches(chunk, &bytes, chunk.place().first_batch).next() else {
+                continue;
+            };
+            if first.0.base_timestamp_us >= timestamp_us {
+                continue;
+            }
+            let limit = chunk_end(snapshot, index, end);
+            let from = chunk.position_of_timestamp(timestamp_us);
+            let found = batches(chunk, &bytes, from)
+                .map(|(header, _)| header)
+                .take_while(|header| header.base_offset < limit)
+                .find(|header| header.base_timestamp_us >= timestamp_us);
+            return Ok(Some(found.map_or(limit, |header| header.base_offset)));
+        }
+        if !reads {
+            return Ok(None);
+        }
+        // The last segment that begins before that time, or the next one begins with it.
+        let before = |segment: &Arc<Segment>| segment.start().base_timestamp_us < timestamp_us;
+        let index = snapshot.segments.partition_point(before);
+        let first_in_memory = snapshot.chunks.first().map(|chunk| chunk.place().base_offset);
+        let Some(segment) = index.checked_sub(1).and_then(|last| snapshot.segments.get(last))
+        else {
+            return Ok(Some(snapshot.start_offset));
+        };
+        let next = snapshot.segments.get(index).map(|next| next.base_offset());
+        let mut scanner = segment.scan_for_timestamp(&self.env, timestamp_us)?;
+        while let Some((_, header)) = scanner.peek()? {
+            if header.base_timestamp_us >= timestamp_us {
+                return Ok(Some(header.base_offset));
+            }
+            scanner.skip();
+        }
+        Ok(Some(next.or(first_in_memory).unwrap_or(end)))
+    }
+}
+
+/// What the file of a segment's batches is called.
+const LOG: tailwater_format::message::name::Kind = tailwater_format::message::name::Kind::Log;
+
+/// Returns the segment that has an offset, and the offset behind its last message.
+fn segment_of(snapshot: &Snapshot, offset: u64, end: u64) -> Result<(&Arc<Segment>, u64)> {
+    let index = snapshot.segments.partition_point(|segment| segment.base_offset() <= offset);
+    let Some(segment) = index.checked_sub(1).and_then(|last| snapshot.segments.get(last)) else {
+        let message = format!("offset {offset} is in no segment");
+        return Err(Error::new(ErrorKind::Internal, message));
+    };
+    let next = snapshot.segments.get(index).map_or(end, |next| next.base_offset());
+    Ok((segment, next.min(end)))
+}
+
+/// Returns the offset behind the last message of a chunk.
+fn chunk_end(snapshot: &Snapshot, index: usize, end: u64) -> u64 {
+    let next = snapshot.chunks.get(index + 1).map(|next| next.place().base_offset);
+    next.unwrap_or(end).min(end)
+}
+
+/// Returns the headers of a chunk's batches from a position on, with where they stand.
+fn batches<'a>(
+    chunk: &Chunk,
+    bytes: &'a AppendedBytes,
+    from: usize,
+) -> impl Iterator<Item = (Header, std::ops::Range<usize>)> + 'a {
+    let published = bytes.get(0..bytes.length()).unwrap_or_default();
+    Walk::new(published, chunk.place().position, from)
+        .map(|walked| (walked.header, walked.start..walked.end))
+}
+
+/// Takes what is wanted from chunks; false where the offset is in none.
+fn poll_chunks(snapshot: &Snapshot, end: u64, wanted: &mut Wanted) -> bool {
+    let index = snapshot.chunks.partition_point(|chunk| chunk.place().base_offset <= wanted.offset);
+    let Some(first) = index.checked_sub(1) else { return false };
+    let mut found = false;
+    for (index, chunk) in snapshot.chunks.iter().enumerate().skip(first) {
+        if wanted.is_done() || wanted.offset >= end {
+            break;
+        }
+        let Some(bytes) = chunk.bytes() else { break };
+        let limit = chunk_end(snapshot, index, end);
+        if wanted.offset < chunk.place().base_offset {
+            break;
+        }
+        let before = wanted.polled.count;
+        poll_chunk(chunk, &bytes, limit, wanted);
+        found |= wanted.polled.count > before;
+        if wanted.offset < limit {
+            break;
+        }
+    }
+    found
+}
+
+/// Takes what is wanted from one chunk, up to an offset.
+fn poll_chunk(chunk: &Chunk, bytes: &AppendedBytes, limit: u64, wanted: &mut Wanted) {
+    // Whole batches that follow each other are one piece.
+    let mut run: Option<std::ops::Range<usize>> = None;
+    let from = chunk.position_of_offset(wanted.offset);
+    for (header, range) in batches(chunk, bytes, from) {
+        if header.base_offset >= limit || wanted.is_done() {
+            break;
+        }
+        if header.base_offset + u64::from(header.count) <= wanted.offset {
+            continue;
+        }
+        if wanted.takes_whole(&header) {
+            wanted.took(header.base_offset, header.count, range.len());
+            match &mut run {
+                Some(run) if run.end == range.start => run.end = range.end,
+                _ => {
+                    push_run(bytes, run.replace(range), wanted);
+                }
+            }
+            continue;
+        }
+        push_run(bytes, run.take(), wanted);
+        let Some(whole) = bytes.get(range.clone()) else { break };
+        let messages = whole.get(HEADER_BYTES..).unwrap_or_default();
+        let Ok(batch) = Batch::from_parts(header, messages) else { break };
+        let Some(part) = batch.part(wanted.offset, wanted.count) else { break };
+        let start = part.messages.as_ptr().addr() - whole.as_ptr().addr() + range.start;
+        let slice = bytes.slice(start..start + part.messages.len());
+        let first = wanted.offset;
+        wanted.polled.pieces.push(Piece::Header(Box::new(part.header.encode())));
+        wanted.polled.pieces.extend(slice.map(Piece::Tail));
+        wanted.took(first, part.header.count, HEADER_BYTES + part.messages.len());
+    }
+    push_run(bytes, run, wanted);
+}
+
+fn push_run(bytes: &AppendedBytes, run: Option<std::ops::Range<usize>>, wanted: &mut Wanted) {
+    let slice = run.and_then(|run| bytes.slice(run));
+    wanted.polled.pieces.extend(slice.map(Piece::Tail));
+}

@@ -1,0 +1,398 @@
+//! Opening a partition: from its files to an owner.
+//!
+//! # Steps
+//!
+//! 1. The directory is listed. Names say which segments there are and where each begins; of a
+//!    segment that was rewritten the newer generation counts. Of sealed segments no message is
+//!    read.
+//! 2. The last segment is scanned from the last batch that its index knows, if that is right, else
+//!    from its beginning. The first bytes that are no whole batch end it.
+//! 3. If a trailer behind that end says that more was written before, the end is a hole. On a topic
+//!    of durability `disk`, or where the machine has not been booted since, that is damage: the
+//!    partition is *fenced*. It can be read up to there, and takes no appends until the file is
+//!    restored. Else the machine died before it was on the device, as the topic allows: what is
+//!    behind is kept in a file beside the segment.
+//! 4. The segment is cut behind its last batch, and synced.
+//! 5. Batches that a dead process left in shared memory follow, if they go on from there.
+//!
+//! A crash at any step leaves what the next opening recovers in the same way: nothing was removed
+//! but what does not count.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use tailwater_format::message::name::{FileName, Kind, SegmentName, TEMPORARY};
+use tailwater_format::message::padding::{BLOCK, Trailer};
+use tailwater_io::buffer::AlignedBuffer;
+use tailwater_io::{Create, IoMode, Purpose, Storage};
+
+use super::owner::{Health, Owner, Place, resume_position};
+use super::{Files, Partition};
+use crate::catalog::{Catalog, PartitionId};
+use crate::env::Env;
+use crate::options::{Durability, PartialBlocks, TopicOptions};
+use crate::segment::{Segment, SegmentWriter};
+use crate::tail::SegmentStart;
+use crate::tail::survivors::Survivor;
+use crate::{Error, Result};
+
+/// Bytes that are read at a time to look for trailers.
+const SEARCH_BYTES: usize = 1 << 20;
+
+/// What recovery found of a partition, besides what it opened.
+#[derive(Debug, Clone, Default)]
+pub struct Recovered {
+    /// Bytes that were cut off behind the last whole batch, which nobody was promised.
+    pub cut_bytes: u64,
+    /// Messages that came from shared memory.
+    pub surviving_messages: u64,
+    /// Why the partition is fenced.
+    pub fenced: Option<Error>,
+    /// What is worth knowing, in words.
+    pub notes: Vec<String>,
+}
+
+impl Recovered {
+    /// Returns whether there is anything to tell.
+    pub(crate) fn is_notable(&self) -> bool {
+        let Self { cut_bytes, surviving_messages, fenced, notes } = self;
+        *cut_bytes > 0 || *surviving_messages > 0 || fenced.is_some() || !notes.is_empty()
+    }
+}
+
+/// What a directory of an incarnation has.
+#[derive(Debug, Default)]
+pub(crate) struct Listing {
+    /// In the order of their offsets, with their lengths in bytes.
+    pub(crate) segments: Vec<(SegmentName, u64)>,
+    /// Files that do not count any more.
+    left_over: Vec<String>,
+}
+
+/// Lists the files of an incarnation.
+///
+/// # Errors
+/// Those of the system.
+pub(crate) fn list(storage: &dyn Storage, directory: &Path) -> Result<Listing> {
+    let mut listing = Listing::default();
+    let mut newest: BTreeMap<(u64, u64), (SegmentName, u64)> = BTreeMap::new();
+    let mut indexes = Vec::new();
+    storage.visit_entries(directory, &mut |entry| {
+        if entry.name.ends_with(TEMPORARY) {
+            listing.left_over.push(entry.name.to_owned());
+        }
+        let Some(name) = FileName::parse(entry.name) else { return Ok(()) };
+        match name.kind {
+            Kind::Index => indexes.push(name),
+            Kind::Log => {
+                let key = (name.segment.base_offset, name.segment.base_timestamp_us);
+                let found = (name.segment, entry.length()?);
+                let old = match newest.get(&key) {
+                    Some(there) if there.0.generation > name.segment.generation => Some(found),
+                    _ => newest.insert(key, found),
+                };
+                listing.left_over.extend(old.map(|old| old.0.file(Kind::Log).to_string()));
+            }
+        }
+        Ok(())
+    })?;
+    for index in indexes {
+        let key = (index.segment.base_offset, index.segment.base_timestamp_us);
+        if newest.get(&key).is_none_or(|(segment, _)| *segment != index.segment) {
+            listing.left_over.push(index.to_string());
+        }
+    }
+    listing.segments = newest.into_values().collect();
+    // A failed write may have left an empty segment that begins where the next one does.
+    let starts: Vec<u64> =
+        listing.segments.iter().map(|(segment, _)| segment.base_offset).collect();
+    let mut index = 0;
+    listing.segments.retain(|(segment, _)| {
+        index += 1;
+        let stays = starts.get(index).is_none_or(|next| *next != segment.base_offset);
+        if !stays {
+            listing.left_over.push(segment.file(Kind::Log).to_string());
+        }
+        stays
+    });
+    Ok(listing)
+}
+
+/// Where the batches of the last segment end.
+pub(crate) struct End {
+    /// Behind its last whole batch, in bytes.
+    position: u64,
+    pub(crate) next_offset: u64,
+    last_timestamp_us: u64,
+    /// What is behind that end, if it is no gap.
+    damage: Option<Error>,
+}
+
+/// Opens a partition of an incarnation that the catalog names.
+///
+/// # Errors
+/// Those of the system. Damage is no error: it fences the partition.
+pub(crate) fn open(
+    env: &Arc<Env>,
+    catalog: &Arc<Catalog>,
+    id: PartitionId,
+    incarnation: u64,
+    options: TopicOptions,
+    survivors: &[Survivor],
+) -> Result<(Arc<Partition>, Recovered)> {
+    let directory = crate::layout::incarnation_directory(&env.directory, id, incarnation);
+    let mut recovered = Recovered::default();
+    let listing = list(&*env.storage, &directory)?;
+    for name in &listing.left_over {
+        // What stays is looked at again by the next opening.
+        let _ = env.storage.remove(&directory.join(name));
+    }
+    let segments: Vec<Arc<Segment>> = listing
+        .segments
+        .iter()
+        .map(|(name, length)| {
+            let start = SegmentStart {
+                base_offset: name.base_offset,
+                base_timestamp_us: name.base_timestamp_us,
+            };
+            Arc::new(Segment::new(&directory, start, name.generation, incarnation, *length))
+        })
+        .collect();
+    let mut files = Files::default();
+    let owner = match segments.last() {
+        None => Owner::new(env, id, incarnation, options, 0, 0, Place::first()),
+        Some(last) => {
+            let end = find_end(env, last)?;
+            let hole = find_hole(env, last, &end)?;
+            let cut_bytes = last.length() - end.position;
+            let start = last.start();
+            let place = Place { segment: start, position: end.position };
+            let (offset, timestamp_us) = (end.next_offset, end.last_timestamp_us);
+            match hole {
+                Some(stable) if options.durability == Durability::Disk || env.is_same_boot => {
+                    let mut owner =
+                        Owner::new(env, id, incarnation, options, offset, timestamp_us, place);
+                    let error = hole_error(last, &end, stable);
+                    recovered.fenced = Some(error.clone());
+                    owner.health = Health::Failed(error);
+                    last.set_length(end.position);
+                    owner
+                }
+                hole => {
+                    if let Some(stable) = hole {
+                        let kept = keep_cut(env, last, end.position)?;
+                        recovered.notes.push(format!(
+                            "{id}: messages from offset {offset} on are lost: the machine died before \
+                             they were on the device; what is behind the gap (up to position {stable}) \
+                             is kept in {}",
+                            kept.display()
+                        ));
+                    }
+                    recovered.cut_bytes = cut_bytes;
+                    resume(env, &mut files, last, id, incarnation, options, &end)?
+                }
+            }
+        }
+    };
+    let partition = Partition::new(env, catalog, owner, files, segments);
+    if recovered.fenced.is_none() {
+        partition.take_survivors(survivors, &mut recovered)?;
+    }
+    Ok((partition, recovered))
+}
+
+/// Returns where the last segment's batches end. The index says where to begin, if the batch there
+/// is the one that it names.
+pub(crate) fn find_end(env: &Env, segment: &Segment) -> Result<End> {
+    let entries = segment.read_index(env)?;
+    if let Some(last) = entries.last() {
+        let mut scanner = segment.scan(env, last.position)?;
+        let agrees = scanner
+            .peek()
+            .is_ok_and(|next| next.is_some_and(|(_, header)| header.base_offset == last.offset));
+        if agrees {
+            segment.set_entries(entries.clone());
+            return scan_to_end(env, segment, last.position, last.offset);
+        }
+    }
+    segment.set_entries(Vec::new());
+    scan_to_end(env, segment, 0, segment.base_offset())
+}
+
+fn scan_to_end(env: &Env, segment: &Segment, position: u64, offset: u64) -> Result<End> {
+    let mut scanner = segment.scan(env, position)?;
+    let mut end = End {
+        position,
+        next_offset: offset,
+        last_timestamp_us: segment.start().base_timestamp_us,
+        damage: None,
+    };
+    loop {
+        let scanned = match scanner.read_verified() {
+            Ok(Some(scanned)) => scanned,
+            Ok(None) => return Ok(end),
+            Err(error) if error.kind() == crate::ErrorKind::Corruption => {
+                end.damage = Some(error);
+                return Ok(end);
+            }
+            Err(error) => return Err(error),
+        };
+        let header = scanned.header;
+        if header.base_offset != end.next_offset {
+            let message =
+                format!("a batch of offset {}; {} comes next", header.base_offset, end.next_offset);
+            end.damage =
+                Some(Error::corruption(&segment.path(Kind::Log), scanned.position, message));
+            return Ok(end);
+        }
+        segment.add_entries(std::iter::once(tailwater_format::message::index::Entry {
+            offset: header.base_offset,
+            timestamp_us: header.base_timestamp_us,
+            position: scanned.position,
+        }));
+        end.position = scanned.position + header.length;
+        end.next_offset = header.base_offset + u64::from(header.count);
+        end.last_timestamp_us = header.base_timestamp_us;
+    }
+}
+
+/// Looks for a trailer behind the end that counts bytes behind the end among the durable ones.
+/// Returns how many it counts.
+pub(crate) fn find_hole(env: &Env, segment: &Segment, end: &End) -> Result<Option<u64>> {
+    let file = segment.file(env)?;
+    let mut buffer = AlignedBuffer::with_capacity(SEARCH_BYTES);
+    let mut position = end.position / BLOCK * BLOCK;
+    while position < segment.length() {
+        let bytes = file.read_span(&mut buffer, position, SEARCH_BYTES, Purpose::LogRead)?;
+        if bytes.is_empty() {
+            break;
+        }
+        for block in bytes.chunks_exact(BLOCK as usize) {
+            let Some(trailer) = Trailer::at_end_of(block) else { continue };
+            let is_own = trailer.segment == segment.base_offset()
+                && trailer.incarnation == segment.incarnation();
+            if is_own && trailer.stable > end.position {
+                return Ok(Some(trailer.stable));
+            }
+        }
+        position += bytes.len() as u64;
+    }
+    Ok(None)
+}
+
+/// Copies what is behind the last whole batch of a segment to a file beside it. Returns its path.
+fn keep_cut(env: &Env, segment: &Segment, position: u64) -> Result<std::path::PathBuf> {
+    let mut path = segment.path(Kind::Log).into_os_string();
+    path.push(format!(".cut-{position}"));
+    let path = std::path::PathBuf::from(path);
+    let from = segment.file(env)?;
+    let mode = IoMode::Buffered;
+    let mut to = env.storage.create(&path, Create::Truncate, mode, Purpose::LogAppend)?;
+    let mut buffer = AlignedBuffer::with_capacity(SEARCH_BYTES);
+    let mut at = position;
+    while at < segment.length() {
+        let bytes = from.read_span(&mut buffer, at, SEARCH_BYTES, Purpose::LogRead)?;
+        if bytes.is_empty() {
+            break;
+        }
+        to.write_all_at(bytes, at - position, Purpose::LogAppend)?;
+        at += bytes.len() as u64;
+    }
+    to.sync_all(Purpose::LogAppend)?;
+    Ok(path)
+}
+
+fn hole_error(segment: &Segment, end: &End, stable: u64) -> Error {
+    let why = end.damage.as_ref().map_or("no batch".to_owned(), |error| error.to_string());
+    let message = format!(
+        "offset {} is damaged, though the segment was durable up to position {stable}: {why}",
+        end.next_offset
+    );
+    Error::corruption(&segment.path(Kind::Log), end.position, message)
+}
+
+/// Cuts the last segment behind its batches, and goes on in it, or in another where it cannot.
+fn resume(
+    env: &Env,
+    files: &mut Files,
+    last: &Arc<Segment>,
+    id: PartitionId,
+    incarnation: u64,
+    options: TopicOptions,
+    end: &End,
+) -> Result<Owner> {
+    let (durability, most) = (options.durability, options.segment_bytes);
+    let writer = SegmentWriter::resume(env, last, end.position, durability, most)?;
+    let place = Place { segment: last.start(), position: end.position };
+    let partial = options.partial_blocks;
+    let (offset, timestamp_us) = (end.next_offset, end.last_timestamp_us);
+    let mut owner = Owner::new(env, id, incarnation, options, offset, timestamp_us, place);
+    let is_dense = last.generation() > 0;
+    match partial {
+        PartialBlocks::Pad if !is_dense => {
+            owner.resume_at(resume_position(end.position, env.block), Vec::new());
+        }
+        PartialBlocks::Carry if !is_dense => {
+            let block = end.position / env.block * env.block;
+            let file = last.file(env)?;
+            let mut buffer = AlignedBuffer::with_capacity(env.block as usize);
+            let length = (end.position - block) as usize;
+            let carried = file.read_span(&mut buffer, block, length, Purpose::LogRead)?.to_vec();
+            owner.resume_at(end.position, carried);
+        }
+        _ => owner.place = owner.next_segment(),
+    }
+    files.writer = Some(writer);
+    Ok(owner)
+}
+
+impl Partition {
+    /// Appends batches that a dead process left in shared memory, as far as they go on from the
+    /// last segment, and persists them: their memory may go then.
+    fn take_survivors(&self, survivors: &[Survivor], recovered: &mut Recovered) -> Result<()> {
+        if survivors.is_empty() {
+            return Ok(());
+        }
+        let mut owner = self.owner.lock();
+        for batch in survivors.iter().flat_map(Survivor::batches) {
+            let header = batch.header();
+            if batch.end_offset() <= owner.next_offset {
+                continue;
+            }
+            if header.base_offset != owner.next_offset {
+                recovered.notes.push(format!(
+                    "{}: shared memory goes on at offset {}, the segments end at {}: not taken",
+                    self.id, header.base_offset, owner.next_offset
+                ));
+                break;
+            }
+            owner.append(&self.env, &batch, header.base_timestamp_us)?;
+            recovered.surviving_messages += u64::from(header.count);
+        }
+        self.publish(&mut owner, |_| ());
+        self.show(&owner);
+        drop(owner);
+        self.persist_now()
+    }
+
+    /// Persists everything, in the calling thread. Nobody else works for the partition yet.
+    fn persist_now(&self) -> Result<()> {
+        loop {
+            let group = {
+                let mut owner = self.owner.lock();
+                if let Health::NoSpace { error, .. } | Health::Failed(error) = &owner.health {
+                    return Err(error.clone());
+                }
+                if !owner.has_unpersisted() {
+                    return Ok(());
+                }
+                owner.take_group(&self.env, true)
+            };
+            match group {
+                Some(group) => self.persist(&group),
+                None => return Ok(()),
+            }
+        }
+    }
+}

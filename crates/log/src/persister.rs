@@ -1,0 +1,160 @@
+//! The threads that do what partitions' owners have queued.
+//!
+//! A partition is in the queue, or one thread works for it, or it has nothing to do: no two threads
+//! ever work for one partition. A thread does one step for it, and puts it at the end of the queue
+//! if there is more, so that partitions take turns. On one device the writes of several partitions
+//! are in flight at once, and their flushes of the device's cache are merged there.
+//!
+//! Deadlines wake threads for partitions whose messages have waited long enough.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::fmt;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tailwater_io::Clock;
+
+use crate::partition::Partition;
+use crate::sync::{Condvar, Mutex};
+
+/// Queues partitions for the threads.
+#[derive(Default)]
+pub(crate) struct Scheduler {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    ready: VecDeque<Arc<Partition>>,
+    deadlines: BinaryHeap<Reverse<Deadline>>,
+    /// Partitions that threads work for.
+    working: usize,
+    is_closed: bool,
+}
+
+struct Deadline {
+    at_ns: u64,
+    partition: Weak<Partition>,
+}
+
+impl PartialEq for Deadline {
+    fn eq(&self, other: &Self) -> bool {
+        self.at_ns == other.at_ns
+    }
+}
+
+impl Eq for Deadline {}
+
+impl PartialOrd for Deadline {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Deadline {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.at_ns.cmp(&other.at_ns)
+    }
+}
+
+/// What a thread does next.
+enum Next {
+    Work(Arc<Partition>),
+    Due(Arc<Partition>),
+    Wait(Option<u64>),
+}
+
+impl Scheduler {
+    /// Queues a partition that is in no queue and that nobody works for.
+    pub(crate) fn push(&self, partition: Arc<Partition>) {
+        self.state.lock().ready.push_back(partition);
+        self.changed.notify_one();
+    }
+
+    /// Has a partition look whether something is due, at a time of the monotonic clock.
+    pub(crate) fn wake_at(&self, at_ns: u64, partition: &Arc<Partition>) {
+        let deadline = Deadline { at_ns, partition: Arc::downgrade(partition) };
+        let mut state = self.state.lock();
+        let is_first = state.deadlines.peek().is_none_or(|first| at_ns < first.0.at_ns);
+        state.deadlines.push(Reverse(deadline));
+        drop(state);
+        if is_first {
+            self.changed.notify_one();
+        }
+    }
+
+    fn next(state: &mut State, now_ns: u64) -> Next {
+        while let Some(Reverse(first)) = state.deadlines.peek() {
+            if first.at_ns > now_ns {
+                break;
+            }
+            let due = state.deadlines.pop().and_then(|Reverse(due)| due.partition.upgrade());
+            if let Some(partition) = due {
+                return Next::Due(partition);
+            }
+        }
+        match state.ready.pop_front() {
+            Some(partition) => {
+                state.working += 1;
+                Next::Work(partition)
+            }
+            None => Next::Wait(state.deadlines.peek().map(|first| first.0.at_ns)),
+        }
+    }
+
+    /// Works until the scheduler is closed and the queue is empty.
+    pub(crate) fn work(&self, clock: &dyn Clock) {
+        loop {
+            let now_ns = clock.monotonic_ns();
+            let mut state = self.state.lock();
+            match Self::next(&mut state, now_ns) {
+                Next::Work(partition) => {
+                    drop(state);
+                    partition.run_step();
+                    self.state.lock().working -= 1;
+                }
+                Next::Due(partition) => {
+                    drop(state);
+                    partition.wake();
+                }
+                Next::Wait(_) if state.is_closed => return,
+                Next::Wait(None) => drop(self.changed.wait(state)),
+                Next::Wait(Some(at_ns)) => {
+                    let time = Duration::from_nanos(at_ns - now_ns);
+                    drop(self.changed.wait_timeout(state, time));
+                }
+            }
+        }
+    }
+
+    /// Does all that is to be done at this moment, in the calling thread.
+    pub(crate) fn run_pending(&self, clock: &dyn Clock) {
+        loop {
+            let now_ns = clock.monotonic_ns();
+            let next = Self::next(&mut self.state.lock(), now_ns);
+            match next {
+                Next::Work(partition) => {
+                    partition.run_step();
+                    self.state.lock().working -= 1;
+                }
+                Next::Due(partition) => partition.wake(),
+                Next::Wait(_) => return,
+            }
+        }
+    }
+
+    /// Has the threads end when the queue is empty.
+    pub(crate) fn close(&self) {
+        self.state.lock().is_closed = true;
+        self.changed.notify_all();
+    }
+}
+
+impl fmt::Debug for Scheduler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.state.lock();
+        write!(f, "Scheduler({} ready, {} at work)", state.ready.len(), state.working)
+    }
+}

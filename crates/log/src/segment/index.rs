@@ -1,0 +1,109 @@
+//! The index of a segment: read when it is wanted, made anew where it is missing or wrong.
+
+use std::sync::Arc;
+
+use tailwater_format::message::index::{self, Entry};
+use tailwater_format::message::name::Kind;
+use tailwater_io::{Create, IoMode, Purpose};
+
+use super::Segment;
+use crate::Result;
+use crate::env::Env;
+
+/// Bytes of a segment between two entries of its index, at least.
+pub(super) const INTERVAL: u64 = 64 << 10;
+
+impl Segment {
+    /// Returns its index, which is read or made if need be.
+    pub(super) fn entries(&self, env: &Env) -> Result<Arc<Vec<Entry>>> {
+        if let Some(entries) = &*self.index.lock() {
+            return Ok(Arc::clone(entries));
+        }
+        let entries = self.read_index(env)?;
+        if entries.is_empty() && self.length() > INTERVAL {
+            return self.rebuild_index(env);
+        }
+        let entries = Arc::new(entries);
+        *self.index.lock() = Some(Arc::clone(&entries));
+        Ok(entries)
+    }
+
+    /// Reads the index's file; empty where there is none.
+    pub(crate) fn read_index(&self, env: &Env) -> Result<Vec<Entry>> {
+        let path = self.path(Kind::Index);
+        let file = match env.storage.open(&path, IoMode::Buffered, Purpose::LogIndex) {
+            Ok(file) => file,
+            Err(error) if error.is_not_found() => return Ok(Vec::new()),
+            Err(error) => return Err(error.into()),
+        };
+        let mut bytes = vec![0; file.length()? as usize];
+        let count = file.read_full_at(&mut bytes, 0, Purpose::LogIndex)?;
+        bytes.truncate(count);
+        let mut entries = index::decode(&bytes, self.seed());
+        let length = self.length();
+        entries.retain(|entry| entry.position < length);
+        Ok(entries)
+    }
+
+    /// Adds entries of the segment that is being written, which ascend.
+    pub(crate) fn add_entries(&self, added: impl Iterator<Item = Entry>) {
+        let mut index = self.index.lock();
+        let entries = Arc::make_mut(index.get_or_insert_default());
+        for entry in added {
+            let is_far =
+                entries.last().is_none_or(|last| entry.position >= last.position + INTERVAL);
+            if is_far {
+                entries.push(entry);
+            }
+        }
+    }
+
+    /// Forgets entries of what was cut off.
+    pub(crate) fn forget_entries_from(&self, position: u64) {
+        if let Some(entries) = &mut *self.index.lock() {
+            Arc::make_mut(entries).retain(|entry| entry.position < position);
+        }
+    }
+
+    /// Gives it the index that it has by now.
+    pub(crate) fn set_entries(&self, entries: Vec<Entry>) {
+        *self.index.lock() = Some(Arc::new(entries));
+    }
+
+    /// Makes the index from the segment, and writes its file as far as that goes: without the file
+    /// it is made again by the next process.
+    pub(super) fn rebuild_index(&self, env: &Env) -> Result<Arc<Vec<Entry>>> {
+        let mut entries: Vec<Entry> = Vec::new();
+        let mut scanner = self.scan(env, 0)?;
+        while let Some((position, header)) = scanner.peek()? {
+            if entries.last().is_none_or(|last| position >= last.position + INTERVAL) {
+                entries.push(Entry {
+                    offset: header.base_offset,
+                    timestamp_us: header.base_timestamp_us,
+                    position,
+                });
+            }
+            scanner.skip();
+        }
+        let entries = Arc::new(entries);
+        *self.index.lock() = Some(Arc::clone(&entries));
+        // Without its file the index is made again another time.
+        let _ = self.write_index(env);
+        Ok(entries)
+    }
+
+    /// Writes the index's file anew. Nothing waits for it to be durable.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(crate) fn write_index(&self, env: &Env) -> Result<()> {
+        let entries = self.index.lock().clone().unwrap_or_default();
+        let seed = self.seed();
+        let bytes: Vec<u8> = entries.iter().flat_map(|entry| entry.encode(seed)).collect();
+        let path = self.path(Kind::Index);
+        let mode = IoMode::Buffered;
+        let mut file = env.storage.create(&path, Create::Truncate, mode, Purpose::LogIndex)?;
+        file.write_all_at(&bytes, 0, Purpose::LogIndex)?;
+        Ok(())
+    }
+}

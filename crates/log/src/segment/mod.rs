@@ -1,0 +1,174 @@
+//! Segments: the files that hold a partition's batches.
+//!
+//! A [`Segment`] is a segment as readers see it. The last one of a partition is written by its
+//! owner alone, through a [`SegmentWriter`]; all before it are sealed and never change, except that
+//! a sealed segment may be replaced by one without gaps ([`dense`]).
+
+mod cursor;
+pub(crate) mod dense;
+mod index;
+mod scan;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use tailwater_format::message::index::{Entry, Seed};
+use tailwater_format::message::name::{Kind, SegmentName};
+use tailwater_io::{Purpose, ReadFile};
+
+pub(crate) use cursor::{Cursor, Cursors};
+pub(crate) use scan::Scanner;
+pub(crate) use writer::SegmentWriter;
+
+use crate::Result;
+use crate::env::Env;
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::tail::SegmentStart;
+
+/// A segment, as readers see it.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    start: SegmentStart,
+    generation: u8,
+    /// Incarnation of its partition.
+    incarnation: u64,
+    directory: PathBuf,
+    /// Bytes that may be read: all of a sealed segment, what was written of the last one.
+    length: AtomicU64,
+    file: OnceLock<Arc<dyn ReadFile>>,
+    /// Some of its batches; `None` while the index was not read.
+    index: Mutex<Option<Arc<Vec<Entry>>>>,
+}
+
+impl Segment {
+    /// A segment of so many bytes, whose file is opened when it is read first.
+    pub(crate) fn new(
+        directory: &Path,
+        start: SegmentStart,
+        generation: u8,
+        incarnation: u64,
+        length: u64,
+    ) -> Self {
+        Self {
+            start,
+            generation,
+            incarnation,
+            directory: directory.to_owned(),
+            length: AtomicU64::new(length),
+            file: OnceLock::new(),
+            index: Mutex::new(None),
+        }
+    }
+
+    pub(crate) fn start(&self) -> SegmentStart {
+        self.start
+    }
+
+    pub(crate) fn base_offset(&self) -> u64 {
+        self.start.base_offset
+    }
+
+    pub(crate) fn incarnation(&self) -> u64 {
+        self.incarnation
+    }
+
+    pub(crate) fn generation(&self) -> u8 {
+        self.generation
+    }
+
+    fn name(&self) -> SegmentName {
+        SegmentName {
+            base_offset: self.start.base_offset,
+            base_timestamp_us: self.start.base_timestamp_us,
+            generation: self.generation,
+        }
+    }
+
+    fn seed(&self) -> Seed {
+        Seed::new(self.start.base_offset, self.incarnation)
+    }
+
+    /// Returns the directory of its partition's incarnation.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Returns the file of a kind.
+    pub(crate) fn path(&self, kind: Kind) -> PathBuf {
+        self.directory.join(self.name().file(kind).to_string())
+    }
+
+    /// Returns how many bytes of it may be read.
+    pub(crate) fn length(&self) -> u64 {
+        self.length.load(Ordering::Acquire)
+    }
+
+    /// Lets readers see so many bytes.
+    pub(crate) fn set_length(&self, length: u64) {
+        self.length.store(length, Ordering::Release);
+    }
+
+    /// Returns its file, open for reading.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(crate) fn file(&self, env: &Env) -> Result<Arc<dyn ReadFile>> {
+        if let Some(file) = self.file.get() {
+            return Ok(Arc::clone(file));
+        }
+        let file = env.storage.open(&self.path(Kind::Log), env.read_mode, Purpose::LogRead)?;
+        Ok(Arc::clone(self.file.get_or_init(|| file)))
+    }
+
+    /// Begins to scan it at a position.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(crate) fn scan(&self, env: &Env, position: u64) -> Result<Scanner> {
+        Scanner::new(env, self.file(env)?, position..self.length())
+    }
+
+    /// Begins to scan it where the batch with an offset may be, as its index knows.
+    ///
+    /// # Errors
+    /// Those of the system; corruption, where the segment must be scanned to make the index anew.
+    pub(crate) fn scan_for_offset(&self, env: &Env, offset: u64) -> Result<Scanner> {
+        self.scan_from(env, |entry| entry.offset <= offset)
+    }
+
+    /// Begins to scan it where the first batch that is not older than a timestamp may be.
+    ///
+    /// # Errors
+    /// As [`Self::scan_for_offset`].
+    pub(crate) fn scan_for_timestamp(&self, env: &Env, timestamp_us: u64) -> Result<Scanner> {
+        self.scan_from(env, |entry| entry.timestamp_us < timestamp_us)
+    }
+
+    fn scan_from(&self, env: &Env, is_before: impl Fn(&Entry) -> bool) -> Result<Scanner> {
+        for attempt in 0..2 {
+            let entries = self.entries(env)?;
+            let end = entries.partition_point(&is_before);
+            let Some(entry) = end.checked_sub(1).and_then(|last| entries.get(last)) else {
+                break;
+            };
+            let mut scanner = self.scan(env, entry.position)?;
+            // The index is no evidence: what it says of this batch must be so.
+            let agrees = scanner.peek().is_ok_and(|next| {
+                next.is_some_and(|(position, header)| {
+                    position == entry.position
+                        && header.base_offset == entry.offset
+                        && header.base_timestamp_us == entry.timestamp_us
+                })
+            });
+            if agrees {
+                return Ok(scanner);
+            }
+            if attempt == 0 {
+                self.rebuild_index(env)?;
+            }
+        }
+        self.scan(env, 0)
+    }
+}

@@ -1,0 +1,153 @@
+//! Reading a segment from a position on, batch by batch.
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tailwater_format::message::batch::{Batch, HEADER_BYTES, Header};
+use tailwater_format::message::padding::{BLOCK, Next, batch_at, gap_end};
+use tailwater_io::stream::{ReaderOptions, SequentialReader};
+use tailwater_io::{Purpose, ReadFile};
+
+use crate::env::Env;
+use crate::{Error, Result};
+
+/// Size of a request, in bytes.
+const REQUEST_BYTES: usize = 256 << 10;
+/// Requests in flight ahead of the caller, at most.
+const DEPTH: usize = 4;
+
+/// Reads a span of a segment forward, with requests in flight ahead of it.
+#[derive(Debug)]
+pub(crate) struct Scanner {
+    reader: SequentialReader,
+    path: PathBuf,
+    /// Where the next batch or gap begins.
+    position: u64,
+    end: u64,
+    /// The header of the next batch, once it was read.
+    next: Option<Header>,
+}
+
+/// A batch that was read.
+#[derive(Debug)]
+pub(crate) struct Scanned<'a> {
+    /// Where it begins in the segment.
+    pub(crate) position: u64,
+    pub(crate) header: Header,
+    /// The bytes of its messages.
+    pub(crate) messages: &'a [u8],
+}
+
+impl Scanner {
+    /// Reads `span` of a file.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(crate) fn new(env: &Env, file: Arc<dyn ReadFile>, span: Range<u64>) -> Result<Self> {
+        let options = ReaderOptions {
+            request_bytes: REQUEST_BYTES,
+            depth: DEPTH,
+            first: 1,
+            purpose: Purpose::LogRead,
+        };
+        let path = file.path().to_owned();
+        let (position, end) = (span.start, span.end.min(file.length()?));
+        let reader = SequentialReader::new(file, span, options, &env.read_buffers, None)?;
+        Ok(Self { reader, path, position, end, next: None })
+    }
+
+    /// Returns the segment's file.
+    pub(crate) fn path(&self) -> &std::path::Path {
+        &self.path
+    }
+
+    /// Returns where the next batch or gap begins.
+    pub(crate) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Returns the position and header of the next batch; `None` at the end.
+    ///
+    /// # Errors
+    /// Corruption, with file and position, where there is something that is no batch's header, or
+    /// the batch does not end within the segment; those of the system.
+    pub(crate) fn peek(&mut self) -> Result<Option<(u64, Header)>> {
+        if let Some(header) = self.next {
+            return Ok(Some((self.position, header)));
+        }
+        let header = loop {
+            if self.position >= self.end {
+                return Ok(None);
+            }
+            // Nothing behind a gap is read before it is certain that there is none.
+            let shortest_gap = gap_end(self.position, BLOCK) - self.position;
+            let mut header = [0; HEADER_BYTES];
+            let first =
+                self.reader.read(self.position, shortest_gap.min(HEADER_BYTES as u64) as usize)?;
+            let have = first.len();
+            if let Some(target) = header.get_mut(..have) {
+                target.copy_from_slice(first);
+            }
+            if let Next::Gap(end) = batch_at(self.position, header.get(..have).unwrap_or_default())
+            {
+                self.position = end;
+                continue;
+            }
+            let rest = self.reader.read(self.position + have as u64, HEADER_BYTES - have)?;
+            let have_all = have + rest.len();
+            if let Some(target) = header.get_mut(have..have_all) {
+                target.copy_from_slice(rest);
+            }
+            let seen = header.get(..have_all).unwrap_or_default();
+            break Header::decode(seen)
+                .map_err(|error| Error::decoding(&self.path, self.position, error))?;
+        };
+        if header.length > self.end - self.position {
+            let message = format!(
+                "a batch of {} bytes goes beyond the segment's end at {}",
+                header.length, self.end
+            );
+            return Err(Error::corruption(&self.path, self.position, message));
+        }
+        self.next = Some(header);
+        Ok(Some((self.position, header)))
+    }
+
+    /// Passes over the batch that [`Self::peek`] returned.
+    pub(crate) fn skip(&mut self) {
+        if let Some(header) = self.next.take() {
+            self.position += header.length;
+        }
+    }
+
+    /// Reads the batch that [`Self::peek`] returned; `None` at the end.
+    ///
+    /// # Errors
+    /// As [`Self::peek`].
+    pub(crate) fn read(&mut self) -> Result<Option<Scanned<'_>>> {
+        let Some((position, header)) = self.peek()? else { return Ok(None) };
+        self.next = None;
+        self.position += header.length;
+        let length = (header.length as usize).saturating_sub(HEADER_BYTES);
+        let messages = self.reader.read(position + HEADER_BYTES as u64, length)?;
+        if messages.len() < length {
+            let message = "the segment became shorter while it was read";
+            return Err(Error::corruption(&self.path, position, message));
+        }
+        Ok(Some(Scanned { position, header, messages }))
+    }
+
+    /// As [`Self::read`], with all checksums checked.
+    ///
+    /// # Errors
+    /// As [`Self::peek`]; corruption also where a checksum is wrong.
+    pub(crate) fn read_verified(&mut self) -> Result<Option<Scanned<'_>>> {
+        let path = self.path.clone();
+        let Some(scanned) = self.read()? else { return Ok(None) };
+        Batch::from_parts(scanned.header, scanned.messages)
+            .and_then(|batch| batch.verify())
+            .map_err(|error| Error::decoding(&path, scanned.position, error))?;
+        Ok(Some(scanned))
+    }
+}

@@ -1,0 +1,111 @@
+//! Locks, atomics and published values: the system's, or those of the model checker shuttle in
+//! builds with `--cfg shuttle`, which then decides when threads take turns.
+
+#[cfg(not(shuttle))]
+pub(crate) use std::sync::atomic;
+#[cfg(not(shuttle))]
+pub(crate) use tailwater_io::sync::{Condvar, Mutex};
+
+#[cfg(shuttle)]
+pub(crate) use shuttle::sync::atomic;
+#[cfg(shuttle)]
+pub(crate) use shuttled::{Condvar, Mutex};
+
+use std::sync::Arc;
+
+#[cfg(not(shuttle))]
+pub(crate) type Guard<'a, T> = std::sync::MutexGuard<'a, T>;
+#[cfg(shuttle)]
+pub(crate) type Guard<'a, T> = shuttle::sync::MutexGuard<'a, T>;
+
+/// A value that readers take as a whole, without waiting for who replaces it.
+#[cfg(not(shuttle))]
+#[derive(Debug)]
+pub(crate) struct Published<T>(arc_swap::ArcSwapOption<T>);
+
+#[cfg(not(shuttle))]
+impl<T> Published<T> {
+    pub(crate) fn new(value: Option<Arc<T>>) -> Self {
+        Self(arc_swap::ArcSwapOption::new(value))
+    }
+
+    /// Returns the value at this moment.
+    pub(crate) fn load(&self) -> Option<Arc<T>> {
+        self.0.load_full()
+    }
+
+    pub(crate) fn store(&self, value: Option<Arc<T>>) {
+        self.0.store(value);
+    }
+}
+
+/// The same, of the model checker.
+#[cfg(shuttle)]
+#[derive(Debug)]
+pub(crate) struct Published<T>(Mutex<Option<Arc<T>>>);
+
+#[cfg(shuttle)]
+impl<T> Published<T> {
+    pub(crate) fn new(value: Option<Arc<T>>) -> Self {
+        Self(Mutex::new(value))
+    }
+
+    pub(crate) fn load(&self) -> Option<Arc<T>> {
+        self.0.lock().clone()
+    }
+
+    pub(crate) fn store(&self, value: Option<Arc<T>>) {
+        *self.0.lock() = value;
+    }
+}
+
+#[cfg(shuttle)]
+mod shuttled {
+    use std::sync::PoisonError;
+    use std::time::Duration;
+
+    use shuttle::sync::{self, MutexGuard};
+
+    #[derive(Debug, Default)]
+    pub(crate) struct Mutex<T>(sync::Mutex<T>);
+
+    impl<T> Mutex<T> {
+        pub(crate) fn new(value: T) -> Self {
+            Self(sync::Mutex::new(value))
+        }
+
+        pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        }
+    }
+
+    #[derive(Debug, Default)]
+    pub(crate) struct Condvar(sync::Condvar);
+
+    impl Condvar {
+        pub(crate) fn new() -> Self {
+            Self::default()
+        }
+
+        pub(crate) fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+            self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
+        }
+
+        /// There is no time under the model checker: it waits until it is notified.
+        pub(crate) fn wait_timeout<'a, T>(
+            &self,
+            guard: MutexGuard<'a, T>,
+            _limit: Duration,
+        ) -> MutexGuard<'a, T> {
+            self.wait(guard)
+        }
+
+        pub(crate) fn notify_one(&self) {
+            self.0.notify_one();
+        }
+
+        pub(crate) fn notify_all(&self) {
+            self.0.notify_all();
+        }
+    }
+}

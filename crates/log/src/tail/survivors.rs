@@ -1,0 +1,118 @@
+//! Batches that a process left in shared memory when it died.
+//!
+//! A chunk counts as far as its batches are whole, belong to its partition and follow each other
+//! without a gap in their offsets. Behind them its memory is zero: it was zeroed before the chunk
+//! got it, so nothing of an earlier use is taken for a batch.
+
+use std::collections::BTreeMap;
+
+use tailwater_format::message::batch::Batch;
+use tailwater_format::message::padding::{Next, batch_at};
+use tailwater_format::message::tail::{ChunkHeader, HEADER_BYTES};
+use tailwater_io::SharedMemory;
+
+use crate::Result;
+use crate::catalog::PartitionId;
+
+/// A region with batches.
+pub(crate) struct Survivor {
+    pub(crate) header: ChunkHeader,
+    /// Name of the region.
+    pub(crate) region: String,
+    bytes: Vec<u8>,
+}
+
+/// What a process left of one log.
+#[derive(Default)]
+pub(crate) struct Survivors {
+    /// By partition and incarnation; in the order of their offsets.
+    chunks: BTreeMap<(PartitionId, u64), Vec<Survivor>>,
+    /// Regions without batches.
+    empty: Vec<String>,
+    /// What could not be read, in words.
+    pub(crate) refused: Vec<String>,
+}
+
+impl Survivors {
+    /// Reads what is left of the log with this id. Regions stay as they are.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(crate) fn read(shared: &dyn SharedMemory, log: u128) -> Result<Self> {
+        let mut survivors = Self::default();
+        for name in shared.list()? {
+            let bytes = shared.read(&name)?;
+            match ChunkHeader::decode(&bytes) {
+                Ok(Some(header)) if header.log == log => {
+                    let id = PartitionId {
+                        stream: header.stream,
+                        topic: header.topic,
+                        partition: header.partition,
+                    };
+                    let chunks = survivors.chunks.entry((id, header.incarnation)).or_default();
+                    chunks.push(Survivor { header, region: name, bytes });
+                }
+                Ok(Some(_)) => survivors.refused.push(format!("region {name} is another log's")),
+                Ok(None) => survivors.empty.push(name),
+                Err(error) => survivors.refused.push(format!("region {name}: {error}")),
+            }
+        }
+        for chunks in survivors.chunks.values_mut() {
+            chunks.sort_by_key(|chunk| (chunk.header.base_offset, chunk.header.position));
+        }
+        Ok(survivors)
+    }
+
+    /// Returns the regions that no incarnation has taken, and those without batches.
+    pub(crate) fn regions_of_nobody(self) -> impl Iterator<Item = String> {
+        let untaken = self.chunks.into_values().flatten().map(|survivor| survivor.region);
+        untaken.chain(self.empty)
+    }
+
+    /// Takes out what one incarnation of a partition has, in order.
+    pub(crate) fn take(&mut self, id: PartitionId, incarnation: u64) -> Vec<Survivor> {
+        self.chunks.remove(&(id, incarnation)).unwrap_or_default()
+    }
+}
+
+impl Survivor {
+    /// Returns its batches, in order.
+    pub(crate) fn batches(&self) -> SurvivingBatches<'_> {
+        let bytes = self.bytes.get(HEADER_BYTES..).unwrap_or_default();
+        let at = self.header.first_batch as usize;
+        SurvivingBatches { chunk: &self.header, bytes, at, next_offset: None }
+    }
+}
+
+/// The batches of a survivor that count.
+pub(crate) struct SurvivingBatches<'a> {
+    chunk: &'a ChunkHeader,
+    bytes: &'a [u8],
+    at: usize,
+    next_offset: Option<u64>,
+}
+
+impl<'a> Iterator for SurvivingBatches<'a> {
+    type Item = Batch<'a>;
+
+    fn next(&mut self) -> Option<Batch<'a>> {
+        loop {
+            let rest = self.bytes.get(self.at..).filter(|rest| !rest.is_empty())?;
+            if let Next::Gap(end) = batch_at(self.chunk.position + self.at as u64, rest) {
+                self.at = usize::try_from(end.checked_sub(self.chunk.position)?).ok()?;
+                continue;
+            }
+            let batch = Batch::decode_verified(rest).ok()?;
+            let header = batch.header();
+            let is_next = self.next_offset.is_none_or(|next| next == header.base_offset)
+                && header.partition == u64::from(self.chunk.partition)
+                && header.base_offset >= self.chunk.base_offset;
+            if !is_next {
+                return None;
+            }
+            self.at += usize::try_from(header.length).ok()?;
+            self.next_offset = Some(batch.end_offset());
+            return Some(batch);
+        }
+    }
+}

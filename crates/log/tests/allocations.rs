@@ -1,0 +1,60 @@
+//! Appending and polling allocate nothing for each message.
+
+#[path = "../../engine/tests/common/counting.rs"]
+mod counting;
+
+use counting::allocations;
+use tailwater_format::message::batch::Builder;
+use tailwater_log::{Durability, Log, LogOptions, Strategy, TailMemory, TopicOptions};
+
+fn batch(count: u64) -> Vec<u8> {
+    let mut builder = Builder::new(0);
+    for number in 0..count {
+        builder.push(u128::from(number), 0, &[7; 100], b"").expect("a message");
+    }
+    builder.finish()
+}
+
+#[test]
+fn appends_and_polls_allocate_for_no_message() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let options = LogOptions { tail_memory: TailMemory::Private, ..LogOptions::default() };
+    let log = Log::open(directory.path(), &options).expect("it opens");
+    let stream = log.create_stream(None, "s").expect("a stream");
+    for durability in [Durability::Memory, Durability::Disk] {
+        let options = TopicOptions { durability, ..TopicOptions::default() };
+        let name = durability.name();
+        let topic = log.create_topic(stream, None, name, &options, 1).expect("a topic");
+        let partition = log.partition(topic.partition(0)).expect("it is there");
+        let mut all = Vec::new();
+        for count in [1, 10, 100, 1000] {
+            let bytes = batch(count);
+            let _ = partition.append(&bytes).expect("an append").ticket.wait();
+            let appends = 20;
+            let (appending, _) = allocations(|| {
+                for _ in 0..appends {
+                    drop(partition.append(&bytes).expect("an append"));
+                }
+            });
+            partition.flush(false).wait().expect("a flush");
+            let offset = partition.stats().end_offset - count;
+            let mut polled = 0;
+            let (polling, _) = allocations(|| {
+                let found = partition.poll_memory(Strategy::Offset(offset), count as u32);
+                polled = found.expect("a poll").expect("it is in memory").count;
+            });
+            assert_eq!(u64::from(polled), count);
+            println!(
+                "{name}: {count} messages: {} allocations an append, {polling} a poll",
+                appending as f64 / f64::from(appends)
+            );
+            all.push((appending, polling));
+        }
+        // A chunk, a ticket and a vector now and then; nothing that grows with the messages.
+        for (appending, polling) in &all {
+            assert!(*appending <= 20 * 8, "{all:?}");
+            assert!(*polling <= 4, "{all:?}");
+        }
+    }
+    log.close().expect("it closes");
+}

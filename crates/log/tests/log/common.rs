@@ -1,0 +1,152 @@
+//! What the tests of the log share: logs on a simulated disk, batches, and what a partition should
+//! have.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::Arc;
+
+use tailwater_format::message::batch::{Batch, Builder};
+use tailwater_io::shared_memory::SimSharedMemory;
+use tailwater_io::sim::SimStorage;
+use tailwater_io::{SharedMemory, Storage};
+use tailwater_log::{
+    Durability, IoModeChoice, Log, LogOptions, PartialBlocks, Partition, Polled, Strategy,
+    TailMemory, TopicOptions,
+};
+
+/// Where logs are in the simulator.
+pub(crate) const DIRECTORY: &str = "/log";
+
+/// A simulated machine: a disk, and memory that outlives a process.
+#[derive(Debug, Clone)]
+pub(crate) struct Machine {
+    pub(crate) storage: Arc<SimStorage>,
+    pub(crate) memory: Option<SimSharedMemory>,
+    /// How often it was booted.
+    pub(crate) boot: u64,
+}
+
+impl Machine {
+    pub(crate) fn new(seed: u64, has_memory: bool) -> Self {
+        let storage = SimStorage::new(seed);
+        storage.create_directory(Path::new("/")).expect("the root");
+        let memory = has_memory.then(|| SimSharedMemory::new(1 << 30));
+        Self { storage: Arc::new(storage), memory, boot: 1 }
+    }
+
+    /// Options under which the calling thread does all the work.
+    pub(crate) fn options(&self) -> LogOptions {
+        LogOptions {
+            storage: Arc::clone(&self.storage) as Arc<dyn Storage>,
+            clock: self.storage.clock(),
+            tail_memory: match &self.memory {
+                Some(memory) => {
+                    TailMemory::Shared(Arc::new(memory.clone()) as Arc<dyn SharedMemory>)
+                }
+                None => TailMemory::Private,
+            },
+            append_io_mode: IoModeChoice::Direct,
+            read_io_mode: IoModeChoice::Direct,
+            tail_bytes_max: 4 << 20,
+            partition_unpersisted_bytes_max: 1 << 20,
+            persisters: 0,
+            read_ahead_bytes_max: 8 << 20,
+            boot_id: Some(format!("boot {}", self.boot)),
+            ..LogOptions::default()
+        }
+    }
+
+    pub(crate) fn open(&self) -> Log {
+        Log::open(DIRECTORY, &self.options()).expect("the log opens")
+    }
+}
+
+/// Options of a topic with small segments.
+pub(crate) fn topic(durability: Durability, partial_blocks: PartialBlocks) -> TopicOptions {
+    TopicOptions { durability, partial_blocks, segment_bytes: 64 << 10, ..TopicOptions::default() }
+}
+
+/// A message: something that is told from any other.
+pub(crate) fn payload(number: u64, length: usize) -> Vec<u8> {
+    let mut bytes = number.to_le_bytes().to_vec();
+    bytes.resize(length.max(8), (number % 251) as u8);
+    bytes
+}
+
+/// A batch of messages with these numbers.
+pub(crate) fn batch(numbers: std::ops::Range<u64>, length: usize) -> Vec<u8> {
+    let mut builder = Builder::new(1000);
+    for number in numbers {
+        builder.push(u128::from(number), 0, &payload(number, length), b"").expect("a message");
+    }
+    builder.finish()
+}
+
+/// What a partition should have: the numbers of its messages, from an offset on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Model {
+    pub(crate) start: u64,
+    pub(crate) numbers: VecDeque<u64>,
+}
+
+impl Model {
+    pub(crate) fn end(&self) -> u64 {
+        self.start + self.numbers.len() as u64
+    }
+
+    pub(crate) fn at(&self, offset: u64) -> Option<u64> {
+        self.numbers.get(usize::try_from(offset.checked_sub(self.start)?).ok()?).copied()
+    }
+}
+
+/// Reads a poll: offsets and the numbers of messages, with every checksum checked.
+pub(crate) fn messages(polled: &Polled) -> Vec<(u64, u64)> {
+    let bytes = polled.to_vec();
+    let mut rest = &bytes[..];
+    let mut found = Vec::new();
+    while !rest.is_empty() {
+        let batch = Batch::decode_verified(rest).expect("a whole batch");
+        let base = batch.header().base_offset;
+        for message in batch.messages() {
+            let number = u64::from_le_bytes(message.payload[..8].try_into().expect("8 bytes"));
+            assert_eq!(message.payload, payload(number, message.payload.len()));
+            found.push((base + u64::from(message.offset_delta), number));
+        }
+        rest = &rest[batch.header().length as usize..];
+    }
+    assert_eq!(found.len(), polled.count as usize);
+    if let Some((first, _)) = found.first() {
+        assert_eq!(*first, polled.first_offset);
+    }
+    found
+}
+
+/// Reads all that a partition has, poll by poll.
+pub(crate) fn read_all(partition: &Partition) -> Vec<(u64, u64)> {
+    let mut found: Vec<(u64, u64)> = Vec::new();
+    let mut strategy = Strategy::First;
+    loop {
+        let polled = partition.poll(strategy, 100).expect("a poll");
+        if polled.count == 0 {
+            return found;
+        }
+        found.extend(messages(&polled));
+        strategy = Strategy::Offset(polled.end_offset());
+    }
+}
+
+/// Checks that a partition has what it should.
+pub(crate) fn check(partition: &Partition, model: &Model, what: &str) {
+    let expected: Vec<(u64, u64)> = (model.start..).zip(model.numbers.iter().copied()).collect();
+    assert_eq!(read_all(partition), expected, "{what}");
+}
+
+/// Seeds of the rounds of a random test; `TAILWATER_ROUND` is the seed of the only one.
+pub(crate) fn rounds(count: usize) -> Vec<u64> {
+    if let Ok(seed) = std::env::var("TAILWATER_ROUND") {
+        return vec![seed.parse().expect("TAILWATER_ROUND is a number")];
+    }
+    let mut seed = tailwater_testkit::seed::rng();
+    eprintln!("TAILWATER_SEED={}; TAILWATER_ROUND=SEED repeats one round", seed.value());
+    (0..count * tailwater_testkit::seed::rounds()).map(|_| seed.rng.u64(..)).collect()
+}

@@ -1,0 +1,477 @@
+//! What power cuts, the death of the process and failing calls leave of a log.
+//!
+//! Random work is done on several partitions at once: appends, purges, truncations, deleted
+//! segments, retention, flushes, offsets, reopening. Then everything that a crash before any call
+//! may leave is opened, and must be a state that the durability of its topic allows:
+//!
+//! - What was acknowledged is there, as far as the topic promised; what was not may be.
+//! - Messages are there in order, without gap or duplicate.
+//! - Nothing that was purged, truncated or deleted before the crash is there.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use crate::common::{Machine, Model, batch, read_all, rounds, topic};
+use tailwater_io::Operation;
+use tailwater_io::SharedMemory;
+use tailwater_io::shared_memory::SimSharedMemory;
+use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
+use tailwater_log::{
+    Consumer, Durability, ErrorKind, Log, PartialBlocks, PartitionId, Recovered, TopicOptions,
+};
+
+/// What was done to a partition.
+#[derive(Debug, Clone)]
+struct Step {
+    what: What,
+    /// Calls that were made when it began.
+    begun: u64,
+    /// Calls that were made when it was done, and its outcome durable.
+    done: Option<u64>,
+    /// What the partition had after it.
+    after: Model,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum What {
+    Create,
+    Append,
+    Purge,
+    Truncate,
+    /// Segments were removed from the beginning.
+    Remove,
+}
+
+type Acks = Arc<Mutex<BTreeMap<u64, u64>>>;
+
+/// All that was done to a partition, in order.
+#[derive(Debug, Clone)]
+struct History {
+    id: PartitionId,
+    durability: Durability,
+    steps: Vec<Step>,
+    /// When appends were acknowledged, by their step.
+    acks: Acks,
+    /// Whether a device that failed to sync may have lost what it had taken.
+    loses_synced: bool,
+    /// Offset that a consumer stored durably, and the calls that were made by then.
+    stored: Vec<(u64, u64)>,
+}
+
+/// How a log's life ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Power,
+    /// The process died, and shared memory, if there was any, is there.
+    Process,
+}
+
+impl History {
+    fn model(&self) -> Model {
+        self.steps.last().expect("it was created").after.clone()
+    }
+
+    fn step(&mut self, what: What, begun: u64, done: Option<u64>, after: Model) {
+        self.steps.push(Step { what, begun, done, after });
+    }
+
+    /// Returns the step whose outcome is there at least after a crash at a call.
+    fn lowest(&self, call: u64, end: End) -> usize {
+        let acks = self.acks.lock().expect("no test panicked");
+        let is_certain = |(index, step): (usize, &Step)| {
+            let acked = match step.what {
+                What::Append => acks.get(&(index as u64)).copied(),
+                // It removes what is persisted, and says nothing of what was appended before.
+                What::Remove => None,
+                What::Create | What::Purge | What::Truncate => step.done,
+            };
+            let survives = match (step.what, self.durability, end) {
+                (What::Append, Durability::Disk, _) => true,
+                (What::Append, Durability::Process, End::Process) => !self.loses_synced,
+                (What::Append, _, _) => false,
+                _ => true,
+            };
+            survives && acked.is_some_and(|acked| acked <= call)
+        };
+        let all = self.steps.iter().enumerate();
+        all.filter(|step| is_certain((step.0, step.1))).map(|(index, _)| index).max().unwrap_or(0)
+    }
+
+    /// Returns the lowest and highest offset at which the partition may begin, of what a step left:
+    /// segments that were removed by a call are gone, those of a command that has begun may be.
+    fn starts(&self, index: usize, call: u64) -> (u64, u64) {
+        let start = self.steps[index].after.start;
+        let later = self
+            .steps
+            .iter()
+            .skip(index + 1)
+            .take_while(|step| step.begun <= call && step.what != What::Purge);
+        let removed = later.filter(|step| step.what == What::Remove);
+        removed.fold((start, start), |(lowest, highest), step| {
+            let start = step.after.start;
+            let is_done = step.done.is_some_and(|done| done <= call);
+            (if is_done { lowest.max(start) } else { lowest }, highest.max(start))
+        })
+    }
+
+    /// Checks what is there after a crash at a call.
+    fn check(&self, found: &Model, call: u64, end: End, what: &str) {
+        let lowest = self.lowest(call, end);
+        let highest = self.steps.iter().rposition(|step| step.begun <= call).unwrap_or(0);
+        // What the device was not told to keep may be gone, from the end on.
+        let keeps_all = match (self.durability, end) {
+            (Durability::Disk, _) => true,
+            (Durability::Process, End::Process) => !self.loses_synced,
+            _ => false,
+        };
+        for index in lowest..=highest {
+            let step = &self.steps[index];
+            let (first, last) = self.starts(index, call);
+            // A truncation may have got as far as any of its segments.
+            let before = index.checked_sub(1).map(|before| &self.steps[before].after);
+            let full = match (step.what, before) {
+                (What::Truncate, Some(before)) => before,
+                _ => &step.after,
+            };
+            let shortest = if keeps_all { step.after.end() } else { first };
+            let is_allowed = (first..=last).contains(&found.start)
+                && (shortest..=full.end()).contains(&found.end())
+                && (found.start..found.end()).all(|offset| found.at(offset) == full.at(offset));
+            // Where nothing is left, the partition may begin anew at its first offset.
+            let is_lost = !keeps_all && found.numbers.is_empty();
+            if is_allowed || is_lost {
+                return;
+            }
+        }
+        let allowed: String =
+            self.steps[lowest..=highest].iter().map(|step| format!("\n{step:?}")).collect();
+        panic!(
+            "{what}: {:?} after {end:?} at call {call}, steps {lowest} to {highest} allowed:\n\
+             found {found:?}{allowed}",
+            self.id,
+        );
+    }
+}
+
+/// Random work on a log.
+struct Work {
+    rng: fastrand::Rng,
+    machine: Machine,
+    log: Option<Log>,
+    histories: Vec<History>,
+    number: u64,
+    name: String,
+    /// An append was refused after it had been taken.
+    has_failed: Arc<AtomicBool>,
+}
+
+impl Work {
+    fn new(seed: u64, has_memory: bool) -> Self {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let machine = Machine::new(seed, has_memory);
+        if rng.u32(..6) == 0 {
+            machine.storage.set_alignment(16_384);
+        }
+        let log = machine.open();
+        let stream = log.create_stream(None, "stream").expect("a stream");
+        let mut histories = Vec::new();
+        let mut name = String::new();
+        for durability in [Durability::Disk, Durability::Process, Durability::Memory] {
+            let partial = if rng.bool() { PartialBlocks::Pad } else { PartialBlocks::Carry };
+            let options = TopicOptions {
+                messages_required_to_save: rng.u32(1..100),
+                partition_bytes_max: Some(200_000),
+                ..topic(durability, partial)
+            };
+            let topic_name = format!("{durability:?}");
+            let topic = log.create_topic(stream, None, &topic_name, &options, 1).expect("a topic");
+            name.push_str(&format!("{durability:?} {partial:?} "));
+            let mut history = History {
+                id: topic.partition(0),
+                durability,
+                steps: Vec::new(),
+                acks: Acks::default(),
+                loses_synced: false,
+                stored: Vec::new(),
+            };
+            history.step(What::Create, 0, Some(0), Model::default());
+            histories.push(history);
+        }
+        let has_failed = Arc::default();
+        Self { rng, machine, log: Some(log), histories, number: 0, name, has_failed }
+    }
+
+    fn calls(&self) -> u64 {
+        self.machine.storage.call_count()
+    }
+
+    fn log(&self) -> &Log {
+        self.log.as_ref().expect("it is open")
+    }
+
+    /// Does something; false once a call has failed.
+    fn step(&mut self) -> bool {
+        let index = self.rng.usize(..self.histories.len());
+        let id = self.histories[index].id;
+        let Ok(partition) = self.log().partition(id) else { return false };
+        let begun = self.calls();
+        match self.rng.u32(..24) {
+            0..12 => {
+                let count = self.rng.u64(1..8);
+                let length = match self.rng.u32(..8) {
+                    0 => self.rng.usize(..9000),
+                    _ => self.rng.usize(..400),
+                };
+                let numbers = self.number..self.number + count;
+                let appended = match partition.try_append(&batch(numbers.clone(), length)) {
+                    Ok(appended) => appended,
+                    Err(error) if error.kind() == ErrorKind::Full => {
+                        self.log().run_pending();
+                        return true;
+                    }
+                    Err(_) => return false,
+                };
+                self.number += count;
+                let history = &mut self.histories[index];
+                let mut after = history.model();
+                assert_eq!(appended.base_offset, after.end());
+                after.numbers.extend(numbers);
+                let step = history.steps.len() as u64;
+                history.step(What::Append, begun, None, after);
+                let (acks, storage) =
+                    (Arc::clone(&history.acks), Arc::clone(&self.machine.storage));
+                let has_failed = Arc::clone(&self.has_failed);
+                appended.ticket.on_complete(move |outcome| match outcome {
+                    Ok(()) => {
+                        acks.lock().expect("no test panicked").insert(step, storage.call_count());
+                    }
+                    Err(_) => has_failed.store(true, Ordering::Relaxed),
+                });
+                if self.rng.bool() {
+                    self.log().run_pending();
+                }
+            }
+            12 => {
+                let ticket = partition.flush(self.rng.bool());
+                self.log().run_pending();
+                return ticket.wait().is_ok();
+            }
+            13 if self.rng.bool() => {
+                self.histories[index].step(What::Purge, begun, None, Model::default());
+                let topic = id.topic();
+                if self.log().purge_topic(topic).is_err() {
+                    return false;
+                }
+                self.finish(index);
+            }
+            14 => {
+                let model = self.histories[index].model();
+                if model.numbers.is_empty() {
+                    return true;
+                }
+                let offset = self.rng.u64(model.start..=model.end());
+                let mut after = model.clone();
+                after.numbers.truncate((offset - model.start) as usize);
+                self.histories[index].step(What::Truncate, begun, None, after);
+                match self.log().truncate(id, offset) {
+                    Ok(()) => self.finish(index),
+                    Err(error) if error.kind() == ErrorKind::InvalidArgument => {
+                        // All was persisted, and nothing removed.
+                        self.histories[index].steps.pop();
+                    }
+                    Err(_) => return false,
+                }
+            }
+            15 | 16 => {
+                let model = self.histories[index].model();
+                // What it comes to is known only afterwards.
+                let all = Model { start: model.end(), numbers: Default::default() };
+                self.histories[index].step(What::Remove, begun, None, all);
+                let ticket = match self.rng.bool() {
+                    true => partition.delete_segments(self.rng.usize(1..3), u64::MAX),
+                    false => partition.retain(),
+                };
+                self.log().run_pending();
+                if ticket.wait().is_err() {
+                    return false;
+                }
+                let start = partition.stats().start_offset;
+                let mut after = model;
+                while after.start < start {
+                    after.numbers.pop_front();
+                    after.start += 1;
+                }
+                self.histories[index].steps.last_mut().expect("just put").after = after;
+                self.finish(index);
+            }
+            17 => {
+                self.machine.storage.clock().advance(self.rng.u64(..1_500_000_000));
+                self.log().run_pending();
+            }
+            18 => {
+                let model = self.histories[index].model();
+                let persisted = partition.stats().persisted_offset;
+                if model.numbers.is_empty() || persisted <= model.start {
+                    return true;
+                }
+                let offset = persisted - 1;
+                let stored = self.log().store_offset(id, Consumer::Single(1), offset, true);
+                self.log().run_pending();
+                if stored.is_ok_and(|ticket| ticket.wait().is_ok()) {
+                    let calls = self.calls();
+                    self.histories[index].stored.push((offset, calls));
+                }
+            }
+            19 if self.rng.bool() => {
+                if self.log().close().is_err() {
+                    return false;
+                }
+                self.log = None;
+                let Ok(log) = Log::open(crate::common::DIRECTORY, &self.machine.options()) else {
+                    return false;
+                };
+                self.log = Some(log);
+            }
+            _ => self.log().run_pending(),
+        }
+        !self.has_failed.load(Ordering::Relaxed)
+    }
+
+    fn finish(&mut self, index: usize) {
+        let calls = self.calls();
+        self.histories[index].steps.last_mut().expect("it was begun").done = Some(calls);
+    }
+}
+
+/// Opens what a crash left, and checks every partition.
+fn check(machine: &Machine, histories: &[History], call: u64, end: End, what: &str) {
+    let log = match Log::open(crate::common::DIRECTORY, &machine.options()) {
+        Ok(log) => log,
+        Err(error) => panic!("{what}: after {end:?} at call {call}: {error:?}"),
+    };
+    for history in histories {
+        let found = log.open_report().partitions.iter().find(|(id, _)| *id == history.id);
+        if let Some((_, Recovered { fenced: Some(error), .. })) = found {
+            // A device that lost what it had taken damaged it.
+            assert!(history.loses_synced, "{what}: after {end:?} at call {call}: {error}");
+            return;
+        }
+    }
+    for history in histories {
+        let partition = log.partition(history.id).expect("the catalog is durable");
+        let found = read_all(&partition);
+        let start = partition.stats().start_offset;
+        for (index, (offset, _)) in found.iter().enumerate() {
+            assert_eq!(*offset, start + index as u64, "{what}: a gap or a duplicate");
+        }
+        let numbers = found.iter().map(|(_, number)| *number).collect();
+        history.check(&Model { start, numbers }, call, end, what);
+        // It goes on from there.
+        let before = partition.stats().end_offset;
+        let appended = partition.append(&batch(0..3, 100)).expect("it takes appends");
+        assert_eq!(appended.base_offset, before);
+        let flushed = partition.flush(true);
+        log.run_pending();
+        flushed.wait().expect("it persists");
+        appended.ticket.wait().expect("it is acknowledged");
+        assert_eq!(read_all(&partition).len(), found.len() + 3);
+        let offset = log.offset(history.id, Consumer::Single(1)).expect("it is there");
+        assert!(offset.is_none_or(|offset| offset < before), "{what}: {offset:?} of {before}");
+    }
+    log.close().expect("it closes");
+    drop(log);
+    let log = machine.open();
+    assert!(log.open_report().partitions.is_empty(), "{what}: {:?}", log.open_report());
+}
+
+#[test]
+fn what_was_promised_survives_power_cuts() {
+    for seed in rounds(25) {
+        let mut work = Work::new(seed, true);
+        work.machine.storage.start_recording();
+        let first = work.calls();
+        for _ in 0..60 {
+            assert!(work.step(), "nothing fails");
+        }
+        let last = work.calls();
+        let mut replay = work.machine.storage.replay();
+        let mut call = first;
+        while call <= last {
+            replay.advance_to(call);
+            let storage = Arc::new(replay.crash_image(seed ^ call));
+            // Shared memory is gone with the power.
+            let memory = Some(SimSharedMemory::new(1 << 30));
+            let machine = Machine { storage, memory, boot: 2 };
+            let what = format!("seed {seed}, {}", work.name);
+            check(&machine, &work.histories, call, End::Power, &what);
+            call += work.rng.u64(1..=12);
+        }
+    }
+}
+
+#[test]
+fn what_was_promised_survives_the_process() {
+    for seed in rounds(40) {
+        let has_memory = seed % 4 != 0;
+        let mut work = Work::new(seed, has_memory);
+        let after = work.rng.u64(1..400);
+        // From some call on nothing comes to the disk any more: the process is dead.
+        work.machine.storage.set_faults(FaultPlan::from(after, Fault::PowerCut));
+        for _ in 0..80 {
+            if !work.step() {
+                break;
+            }
+            if work.rng.u32(..10) == 0 {
+                die(&work, seed);
+            }
+        }
+        work.machine.storage.set_faults(FaultPlan::none());
+        die(&work, seed);
+    }
+}
+
+/// Opens what the process would leave if it died at this moment.
+fn die(work: &Work, seed: u64) {
+    let storage: SimStorage = work.machine.storage.process_crash_image(seed);
+    let memory = work.machine.memory.as_ref().map(|memory| memory.snapshot().expect("a copy"));
+    let machine = Machine { storage: Arc::new(storage), memory, boot: 1 };
+    let what = format!("seed {seed}, {}", work.name);
+    check(&machine, &work.histories, work.calls(), End::Process, &what);
+    if let Some(memory) = &machine.memory {
+        assert_eq!(memory.list().expect("a list"), [""; 0], "regions are left over");
+    }
+}
+
+/// A full disk and failing calls: nothing is acknowledged that is not there.
+#[test]
+fn failing_calls_acknowledge_nothing_falsely() {
+    for seed in rounds(60) {
+        let mut work = Work::new(seed, seed % 3 != 0);
+        let fault = if work.rng.bool() { Fault::NoSpace } else { Fault::InputOutput };
+        let operation = [
+            Operation::Write,
+            Operation::Sync,
+            Operation::Create,
+            Operation::SyncDirectory,
+            Operation::Truncate,
+            Operation::Rename,
+            Operation::Remove,
+        ][work.rng.usize(..7)];
+        let rule = FaultRule::new(fault).operation(operation);
+        let index = work.rng.u64(..30);
+        let rule = if work.rng.bool() { rule.at(index) } else { rule.from(index) };
+        for history in &mut work.histories {
+            history.loses_synced = operation == Operation::Sync;
+        }
+        work.name.push_str(&format!("{fault:?} at {operation:?} {index}"));
+        work.machine.storage.set_faults(FaultPlan::none().with(rule));
+        for _ in 0..60 {
+            if !work.step() {
+                break;
+            }
+        }
+        work.machine.storage.set_faults(FaultPlan::none());
+        die(&work, seed);
+    }
+}

@@ -1,0 +1,362 @@
+//! Damaged, cut, missing and copied files: clear errors, and other partitions go on.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::common::{Machine, batch, read_all, topic};
+use tailwater_format::message::name::{FileName, Kind};
+use tailwater_io::sim::SimStorage;
+use tailwater_io::{Create, IoMode, Purpose, Storage};
+use tailwater_log::inspect::{LogDirectory, Severity};
+use tailwater_log::{
+    Durability, ErrorKind, Log, PartialBlocks, PartitionId, Strategy, TopicId, TopicOptions,
+};
+
+/// A closed log of two partitions with several segments each.
+fn filled(durability: Durability) -> (Machine, TopicId) {
+    let machine = Machine::new(1, true);
+    let log = machine.open();
+    let stream = log.create_stream(None, "s").expect("a stream");
+    let options =
+        TopicOptions { messages_required_to_save: 10, ..topic(durability, PartialBlocks::Pad) };
+    let topic = log.create_topic(stream, None, "t", &options, 2).expect("a topic");
+    for number in 0..2 {
+        let partition = log.partition(topic.partition(number)).expect("it is there");
+        for round in 0..60 {
+            let numbers = round * 5..round * 5 + 5;
+            drop(partition.try_append(&batch(numbers, 700)).expect("an append"));
+            log.run_pending();
+        }
+    }
+    log.close().expect("it closes");
+    (machine, topic)
+}
+
+fn directory(id: PartitionId) -> String {
+    format!(
+        "/log/streams/{}/topics/{}/partitions/{}.{}",
+        id.stream, id.topic, id.partition, id.partition
+    )
+}
+
+/// Files of a partition of a kind, in the order of their offsets.
+fn files(storage: &SimStorage, id: PartitionId, kind: Kind) -> Vec<String> {
+    let directory = directory(id);
+    let entries = storage.list(Path::new(&directory)).expect("a list");
+    let names = entries.into_iter().map(|entry| entry.name);
+    let of_kind = |name: &String| FileName::parse(name).is_some_and(|name| name.kind == kind);
+    names.filter(of_kind).map(|name| format!("{directory}/{name}")).collect()
+}
+
+fn read(storage: &SimStorage, path: &str) -> Vec<u8> {
+    let file = storage.open(path.as_ref(), IoMode::Buffered, Purpose::LogRead).expect("a file");
+    let mut bytes = vec![0; file.length().expect("a length") as usize];
+    file.read_full_at(&mut bytes, 0, Purpose::LogRead).expect("bytes");
+    bytes
+}
+
+fn write(storage: &SimStorage, path: &str, bytes: &[u8]) {
+    let mode = IoMode::Buffered;
+    let mut file =
+        storage.create(path.as_ref(), Create::Truncate, mode, Purpose::LogAppend).expect("a file");
+    file.write_all_at(bytes, 0, Purpose::LogAppend).expect("it is written");
+}
+
+fn expected() -> Vec<(u64, u64)> {
+    (0..300).map(|number| (number, number)).collect()
+}
+
+#[test]
+fn a_flipped_bit_in_a_sealed_segment_is_found_when_it_is_read() {
+    let (machine, topic) = filled(Durability::Process);
+    let logs = files(&machine.storage, topic.partition(0), Kind::Log);
+    assert!(logs.len() > 2);
+    let whole = read(&machine.storage, &logs[0]);
+    for at in (0..whole.len()).step_by(whole.len() / 40) {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 8;
+        write(&machine.storage, &logs[0], &damaged);
+        let log = machine.open();
+        let partition = log.partition(topic.partition(0)).expect("it is there");
+        let mut next = Strategy::First;
+        let error = loop {
+            match partition.poll(next, 10) {
+                Ok(polled) if polled.end_offset() > 50 => break None,
+                Ok(polled) => next = Strategy::Offset(polled.end_offset()),
+                Err(error) => break Some(error),
+            }
+        };
+        // A flipped bit in a gap harms nobody.
+        if let Some(error) = error {
+            assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+            assert_eq!(error.path(), Some(Path::new(&logs[0])));
+            // The batch has 4,000 bytes.
+            let is_near = error.offset().is_some_and(|offset| offset.abs_diff(at as u64) < 4000);
+            assert!(is_near, "{error} {at}");
+        }
+        // What is behind the segment is read, and the other partition.
+        let later = partition.poll(Strategy::Offset(250), 10).expect("a poll");
+        assert_eq!(later.first_offset, 250);
+        let other = log.partition(topic.partition(1)).expect("it is there");
+        assert_eq!(read_all(&other), expected());
+        log.close().expect("it closes");
+    }
+}
+
+#[test]
+fn a_hole_in_the_last_segment_fences_its_partition_alone() {
+    for durability in [Durability::Disk, Durability::Process] {
+        // In the same boot nothing that was written can be missing, whatever the topic promised.
+        let (machine, topic) = filled(durability);
+        let logs = files(&machine.storage, topic.partition(0), Kind::Log);
+        let last = logs.last().expect("a segment").clone();
+        // A torn tail would be cut off; so the file must go on behind the damage as it was written.
+        let log = machine.open();
+        let partition = log.partition(topic.partition(0)).expect("it is there");
+        for round in 60..64 {
+            let numbers = round * 5..round * 5 + 5;
+            drop(partition.try_append(&batch(numbers, 700)).expect("an append"));
+            log.run_pending();
+        }
+        let crashed = machine.storage.process_crash_image(1);
+        let logs = files(&crashed, topic.partition(0), Kind::Log);
+        let last = logs.last().unwrap_or(&last);
+        let mut bytes = read(&crashed, last);
+        let at = 100;
+        bytes[at] ^= 1;
+        write(&crashed, last, &bytes);
+        let left = Machine { storage: Arc::new(crashed), memory: None, boot: 1 };
+        let log = left.open();
+        let (id, recovered) = &log.open_report().partitions[0];
+        assert_eq!(*id, topic.partition(0));
+        let fenced = recovered.fenced.clone().expect("it is fenced");
+        assert_eq!(fenced.kind(), ErrorKind::Corruption);
+        assert_eq!(fenced.path(), Some(Path::new(last)), "{fenced}");
+        let partition = log.partition(topic.partition(0)).expect("it is there");
+        let error = partition.try_append(&batch(0..1, 10)).expect_err("it takes no appends");
+        assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+        // It can be read up to there.
+        let found = read_all(&partition);
+        assert!(!found.is_empty() && found == expected()[..found.len()]);
+        let other = log.partition(topic.partition(1)).expect("it is there");
+        assert_eq!(read_all(&other), expected());
+        drop(other.try_append(&batch(0..1, 10)).expect("others take appends"));
+        assert!(log.close().is_err(), "who closes is told");
+        drop(log);
+        // Nothing was changed: restored, it is whole again.
+        assert_eq!(read(&left.storage, last).len(), bytes.len());
+        bytes[at] ^= 1;
+        write(&left.storage, last, &bytes);
+        let log = left.open();
+        assert!(log.open_report().partitions.iter().all(|(_, found)| found.fenced.is_none()));
+        let partition = log.partition(topic.partition(0)).expect("it is there");
+        assert_eq!(read_all(&partition).len(), 320);
+    }
+}
+
+#[test]
+fn a_sealed_segment_that_was_cut_is_missed_by_offset() {
+    let (machine, topic) = filled(Durability::Process);
+    let logs = files(&machine.storage, topic.partition(0), Kind::Log);
+    let whole = read(&machine.storage, &logs[0]);
+    write(&machine.storage, &logs[0], &whole[..whole.len() / 2]);
+    let log = machine.open();
+    let partition = log.partition(topic.partition(0)).expect("it is there");
+    let mut next = 0;
+    let error = loop {
+        match partition.poll(Strategy::Offset(next), 100) {
+            Ok(polled) => next = polled.end_offset(),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.kind(), ErrorKind::Corruption);
+    assert_eq!(error.path(), Some(Path::new(&logs[0])), "{error}");
+    assert!(next > 0 && next < 100, "{next}");
+}
+
+#[test]
+fn an_index_that_is_missing_or_wrong_is_made_anew() {
+    let (machine, topic) = filled(Durability::Process);
+    let indexes = files(&machine.storage, topic.partition(0), Kind::Index);
+    let original: Vec<Vec<u8>> = indexes.iter().map(|path| read(&machine.storage, path)).collect();
+    let other = files(&machine.storage, topic.partition(1), Kind::Index);
+    for change in 0..4 {
+        for (path, bytes) in indexes.iter().zip(&original) {
+            match change {
+                0 => machine.storage.remove(path.as_ref()).expect("it is removed"),
+                1 => write(&machine.storage, path, &bytes[..bytes.len() / 2]),
+                2 => write(&machine.storage, path, &vec![0xff; bytes.len()]),
+                // Another partition's, with other incarnation.
+                _ => write(&machine.storage, path, &read(&machine.storage, &other[0])),
+            }
+        }
+        let log = machine.open();
+        let partition = log.partition(topic.partition(0)).expect("it is there");
+        assert_eq!(read_all(&partition), expected(), "change {change}");
+        for offset in (0..300).step_by(17) {
+            let polled = partition.poll(Strategy::Offset(offset), 1).expect("a poll");
+            assert_eq!(polled.first_offset, offset);
+        }
+        log.close().expect("it closes");
+    }
+}
+
+#[test]
+fn verification_names_what_is_damaged() {
+    let (machine, topic) = filled(Durability::Process);
+    let storage = Arc::clone(&machine.storage) as Arc<dyn Storage>;
+    let verify = || {
+        let log = LogDirectory::read(Arc::clone(&storage), Path::new("/log")).expect("a log");
+        log.verify(|_| ()).expect("it is verified")
+    };
+    let report = verify();
+    assert!(report.findings.is_empty(), "{:?}", report.findings);
+    assert_eq!((report.partitions, report.messages), (2, 600));
+    let logs = files(&machine.storage, topic.partition(1), Kind::Log);
+    let mut bytes = read(&machine.storage, &logs[1]);
+    bytes[300] ^= 1;
+    write(&machine.storage, &logs[1], &bytes);
+    let report = verify();
+    let damage: Vec<_> = report
+        .findings
+        .iter()
+        .filter(|finding| finding.severity == Severity::Damage)
+        .map(|finding| finding.error.path().map(Path::to_owned))
+        .collect();
+    assert_eq!(damage, [Some(Path::new(&logs[1]).to_owned())]);
+    machine.storage.remove(logs[1].as_ref()).expect("it is removed");
+    let report = verify();
+    let missing = report.findings.iter().any(|finding| {
+        finding.severity == Severity::Damage && finding.error.to_string().contains("next segment")
+    });
+    assert!(missing, "{:?}", report.findings);
+}
+
+#[test]
+fn opening_reads_no_message_of_sealed_segments() {
+    let (machine, topic) = filled(Durability::Process);
+    let logs = files(&machine.storage, topic.partition(0), Kind::Log);
+    let last = files(&machine.storage, topic.partition(1), Kind::Log).pop();
+    machine.storage.start_recording();
+    let log = machine.open();
+    for opening in machine.storage.openings() {
+        let path = opening.path.to_string_lossy().into_owned();
+        if path.ends_with(".log") && opening.purpose == Purpose::LogRead {
+            let is_last = Some(&path) == logs.last() || Some(&path) == last.as_ref();
+            assert!(is_last, "{path} was opened");
+        }
+    }
+    let read = machine.storage.statistics().snapshot(Purpose::LogRead);
+    let lengths: u64 = logs
+        .iter()
+        .map(|path| machine.storage.metadata(path.as_ref()).expect("a file").length)
+        .sum();
+    assert!(read.read_bytes < lengths, "{} of {lengths}", read.read_bytes);
+    log.close().expect("it closes");
+}
+
+#[test]
+fn a_full_disk_refuses_appends_and_service_resumes() {
+    use tailwater_io::sim::{Fault, FaultPlan, FaultRule};
+    for durability in [Durability::Memory, Durability::Process, Durability::Disk] {
+        let machine = Machine::new(1, true);
+        let log = machine.open();
+        let stream = log.create_stream(None, "s").expect("a stream");
+        let options =
+            TopicOptions { messages_required_to_save: 1, ..topic(durability, PartialBlocks::Pad) };
+        let topic = log.create_topic(stream, None, "t", &options, 1).expect("a topic");
+        let partition = log.partition(topic.partition(0)).expect("it is there");
+        drop(partition.try_append(&batch(0..5, 100)).expect("an append"));
+        log.run_pending();
+        let full = FaultRule::new(Fault::NoSpace).purpose(Purpose::LogAppend);
+        machine.storage.set_faults(FaultPlan::none().with(full.from(0)));
+        let appended = partition.try_append(&batch(5..10, 100)).expect("it is taken");
+        log.run_pending();
+        let is_there = durability != Durability::Disk;
+        if is_there {
+            appended.ticket.wait().expect("it was acknowledged");
+            let error = partition.try_append(&batch(10..11, 100)).expect_err("there is no space");
+            assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
+            assert!(error.path().is_some(), "{error}");
+        } else {
+            let error = appended.ticket.wait().expect_err("it is not acknowledged");
+            assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
+        }
+        // Others are served: what is there is read.
+        assert_eq!(read_all(&partition).len(), if is_there { 10 } else { 5 });
+        machine.storage.set_faults(FaultPlan::none());
+        machine.storage.clock().advance(10_000_000_000);
+        log.run_pending();
+        let next = partition.stats().end_offset;
+        assert_eq!(next, if is_there { 10 } else { 5 });
+        let appended = partition.try_append(&batch(next..next + 5, 100)).expect("there is space");
+        log.run_pending();
+        appended.ticket.wait().expect("it is acknowledged");
+        log.close().expect("it closes");
+        drop(log);
+        let log = machine.open();
+        let partition = log.partition(topic.partition(0)).expect("it is there");
+        let found = read_all(&partition);
+        assert_eq!(found, (0..next + 5).map(|number| (number, number)).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn a_full_shared_memory_is_no_signal() {
+    let machine = Machine::new(1, true);
+    machine.memory.as_ref().expect("it has some").set_limit(200 << 10);
+    let log = machine.open();
+    let stream = log.create_stream(None, "s").expect("a stream");
+    let options = topic(Durability::Process, PartialBlocks::Pad);
+    let topic = log.create_topic(stream, None, "t", &options, 1).expect("a topic");
+    let partition = log.partition(topic.partition(0)).expect("it is there");
+    let mut appended = 0;
+    for _ in 0..200 {
+        match partition.try_append(&batch(appended..appended + 1, 5000)) {
+            Ok(_) => appended += 1,
+            Err(error) => {
+                assert!(matches!(error.kind(), ErrorKind::NoSpace | ErrorKind::Full), "{error}");
+                log.run_pending();
+                machine.storage.clock().advance(2_000_000_000);
+                log.run_pending();
+            }
+        }
+    }
+    assert!(appended > 100, "{appended}");
+    let ticket = partition.flush(false);
+    log.run_pending();
+    ticket.wait().expect("a flush");
+    assert_eq!(read_all(&partition).len() as u64, appended);
+}
+
+#[test]
+fn a_copy_of_the_directory_takes_nothing_of_the_original() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let original = parent.path().join("original");
+    let copy = parent.path().join("copy");
+    let log = Log::open(&original, &Default::default()).expect("it opens");
+    let stream = log.create_stream(None, "s").expect("a stream");
+    let topic = log.create_topic(stream, None, "t", &TopicOptions::default(), 1).expect("a topic");
+    let partition = log.partition(topic.partition(0)).expect("it is there");
+    drop(partition.append(&batch(0..5, 100)).expect("an append"));
+    partition.flush(true).wait().expect("a flush");
+    // In memory only.
+    drop(partition.append(&batch(5..10, 100)).expect("an append"));
+    let copied = std::process::Command::new("cp").arg("-r").arg(&original).arg(&copy).status();
+    assert!(copied.expect("cp").success());
+    {
+        let log = Log::open(&copy, &Default::default()).expect("the copy opens");
+        let partition = log.partition(topic.partition(0)).expect("it is there");
+        assert_eq!(read_all(&partition).len(), 5);
+    }
+    assert_eq!(read_all(&partition).len(), 10);
+    log.close().expect("it closes");
+    // By another name it is the same log.
+    let link = parent.path().join("link");
+    std::os::unix::fs::symlink(&original, &link).expect("a link");
+    let log = Log::open(&link, &Default::default()).expect("it opens");
+    let partition = log.partition(topic.partition(0)).expect("it is there");
+    assert_eq!(read_all(&partition).len(), 10);
+    let error = Log::open(&original, &Default::default()).expect_err("it is open");
+    assert_eq!(error.kind(), ErrorKind::Busy);
+}

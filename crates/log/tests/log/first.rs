@@ -1,0 +1,125 @@
+//! The log as its users first see it: on a real disk, with its threads.
+
+use crate::common::{batch, messages, read_all};
+use tailwater_log::{
+    Consumer, Durability, ErrorKind, Log, LogOptions, PartialBlocks, Strategy, TailMemory,
+    TopicOptions,
+};
+
+fn all_options() -> Vec<TopicOptions> {
+    let mut all = Vec::new();
+    for durability in [Durability::Memory, Durability::Process, Durability::Disk] {
+        for partial in [PartialBlocks::Pad, PartialBlocks::Carry] {
+            all.push(crate::common::topic(durability, partial));
+        }
+    }
+    all
+}
+
+#[test]
+fn messages_are_there_when_the_log_is_opened_again() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let topics = {
+        let log = Log::open(directory.path(), &LogOptions::default()).expect("it opens");
+        let stream = log.create_stream(None, "shop").expect("a stream");
+        let mut topics = Vec::new();
+        for (index, options) in all_options().into_iter().enumerate() {
+            let name = format!("topic-{index}");
+            let topic = log.create_topic(stream, None, &name, &options, 2).expect("a topic");
+            for number in 0..2 {
+                let partition = log.partition(topic.partition(number)).expect("it is there");
+                for round in 0..40 {
+                    let numbers = round * 10..round * 10 + 10;
+                    let appended = partition.append(&batch(numbers, 400)).expect("an append");
+                    assert_eq!(appended.base_offset, round * 10);
+                    appended.ticket.wait().expect("it is acknowledged");
+                }
+                let stored = log.store_offset(partition.id(), Consumer::Group(7), 123, true);
+                stored.expect("an offset").wait().expect("it is stored");
+            }
+            topics.push(topic);
+        }
+        log.close().expect("it closes");
+        topics
+    };
+    let log = Log::open(directory.path(), &LogOptions::default()).expect("it opens again");
+    assert_eq!(log.open_report().partitions.len(), 0, "{:?}", log.open_report());
+    for topic in topics {
+        for number in 0..2 {
+            let partition = log.partition(topic.partition(number)).expect("it is there");
+            let expected: Vec<(u64, u64)> = (0..400).map(|number| (number, number)).collect();
+            assert_eq!(read_all(&partition), expected);
+            let last = partition.poll(Strategy::Last, 3).expect("a poll");
+            assert_eq!(messages(&last), [(397, 397), (398, 398), (399, 399)]);
+            assert_eq!(
+                log.offset(partition.id(), Consumer::Group(7)).expect("it is there"),
+                Some(123)
+            );
+            assert_eq!(log.offset(partition.id(), Consumer::Single(7)).expect("it is there"), None);
+        }
+    }
+}
+
+#[test]
+fn one_log_has_one_owner_and_no_other_files() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let options = LogOptions { tail_memory: TailMemory::Private, ..LogOptions::default() };
+    let log = Log::open(directory.path(), &options).expect("it opens");
+    let error = Log::open(directory.path(), &options).expect_err("it is open");
+    assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+    drop(log);
+    drop(Log::open(directory.path(), &options).expect("it opens"));
+    let other = tempfile::tempdir().expect("a directory");
+    let file = other.path().join("state.log");
+    tailwater_io::Storage::create(
+        &tailwater_io::posix::PosixStorage::new(),
+        &file,
+        tailwater_io::Create::New,
+        tailwater_io::IoMode::Buffered,
+        tailwater_io::Purpose::Metadata,
+    )
+    .expect("a file");
+    let error = Log::open(other.path(), &options).expect_err("it is somebody else's");
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    assert!(error.to_string().contains("'state.log'"), "{error}");
+}
+
+#[test]
+fn timestamps_are_found() {
+    let machine = crate::common::Machine::new(1, true);
+    let log = machine.open();
+    let clock = machine.storage.clock();
+    let stream = log.create_stream(None, "s").expect("a stream");
+    let options = crate::common::topic(Durability::Process, PartialBlocks::Pad);
+    let topic = log.create_topic(stream, None, "t", &options, 1).expect("a topic");
+    let partition = log.partition(topic.partition(0)).expect("it is there");
+    let mut times = Vec::new();
+    for number in 0..300 {
+        clock.advance(1_000_000);
+        let appended = partition.try_append(&batch(number..number + 1, 1000)).expect("an append");
+        times.push(appended.timestamp_us);
+        if number % 7 == 0 {
+            partition.flush(false).on_complete(|outcome| outcome.expect("it is persisted"));
+            log.run_pending();
+        }
+    }
+    for log in [log] {
+        for (offset, time) in times.iter().enumerate() {
+            for (at, expected) in [(*time, offset), (*time - 1, offset), (*time + 1, offset + 1)] {
+                let polled = partition.poll(Strategy::Timestamp(at), 1).expect("a poll");
+                let found = messages(&polled).first().map(|(offset, _)| *offset as usize);
+                assert_eq!(found, (expected < 300).then_some(expected), "time {at}");
+            }
+        }
+        log.close().expect("it closes");
+    }
+    let log = machine.open();
+    let partition = log.partition(topic.partition(0)).expect("it is there");
+    for (offset, time) in times.iter().enumerate() {
+        for (at, expected) in [(*time, offset), (*time - 1, offset), (*time + 1, offset + 1)] {
+            let polled = partition.poll(Strategy::Timestamp(at), 1).expect("a poll");
+            let found = messages(&polled).first().map(|(offset, _)| *offset as usize);
+            assert_eq!(found, (expected < 300).then_some(expected), "time {at}");
+        }
+    }
+}

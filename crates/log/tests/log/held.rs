@@ -1,0 +1,235 @@
+//! A device that holds a write: what goes on beside it, and what must not be touched meanwhile.
+//!
+//! The lessons of others' logs, each with its test: appends and polls go on; a buffer that the
+//! device has is never written again; what queues up behind a write goes with the next one; a flush
+//! sees what is pending, even where chunks were exchanged meanwhile; nothing overtakes.
+
+use std::io::IoSlice;
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use crate::common::{Machine, batch, messages, read_all, topic};
+use tailwater_io::sim::SimStorage;
+use tailwater_io::thread::spawn;
+use tailwater_io::{Create, IoMode, Purpose, Result, Storage, WriteFile};
+use tailwater_log::{
+    Durability, Log, LogOptions, PartialBlocks, Partition, Strategy, Ticket, TopicOptions,
+};
+
+/// Holds writes to segments while it is closed.
+#[derive(Debug, Default)]
+struct Gate {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    is_closed: bool,
+    held: usize,
+    /// Lengths of writes, in bytes, and how many parts each had.
+    writes: Vec<(usize, usize)>,
+}
+
+impl Gate {
+    fn close(&self) {
+        self.state.lock().expect("no panic").is_closed = true;
+    }
+
+    fn open(&self) {
+        self.state.lock().expect("no panic").is_closed = false;
+        self.changed.notify_all();
+    }
+
+    fn wait_until_held(&self) {
+        let mut state = self.state.lock().expect("no panic");
+        while state.held == 0 {
+            state = self.changed.wait(state).expect("no panic");
+        }
+    }
+
+    /// Passes a write; it holds the device's copy against the memory when it is let go.
+    fn pass(&self, parts: &[IoSlice<'_>]) {
+        let before: Vec<Vec<u8>> = parts.iter().map(|part| part.to_vec()).collect();
+        let mut state = self.state.lock().expect("no panic");
+        state.writes.push((parts.iter().map(|part| part.len()).sum(), parts.len()));
+        state.held += 1;
+        self.changed.notify_all();
+        while state.is_closed {
+            state = self.changed.wait(state).expect("no panic");
+        }
+        state.held -= 1;
+        let after: Vec<Vec<u8>> = parts.iter().map(|part| part.to_vec()).collect();
+        assert!(before == after, "a buffer was written while the device had it");
+    }
+
+    fn writes(&self) -> Vec<(usize, usize)> {
+        std::mem::take(&mut self.state.lock().expect("no panic").writes)
+    }
+}
+
+#[derive(Debug)]
+struct Gated {
+    files: Arc<SimStorage>,
+    gate: Arc<Gate>,
+}
+
+impl Storage for Gated {
+    tailwater_testkit::forward_storage!(
+        files: open, rename, remove, remove_directory, link, list, create_directory, metadata,
+        identity, canonical_path, capabilities, resident_pages, sync_directory, lock, statistics,
+    );
+
+    fn create(
+        &self,
+        path: &Path,
+        create: Create,
+        mode: IoMode,
+        purpose: Purpose,
+    ) -> Result<Box<dyn WriteFile>> {
+        let file = self.files.create(path, create, mode, purpose)?;
+        match purpose {
+            Purpose::LogAppend => Ok(Box::new(GatedFile { file, gate: Arc::clone(&self.gate) })),
+            _ => Ok(file),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct GatedFile {
+    file: Box<dyn WriteFile>,
+    gate: Arc<Gate>,
+}
+
+impl WriteFile for GatedFile {
+    tailwater_testkit::forward_write_file!(
+        file: write_at, sync_data, sync_all, truncate, allocate, start_writeback, length, path, mode,
+        alignment,
+    );
+
+    fn write_vectored_at(
+        &mut self,
+        parts: &[IoSlice<'_>],
+        offset: u64,
+        is_durable: bool,
+        purpose: Purpose,
+    ) -> Result<()> {
+        self.gate.pass(parts);
+        self.file.write_vectored_at(parts, offset, is_durable, purpose)
+    }
+}
+
+struct Held {
+    gate: Arc<Gate>,
+    log: Log,
+    partition: Arc<Partition>,
+}
+
+fn held(durability: Durability, partial: PartialBlocks) -> Held {
+    let machine = Machine::new(1, true);
+    let gate = Arc::new(Gate::default());
+    let storage = Gated { files: Arc::clone(&machine.storage), gate: Arc::clone(&gate) };
+    let options = LogOptions { storage: Arc::new(storage), persisters: 2, ..machine.options() };
+    let log = Log::open(crate::common::DIRECTORY, &options).expect("it opens");
+    let stream = log.create_stream(None, "s").expect("a stream");
+    let options = TopicOptions {
+        messages_required_to_save: 1,
+        segment_bytes: 1 << 20,
+        ..topic(durability, partial)
+    };
+    let topic = log.create_topic(stream, None, "t", &options, 1).expect("a topic");
+    let partition = log.partition(topic.partition(0)).expect("it is there");
+    Held { gate, log, partition }
+}
+
+fn append(partition: &Partition, number: u64) -> Ticket {
+    partition.try_append(&batch(number..number + 1, 5000)).expect("an append").ticket
+}
+
+#[test]
+fn appends_and_polls_go_on_beside_a_held_write() {
+    for partial in [PartialBlocks::Pad, PartialBlocks::Carry] {
+        let Held { gate, log, partition } = held(Durability::Process, partial);
+        gate.close();
+        append(&partition, 0).wait().expect("it is acknowledged");
+        gate.wait_until_held();
+        // More than one chunk.
+        for number in 1..100 {
+            append(&partition, number).wait().expect("it is acknowledged");
+            let polled = partition.poll_memory(Strategy::Offset(number), 1).expect("a poll");
+            assert_eq!(messages(&polled.expect("it is in memory")), [(number, number)]);
+        }
+        let flushed = partition.flush(false);
+        thread::sleep(Duration::from_millis(20));
+        assert!(!flushed.is_complete(), "a flush sees what is pending");
+        gate.open();
+        flushed.wait().expect("a flush");
+        assert_eq!(partition.stats().persisted_offset, 100);
+        assert_eq!(read_all(&partition).len(), 100);
+        log.close().expect("it closes");
+    }
+}
+
+#[test]
+fn what_queues_up_behind_a_write_goes_with_the_next() {
+    let Held { gate, log, partition } = held(Durability::Disk, PartialBlocks::Pad);
+    gate.close();
+    let first = append(&partition, 0);
+    gate.wait_until_held();
+    let rest: Vec<Ticket> = (1..50).map(|number| append(&partition, number)).collect();
+    // Nothing of it is stable, so nobody reads it.
+    assert_eq!(partition.poll(Strategy::First, 100).expect("a poll").count, 0);
+    gate.open();
+    first.wait().expect("it is acknowledged");
+    for ticket in rest {
+        ticket.wait().expect("it is acknowledged");
+    }
+    let writes = gate.writes();
+    assert_eq!(writes.len(), 2, "{writes:?}");
+    assert_eq!(read_all(&partition).len(), 50);
+    log.close().expect("it closes");
+}
+
+#[test]
+fn a_purge_waits_for_the_write_in_flight_and_appends_wait_for_the_purge() {
+    let Held { gate, log, partition } = held(Durability::Process, PartialBlocks::Pad);
+    gate.close();
+    append(&partition, 0).wait().expect("it is acknowledged");
+    gate.wait_until_held();
+    let purged = partition.purge();
+    let later = {
+        let partition = Arc::clone(&partition);
+        spawn("appends", move || {
+            let appended = partition.append(&batch(7..8, 100)).expect("an append");
+            appended.ticket.wait().expect("it is acknowledged");
+            appended.base_offset
+        })
+        .expect("a thread")
+    };
+    thread::sleep(Duration::from_millis(20));
+    assert!(!purged.is_complete() && !later.is_finished(), "nothing overtakes the write");
+    gate.open();
+    purged.wait().expect("a purge");
+    assert_eq!(later.join().expect("it appends"), 0);
+    assert_eq!(read_all(&partition), [(0, 7)]);
+    log.close().expect("it closes");
+}
+
+#[test]
+fn one_partitions_held_write_holds_no_other() {
+    let Held { gate, log, partition } = held(Durability::Memory, PartialBlocks::Pad);
+    let id = partition.id().topic();
+    let other = log.create_partitions(id, 1).expect("another partition");
+    let other = log.partition(id.partition(other[0])).expect("it is there");
+    gate.close();
+    append(&partition, 0).wait().expect("it is acknowledged");
+    gate.wait_until_held();
+    for number in 0..50 {
+        append(&other, number).wait().expect("it is acknowledged");
+    }
+    assert_eq!(read_all(&other).len(), 50);
+    gate.open();
+    log.close().expect("it closes");
+}

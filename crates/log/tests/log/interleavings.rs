@@ -1,0 +1,201 @@
+//! Interleavings of a partition's commands, drawn by the model checker shuttle: each run decides
+//! anew at every lock, atomic and condition variable which thread goes on.
+//!
+//! `RUSTFLAGS="--cfg shuttle" cargo test -p tailwater-log --test log --target-dir target/shuttle`
+use std::sync::Arc;
+
+use crate::common::{Machine, batch, messages, read_all, topic};
+use shuttle::sync::atomic::{AtomicBool, Ordering};
+use shuttle::thread;
+use tailwater_log::{
+    Durability, ErrorKind, Log, PartialBlocks, Partition, PartitionId, Strategy, TopicOptions,
+};
+
+/// Runs with a random order, and runs with few changes of threads at random places.
+const RANDOM_RUNS: usize = 1500;
+const PCT_RUNS: usize = 1500;
+
+fn explore(scenario: impl Fn() + Send + Sync + Clone + 'static) {
+    shuttle::check_random(scenario.clone(), RANDOM_RUNS);
+    shuttle::check_pct(scenario, PCT_RUNS, 3);
+}
+
+/// A log of one partition, and a thread that does what is due until the log is let go.
+struct Served {
+    machine: Machine,
+    log: Arc<Log>,
+    partition: Arc<Partition>,
+    is_over: Arc<AtomicBool>,
+    persister: thread::JoinHandle<()>,
+}
+
+impl Served {
+    fn new(durability: Durability, partial: PartialBlocks) -> Self {
+        let machine = Machine::new(1, durability == Durability::Process);
+        let log = Arc::new(machine.open());
+        let stream = log.create_stream(None, "s").expect("a stream");
+        let options = TopicOptions {
+            messages_required_to_save: 1,
+            size_of_messages_required_to_save: 1,
+            ..topic(durability, partial)
+        };
+        let topic = log.create_topic(stream, None, "t", &options, 1).expect("a topic");
+        let partition = log.partition(topic.partition(0)).expect("it is there");
+        let is_over = Arc::new(AtomicBool::new(false));
+        let persister = {
+            let (log, is_over) = (Arc::clone(&log), Arc::clone(&is_over));
+            thread::spawn(move || {
+                while !is_over.load(Ordering::SeqCst) {
+                    log.run_pending();
+                    thread::yield_now();
+                }
+                log.run_pending();
+            })
+        };
+        Self { machine, log, partition, is_over, persister }
+    }
+
+    /// Ends the persister, and opens the log again.
+    fn reopen(self) -> (Log, PartitionId) {
+        self.is_over.store(true, Ordering::SeqCst);
+        self.persister.join().expect("it does not panic");
+        let id = self.partition.id();
+        drop(self.partition);
+        self.log.close().expect("it closes");
+        drop(self.log);
+        (self.machine.open(), id)
+    }
+}
+
+/// Appends batches of one message each, and returns the numbers that were acknowledged.
+fn append_all(partition: &Partition, numbers: std::ops::Range<u64>) -> Vec<u64> {
+    let mut acknowledged = Vec::new();
+    for number in numbers {
+        match partition.append(&batch(number..number + 1, 100)) {
+            Ok(appended) => {
+                if appended.ticket.wait().is_ok() {
+                    acknowledged.push(number);
+                }
+            }
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Closed, "{error}"),
+        }
+    }
+    acknowledged
+}
+
+#[test]
+fn a_purge_takes_what_came_before_and_nothing_else() {
+    for durability in [Durability::Disk, Durability::Process] {
+        explore(move || {
+            let served = Served::new(durability, PartialBlocks::Pad);
+            let appending = {
+                let partition = Arc::clone(&served.partition);
+                thread::spawn(move || append_all(&partition, 0..4))
+            };
+            let purging = {
+                let partition = Arc::clone(&served.partition);
+                thread::spawn(move || partition.purge().wait().expect("a purge"))
+            };
+            let reading =
+                {
+                    let partition = Arc::clone(&served.partition);
+                    thread::spawn(move || {
+                        for _ in 0..3 {
+                            let polled = partition.poll(Strategy::First, 10).expect("a poll");
+                            let found = messages(&polled);
+                            // Offsets and numbers both follow each other, in either incarnation.
+                            assert!(found.windows(2).all(|two| {
+                                two[0].0 + 1 == two[1].0 && two[0].1 + 1 == two[1].1
+                            }));
+                        }
+                    })
+                };
+            let acknowledged = appending.join().expect("it appends");
+            purging.join().expect("it purges");
+            reading.join().expect("it reads");
+            assert_eq!(acknowledged, [0, 1, 2, 3]);
+            let found = read_all(&served.partition);
+            let (log, id) = served.reopen();
+            let again = read_all(&log.partition(id).expect("it is there"));
+            assert_eq!(found, again);
+            // What is left was appended last, with offsets from 0.
+            let numbers: Vec<u64> = found.iter().map(|(_, number)| *number).collect();
+            assert_eq!(numbers, (4 - numbers.len() as u64..4).collect::<Vec<_>>());
+            assert!((0..).zip(&found).all(|(offset, found)| found.0 == offset));
+            log.close().expect("it closes");
+        });
+    }
+}
+
+#[test]
+fn a_truncation_keeps_what_is_below_and_what_comes_after() {
+    explore(|| {
+        let served = Served::new(Durability::Disk, PartialBlocks::Pad);
+        assert_eq!(append_all(&served.partition, 0..2), [0, 1]);
+        let appending = {
+            let partition = Arc::clone(&served.partition);
+            thread::spawn(move || append_all(&partition, 2..4))
+        };
+        let truncating = {
+            let partition = Arc::clone(&served.partition);
+            thread::spawn(move || partition.truncate(1).wait().expect("a truncation"))
+        };
+        assert_eq!(appending.join().expect("it appends"), [2, 3]);
+        truncating.join().expect("it truncates");
+        let found = read_all(&served.partition);
+        let (log, id) = served.reopen();
+        assert_eq!(found, read_all(&log.partition(id).expect("it is there")));
+        let numbers: Vec<u64> = found.iter().map(|(_, number)| *number).collect();
+        let possible: [&[u64]; 3] = [&[0], &[0, 3], &[0, 2, 3]];
+        assert!(possible.contains(&&numbers[..]), "{numbers:?}");
+        log.close().expect("it closes");
+    });
+}
+
+#[test]
+fn a_close_persists_what_was_taken() {
+    for partial in [PartialBlocks::Pad, PartialBlocks::Carry] {
+        explore(move || {
+            let served = Served::new(Durability::Process, partial);
+            let appending = {
+                let partition = Arc::clone(&served.partition);
+                thread::spawn(move || append_all(&partition, 0..3))
+            };
+            let flushing = {
+                let partition = Arc::clone(&served.partition);
+                thread::spawn(move || drop(partition.flush(true).wait()))
+            };
+            served.log.close().expect("it closes");
+            let acknowledged = appending.join().expect("it appends");
+            flushing.join().expect("it flushes");
+            let (log, id) = served.reopen();
+            let found = read_all(&log.partition(id).expect("it is there"));
+            let numbers: Vec<u64> = found.iter().map(|(_, number)| *number).collect();
+            assert_eq!(numbers, acknowledged);
+            log.close().expect("it closes");
+        });
+    }
+}
+
+#[test]
+fn a_poll_of_the_tail_never_waits_and_never_misses() {
+    explore(|| {
+        let served = Served::new(Durability::Memory, PartialBlocks::Pad);
+        let appending = {
+            let partition = Arc::clone(&served.partition);
+            thread::spawn(move || append_all(&partition, 0..4))
+        };
+        let mut next = 0;
+        while next < 4 {
+            let polled = served.partition.poll(Strategy::Offset(next), 10).expect("a poll");
+            for (offset, number) in messages(&polled) {
+                assert_eq!((offset, number), (next, next));
+                next += 1;
+            }
+            thread::yield_now();
+        }
+        appending.join().expect("it appends");
+        let (log, _) = served.reopen();
+        log.close().expect("it closes");
+    });
+}

@@ -1,0 +1,20 @@
+//! The message log: as its users see it, against models, in crashes, beside failures and damage.
+
+mod common;
+
+#[cfg(not(shuttle))]
+mod crash;
+#[cfg(not(shuttle))]
+mod damage;
+#[cfg(not(shuttle))]
+mod first;
+#[cfg(not(shuttle))]
+mod held;
+#[cfg(shuttle)]
+mod interleavings;
+#[cfg(not(shuttle))]
+mod killed;
+#[cfg(not(shuttle))]
+mod model;
+#[cfg(not(shuttle))]
+mod partial_blocks;

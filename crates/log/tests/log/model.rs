@@ -1,0 +1,174 @@
+//! A partition against a model, under random commands, on a simulated disk, in one thread.
+
+use crate::common::{Machine, Model, batch, check, messages, topic};
+use tailwater_log::{Durability, ErrorKind, Log, PartialBlocks, Strategy, TopicId};
+
+const ROUNDS: usize = 60;
+const STEPS: usize = 120;
+
+fn draw_strategy(rng: &mut fastrand::Rng, model: &Model) -> (Strategy, u64) {
+    match rng.u32(..4) {
+        0 => (Strategy::First, model.start),
+        1 => (Strategy::Last, 0),
+        _ => {
+            let offset = rng.u64(..=model.end() + 1);
+            (Strategy::Offset(offset), offset.max(model.start))
+        }
+    }
+}
+
+#[test]
+fn a_partition_has_what_a_model_has() {
+    for seed in crate::common::rounds(ROUNDS) {
+        eprintln!("round {seed}");
+        Round::new(seed).run();
+    }
+}
+
+struct Round {
+    rng: fastrand::Rng,
+    machine: Machine,
+    log: Log,
+    topic: TopicId,
+    model: Model,
+    number: u64,
+    options: String,
+}
+
+impl Round {
+    fn new(seed: u64) -> Self {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let machine = Machine::new(seed, rng.bool());
+        let durability =
+            [Durability::Memory, Durability::Process, Durability::Disk][rng.usize(..3)];
+        let partial = if rng.bool() { PartialBlocks::Pad } else { PartialBlocks::Carry };
+        if rng.u32(..4) == 0 {
+            machine.storage.set_alignment(16_384);
+        }
+        let log = machine.open();
+        let stream = log.create_stream(None, "stream").expect("a stream");
+        let options = topic(durability, partial);
+        let topic = log.create_topic(stream, None, "topic", &options, 1).expect("a topic");
+        let options = format!("{durability:?} {partial:?}");
+        eprintln!("{options}, alignment {}", log.open_report().modes.block);
+        Self { rng, machine, log, topic, model: Model::default(), number: 0, options }
+    }
+
+    fn run(mut self) {
+        for step in 0..STEPS {
+            self.step();
+            let what = format!("{} step {step}", self.options);
+            if self.rng.u32(..8) == 0 {
+                self.log.run_pending();
+                let partition = self.log.partition(self.topic.partition(0)).expect("it is there");
+                check(&partition, &self.model, &what);
+            }
+        }
+        self.log.run_pending();
+        self.log.close().expect("it closes");
+    }
+
+    fn step(&mut self) {
+        let partition = self.log.partition(self.topic.partition(0)).expect("it is there");
+        match self.rng.u32(..20) {
+            0..9 => {
+                let count = self.rng.u64(1..20);
+                let length = match self.rng.u32(..10) {
+                    0 => self.rng.usize(..20_000),
+                    1 => 4096 - 304,
+                    _ => self.rng.usize(..300),
+                };
+                let numbers = self.number..self.number + count;
+                let appended = partition.try_append(&batch(numbers.clone(), length));
+                let appended = match appended {
+                    Err(error) if error.kind() == ErrorKind::Full => {
+                        self.log.run_pending();
+                        return;
+                    }
+                    appended => appended.expect("an append"),
+                };
+                assert_eq!(appended.base_offset, self.model.end());
+                self.model.numbers.extend(numbers);
+                self.number += count;
+                if self.rng.bool() {
+                    self.log.run_pending();
+                    appended.ticket.on_complete(|outcome| outcome.expect("it is persisted"));
+                }
+            }
+            9..13 => {
+                self.log.run_pending();
+                let (strategy, from) = draw_strategy(&mut self.rng, &self.model);
+                let count = self.rng.u32(1..50);
+                let polled = partition.poll(strategy, count).expect("a poll");
+                let from = match strategy {
+                    Strategy::Last => {
+                        self.model.end().saturating_sub(u64::from(count)).max(self.model.start)
+                    }
+                    _ => from,
+                };
+                let found = messages(&polled);
+                for (index, (offset, number)) in found.iter().enumerate() {
+                    assert_eq!(*offset, from + index as u64, "{} {strategy:?}", self.options);
+                    assert_eq!(Some(*number), self.model.at(*offset), "{}", self.options);
+                }
+                if from < self.model.end() {
+                    assert!(!found.is_empty(), "{} {strategy:?} finds nothing", self.options);
+                }
+            }
+            13 => {
+                let ticket = partition.flush(self.rng.bool());
+                self.log.run_pending();
+                ticket.wait().expect("a flush");
+                let stats = partition.stats();
+                assert_eq!(stats.persisted_offset, stats.end_offset);
+            }
+            14 if self.rng.bool() => {
+                self.log.purge_topic(self.topic).expect("a purge");
+                self.model = Model::default();
+            }
+            15 => self.truncate(),
+            16 => {
+                let ticket = partition.delete_segments(self.rng.usize(1..3), u64::MAX);
+                self.log.run_pending();
+                ticket.wait().expect("segments are deleted");
+                let start = partition.stats().start_offset;
+                while self.model.start < start {
+                    self.model.numbers.pop_front();
+                    self.model.start += 1;
+                }
+            }
+            17 => {
+                let clock = self.machine.storage.clock();
+                clock.advance(self.rng.u64(..2_000_000_000));
+                self.log.run_pending();
+            }
+            18 => {
+                self.log.close().expect("it closes");
+                self.log = {
+                    // The lock goes with the old one.
+                    let machine = self.machine.clone();
+                    let closed = std::mem::replace(&mut self.log, Machine::new(0, false).open());
+                    drop(closed);
+                    machine.open()
+                };
+                let report = self.log.open_report();
+                assert_eq!(report.partitions.len(), 0, "{report:?}");
+            }
+            _ => self.log.run_pending(),
+        }
+    }
+
+    fn truncate(&mut self) {
+        if self.model.numbers.is_empty() {
+            return;
+        }
+        let offset = self.rng.u64(self.model.start..=self.model.end());
+        match self.log.truncate(self.topic.partition(0), offset) {
+            Ok(()) => self.model.numbers.truncate((offset - self.model.start) as usize),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+                assert!(error.to_string().contains("inside a batch"), "{error}");
+            }
+        }
+    }
+}

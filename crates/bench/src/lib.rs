@@ -11,6 +11,7 @@
 //! - [`snapshot_scans`]: scans by iterators that refresh themselves, and by others;
 //! - [`backup`]: what the iterator of a logical backup keeps beside overwrites;
 //! - [`durable`]: puts that are synced, beside the device itself;
+//! - [`log`]: what persisting does to the latency of a message log;
 //! - [`tail`]: what direct I/O does to the tail of reads while compactions go on.
 //!
 //! Benchmarks report; nothing passes or fails by them.
@@ -26,6 +27,7 @@ pub mod engine;
 mod entries;
 mod files;
 pub mod hot_key;
+pub mod log;
 pub mod memory_limit;
 mod own;
 mod process;

@@ -5,8 +5,8 @@
 //! (`manifest`, `wal`, `table`, `blob`) and whether it is whole (`verify`). Or it changes it: keys
 //! (`put`, `delete`, `single-delete`, `delete-range`, `merge`, `load`), column families and the
 //! database as a whole (`flush`, `compact`, `checkpoint`, `destroy`). `tailwater tail` measures
-//! what direct I/O does to the tail of reads. Everything it knows it has from the libraries; here
-//! is what people type and see.
+//! what direct I/O does to the tail of reads. `tailwater log` looks into a message log, and
+//! measures it. Everything it knows it has from the libraries; here is what people type and see.
 //!
 //! Standard output has the answer and nothing else, standard error what went wrong and how far a
 //! long answer is. Who reads the answer may stop reading it: the program then ends quietly.
@@ -33,15 +33,19 @@ use output::Output;
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     match arguments.command {
-        Command::Db { verb } => work_on_database(&verb),
+        Command::Db { verb } => {
+            let common = verb.common();
+            answer(Output::new(common.json, common.hex), |output| run(&verb, output))
+        }
+        Command::Log { verb } => verbs::log::start(&verb),
         Command::Tail(arguments) => verbs::tail::run(&arguments),
         Command::TailChild { assignment } => verbs::tail::run_child(&assignment),
     }
 }
 
-fn work_on_database(verb: &Verb) -> ExitCode {
-    let mut output = Output::new(verb.common());
-    let answer = run(verb, &mut output).and_then(|outcome| {
+/// Prints an answer, or what went wrong.
+fn answer(mut output: Output, work: impl FnOnce(&mut Output) -> Result<Outcome>) -> ExitCode {
+    let answer = work(&mut output).and_then(|outcome| {
         output.finish()?;
         Ok(outcome)
     });

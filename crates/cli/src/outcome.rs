@@ -45,6 +45,8 @@ pub(crate) enum Failure {
     Usage(String),
     /// The engine refused: 1.
     Engine(tailwater::Error),
+    /// The message log refused: 1.
+    Log(tailwater_log::Error),
     /// Something is not there: 1.
     NotFound(String),
     /// A file could not be loaded to its end: 1.
@@ -66,6 +68,7 @@ impl Failure {
             Self::Usage(_) => ExitCode::from(2),
             Self::Closed => ExitCode::SUCCESS,
             Self::Engine(_)
+            | Self::Log(_)
             | Self::NotFound(_)
             | Self::Input(_)
             | Self::Refused(_)
@@ -82,6 +85,7 @@ impl fmt::Display for Failure {
             | Self::Input(message)
             | Self::Refused(message) => f.write_str(message),
             Self::Engine(error) => error.fmt(f),
+            Self::Log(error) => error.fmt(f),
             Self::Closed => f.write_str("nobody reads the answer"),
             Self::Output(error) => write!(f, "cannot write the answer: {error}"),
         }
@@ -91,6 +95,12 @@ impl fmt::Display for Failure {
 impl From<tailwater::Error> for Failure {
     fn from(error: tailwater::Error) -> Self {
         Self::Engine(error)
+    }
+}
+
+impl From<tailwater_log::Error> for Failure {
+    fn from(error: tailwater_log::Error) -> Self {
+        Self::Log(error)
     }
 }
 

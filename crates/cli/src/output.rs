@@ -5,7 +5,6 @@ use std::io::{self, BufWriter, StdoutLock, Write};
 
 use serde_json::Value;
 
-use crate::arguments::Common;
 use crate::outcome::Result;
 use crate::text::{escape, hex};
 
@@ -21,9 +20,9 @@ pub(crate) struct Output {
 
 impl Output {
     /// Standard output in the form that was asked for.
-    pub(crate) fn new(common: &Common) -> Self {
+    pub(crate) fn new(json: bool, hex: bool) -> Self {
         let writer = BufWriter::with_capacity(BUFFER_BYTES, io::stdout().lock());
-        Self { writer, json: common.json, hex: common.hex }
+        Self { writer, json, hex }
     }
 
     /// Whether answers are JSON.

@@ -1,11 +1,13 @@
 //! What can be typed, and the help that says so.
 
+mod log;
 mod reading;
 mod writing;
 
 use clap::{Args, Parser, Subcommand};
 use tailwater_bench::tail::{CHILD_COMMAND, TailArguments};
 
+pub(crate) use log::*;
 pub(crate) use reading::*;
 pub(crate) use writing::*;
 
@@ -52,6 +54,15 @@ pub(crate) enum Command {
     Db {
         #[command(subcommand)]
         verb: Verb,
+    },
+    /// Look into a message log, make it dense, and measure one
+    ///
+    /// stat, verify and dump only look: they write nothing and take no lock, so that the log may be
+    /// open elsewhere. What its owner has only in memory is not shown.
+    #[command(after_help = LOG_EXIT_CODES)]
+    Log {
+        #[command(subcommand)]
+        verb: LogVerb,
     },
     /// Show on your disk what direct I/O does to the tail of reads
     ///

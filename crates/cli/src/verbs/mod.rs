@@ -15,6 +15,7 @@ pub(crate) mod flush;
 pub(crate) mod get;
 pub(crate) mod ingest;
 pub(crate) mod load;
+pub(crate) mod log;
 pub(crate) mod manifest;
 pub(crate) mod merge;
 pub(crate) mod options;

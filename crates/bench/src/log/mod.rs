@@ -1,0 +1,104 @@
+//! `tailwater log bench`: what persisting does to the latency of a message log.
+//!
+//! Producers send batches at a rate, consumers poll them, and a server with one event loop for each
+//! shard stands between them, as in the pull request 3068 of Apache Iggy, from which the experiment
+//! comes. A loop appends and polls; what differs between modes is where messages are persisted:
+//!
+//! - `buffered`: by the loop, through the page cache;
+//! - `direct_inline`: by the loop, past the page cache, each write durable (`O_DIRECT`, `O_DSYNC`);
+//! - `direct_deferred`: by threads of their own, past the page cache, each write durable;
+//! - the other modes are `direct_deferred` with other durabilities.
+//!
+//! A send is due at a time that the rate says, and its latency counts from then, whatever became of
+//! those before (no coordinated omission). A message's latency to its consumer counts from when its
+//! send was due to when the poll that has it returns.
+
+mod clients;
+mod event_loop;
+mod figures;
+mod mode;
+mod report;
+mod run;
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::arguments::at_least_one;
+use crate::store::Failure;
+use crate::tail::Bytes;
+pub use mode::Mode;
+use report::Report;
+
+/// What is asked of this command.
+#[derive(Debug, Clone, Args)]
+pub struct LogBenchArguments {
+    /// Payload that is sent each second, and polled each second
+    #[arg(long, value_name = "BYTES", default_value = "250MB")]
+    pub(crate) rate: Bytes,
+    /// Messages in a batch
+    #[arg(long, default_value_t = 100)]
+    pub(crate) batch: u32,
+    /// Length of a message's payload, in bytes
+    #[arg(long, default_value_t = 1000)]
+    pub(crate) message_size: u32,
+    /// Partitions, each with a producer's share and a consumer's
+    #[arg(long, default_value_t = 4, value_parser = at_least_one)]
+    pub(crate) partitions: usize,
+    /// Threads that send, and threads that poll
+    #[arg(long, default_value_t = 2, value_parser = at_least_one)]
+    pub(crate) clients: usize,
+    /// Send each batch to the next partition rather than to a partition of the producer's own
+    #[arg(long)]
+    pub(crate) balanced: bool,
+    /// Event loops, each with the partitions of its number
+    #[arg(long, default_value_t = 1, value_parser = at_least_one)]
+    pub(crate) loops: usize,
+    /// Threads that persist, in modes that defer it
+    #[arg(long, default_value_t = 2, value_parser = at_least_one)]
+    pub(crate) persisters: usize,
+    /// How long a run is measured, in seconds
+    #[arg(long, default_value_t = 20.0)]
+    pub(crate) duration: f64,
+    /// Runs of each mode, by turns
+    #[arg(long, default_value_t = 3, value_parser = at_least_one)]
+    pub(crate) runs: usize,
+    /// What to compare, with commas between
+    #[arg(long, value_delimiter = ',', default_values_t = Mode::DEFAULT)]
+    pub(crate) modes: Vec<Mode>,
+    /// messages_required_to_save; several make a row each
+    #[arg(long, value_delimiter = ',', default_value = "1024")]
+    pub(crate) messages_required_to_save: Vec<u32>,
+    /// size_of_messages_required_to_save; several make a row each
+    #[arg(long, value_delimiter = ',', value_name = "BYTES", default_value = "1M")]
+    pub(crate) size_of_messages_required_to_save: Vec<Bytes>,
+    /// Size of a segment
+    #[arg(long, value_name = "BYTES", default_value = "1G")]
+    pub(crate) segment_size: Bytes,
+    /// Where the log is made, and removed: the disk that is measured
+    #[arg(long, default_value = "tailwater-log-bench")]
+    pub(crate) directory: PathBuf,
+    /// Where report.json goes [default: report.json in the directory]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+/// Runs the experiment; returns its tables.
+///
+/// # Errors
+/// Those of the log and of the system.
+pub fn run(arguments: &LogBenchArguments) -> Result<String, Failure> {
+    let mut report = Report::new(arguments);
+    for round in 0..arguments.runs {
+        let rows = report.rows();
+        for index in 0..rows.len() {
+            // Another one is the first each time, so that what else the machine does meets all.
+            let row = &rows[(index + round) % rows.len()];
+            say!("run {} of {}: {}", round + 1, arguments.runs, row.label());
+            let figures = run::run(arguments, row)?;
+            report.add(row, figures);
+        }
+    }
+    report.write(arguments)?;
+    Ok(report.to_string())
+}

@@ -1,0 +1,85 @@
+//! What is compared.
+
+use std::fmt;
+
+use clap::ValueEnum;
+use serde::Serialize;
+use tailwater_log::{Durability, IoModeChoice, PartialBlocks, TailMemory};
+
+/// Who persists, how, and what an acknowledged send survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[value(rename_all = "snake_case")]
+pub enum Mode {
+    /// The event loop writes through the page cache
+    Buffered,
+    /// The event loop writes past it, each write durable
+    DirectInline,
+    /// Threads of their own write past it, each write durable
+    DirectDeferred,
+    /// The same, with carried blocks instead of padded ones
+    DirectDeferredCarry,
+    /// Deferred; an acknowledged send lasts as long as the process
+    Memory,
+    /// Deferred; it survives the process in shared memory
+    ProcessShared,
+    /// Deferred; it survives the process in the segment, so its acknowledgement waits for the write
+    ProcessWritten,
+    /// Deferred; it survives a power cut
+    Disk,
+}
+
+impl Mode {
+    /// Those that are compared where nothing else is asked for: the seed's.
+    pub(super) const DEFAULT: [Self; 3] =
+        [Self::Buffered, Self::DirectInline, Self::DirectDeferred];
+
+    /// Whether the event loop persists.
+    pub(super) fn is_inline(self) -> bool {
+        matches!(self, Self::Buffered | Self::DirectInline)
+    }
+
+    pub(super) fn io_mode(self) -> IoModeChoice {
+        match self {
+            Self::Buffered => IoModeChoice::Buffered,
+            _ => IoModeChoice::Direct,
+        }
+    }
+
+    /// Whether each write to a segment is durable, whatever was promised.
+    pub(super) fn is_synced(self) -> bool {
+        matches!(self, Self::DirectInline | Self::DirectDeferred | Self::DirectDeferredCarry)
+    }
+
+    pub(super) fn durability(self) -> Durability {
+        match self {
+            Self::Memory | Self::Buffered | Self::DirectInline => Durability::Memory,
+            Self::DirectDeferred | Self::DirectDeferredCarry => Durability::Memory,
+            Self::ProcessShared | Self::ProcessWritten => Durability::Process,
+            Self::Disk => Durability::Disk,
+        }
+    }
+
+    pub(super) fn tail_memory(self) -> TailMemory {
+        match self {
+            Self::ProcessShared => TailMemory::Automatic,
+            _ => TailMemory::Private,
+        }
+    }
+
+    pub(super) fn partial_blocks(self) -> PartialBlocks {
+        match self {
+            Self::DirectDeferredCarry => PartialBlocks::Carry,
+            _ => PartialBlocks::Pad,
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.to_possible_value() {
+            Some(value) => f.write_str(value.get_name()),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! The verbs of a message log.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use tailwater_bench::log::LogBenchArguments;
+
+/// What the help of a log's verbs ends with.
+pub(crate) const LOG_EXIT_CODES: &str = "\
+Exit codes:
+  0  all is well
+  1  something is damaged, not there or cannot be done
+  2  the command line is wrong
+  3  all is well but for the end of a partition, which a crash cut short or which is being written
+     (verify only)";
+
+/// What to do with a message log.
+#[derive(Debug, Subcommand)]
+pub(crate) enum LogVerb {
+    /// Print streams, topics and partitions: their offsets, segments, bytes and consumers
+    Stat(LogStatArguments),
+    /// Read all segments: every checksum, offsets without a gap, indexes against segments
+    Verify(LogVerifyArguments),
+    /// Print the messages of a partition
+    ///
+    /// One line for each: offset, timestamp in microseconds since 1970, and payload with tabs
+    /// between; or a JSON document.
+    Dump(LogDumpArguments),
+    /// Rewrite sealed segments without the gaps that padding left in them
+    ///
+    /// The log must be open nowhere: an owner does the same in the background.
+    Compact(LogCompactArguments),
+    /// Measure what persisting does to the latency of producers and consumers
+    ///
+    /// Producers send batches at a rate and consumers poll them, through a server's event loop that
+    /// persists by itself, or leaves it to other threads. docs/log.md says how to read the tables.
+    Bench(LogBenchArguments),
+}
+
+/// What stat takes.
+#[derive(Debug, Args)]
+pub(crate) struct LogStatArguments {
+    /// The log's directory
+    pub(crate) directory: PathBuf,
+    /// Print one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What verify takes.
+#[derive(Debug, Args)]
+pub(crate) struct LogVerifyArguments {
+    /// The log's directory
+    pub(crate) directory: PathBuf,
+    /// Print one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What dump takes.
+#[derive(Debug, Args)]
+pub(crate) struct LogDumpArguments {
+    /// The log's directory
+    pub(crate) directory: PathBuf,
+    /// The stream, by id or name
+    #[arg(long)]
+    pub(crate) stream: String,
+    /// The topic, by id or name
+    #[arg(long)]
+    pub(crate) topic: String,
+    /// The partition's id
+    #[arg(long, default_value_t = 0)]
+    pub(crate) partition: u32,
+    /// Offset of the first message to print
+    #[arg(long, default_value_t = 0)]
+    pub(crate) from: u64,
+    /// Messages to print at most
+    #[arg(long)]
+    pub(crate) limit: Option<u64>,
+    /// Print payloads in hex
+    #[arg(long)]
+    pub(crate) hex: bool,
+    /// Print a JSON document for each message, on a line of its own
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What compact takes.
+#[derive(Debug, Args)]
+pub(crate) struct LogCompactArguments {
+    /// The log's directory
+    pub(crate) directory: PathBuf,
+    /// Print one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}

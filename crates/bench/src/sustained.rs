@@ -1,7 +1,7 @@
 //! Overwriting at full speed for minutes.
 //!
-//! A database is filled, then its keys are overwritten by chance for as long as was said, by one
-//! thread that waits for nothing. What is reported of each engine:
+//! A database is filled, then one thread overwrites random keys for the given time, at full speed
+//! or at a given rate. The report of each engine has:
 //!
 //! - puts per second, and how long puts took: percentiles, the longest, and the share of the time
 //!   that went into puts of more than 10 ms, which is what a writer calls a stall;
@@ -35,6 +35,8 @@ use crate::store::{Failure, Store};
 
 /// From how long on a put counts as stalled.
 const STALL: Duration = Duration::from_millis(10);
+/// A writer that is held at a rate sleeps only when it is ahead by at least this.
+const TIMER_ERROR: Duration = Duration::from_millis(1);
 /// What engines say of their memory: properties, and what they are called.
 const MEMORY: [(&str, &str); 3] = [
     ("rocksdb.size-all-mem-tables", "memtables"),
@@ -45,6 +47,8 @@ const MEMORY: [(&str, &str); 3] = [
 const LOOKS_FOR_SETTLED: usize = 60;
 /// How often the directory is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How many samples of the memory are taken for each look at the directory.
+const MEMORY_SAMPLES: u32 = 25;
 
 /// What is asked of this command.
 #[derive(Debug, Args)]
@@ -58,6 +62,9 @@ pub struct SustainedArguments {
     /// For how many seconds they are overwritten.
     #[arg(long, default_value_t = 600)]
     seconds: u64,
+    /// Puts per second; without it the writer never waits.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    rate: Option<u32>,
     #[command(flatten)]
     subjects: Subjects,
 }
@@ -71,6 +78,8 @@ pub struct Overwriting<'a> {
     pub value_bytes: usize,
     /// For how long.
     pub time: Duration,
+    /// Puts per second at which the writer is held, if it is held.
+    pub rate: Option<u32>,
     /// Where the database is.
     pub directory: &'a Path,
 }
@@ -84,7 +93,7 @@ pub struct Writes {
     pub stalled: Duration,
     /// How many bytes the directory had, each second.
     pub sizes: Vec<u64>,
-    /// What memory there was when it was most, of what was seen each second.
+    /// The largest sample of the process's memory.
     pub memory: Memory,
 }
 
@@ -115,6 +124,9 @@ impl SustainedArguments {
         command.args(["--value-size", &self.value_size.to_string()]);
         command.args(["--seconds", &self.seconds.to_string()]);
         command.args(["--options", &self.subjects.options()]);
+        if let Some(rate) = self.rate {
+            command.args(["--rate", &rate.to_string()]);
+        }
         if let Some(directory) = self.subjects.parent_directory() {
             command.arg("--directory").arg(directory);
         }
@@ -138,6 +150,7 @@ impl SustainedArguments {
             keys: self.num,
             value_bytes,
             time: Duration::from_secs(self.seconds),
+            rate: self.rate,
             directory: directory.path(),
         };
         let written_before = written_bytes()?;
@@ -257,9 +270,23 @@ fn put_for(
         if now - start >= work.time {
             break;
         }
-        before = now;
+        before = match work.rate {
+            Some(rate) => wait_until(start + Duration::from_secs(number + 1) / rate, now),
+            None => now,
+        };
     }
     Ok((latencies, stalled))
+}
+
+/// Waits until a put is due, and returns the time at which it may begin.
+fn wait_until(due: Instant, now: Instant) -> Instant {
+    // A put takes microseconds: the writer sleeps when it is ahead by more than a timer's error.
+    let ahead = due.saturating_duration_since(now);
+    if ahead < TIMER_ERROR {
+        return now;
+    }
+    thread::sleep(ahead);
+    Instant::now()
 }
 
 /// How long a directory is when it has not changed for a while: files that nothing needs may go
@@ -284,11 +311,14 @@ fn watch(
     let (mut sizes, mut most) = (Vec::new(), Memory::default());
     while !is_done.load(Ordering::Relaxed) {
         sizes.push(directory_bytes(directory)?);
-        let memory = Memory::of(store)?;
-        if memory.anonymous > most.anonymous {
-            most = memory;
+        // A memtable is flushed within a second: memory is sampled more often than the directory.
+        for _ in 0..MEMORY_SAMPLES {
+            let memory = Memory::of(store)?;
+            if memory.anonymous > most.anonymous {
+                most = memory;
+            }
+            thread::sleep(LOOK_EVERY / MEMORY_SAMPLES);
         }
-        thread::sleep(LOOK_EVERY);
     }
     Ok((sizes, most))
 }

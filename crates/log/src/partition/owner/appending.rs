@@ -1,0 +1,226 @@
+//! Appending: chunks, and where batches go in them.
+
+use std::sync::Arc;
+
+use tailwater_format::message::batch::Batch;
+use tailwater_format::message::padding::{GAP_MIN, Trailer, gap_end};
+use tailwater_format::message::tail::ChunkHeader;
+use tailwater_io::buffer::AppendBuffer;
+
+use super::{Active, Filled, Health, Mark, Owner, Place};
+use crate::env::Env;
+use crate::options::PartialBlocks;
+use crate::tail::{Chunk, ChunkPlace, MemoryKind, SegmentStart};
+use crate::ticket::Signal;
+use crate::{Error, ErrorKind, Result};
+
+/// Memory of a partition's first chunk, in bytes; each one that fills up makes the next twice as
+/// large.
+pub(super) const CHUNK_MIN: usize = 32 << 10;
+/// Memory of a chunk that holds several batches, at most.
+const CHUNK_MAX: usize = 1 << 20;
+
+/// An append that was taken.
+#[derive(Debug)]
+pub(in crate::partition) struct Taken {
+    pub(in crate::partition) base_offset: u64,
+    pub(in crate::partition) timestamp_us: u64,
+    pub(in crate::partition) signal: Option<Arc<Signal>>,
+    /// Whether readers have to be given other chunks.
+    pub(in crate::partition) has_new_chunk: bool,
+}
+
+impl Owner {
+    /// Refuses an append that cannot be taken at this moment, or ever.
+    pub(in crate::partition) fn check(&self, env: &Env, length: u64) -> Result<()> {
+        match &self.health {
+            Health::Good => {}
+            Health::NoSpace { error, .. } | Health::Failed(error) => return Err(error.clone()),
+            Health::Closed => return Err(Error::closed(self.id)),
+        }
+        let full =
+            |message: &str| Err(Error::new(ErrorKind::Full, format!("{}: {message}", self.id)));
+        if self.barriers > 0 {
+            return full("a command that changes its files is under way");
+        }
+        // A batch that is larger than the bound alone is taken where nothing else is unpersisted.
+        let after = self.unpersisted_bytes + length;
+        if self.unpersisted_bytes > 0 && after > env.partition_unpersisted_bytes_max {
+            return full("as much as may be is unpersisted");
+        }
+        Ok(())
+    }
+
+    /// Appends a verified batch.
+    ///
+    /// # Errors
+    /// As [`Self::check`]; full, where there is no memory. Nothing was appended then.
+    pub(in crate::partition) fn append(
+        &mut self,
+        env: &Env,
+        batch: &Batch<'_>,
+        now_us: u64,
+    ) -> Result<Taken> {
+        let length = batch.header().length;
+        self.check(env, length)?;
+        // Timestamps never go back, whatever the clock does: readers search by them.
+        let timestamp_us = now_us.max(self.last_timestamp_us);
+        let has_new_chunk = self.make_room(env, length, timestamp_us)?;
+        let Some(active) = &mut self.active else {
+            return Err(Error::new(ErrorKind::Internal, "there is room and no chunk"));
+        };
+        let header = batch.stamped(u64::from(self.id.partition), self.next_offset, timestamp_us);
+        active.chunk.note(self.next_offset, timestamp_us, active.buffer.length());
+        active.buffer.append(&header.encode());
+        active.buffer.append(batch.message_bytes());
+        active.buffer.publish();
+        let base_offset = self.next_offset;
+        self.next_offset += u64::from(header.count);
+        self.last_timestamp_us = timestamp_us;
+        self.place.position += length;
+        self.unpersisted_bytes += length;
+        self.unpersisted_messages += u64::from(header.count);
+        let signal = self.acknowledges_persisted().then(Signal::new);
+        self.marks.push_back(Mark {
+            segment: self.place.segment,
+            end_position: self.place.position,
+            end_offset: self.next_offset,
+            bytes: length,
+            messages: header.count,
+            appended_ns: env.clock.monotonic_ns(),
+            signal: signal.clone(),
+        });
+        Ok(Taken { base_offset, timestamp_us, signal, has_new_chunk })
+    }
+
+    /// Sees to a chunk with room for a batch, and for the gap behind it. Returns whether it is a
+    /// new one.
+    pub(super) fn make_room(&mut self, env: &Env, length: u64, timestamp_us: u64) -> Result<bool> {
+        let is_full =
+            self.place.position > 0 && self.place.position + length > self.options.segment_bytes;
+        let reserve = match self.options.partial_blocks {
+            PartialBlocks::Pad => GAP_MIN + env.block,
+            PartialBlocks::Carry => env.block,
+        };
+        let wanted = usize::try_from(length + reserve)
+            .map_err(|_| Error::invalid(format!("a batch of {length} bytes")))?;
+        let fits = self.active.as_ref().is_some_and(|active| active.buffer.remaining() >= wanted);
+        if fits && !is_full {
+            return Ok(false);
+        }
+        // Before anything changes: there may be no memory.
+        let buffer = env.memory.allocate(self.kind, wanted.max(self.chunk_bytes))?;
+        if self.active.is_some() {
+            self.chunk_bytes = (self.chunk_bytes * 2).min(CHUNK_MAX);
+        }
+        self.close_chunk(env);
+        if is_full {
+            let segment =
+                SegmentStart { base_offset: self.next_offset, base_timestamp_us: timestamp_us };
+            self.place = Place { segment, position: 0 };
+            self.carried.clear();
+        }
+        self.begin_chunk(env, buffer);
+        Ok(true)
+    }
+
+    pub(super) fn begin_chunk(&mut self, env: &Env, mut buffer: AppendBuffer) {
+        let carried = std::mem::take(&mut self.carried);
+        let position = self.place.position - carried.len() as u64;
+        let place = ChunkPlace {
+            segment: self.place.segment,
+            position,
+            base_offset: self.next_offset,
+            first_batch: carried.len(),
+        };
+        buffer.append(&carried);
+        buffer.publish();
+        if self.kind == MemoryKind::Shared {
+            let header = ChunkHeader {
+                log: env.log,
+                stream: self.id.stream,
+                topic: self.id.topic,
+                partition: self.id.partition,
+                incarnation: self.incarnation,
+                base_offset: place.segment.base_offset,
+                base_timestamp_us: place.segment.base_timestamp_us,
+                position,
+                first_batch: place.first_batch as u32,
+            };
+            buffer.write_header(&header.encode());
+        }
+        let bytes = buffer.reader();
+        let chunk = Arc::new(Chunk::new(place, bytes.clone()));
+        self.chunks.retain(|chunk| chunk.bytes().is_some());
+        self.chunks.push(Arc::clone(&chunk));
+        self.active = Some(Active { buffer, chunk, bytes, persisted: 0, group_start: 0 });
+    }
+
+    /// Ends the chunk that is appended to. What it has goes to the segment up to a block's end;
+    /// with carried blocks, the rest goes along with the next chunk.
+    pub(super) fn close_chunk(&mut self, env: &Env) {
+        if self.options.partial_blocks == PartialBlocks::Pad {
+            self.pad(env);
+        }
+        let Some(active) = self.active.take() else { return };
+        let length = active.buffer.length();
+        let position = active.chunk.place().position;
+        let mut end = length;
+        if self.options.partial_blocks == PartialBlocks::Carry {
+            let whole = (position + length as u64) / env.block * env.block;
+            let begin = whole.saturating_sub(position) as usize;
+            let rest = active.bytes.get(begin..length).unwrap_or_default();
+            self.carried = rest.to_vec();
+            end = begin;
+        }
+        let data_end = self.data_end();
+        if end > active.persisted
+            || self.marks.iter().any(|mark| mark.segment == self.place.segment)
+        {
+            self.filled.push_back(Filled {
+                chunk: active.chunk,
+                bytes: active.bytes,
+                end,
+                persisted: active.persisted,
+                data_end,
+                end_offset: self.next_offset,
+            });
+        } else {
+            self.release(env, active.chunk, &active.bytes);
+        }
+    }
+
+    /// Returns where the last batch of the segment ends.
+    pub(super) fn data_end(&self) -> u64 {
+        match self.marks.back() {
+            Some(mark) if mark.segment == self.place.segment => mark.end_position,
+            _ => self.persisted_end.position,
+        }
+    }
+
+    /// Ends the group of batches that is under way with a gap, so that it is whole blocks.
+    pub(super) fn pad(&mut self, env: &Env) {
+        let persisted_end = self.persisted_end;
+        let Some(active) = &mut self.active else { return };
+        if active.buffer.length() == active.group_start {
+            return;
+        }
+        let position = active.chunk.place().position;
+        let end = position + active.buffer.length() as u64;
+        let gap = (gap_end(end, env.block) - end) as usize;
+        let trailer = Trailer {
+            stable: match persisted_end.segment == self.place.segment {
+                true => persisted_end.position,
+                false => 0,
+            },
+            segment: self.place.segment.base_offset,
+            incarnation: self.incarnation,
+        }
+        .encode();
+        active.buffer.append_zeros(gap - trailer.len());
+        active.buffer.append(&trailer);
+        active.buffer.publish();
+        active.group_start = active.buffer.length();
+        self.place.position = end + gap as u64;
+    }
+}

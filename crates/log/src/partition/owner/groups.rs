@@ -1,0 +1,292 @@
+//! Persisting: what one write to a segment has, and what comes of it.
+
+use tailwater_format::message::index::Entry;
+use tailwater_io::buffer::{AlignedBuffer, AppendedBytes, AppendedSlice};
+
+use super::{Filled, Health, Mark, Owner, Place, Told};
+use crate::env::Env;
+use crate::options::PartialBlocks;
+use crate::tail::{Chunk, SegmentStart};
+use crate::{Error, ErrorKind};
+
+/// Bytes that one write to a segment has, about.
+const GROUP_BYTES: usize = 4 << 20;
+/// How long a persist waits that failed for want of space, the first time and at most, in
+/// nanoseconds.
+const RETRY_NS: [u64; 2] = [100_000_000, 5_000_000_000];
+
+/// What one write to a segment has.
+#[derive(Debug)]
+pub(in crate::partition) struct Group {
+    pub(in crate::partition) segment: SegmentStart,
+    pub(in crate::partition) position: u64,
+    pub(in crate::partition) parts: Vec<Part>,
+    /// Batches that are persisted with it end here.
+    pub(in crate::partition) data_end: u64,
+    /// Whole blocks that need not be written again end here.
+    written_end: u64,
+    /// Bytes of the batches that are persisted with it.
+    pub(in crate::partition) batch_bytes: u64,
+    /// Batches for the segment's index.
+    pub(in crate::partition) entries: Vec<Entry>,
+}
+
+/// Bytes of a group.
+#[derive(Debug)]
+pub(in crate::partition) enum Part {
+    /// Of a chunk.
+    Tail(AppendedSlice),
+    /// A block that is not full, padded.
+    Block(AlignedBuffer),
+}
+
+impl Part {
+    pub(in crate::partition) fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Tail(slice) => slice,
+            Self::Block(block) => block,
+        }
+    }
+}
+
+impl Owner {
+    /// Returns what the next write to a segment has; `None` where there is nothing. With `all`,
+    /// blocks that are not full are written, too.
+    pub(in crate::partition) fn take_group(&mut self, env: &Env, all: bool) -> Option<Group> {
+        let filled: usize = self.filled.iter().map(|filled| filled.end - filled.persisted).sum();
+        if self.options.partial_blocks == PartialBlocks::Pad && filled < GROUP_BYTES {
+            self.pad(env);
+        }
+        let first = match (self.filled.front(), &self.active) {
+            (Some(filled), _) => *filled.chunk.place(),
+            (None, Some(active)) => *active.chunk.place(),
+            (None, None) => return None,
+        };
+        let begun = match self.filled.front() {
+            Some(filled) => filled.persisted,
+            None => self.active.as_ref().map_or(0, |active| active.persisted),
+        };
+        let position = first.position + begun as u64;
+        let mut group = Group {
+            segment: first.segment,
+            position,
+            parts: Vec::new(),
+            data_end: position,
+            written_end: position,
+            batch_bytes: 0,
+            entries: Vec::new(),
+        };
+        let mut bytes = 0;
+        for (index, filled) in self.filled.iter().enumerate() {
+            if filled.chunk.place().segment != group.segment {
+                return self.finish_segment(env, group, index);
+            }
+            if bytes >= GROUP_BYTES {
+                return self.complete(group);
+            }
+            group.add(&filled.chunk, &filled.bytes, filled.persisted..filled.end);
+            bytes += filled.end - filled.persisted;
+        }
+        let Some(active) = &self.active else { return self.complete(group) };
+        if active.chunk.place().segment != group.segment {
+            let count = self.filled.len();
+            return self.finish_segment(env, group, count);
+        }
+        if bytes >= GROUP_BYTES {
+            return self.complete(group);
+        }
+        match self.options.partial_blocks {
+            PartialBlocks::Pad => {
+                let end = active.group_start;
+                if end > active.persisted {
+                    group.add(&active.chunk, &active.bytes, active.persisted..end);
+                }
+            }
+            PartialBlocks::Carry => {
+                let place = active.chunk.place().position;
+                let length = active.buffer.length();
+                let whole = ((place + length as u64) / env.block * env.block - place) as usize;
+                if whole > active.persisted {
+                    group.add(&active.chunk, &active.bytes, active.persisted..whole);
+                }
+                let begin = whole.max(active.persisted);
+                if all && length > begin {
+                    group.add_block(env, active.bytes.get(begin..length).unwrap_or_default());
+                    group.data_end = place + length as u64;
+                    return self.weigh(group);
+                }
+            }
+        }
+        self.complete(group)
+    }
+
+    /// States where the last batch ends that a group has; `None` for a group without bytes.
+    pub(super) fn complete(&self, mut group: Group) -> Option<Group> {
+        group.data_end = self.data_end_within(group.segment, group.written_end);
+        self.weigh(group)
+    }
+
+    /// States what the batches of a group take; `None` for a group without bytes.
+    pub(super) fn weigh(&self, mut group: Group) -> Option<Group> {
+        let is_in =
+            |mark: &&Mark| (mark.segment, mark.end_position) <= (group.segment, group.data_end);
+        group.batch_bytes = self.marks.iter().take_while(is_in).map(|mark| mark.bytes).sum();
+        (!group.parts.is_empty()).then_some(group)
+    }
+
+    /// Adds the last block of a segment that goes on in another, where it is not full.
+    pub(super) fn finish_segment(
+        &self,
+        env: &Env,
+        mut group: Group,
+        count: usize,
+    ) -> Option<Group> {
+        let last = count.checked_sub(1).and_then(|last| self.filled.get(last));
+        if let (PartialBlocks::Carry, Some(last)) = (self.options.partial_blocks, last) {
+            let length = (last.data_end - last.chunk.place().position) as usize;
+            if let Some(rest) = last.bytes.get(last.end.max(last.persisted)..length)
+                && !rest.is_empty()
+            {
+                group.add_block(env, rest);
+            }
+            group.data_end = last.data_end;
+            return self.weigh(group);
+        }
+        self.complete(group)
+    }
+
+    /// Returns where the last batch ends that does so within the first `end` bytes of a segment.
+    pub(super) fn data_end_within(&self, segment: SegmentStart, end: u64) -> u64 {
+        let is_within = |mark: &Mark| (mark.segment, mark.end_position) <= (segment, end);
+        let count = self.marks.partition_point(is_within);
+        match count.checked_sub(1).and_then(|last| self.marks.get(last)) {
+            Some(mark) if mark.segment == segment => mark.end_position,
+            _ if self.persisted_end.segment == segment => self.persisted_end.position,
+            _ => 0,
+        }
+    }
+
+    /// Notes that a group was persisted. Returns who is to be told.
+    pub(in crate::partition) fn persisted(&mut self, env: &Env, group: &Group) -> Told {
+        let mut told = Told::new();
+        while let Some(mark) = self.marks.front() {
+            let is_in = mark.segment == group.segment && mark.end_position <= group.data_end;
+            if !is_in {
+                break;
+            }
+            if let Some(mark) = self.marks.pop_front() {
+                self.unpersisted_bytes -= mark.bytes;
+                self.unpersisted_messages -= u64::from(mark.messages);
+                self.persisted_offset = mark.end_offset;
+                told.extend(mark.signal.map(|signal| (signal, Ok(()))));
+            }
+        }
+        self.persisted_end = Place { segment: group.segment, position: group.data_end };
+        while let Some(filled) = self.filled.front_mut() {
+            if filled.chunk.place().segment != group.segment {
+                break;
+            }
+            let reached = group.written_end.saturating_sub(filled.chunk.place().position) as usize;
+            filled.persisted = filled.persisted.max(reached.min(filled.end));
+            // With carried blocks, the end of its last batch goes to the segment with the next
+            // chunk.
+            let is_done =
+                filled.persisted == filled.end && filled.end_offset <= self.persisted_offset;
+            if !is_done {
+                break;
+            }
+            if let Some(filled) = self.filled.pop_front() {
+                self.release(env, filled.chunk, &filled.bytes);
+            }
+        }
+        if let Some(active) = &mut self.active
+            && active.chunk.place().segment == group.segment
+        {
+            let reached = group.written_end.saturating_sub(active.chunk.place().position) as usize;
+            active.persisted = active.persisted.max(reached.min(active.buffer.length()));
+        }
+        self.written_end = Place { segment: group.segment, position: group.written_end };
+        if matches!(self.health, Health::NoSpace { .. }) {
+            self.health = Health::Good;
+        }
+        if self.marks.is_empty() && env.memory.is_tight() {
+            // The next append may take another chunk; others need this one's memory now.
+            self.close_chunk(env);
+        }
+        told
+    }
+
+    /// Notes that a group was not persisted. Returns who is to be told.
+    pub(in crate::partition) fn not_persisted(&mut self, env: &Env, error: &Error) -> Told {
+        if error.kind() != ErrorKind::NoSpace {
+            let failed = error.clone().while_doing(format_args!("{} takes no more", self.id));
+            self.health = Health::Failed(failed);
+            return self.drop_unacknowledged(env, error);
+        }
+        if self.acknowledges_persisted() {
+            // Nothing of it was acknowledged: it is as if it had never come.
+            return self.drop_unacknowledged(env, error);
+        }
+        let wait_ns = match &self.health {
+            Health::NoSpace { wait_ns, .. } => (wait_ns * 2).min(RETRY_NS[1]),
+            _ => RETRY_NS[0],
+        };
+        let retry_ns = env.clock.monotonic_ns() + wait_ns;
+        self.health = Health::NoSpace { error: error.clone(), retry_ns, wait_ns };
+        Told::new()
+    }
+
+    /// Drops the batches that nobody was told are there, if appends are acknowledged only when they
+    /// are persisted.
+    pub(super) fn drop_unacknowledged(&mut self, env: &Env, error: &Error) -> Told {
+        if !self.acknowledges_persisted() {
+            return Told::new();
+        }
+        let first = self.filled.front().map(|filled| filled.chunk.place().segment);
+        let first = first.or(self.active.as_ref().map(|active| active.chunk.place().segment));
+        let told = self.forget_unpersisted(env, &Err(error.clone()));
+        let goes_on = first.is_none_or(|first| first == self.written_end.segment);
+        self.place = match (goes_on, self.options.partial_blocks) {
+            (true, PartialBlocks::Pad) => self.written_end,
+            // What the last block had is not in memory any more.
+            _ => self.next_segment(),
+        };
+        told
+    }
+
+    /// Returns whether there is more to persist than a block that is carried on.
+    pub(super) fn has_whole_block(&self, block: u64) -> bool {
+        let segment = self.place.segment;
+        let is_left = |filled: &Filled| {
+            filled.persisted < filled.end || filled.chunk.place().segment != segment
+        };
+        if self.options.partial_blocks == PartialBlocks::Pad || self.filled.iter().any(is_left) {
+            return true;
+        }
+        self.active.as_ref().is_some_and(|active| {
+            let position = active.chunk.place().position;
+            let whole = (position + active.buffer.length() as u64) / block * block;
+            whole > position + active.persisted as u64
+        })
+    }
+}
+
+impl Group {
+    fn add(&mut self, chunk: &Chunk, bytes: &AppendedBytes, range: std::ops::Range<usize>) {
+        if range.is_empty() {
+            return;
+        }
+        let position = chunk.place().position;
+        self.entries.extend(chunk.entries_within(range.clone()));
+        self.written_end = position + range.end as u64;
+        self.parts.extend(bytes.slice(range).map(Part::Tail));
+    }
+
+    /// Adds a block that is not full. It is written again when it is.
+    fn add_block(&mut self, env: &Env, bytes: &[u8]) {
+        let mut block = AlignedBuffer::with_capacity(env.block as usize);
+        block.append(bytes);
+        block.pad(env.block as usize);
+        self.parts.push(Part::Block(block));
+    }
+}

@@ -63,15 +63,6 @@ impl PosixSharedMemory {
         &self.directory
     }
 
-    /// Removes the directory, which must be empty.
-    ///
-    /// # Errors
-    /// Those of the system.
-    pub fn remove_directory(&self) -> Result<()> {
-        rustix::fs::rmdir(&self.directory)
-            .map_err(|error| Error::new(Operation::Remove, &self.directory, error))
-    }
-
     fn allocate(path: &Path, bytes: usize) -> rustix::io::Result<Pages> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let file = with_relief(|| rustix::fs::open(path, flags, FILE_MODE))?;
@@ -147,5 +138,10 @@ impl SharedMemory for PosixSharedMemory {
     fn remove(&self, name: &str) -> Result<()> {
         let path = self.directory.join(name);
         unlink(&path).map_err(|error| Error::new(Operation::Remove, &path, error))
+    }
+
+    fn remove_if_empty(&self) {
+        // One with regions is refused, and stays.
+        let _ = rustix::fs::rmdir(&self.directory);
     }
 }

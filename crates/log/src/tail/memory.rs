@@ -227,6 +227,7 @@ impl TailMemory {
                     shared.remove(&name)?;
                 }
             }
+            shared.remove_if_empty();
         }
         Ok(())
     }

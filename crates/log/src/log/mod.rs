@@ -91,6 +91,8 @@ impl Log {
             lock: Mutex::new(Some(lock)),
         };
         log.start_threads(options.persisters)?;
+        // What is to be done at a time, and was not asked for by an append.
+        log.partitions().iter().for_each(|partition| partition.wake());
         Ok(log)
     }
 

@@ -238,6 +238,7 @@ impl Partition {
             partial_blocks: owner.options.partial_blocks,
             ..options.clone()
         };
+        self.schedule(owner);
     }
 
     pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
@@ -275,6 +276,7 @@ impl Partition {
         if owner.is_scheduled {
             return;
         }
+        owner.queue_retention(now_ns);
         if owner.has_work(now_ns, self.env.block) {
             owner.is_scheduled = true;
             drop(owner);
@@ -382,6 +384,8 @@ impl Partition {
         let segment = Arc::clone(writer.segment());
         files.writer = Some(writer);
         let mut owner = self.owner.lock();
+        // The partition has one segment more: perhaps one too many.
+        owner.retains_ns = Some(0);
         self.publish(&mut owner, |segments| {
             // One that a failed write left empty gives way.
             segments.retain(|other| other.base_offset() != start.base_offset);
@@ -438,9 +442,22 @@ impl Owner {
             || self.wants_rewrite
     }
 
+    /// Queues a look for old segments if it is time for one.
+    fn queue_retention(&mut self, now_ns: u64) {
+        let Some(interval_ns) = self.retention_interval_ns() else { return };
+        if matches!(self.health, Health::Closed) {
+            return;
+        }
+        if *self.retains_ns.get_or_insert(now_ns + interval_ns) <= now_ns {
+            self.retains_ns = Some(now_ns + interval_ns);
+            self.commands.push_back(Command::unattended(What::Retain));
+        }
+    }
+
     /// Returns when to look again, if nothing has been asked for that time yet.
     fn next_wake(&mut self, now_ns: u64) -> Option<u64> {
-        let due_ns = self.next_due_ns()?.max(now_ns + 1);
+        let retains_ns = self.retention_interval_ns().and(self.retains_ns);
+        let due_ns = self.next_due_ns().into_iter().chain(retains_ns).min()?.max(now_ns + 1);
         if self.wakes_ns.is_some_and(|wakes_ns| wakes_ns <= due_ns) {
             return None;
         }

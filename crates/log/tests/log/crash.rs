@@ -212,6 +212,31 @@ impl Work {
 
     /// Does something; false once a call has failed.
     fn step(&mut self) -> bool {
+        let begun = self.calls();
+        let goes_on = self.draw();
+        self.note_retention(begun);
+        goes_on
+    }
+
+    /// Notes segments that were removed without anybody asking.
+    fn note_retention(&mut self, begun: u64) {
+        let Some(log) = &self.log else { return };
+        let calls = self.machine.storage.call_count();
+        for history in &mut self.histories {
+            let Ok(partition) = log.partition(history.id) else { continue };
+            let mut after = history.model();
+            let start = partition.stats().start_offset;
+            if start <= after.start {
+                continue;
+            }
+            while after.start < start && after.numbers.pop_front().is_some() {
+                after.start += 1;
+            }
+            history.step(What::Remove, begun, Some(calls), after);
+        }
+    }
+
+    fn draw(&mut self) -> bool {
         let index = self.rng.usize(..self.histories.len());
         let id = self.histories[index].id;
         let Ok(partition) = self.log().partition(id) else { return false };

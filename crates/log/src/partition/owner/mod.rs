@@ -22,6 +22,9 @@ use crate::tail::{Chunk, MemoryKind, SegmentStart};
 use crate::ticket::Signal;
 use crate::{Error, Result};
 
+/// Shortest and longest time between two looks for old segments, in nanoseconds.
+const RETENTION_INTERVALS_NS: [u64; 2] = [1_000_000_000, 60_000_000_000];
+
 /// Where the next byte goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
@@ -126,6 +129,8 @@ pub(super) struct Owner {
     pub(super) wants_rewrite: bool,
     /// When the partition is woken, in the monotonic clock's time.
     pub(super) wakes_ns: Option<u64>,
+    /// When old segments are looked for next, in the monotonic clock's time.
+    pub(super) retains_ns: Option<u64>,
     kind: MemoryKind,
     chunk_bytes: usize,
     active: Option<Active>,
@@ -170,6 +175,7 @@ impl Owner {
             wants_space: false,
             wants_rewrite: false,
             wakes_ns: None,
+            retains_ns: None,
             kind,
             chunk_bytes: CHUNK_MIN,
             active: None,
@@ -295,6 +301,20 @@ impl Owner {
             }
             Health::NoSpace { retry_ns, .. } => Some(*retry_ns),
             Health::Failed(_) | Health::Closed => None,
+        }
+    }
+
+    /// Returns how long after each other old segments are looked for, in nanoseconds; `None` where
+    /// the topic keeps everything.
+    pub(super) fn retention_interval_ns(&self) -> Option<u64> {
+        let [shortest, longest] = RETENTION_INTERVALS_NS;
+        match (self.options.message_expiry_us, self.options.partition_bytes_max) {
+            (None, None) => None,
+            // A tenth of their age may pass before messages go that may.
+            (Some(expiry_us), _) => {
+                Some(expiry_us.saturating_mul(1000 / 10).clamp(shortest, longest))
+            }
+            (None, Some(_)) => Some(longest),
         }
     }
 

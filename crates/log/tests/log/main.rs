@@ -18,3 +18,7 @@ mod killed;
 mod model;
 #[cfg(not(shuttle))]
 mod partial_blocks;
+#[cfg(all(not(shuttle), target_os = "linux"))]
+mod power_cuts;
+#[cfg(not(shuttle))]
+mod process;

@@ -1,0 +1,68 @@
+//! The power is cut while a process appends, purges and removes segments, on a real filesystem:
+//! what a topic of durability `disk` acknowledged is found.
+//!
+//! The filesystem is on a disk that forgets what was not flushed
+//! (`tailwater_testkit::volatile_disk`), which needs root, FUSE, a loop device and the filesystem's
+//! tools; where they are missing the test says so. `TAILWATER_ROUNDS` is the number of disks for
+//! each filesystem.
+
+use tailwater_log::Durability;
+use tailwater_testkit::filesystem::say;
+use tailwater_testkit::volatile_disk::{Shape, VolatileDisk};
+
+use crate::process::{self, Promised, TOPICS};
+
+/// Cuts of one disk.
+const LIVES: usize = 3;
+
+fn cut(kind: &str, sector: usize) {
+    let first = tailwater_testkit::seed::rng().value();
+    for round in 0..tailwater_testkit::seed::rounds() as u64 {
+        let seed = first.wrapping_add(round);
+        if let Err(reason) = play(kind, sector, seed) {
+            return say(&format!("skipped: power cuts of a message log on {kind}: {reason}"));
+        }
+    }
+}
+
+/// # Errors
+/// What is missing to try it.
+fn play(kind: &str, sector: usize, seed: u64) -> Result<(), String> {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let shape = Shape { sector, ..Shape::default() };
+    let mut disk = VolatileDisk::new(shape, rng.u64(..))?;
+    disk.mount_as(kind)?;
+    let mut promised = [Promised::default(); TOPICS.len()];
+    for life in 0..LIVES {
+        let most = 1 << rng.u32(7..=12);
+        let requests = rng.u64(..most);
+        disk.cut_after(requests);
+        let directory = disk.path().join("log");
+        let ended = process::append_until(&directory, false, &mut promised, None);
+        let what =
+            format!("TAILWATER_SEED={seed}: {kind}, life {life}, cut after {requests} requests");
+        assert!(disk.loss().is_some(), "{what}: it ended before the power was cut: {ended:?}");
+        let mounted = disk.mount_again().unwrap_or_else(|error| panic!("{what}: {error}"));
+        let found = process::find(&mounted.join("log"), false)
+            .unwrap_or_else(|error| panic!("{what}: {error}"));
+        let survives = |durability| durability == Durability::Disk;
+        process::check(&found, &promised, survives)
+            .unwrap_or_else(|error| panic!("{what}: {error}"));
+        println!("{what}: {promised:?}");
+        // Later lives go on from what is there.
+        for (promised, found) in promised.iter_mut().zip(found) {
+            promised.acknowledged = found.end;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn what_was_acknowledged_survives_power_cuts_on_ext4() {
+    cut("ext4", 512);
+}
+
+#[test]
+fn what_was_acknowledged_survives_power_cuts_on_xfs() {
+    cut("xfs", 512);
+}

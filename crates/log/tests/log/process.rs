@@ -1,0 +1,321 @@
+//! Another process that appends to a log until it is killed or loses its disk, and one that looks
+//! at what is left. Both are this test program, told by an environment variable what to do.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use tailwater_io::thread::spawn;
+use tailwater_log::{
+    Durability, Log, LogOptions, PartialBlocks, Partition, Result, TailMemory, TopicId,
+    TopicOptions,
+};
+
+use crate::common::{batch, read_all};
+
+/// What a process is told: a word and a directory.
+const TASK: &str = "TAILWATER_LOG_TASK";
+/// Whether it does without shared memory.
+const PRIVATE: &str = "TAILWATER_LOG_PRIVATE";
+/// Messages of a batch.
+const BATCH: u64 = 5;
+/// Batches that the churned topic gets between two purges.
+const BATCHES_PER_PURGE: u64 = 30;
+/// Longest wait for a process to say something.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The topics of such a log; the last one is purged, truncated and trimmed all the time.
+pub(crate) const TOPICS: [(Durability, PartialBlocks); 5] = [
+    (Durability::Process, PartialBlocks::Pad),
+    (Durability::Process, PartialBlocks::Carry),
+    (Durability::Disk, PartialBlocks::Pad),
+    (Durability::Disk, PartialBlocks::Carry),
+    (Durability::Disk, PartialBlocks::Pad),
+];
+
+/// The topic that is churned.
+const CHURNED: usize = TOPICS.len() - 1;
+
+/// What is known of a topic, from what processes said.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Promised {
+    /// Every message of a lower number was acknowledged.
+    pub(crate) acknowledged: u64,
+    /// Every message of a lower number was purged.
+    pub(crate) purged: u64,
+}
+
+/// What a look at a topic found: the numbers of its first message and behind its last one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) first: u64,
+    pub(crate) end: u64,
+}
+
+/// What a process does when it is told so.
+#[test]
+fn what_a_process_is_told() {
+    let Ok(task) = std::env::var(TASK) else { return };
+    let (word, directory) = task.split_once(' ').expect("two words");
+    let done = match word {
+        "append" => append(Path::new(directory)),
+        "look" => look(Path::new(directory)),
+        _ => panic!("no task: {task}"),
+    };
+    if let Err(error) = done {
+        say(&format!("failed {error:?}"));
+    }
+}
+
+fn say(line: &str) {
+    // The line that the test harness begins is not ours.
+    let mut output = std::io::stdout().lock();
+    output.write_all(format!("\n{line}\n").as_bytes()).expect("somebody who listens");
+}
+
+fn open(directory: &Path) -> Result<Log> {
+    let tail_memory = match std::env::var_os(PRIVATE) {
+        Some(_) => TailMemory::Private,
+        None => TailMemory::Automatic,
+    };
+    let log = Log::open(directory, &LogOptions { tail_memory, ..LogOptions::default() })?;
+    if !log.streams().contains_key(&0) {
+        log.create_stream(Some(0), "s")?;
+    }
+    for (number, (durability, partial_blocks)) in TOPICS.into_iter().enumerate() {
+        let (id, name) = (number as u32, format!("t{number}"));
+        let options = TopicOptions {
+            durability,
+            partial_blocks,
+            segment_bytes: 256 << 10,
+            ..TopicOptions::default()
+        };
+        let there = log.streams().get(&0).and_then(|stream| stream.topics.get(&id).cloned());
+        match there {
+            None => drop(log.create_topic(0, Some(id), &name, &options, 1)?),
+            // The process may have died between the topic and its partition.
+            Some(topic) if topic.partitions.is_empty() => {
+                log.create_partitions(TopicId { stream: 0, topic: id }, 1)?;
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(log)
+}
+
+fn partition(log: &Log, number: usize) -> Result<std::sync::Arc<Partition>> {
+    log.partition(TopicId { stream: 0, topic: number as u32 }.partition(0))
+}
+
+/// The number behind the last message of a topic.
+fn next_number(partition: &Partition) -> u64 {
+    read_all(partition).last().map_or(0, |(_, number)| number + 1)
+}
+
+/// Appends to every topic until it fails.
+fn append(directory: &Path) -> Result<()> {
+    let log = open(directory)?;
+    std::thread::scope(|scope| {
+        for number in 0..TOPICS.len() {
+            let log = &log;
+            scope.spawn(move || {
+                let done = match number {
+                    CHURNED => churn(log, number),
+                    _ => append_to(log, number),
+                };
+                if let Err(error) = done {
+                    say(&format!("failed {error:?}"));
+                }
+            });
+        }
+    });
+    Ok(())
+}
+
+fn append_to(log: &Log, number: usize) -> Result<()> {
+    let partition = partition(log, number)?;
+    let mut next = next_number(&partition);
+    loop {
+        append_batch(&partition, next)?;
+        next += BATCH;
+        say(&format!("acknowledged {number} {next}"));
+    }
+}
+
+fn append_batch(partition: &Partition, next: u64) -> Result<()> {
+    let length = 100 + (next * 37 % 3000) as usize;
+    partition.append(&batch(next..next + BATCH, length))?.ticket.wait()
+}
+
+/// Appends beside purges, and beside segments that are removed.
+fn churn(log: &Log, number: usize) -> Result<()> {
+    let partition = partition(log, number)?;
+    let mut next = next_number(&partition).max(1);
+    loop {
+        for round in 0..BATCHES_PER_PURGE {
+            append_batch(&partition, next)?;
+            next += BATCH;
+            say(&format!("acknowledged {number} {next}"));
+            match round % 10 {
+                3 => partition.delete_segments(1, u64::MAX).wait()?,
+                6 => partition.retain().wait()?,
+                // Nothing is above the end: it seals nothing and removes nothing.
+                9 => log.truncate(partition.id(), partition.stats().end_offset)?,
+                _ => {}
+            }
+        }
+        log.purge_topic(partition.id().topic())?;
+        say(&format!("purged {number} {next}"));
+    }
+}
+
+/// Says what every topic has, once its messages were seen to follow each other.
+fn look(directory: &Path) -> Result<()> {
+    let log = open(directory)?;
+    for number in 0..TOPICS.len() {
+        let partition = partition(&log, number)?;
+        let found = read_all(&partition);
+        let follow =
+            found.windows(2).all(|two| two[0].0 + 1 == two[1].0 && two[0].1 + 1 == two[1].1);
+        if !follow {
+            say(&format!("failed topic {number} has a gap or a duplicate"));
+        }
+        let first = found.first().map_or(0, |(_, number)| *number);
+        let end = found.last().map_or(0, |(_, number)| number + 1);
+        say(&format!("found {number} {first} {end}"));
+    }
+    log.close()
+}
+
+/// A process that ends with this.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn start(word: &str, directory: &Path, has_shared: bool) -> Process {
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    command.args(["--exact", "process::what_a_process_is_told", "--nocapture", "--test-threads=1"]);
+    command.env(TASK, format!("{word} {}", directory.display()));
+    if !has_shared {
+        command.env(PRIVATE, "1");
+    }
+    Process(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("a process"))
+}
+
+/// Has a process append, and hears what it promises, until it ends. `began` is called in another
+/// thread when it has promised something, to end it; without an end it is killed in time.
+///
+/// # Errors
+/// What the process said went wrong, last.
+pub(crate) fn append_until(
+    directory: &Path,
+    has_shared: bool,
+    promised: &mut [Promised; TOPICS.len()],
+    kill_after: Option<Duration>,
+) -> std::result::Result<(), String> {
+    let mut process = start("append", directory, has_shared);
+    let output = process.0.stdout.take().expect("it is piped");
+    let id = process.0.id().to_string();
+    let (began, begun) = std::sync::mpsc::channel::<()>();
+    let killer = spawn("kills", move || {
+        // A process that says nothing is killed, too, in the end.
+        let _ = begun.recv_timeout(PATIENCE);
+        std::thread::sleep(kill_after.unwrap_or(PATIENCE));
+        let _ = Command::new("kill").args(["-9", &id]).stderr(Stdio::null()).status();
+    });
+    let mut killer = Some(killer.expect("a thread"));
+    let mut failure = Ok(());
+    for line in BufReader::new(output).lines().map_while(std::result::Result::ok) {
+        if let Some(error) = line.strip_prefix("failed ") {
+            failure = Err(error.to_owned());
+            if kill_after.is_none() {
+                // The disk is gone: what else it says does not matter.
+                break;
+            }
+            continue;
+        }
+        let mut words = line.split(' ');
+        let (Some(word), Some(topic), Some(next)) = (words.next(), words.next(), words.next())
+        else {
+            continue;
+        };
+        let (Ok(topic), Ok(next)) = (topic.parse::<usize>(), next.parse::<u64>()) else { continue };
+        match word {
+            "acknowledged" => promised[topic].acknowledged = next,
+            "purged" => promised[topic].purged = next,
+            _ => continue,
+        }
+        let _ = began.send(());
+    }
+    if kill_after.is_none() {
+        drop(process);
+        // Its wait is longer than anybody's patience.
+        std::mem::forget(killer.take());
+    } else {
+        drop(killer);
+    }
+    failure
+}
+
+/// Has a process look at a log.
+///
+/// # Errors
+/// What the process said is wrong.
+pub(crate) fn find(
+    directory: &Path,
+    has_shared: bool,
+) -> std::result::Result<[Found; TOPICS.len()], String> {
+    let mut process = start("look", directory, has_shared);
+    let output = process.0.stdout.take().expect("it is piped");
+    let mut all = [Found { first: 0, end: 0 }; TOPICS.len()];
+    let mut seen = 0;
+    for line in BufReader::new(output).lines().map_while(std::result::Result::ok) {
+        if let Some(error) = line.strip_prefix("failed ") {
+            return Err(error.to_owned());
+        }
+        let Some(numbers) = line.strip_prefix("found ") else { continue };
+        let numbers: Vec<u64> =
+            numbers.split(' ').map(|it| it.parse().expect("a number")).collect();
+        all[numbers[0] as usize] = Found { first: numbers[1], end: numbers[2] };
+        seen += 1;
+    }
+    if seen < TOPICS.len() { Err(format!("it looked at {seen} topics and ended")) } else { Ok(all) }
+}
+
+/// Checks what was found against what was promised; `survives` says of a durability whether it
+/// does.
+///
+/// # Errors
+/// What is wrong, in words.
+pub(crate) fn check(
+    found: &[Found; TOPICS.len()],
+    promised: &[Promised; TOPICS.len()],
+    survives: impl Fn(Durability) -> bool,
+) -> std::result::Result<(), String> {
+    for (number, (durability, _)) in TOPICS.into_iter().enumerate() {
+        let (found, promised) = (found[number], promised[number]);
+        let is_empty = found.first == found.end;
+        // A topic that was purged may be empty; what was acknowledged since is there.
+        let all_purged = is_empty && promised.purged >= promised.acknowledged;
+        if survives(durability) && found.end < promised.acknowledged && !all_purged {
+            // A purge that nobody heard of took all there was.
+            let may_be_purged = number == CHURNED && is_empty;
+            if !may_be_purged {
+                return Err(format!("topic {number}: {found:?} of {promised:?}"));
+            }
+        }
+        if !is_empty && found.first < promised.purged {
+            return Err(format!("topic {number}: {found:?} reappeared: {promised:?}"));
+        }
+        if number != CHURNED && found.first != 0 {
+            return Err(format!("topic {number}: {found:?} begins late"));
+        }
+    }
+    Ok(())
+}

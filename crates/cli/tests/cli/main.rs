@@ -10,6 +10,7 @@ mod ingesting;
 mod inspecting;
 mod killed;
 mod loading;
+mod message_log;
 mod mounts;
 mod options;
 mod properties;

@@ -1,0 +1,145 @@
+//! `tailwater log`: what it prints of a log, whole, damaged, padded and open elsewhere.
+
+use std::path::Path;
+
+use tailwater_format::message::batch::Builder;
+use tailwater_log::{Consumer, Log, LogOptions, TopicId, TopicOptions};
+
+use crate::support::{Answer, change, file, run_with};
+
+fn batch(numbers: std::ops::Range<u64>) -> Vec<u8> {
+    let mut builder = Builder::new(1_000_000);
+    for number in numbers {
+        let payload = format!("message {number}");
+        builder.push(u128::from(number), 3, payload.as_bytes(), b"h").expect("a message");
+    }
+    builder.finish()
+}
+
+/// A log with a topic of some segments, each with gaps.
+fn filled(directory: &Path) -> Log {
+    let log = Log::open(directory, &LogOptions::default()).expect("it opens");
+    let stream = log.create_stream(None, "shop").expect("a stream");
+    let options = TopicOptions {
+        segment_bytes: 64 << 10,
+        messages_required_to_save: 1,
+        ..TopicOptions::default()
+    };
+    let topic = log.create_topic(stream, None, "orders", &options, 1).expect("a topic");
+    let partition = log.partition(topic.partition(0)).expect("it is there");
+    for round in 0..40 {
+        drop(partition.append(&batch(round * 5..round * 5 + 5)).expect("an append"));
+        partition.flush(false).wait().expect("a flush");
+    }
+    let stored = log.store_offset(partition.id(), Consumer::Group(4), 17, false);
+    stored.expect("an offset").wait().expect("it is stored");
+    log
+}
+
+fn log(verb: &str, directory: &Path, arguments: &[&str]) -> Answer {
+    let directory = directory.to_str().expect("a path in UTF-8");
+    run_with(["log", verb, directory].iter().chain(arguments))
+}
+
+#[test]
+fn a_log_is_shown_while_it_is_open_and_closed() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let open = filled(scratch.path());
+    for open in [Some(open), None] {
+        let stat = log("stat", scratch.path(), &["--json"]).well().json();
+        let partition = &stat["partitions"][0];
+        assert_eq!(partition["start_offset"], 0);
+        assert_eq!(partition["end_offset"], 200);
+        assert_eq!(partition["consumers"][0]["offset"], 17);
+        assert_eq!(stat["streams"]["0"]["topics"]["0"]["name"], "orders");
+        let text = log("stat", scratch.path(), &[]).well().output;
+        assert!(text.contains("topic 0 'orders'") && text.contains("group 4"), "{text}");
+        let verified = log("verify", scratch.path(), &["--json"]).well().json();
+        assert_eq!((&verified["verdict"], &verified["messages"]), (&"well".into(), &200.into()));
+        if let Some(open) = open {
+            let refused = log("compact", scratch.path(), &[]);
+            refused.ended(1, "its owner makes segments dense by itself");
+            open.close().expect("it closes");
+        }
+    }
+}
+
+#[test]
+fn messages_are_dumped_from_any_offset() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    filled(scratch.path()).close().expect("it closes");
+    let named = ["--stream", "shop", "--topic", "0", "--from", "7", "--limit", "2"];
+    let text = log("dump", scratch.path(), &named).well().output;
+    let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split('\t').collect()).collect();
+    assert_eq!((lines[0][0], lines[0][2]), ("7", "message 7"));
+    assert_eq!((lines[1][0], lines[1][2], lines.len()), ("8", "message 8", 2));
+    let json = log("dump", scratch.path(), &[&named[..], &["--json"]].concat()).well();
+    let message = &json.json_lines()[0];
+    assert_eq!((&message["offset"], &message["payload"]), (&7.into(), &"message 7".into()));
+    assert_eq!((&message["origin_timestamp_us"], &message["id"]), (&1_000_003.into(), &"7".into()));
+    let all = log("dump", scratch.path(), &["--stream", "0", "--topic", "orders"]).well();
+    assert_eq!(all.output.lines().count(), 200);
+    log("dump", scratch.path(), &["--stream", "no", "--topic", "0"]).ended(1, "no stream 'no'");
+}
+
+#[test]
+fn damage_is_named_and_other_directories_are_refused() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    filled(scratch.path()).close().expect("it closes");
+    change(&file(scratch.path(), ".log"), |bytes| bytes[300] ^= 1);
+    let verified = log("verify", scratch.path(), &["--json"]);
+    assert_eq!(verified.code, 1);
+    let finding = &verified.json()["findings"][0];
+    assert_eq!(finding["severity"], "damage");
+    assert!(finding["file"].as_str().is_some_and(|file| file.ends_with(".log")), "{finding}");
+    let text = log("verify", scratch.path(), &[]);
+    assert_eq!(text.code, 1);
+    assert!(text.output.ends_with("DAMAGED\n"), "{}", text.output);
+    let other = tempfile::tempdir().expect("a directory");
+    log("stat", other.path(), &[]).ended(1, "has no message log");
+}
+
+#[test]
+fn compacting_leaves_no_gaps_and_every_message() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let topic = TopicId { stream: 0, topic: 0 };
+    filled(scratch.path()).close().expect("it closes");
+    log("compact", scratch.path(), &[]).well();
+    let again = log("compact", scratch.path(), &["--json"]).well().json();
+    assert_eq!(again["segments"], 0);
+    log("verify", scratch.path(), &[]).well();
+    let opened = Log::open(scratch.path(), &LogOptions::default()).expect("it opens");
+    let stats = opened.partition(topic.partition(0)).expect("it is there").stats();
+    assert_eq!((stats.start_offset, stats.end_offset), (0, 200));
+}
+
+#[test]
+fn the_benchmark_prints_its_tables_and_writes_a_report() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let directory = scratch.path().join("bench");
+    let directory = directory.to_str().expect("a path in UTF-8");
+    let answer = run_with([
+        "log",
+        "bench",
+        "--directory",
+        directory,
+        "--rate",
+        "2MB",
+        "--duration",
+        "1",
+        "--runs",
+        "1",
+        "--modes",
+        "buffered,direct_deferred,process_shared,disk",
+        "--segment-size",
+        "1M",
+    ]);
+    assert_eq!(answer.code, 0, "{}", answer.complaints);
+    for words in ["producers", "consumers", "kernel", "process_shared"] {
+        assert!(answer.output.contains(words), "{}", answer.output);
+    }
+    let report = std::process::Command::new("cat").arg(format!("{directory}/report.json")).output();
+    let report = report.expect("cat").stdout;
+    let report: serde_json::Value = serde_json::from_slice(&report).expect("a report");
+    assert_eq!(report["rows"].as_array().map(Vec::len), Some(4));
+}

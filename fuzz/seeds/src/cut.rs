@@ -5,6 +5,9 @@ use std::io;
 use tailwater_format::block::IndexFormat;
 use tailwater_format::file_name::FileKind;
 use tailwater_format::log::{Event, RecordReader, SliceSource};
+use tailwater_format::message::batch::Builder;
+use tailwater_format::message::journal::put_record;
+use tailwater_format::message::padding::{TRAILER_BYTES, Trailer};
 use tailwater_format::table::footer::FOOTER_LENGTH;
 use tailwater_format::varint::put_length_prefixed;
 use tailwater_fuzz_seeds::{BlockRole, Files, Table, TableBlock, fragments, join};
@@ -30,6 +33,9 @@ pub(super) fn without_database(corpora: &Corpora) -> io::Result<()> {
         corpora.add(target, &join(&MOVES, &numbers))?;
         corpora.add(target, &join(&MOVES, b"\x04\x01\x06tail\x01\x03water\x00\x05block"))?;
         corpora.add(target, &numbers)?;
+    }
+    for batch in message_batches()? {
+        corpora.add("message_log", &join(&MOVES, &batch))?;
     }
     for varint in [&b"\x00"[..], b"\xff\x01", b"\x80\x80\x80\x80\x10", &[0xff; 10]] {
         corpora.add("varint", &join(&MOVES, varint))?;
@@ -217,4 +223,22 @@ fn options(corpora: &Corpora, text: &[u8]) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Batches of messages, one with a gap and its trailer behind it, and a journal.
+fn message_batches() -> io::Result<Vec<Vec<u8>>> {
+    let mut builder = Builder::new(7);
+    for number in 0..3 {
+        builder.push(number, 5, b"payload", b"headers").map_err(io::Error::other)?;
+    }
+    let batch = builder.finish();
+    let mut padded = batch.clone();
+    padded.resize(4096 - TRAILER_BYTES, 0);
+    padded.extend_from_slice(&Trailer { stable: 1, segment: 2, incarnation: 3 }.encode());
+    padded.extend_from_slice(&batch);
+    let mut journal = Vec::new();
+    for (number, record) in [(5, &b"snapshot"[..]), (6, b"change")] {
+        put_record(&mut journal, number, record).map_err(io::Error::other)?;
+    }
+    Ok(vec![batch, padded, journal])
 }

@@ -1,10 +1,11 @@
-//! Removes each sync call of the engine, one at a time, and shows that a crash test notices.
+//! Removes each sync call of the engine and of the message log, one at a time, and shows that a
+//! crash test notices.
 //!
 //! `cargo run -p tailwater-testkit --bin sync_mutations` copies the tracked files into
-//! `target/sync_mutations`, and there makes each call in `crates/engine/src` of something whose
-//! name begins with `sync` one that an environment variable turns into a success that does nothing.
-//! So one build serves all. For each call it runs tests without it, most of them of `--test crash`,
-//! of which one must fail, and prints a line; it ends with 1 if any call was not missed. With
+//! `target/sync_mutations`, and there makes each call in [`CRATES`] of something whose name begins
+//! with `sync` one that an environment variable turns into a success that does nothing.
+//! So one build serves all. For each call it runs its crate's tests without it, of which one must
+//! fail, and prints a line; it ends with 1 if any call was not missed. With
 //! arguments it takes only the calls in files whose path contains one of them. `TAILWATER_SEED` is
 //! handed on to the tests.
 
@@ -14,19 +15,37 @@ use std::time::Instant;
 
 use tailwater_testkit::mutation::{Workshop, reason};
 
-/// Where the calls are.
-const SOURCES: &str = "crates/engine/src/";
-/// The tests that must fail, as arguments, the quickest first.
-const TESTS: [[&str; 3]; 8] = [
-    ["crash", "--", "checkpoints::"],
-    ["crash", "--", "rare::"],
-    ["crash", "--", "mended::"],
-    ["crash", "--", "power::"],
-    ["directories", "--", "random::"],
-    ["crash", "--", "faults::"],
-    ["crash", "--", "threads::"],
-    // Of a sync that is only measured.
-    ["writing", "--", "direct_logs::"],
+/// A crate whose calls are removed.
+struct Crate {
+    package: &'static str,
+    /// Where the calls are.
+    sources: &'static str,
+    /// The tests of which one must fail, as arguments, the quickest first.
+    tests: &'static [[&'static str; 3]],
+}
+
+/// The crates whose calls are removed.
+const CRATES: [Crate; 2] = [
+    Crate {
+        package: "tailwater",
+        sources: "crates/engine/src/",
+        tests: &[
+            ["crash", "--", "checkpoints::"],
+            ["crash", "--", "rare::"],
+            ["crash", "--", "mended::"],
+            ["crash", "--", "power::"],
+            ["directories", "--", "random::"],
+            ["crash", "--", "faults::"],
+            ["crash", "--", "threads::"],
+            // Of a sync that is only measured.
+            ["writing", "--", "direct_logs::"],
+        ],
+    },
+    Crate {
+        package: "tailwater-log",
+        sources: "crates/log/src/",
+        tests: &[["log", "--", "crash::"]],
+    },
 ];
 /// The environment variable that names the call to leave out.
 const REMOVED: &str = "TAILWATER_REMOVED_SYNC";
@@ -55,40 +74,61 @@ const NOT_MISSED: [(&str, &str, &str); 3] = [
 /// A call in a source file.
 #[derive(Debug)]
 struct Call {
-    /// The file, from the engine's sources on, and the line.
+    /// The crate, by its place in [`CRATES`].
+    of: usize,
+    /// The file, from the crate's sources on, and the line.
     place: String,
     /// The call itself.
     text: String,
+}
+
+impl Call {
+    /// Its file and line, from the repository's root on.
+    fn path(&self) -> String {
+        format!("{}{}", CRATES[self.of].sources, self.place)
+    }
 }
 
 fn main() -> io::Result<ExitCode> {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
     let mut calls = Vec::new();
     let workshop = Workshop::prepare("sync_mutations", REMOVED, |path, text| {
-        let place = path.strip_prefix(SOURCES)?;
+        let found = CRATES
+            .iter()
+            .enumerate()
+            .find_map(|(of, it)| path.strip_prefix(it.sources).map(|place| (of, place)));
+        let (of, place) = found?;
         let is_source = path.ends_with(".rs") && !path.contains("/tests/");
-        is_source.then(|| make_removable(text, place, &mut calls))
+        is_source.then(|| make_removable(text, of, place, &mut calls))
     })?;
-    let mut all = vec!["-p", "tailwater", "--no-run"];
-    for [test, ..] in TESTS {
-        all.extend(["--test", test]);
-    }
-    let built = workshop.test(None, &all)?;
-    if !built.status.success() {
-        eprintln!("it does not build:\n{}", String::from_utf8_lossy(&built.stderr));
-        return Ok(ExitCode::FAILURE);
-    }
-    if let Some((test, message)) = first_failure(&workshop, None)? {
-        eprintln!("{test} fails with all calls in place: {message}");
-        return Ok(ExitCode::FAILURE);
+    let is_wanted = |call: &Call| {
+        wanted.is_empty() || wanted.iter().any(|part| call.path().contains(part.as_str()))
+    };
+    for (of, Crate { package, tests, .. }) in CRATES.iter().enumerate() {
+        if !calls.iter().any(|call| call.of == of && is_wanted(call)) {
+            continue;
+        }
+        let mut all = vec!["-p", package, "--no-run"];
+        for [test, ..] in *tests {
+            all.extend(["--test", test]);
+        }
+        let built = workshop.test(None, &all)?;
+        if !built.status.success() {
+            eprintln!("it does not build:\n{}", String::from_utf8_lossy(&built.stderr));
+            return Ok(ExitCode::FAILURE);
+        }
+        if let Some((test, message)) = first_failure(&workshop, of, None)? {
+            eprintln!("{test} fails with all calls in place: {message}");
+            return Ok(ExitCode::FAILURE);
+        }
     }
     let (mut tried, mut survived) = (0, 0);
     for (index, call) in calls.iter().enumerate() {
-        if !wanted.is_empty() && !wanted.iter().any(|part| call.place.contains(part.as_str())) {
+        if !is_wanted(call) {
             continue;
         }
         let began = Instant::now();
-        let verdict = match first_failure(&workshop, Some(index))? {
+        let verdict = match first_failure(&workshop, call.of, Some(index))? {
             Some((test, message)) => format!("missed by {test} {message}"),
             None => match NOT_MISSED
                 .iter()
@@ -102,8 +142,8 @@ fn main() -> io::Result<ExitCode> {
             },
         };
         tried += 1;
-        let Call { place, text, .. } = call;
-        println!("{place:<28} {text:<60} {:>4} s  {verdict}", began.elapsed().as_secs());
+        let (place, text) = (call.path(), &call.text);
+        println!("{place:<40} {text:<60} {:>4} s  {verdict}", began.elapsed().as_secs());
     }
     println!("{tried} calls, of which {survived} were not missed");
     Ok(if survived == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -111,7 +151,7 @@ fn main() -> io::Result<ExitCode> {
 
 /// A source file with every call of something whose name begins with `sync` in a condition, but for
 /// its tests.
-fn make_removable(text: &str, file: &str, calls: &mut Vec<Call>) -> String {
+fn make_removable(text: &str, of: usize, file: &str, calls: &mut Vec<Call>) -> String {
     let mut changed = String::with_capacity(text.len());
     let mut copied = 0;
     let end_of_code = text.find("\n#[cfg(test)]\nmod tests").unwrap_or(text.len());
@@ -139,7 +179,7 @@ fn make_removable(text: &str, file: &str, calls: &mut Vec<Call>) -> String {
         copied = end;
         let line = text[..start].matches('\n').count() + 1;
         let text = call.split_whitespace().collect();
-        calls.push(Call { place: format!("{file}:{line}"), text });
+        calls.push(Call { of, place: format!("{file}:{line}"), text });
     }
     changed + &text[copied..]
 }
@@ -187,10 +227,11 @@ fn matching_end(text: &str, open: usize) -> usize {
 /// The first test that fails without a call, with what it says.
 fn first_failure(
     workshop: &Workshop,
+    of: usize,
     removed: Option<usize>,
 ) -> io::Result<Option<(&'static str, String)>> {
-    for test in &TESTS {
-        let arguments = [&["-p", "tailwater", "--test"][..], test].concat();
+    for test in CRATES[of].tests {
+        let arguments = [&["-p", CRATES[of].package, "--test"][..], test].concat();
         let tested = workshop.test(removed, &arguments)?;
         if !tested.status.success() {
             return Ok(Some((test[2], reason(&tested))));

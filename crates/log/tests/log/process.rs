@@ -18,6 +18,9 @@ use crate::common::{batch, read_all};
 const TASK: &str = "TAILWATER_LOG_TASK";
 /// Whether it does without shared memory.
 const PRIVATE: &str = "TAILWATER_LOG_PRIVATE";
+/// Lowest number of the next message of the churned topic: numbers never go back, though a purge
+/// may leave nothing that says how far they came.
+const NEXT: &str = "TAILWATER_LOG_NEXT";
 /// Messages of a batch.
 const BATCH: u64 = 5;
 /// Batches that the churned topic gets between two purges.
@@ -151,7 +154,8 @@ fn append_batch(partition: &Partition, next: u64) -> Result<()> {
 /// Appends beside purges, and beside segments that are removed.
 fn churn(log: &Log, number: usize) -> Result<()> {
     let partition = partition(log, number)?;
-    let mut next = next_number(&partition).max(1);
+    let least = std::env::var(NEXT).map_or(0, |next| next.parse().expect("a number"));
+    let mut next = next_number(&partition).max(least).max(1);
     loop {
         for round in 0..BATCHES_PER_PURGE {
             append_batch(&partition, next)?;
@@ -198,10 +202,11 @@ impl Drop for Process {
     }
 }
 
-fn start(word: &str, directory: &Path, has_shared: bool) -> Process {
+fn start(word: &str, directory: &Path, has_shared: bool, next: u64) -> Process {
     let mut command = Command::new(std::env::current_exe().expect("this program"));
     command.args(["--exact", "process::what_a_process_is_told", "--nocapture", "--test-threads=1"]);
     command.env(TASK, format!("{word} {}", directory.display()));
+    command.env(NEXT, next.to_string());
     if !has_shared {
         command.env(PRIVATE, "1");
     }
@@ -219,7 +224,9 @@ pub(crate) fn append_until(
     promised: &mut [Promised; TOPICS.len()],
     kill_after: Option<Duration>,
 ) -> std::result::Result<(), String> {
-    let mut process = start("append", directory, has_shared);
+    let churned = promised[CHURNED];
+    let next = churned.acknowledged.max(churned.purged);
+    let mut process = start("append", directory, has_shared, next);
     let output = process.0.stdout.take().expect("it is piped");
     let id = process.0.id().to_string();
     let (began, begun) = std::sync::mpsc::channel::<()>();
@@ -271,7 +278,7 @@ pub(crate) fn find(
     directory: &Path,
     has_shared: bool,
 ) -> std::result::Result<[Found; TOPICS.len()], String> {
-    let mut process = start("look", directory, has_shared);
+    let mut process = start("look", directory, has_shared, 0);
     let output = process.0.stdout.take().expect("it is piped");
     let mut all = [Found { first: 0, end: 0 }; TOPICS.len()];
     let mut seen = 0;

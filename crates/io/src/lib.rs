@@ -9,7 +9,8 @@
 //! what that needs: aligned memory in bounded pools ([`buffer`]), a limit on how fast bytes move
 //! ([`pace`]), and on how many requests are on their way while users wait ([`foreground`]).
 //! [`kernel`] tells what page cache, device and processor made of it. Time ([`clock`]) and threads
-//! ([`thread`]) have their one home here too.
+//! ([`thread`]) have their one home here too, and so has the capacity of caches that size
+//! themselves ([`sizing`]).
 
 pub mod buffer;
 pub mod clock;
@@ -25,6 +26,7 @@ pub mod probe;
 pub mod purpose;
 pub mod shared_memory;
 pub mod sim;
+pub mod sizing;
 pub mod statistics;
 pub mod storage;
 pub mod stream;

@@ -1,84 +1,94 @@
-//! How large a cache is to be that knows its limit.
+//! The capacity of a cache that sizes itself: the engine's block cache, the message log's recent
+//! data.
 //!
-//! Whoever reads past the page cache gives up what that one does by itself: to take what is free
-//! and to give it back. So from time to time it is looked at what memory is left, and at what the
-//! cache would have had if it were a little larger:
+//! A reader that bypasses the page cache gives up what the page cache does by itself: taking memory
+//! that is free and giving it back. A [`Sizing`] decides both from the memory that is left and from
+//! the misses that a slightly larger cache would have avoided:
 //!
-//! - The cache is never larger than what is left besides everything else, less a reserve for what
-//!   others may take before the next look.
-//! - Where tasks wait for memory it gives some back, whatever the figures say.
-//! - Where it is full it takes half of what nobody has, as the page cache would.
-//! - Where the page cache has that, it grows while keys that it let go of shortly before come back.
+//! - The capacity never exceeds the memory that is left besides everything else, less a reserve for
+//!   what others may take before the next decision.
+//! - While tasks stall on memory, the cache gives some back, whatever the other figures say.
+//! - A full cache takes half of the memory that is free, as the page cache would.
+//! - Where the page cache holds the rest, the cache grows as long as keys return shortly after
+//!   their eviction.
 
 use std::time::Duration;
 
-use tailwater_io::kernel::MemoryLeft;
+use crate::kernel::MemoryLeft;
 
-use super::ghosts::{GhostHits, SAMPLED};
-
-/// How often it is looked.
-pub(crate) const LOOK: Duration = Duration::from_millis(100);
-/// How often where little is left: others may take that within a moment.
+/// Interval between two decisions.
+pub const LOOK: Duration = Duration::from_millis(100);
+/// Interval between two decisions while little memory is left: others may take it within a moment.
 const CLOSE_LOOK: Duration = Duration::from_millis(20);
-/// The cache is at least so large, in bytes.
+/// Lower bound on the capacity, in bytes.
 const SMALLEST: usize = 4 << 20;
-/// One part in so many of the limit is left to others.
+/// Reserve for others, as a fraction of the memory limit: 1/RESERVE_PART.
 const RESERVE_PART: u64 = 16;
-/// The reserve is at least so large, in bytes.
+/// Lower bound on the reserve, in bytes.
 const RESERVE_MIN: u64 = 16 << 20;
-/// Tasks that wait for memory for one part in so many of the time are too many.
+/// Highest tolerable share of time that tasks stall on memory: 1/STALL_PART.
 const STALL_PART: u64 = 20;
-/// After it gave back because tasks waited it rests for so long.
+/// Pause after a reduction that answered stalls, so that its effect shows first.
 const REST: Duration = Duration::from_secs(2);
-/// It does not give back less than one part in so many of what it could have.
+/// Smallest reduction to a lower ceiling, as a fraction of the ceiling: 1/DEAD_PART.
 const DEAD_PART: usize = 32;
-/// By one part in so many of itself it grows or gives back at a time.
+/// Resize step, as a fraction of the capacity: 1/STEP_PART.
 const STEP_PART: usize = 8;
-/// It grows by so much at least, in bytes.
+/// Lower bound on a step of growth, in bytes.
 const STEP_MIN: usize = 4 << 20;
-/// One in so many keys that come in must be one that was let go of shortly before.
+/// Share of inserted keys that must have been evicted shortly before for the cache to grow:
+/// 1/NEAR_PART.
 const NEAR_PART: u64 = 50;
-/// So many sampled keys must have come in for their share to say anything.
-const ENOUGH: u64 = 8 * 32 / SAMPLED;
+/// Number of sampled inserts that are needed to judge that share.
+const ENOUGH: u64 = 8;
 
-/// What was decided so far.
+/// Sampled keys that were inserted, so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct GhostHits {
+    /// Keys that a cache larger by a quarter, or by 64 MiB, would have kept.
+    pub near: u64,
+    /// All sampled keys.
+    pub inserted: u64,
+}
+
+/// Decisions so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AutoSizes {
-    /// How large the cache could be at the last look, in bytes.
+    /// Upper bound on the capacity at the last decision, in bytes.
     pub ceiling: usize,
-    /// How often it grew.
+    /// Number of times that the cache grew.
     pub grown: u64,
-    /// How often it gave something back.
+    /// Number of times that the cache gave memory back.
     pub shrunk: u64,
-    /// Sampled keys that came in shortly after they had been let go of, and all that came in.
+    /// Sampled keys that returned shortly after their eviction, and all that were inserted.
     pub ghosts: GhostHits,
 }
 
-/// Decides how large the cache is to be.
+/// Decides the capacity of a cache.
 #[derive(Debug, Default)]
-pub(crate) struct Sizing {
+pub struct Sizing {
     sizes: AutoSizes,
-    /// The ghosts that were judged.
+    /// Ghosts that were judged.
     judged: GhostHits,
     stalled_us: Option<u64>,
-    /// For how long stalls have not been judged.
+    /// Time for which stalls have not been judged.
     unjudged: Duration,
-    /// For how long it neither grows nor gives back for the sake of tasks that wait: what it did
-    /// last for them has to show first.
+    /// Time for which stalls neither grow nor shrink the cache: the last reduction has to show its
+    /// effect first.
     rest: Duration,
-    /// Whether there was less left than twice the reserve.
+    /// Whether less memory was left than twice the reserve.
     is_short: bool,
 }
 
 impl Sizing {
-    /// What was decided so far.
-    pub(crate) fn sizes(&self) -> AutoSizes {
+    /// Returns the decisions so far.
+    pub fn sizes(&self) -> AutoSizes {
         self.sizes
     }
 
-    /// How large a cache is to be that has `capacity` bytes and uses `usage`; `elapsed` has gone by
-    /// since the last look.
-    pub(crate) fn next(
+    /// Returns the next capacity of a cache that holds `usage` of `capacity` bytes, `elapsed` after
+    /// the last decision. A cache that counts no ghosts passes the default.
+    pub fn next(
         &mut self,
         capacity: usize,
         usage: usize,
@@ -99,7 +109,7 @@ impl Sizing {
         let free = usize::try_from((left.free - reserve as i64) / 2).unwrap_or(0);
         let wanted = match is_stalled {
             _ if !self.rest.is_zero() => capacity,
-            // Others may be why they wait; so not down to nothing.
+            // Others may cause the stalls, so a part stays.
             true => (used - used / STEP_PART).max(ceiling / 2).min(capacity),
             false if is_full && free >= STEP_MIN => capacity + free,
             false if is_full && would_gain => capacity + (capacity / STEP_PART).max(STEP_MIN),
@@ -109,9 +119,9 @@ impl Sizing {
             self.rest = REST;
         }
         let next = match wanted.clamp(SMALLEST, ceiling) {
-            // What is left goes up and down all the time.
+            // The memory that is left fluctuates.
             little if little < capacity && capacity - little <= ceiling / DEAD_PART => capacity,
-            // Who takes goes on taking, while this is given back.
+            // Others go on taking memory while this is given back.
             next if next < capacity && next == ceiling => {
                 ceiling.saturating_sub(reserve as usize / 2).max(SMALLEST)
             }
@@ -122,12 +132,12 @@ impl Sizing {
         next
     }
 
-    /// For how long it need not be looked again.
-    pub(crate) fn pause(&self) -> Duration {
+    /// Returns the time until the next decision.
+    pub fn pause(&self) -> Duration {
         if self.is_short { CLOSE_LOOK } else { LOOK }
     }
 
-    /// Whether tasks waited for memory for too much of the time.
+    /// Returns whether tasks stalled on memory for too large a share of the time.
     fn is_stalled(&mut self, stalled_us: Option<u64>, elapsed: Duration) -> bool {
         self.unjudged += elapsed;
         if self.unjudged < LOOK {
@@ -140,8 +150,8 @@ impl Sizing {
         waited_us * STALL_PART > elapsed.as_micros() as u64
     }
 
-    /// Whether a cache a little larger would have had enough of what came in since it was judged
-    /// last.
+    /// Returns whether a slightly larger cache would have kept enough of the keys that were
+    /// inserted since the last judgement.
     fn would_gain(&mut self, ghosts: GhostHits) -> bool {
         let inserted = ghosts.inserted.saturating_sub(self.judged.inserted);
         if inserted < ENOUGH {

@@ -6,8 +6,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use tailwater_io::sizing::GhostHits;
+
 /// One key in so many is sampled; a power of two.
-pub(super) const SAMPLED: u64 = 32;
+const SAMPLED: u64 = 32;
 /// How many evictions are remembered: sampled ones, about.
 const PLACES: usize = 1 << 14;
 /// A key that was let go of so few KiB ago is near, however small the cache is: where it has little
@@ -27,15 +29,6 @@ pub(super) struct Ghosts {
     near: AtomicU64,
     /// All sampled keys that were inserted.
     inserted: AtomicU64,
-}
-
-/// How many sampled keys came in, so far.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct GhostHits {
-    /// Those that a cache a quarter larger would have had, or by 64 MiB.
-    pub near: u64,
-    /// All.
-    pub inserted: u64,
 }
 
 impl Ghosts {

@@ -42,7 +42,6 @@
 //! of a shard's only when its table doubles), so a thread of reduced scheduling weight must not
 //! call it: it hands the work to a thread of normal weight.
 
-mod auto;
 mod budget;
 mod entry;
 mod garbage;
@@ -61,17 +60,16 @@ use std::iter;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-pub use auto::AutoSizes;
-pub(crate) use auto::{LOOK, Sizing};
 use budget::Budget;
 pub use budget::Reservation;
 use entry::Node;
 pub use entry::{Cached, Key, Priority};
-pub use ghosts::GhostHits;
 use ghosts::Ghosts;
 use shard::Shard;
 use slab::REGION;
 pub(crate) use slab::{SlabBytes, Slabs};
+pub use tailwater_io::sizing::{AutoSizes, GhostHits};
+pub(crate) use tailwater_io::sizing::{LOOK, Sizing};
 
 use crate::epoch::{Guard, pin};
 

@@ -11,7 +11,7 @@ mod sim;
 
 use std::fmt::Debug;
 
-pub use posix::PosixSharedMemory;
+pub use posix::{PosixSharedMemory, Sibling, siblings};
 pub use sim::SimSharedMemory;
 
 use crate::Result;
@@ -76,6 +76,13 @@ mod tests {
                     memory.remove(&name).unwrap();
                 }
                 check(&memory);
+                memory.set_owner(Path::new("/tmp")).unwrap();
+                memory.set_owner(Path::new("/usr")).unwrap();
+                assert_eq!(memory.list().unwrap(), ["two"], "the owner is no region");
+                let found = siblings(Path::new("/dev/shm"), "tailwater-test-").unwrap();
+                let found =
+                    found.iter().find(|sibling| sibling.directory == memory.directory()).unwrap();
+                assert_eq!((found.owner.as_path(), found.bytes), (Path::new("/usr"), 4096));
                 memory.remove("two").unwrap();
                 memory.remove_if_empty();
                 assert!(memory.list().is_err());

@@ -1,12 +1,12 @@
 //! Regions of shared memory as files of a tmpfs.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, FallocateFlags, Mode, OFlags, mkdirat, stat, statfs, unlink};
+use rustix::fs::{CWD, FallocateFlags, Mode, OFlags, mkdirat, readlink, stat, statfs, unlink};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::SharedMemory;
@@ -19,6 +19,55 @@ const TMPFS: u32 = 0x0102_1994;
 /// Only who made a directory or region reads and writes it: others may not read messages.
 const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o700);
 const FILE_MODE: Mode = Mode::from_raw_mode(0o600);
+
+/// Name of the symbolic link to the owner.
+const OWNER: &str = "owner";
+
+/// A directory of shared memory beside others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sibling {
+    /// The directory of the regions.
+    pub directory: PathBuf,
+    /// The directory whose data they hold ([`PosixSharedMemory::set_owner`]).
+    pub owner: PathBuf,
+    /// Bytes of all regions.
+    pub bytes: u64,
+}
+
+/// Returns the directories of shared memory in `parent` whose names begin with `prefix`, as far as
+/// this user may read them and their owners are recorded.
+///
+/// # Errors
+/// Those of listing `parent`.
+pub fn siblings(parent: &Path, prefix: &str) -> Result<Vec<Sibling>> {
+    let names = names_in(parent).map_err(|error| Error::new(Operation::List, parent, error))?;
+    let mut found = Vec::new();
+    for name in names.iter().filter(|name| name.as_bytes().starts_with(prefix.as_bytes())) {
+        let directory = parent.join(name);
+        let Ok(owner) = readlink(directory.join(OWNER), Vec::new()) else { continue };
+        let owner = PathBuf::from(OsStr::from_bytes(owner.as_bytes()));
+        let regions = names_in(&directory).unwrap_or_default();
+        let bytes = regions.iter().filter_map(|region| region_bytes(&directory.join(region)));
+        found.push(Sibling { bytes: bytes.sum(), owner, directory });
+    }
+    Ok(found)
+}
+
+/// Returns the names of everything in a directory.
+fn names_in(directory: &Path) -> rustix::io::Result<Vec<OsString>> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = with_relief(|| rustix::fs::open(directory, flags, Mode::empty()))?;
+    rustix::fs::Dir::new(directory)?
+        .map(|entry| Ok(OsStr::from_bytes(entry?.file_name().to_bytes()).to_owned()))
+        .collect()
+}
+
+/// Returns the length of a region in bytes; `None` where the path leads to something else.
+fn region_bytes(path: &Path) -> Option<u64> {
+    let status = stat(path).ok()?;
+    let kind = rustix::fs::FileType::from_raw_mode(status.st_mode);
+    (kind == rustix::fs::FileType::RegularFile).then_some(status.st_size as u64)
+}
 
 /// Regions of shared memory as files of a directory on a tmpfs: `/dev/shm`, as a rule.
 #[derive(Debug, Clone)]
@@ -63,6 +112,26 @@ impl PosixSharedMemory {
         &self.directory
     }
 
+    /// Records the directory whose data the regions hold, so that regions which outlive it can be
+    /// recognised ([`siblings`]).
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn set_owner(&self, owner: &Path) -> Result<()> {
+        let link = self.directory.join(OWNER);
+        let failed = |error: Errno| Error::new(Operation::Create, &link, error);
+        if readlink(&link, Vec::new())
+            .is_ok_and(|old| old.as_bytes() == owner.as_os_str().as_bytes())
+        {
+            return Ok(());
+        }
+        match unlink(&link) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(error) => return Err(failed(error)),
+        }
+        rustix::fs::symlink(owner, &link).map_err(failed)
+    }
+
     fn allocate(path: &Path, bytes: usize) -> rustix::io::Result<Pages> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let file = with_relief(|| rustix::fs::open(path, flags, FILE_MODE))?;
@@ -91,21 +160,10 @@ impl SharedMemory for PosixSharedMemory {
 
     fn list(&self) -> Result<Vec<String>> {
         let failed = |error| Error::new(Operation::List, &self.directory, error);
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = with_relief(|| rustix::fs::open(&self.directory, flags, Mode::empty()))
-            .map_err(failed)?;
-        let mut names = Vec::new();
-        for entry in rustix::fs::Dir::new(directory).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
-            let name = OsStr::from_bytes(entry.file_name().to_bytes());
-            let is_file = stat(self.directory.join(name)).is_ok_and(|status| {
-                rustix::fs::FileType::from_raw_mode(status.st_mode)
-                    == rustix::fs::FileType::RegularFile
-            });
-            if is_file {
-                names.push(name.to_string_lossy().into_owned());
-            }
-        }
+        let all = names_in(&self.directory).map_err(failed)?;
+        let regions = all.iter().filter(|name| region_bytes(&self.directory.join(name)).is_some());
+        let mut names: Vec<String> =
+            regions.map(|name| name.to_string_lossy().into_owned()).collect();
         names.sort();
         Ok(names)
     }
@@ -141,7 +199,10 @@ impl SharedMemory for PosixSharedMemory {
     }
 
     fn remove_if_empty(&self) {
-        // One with regions is refused, and stays.
-        let _ = rustix::fs::rmdir(&self.directory);
+        if self.list().is_ok_and(|regions| regions.is_empty()) {
+            let _ = unlink(self.directory.join(OWNER));
+            // A directory that is not empty is refused, and stays.
+            let _ = rustix::fs::rmdir(&self.directory);
+        }
     }
 }

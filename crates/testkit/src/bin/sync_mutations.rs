@@ -1,13 +1,13 @@
-//! Removes each sync call of the engine and of the message log, one at a time, and shows that a
-//! crash test notices.
+//! Removes each sync call of the engine and of the message log, one at a time, lets commands of the
+//! message log overtake each other, and shows that a test notices.
 //!
 //! `cargo run -p tailwater-testkit --bin sync_mutations` copies the tracked files into
 //! `target/sync_mutations`, and there makes each call in [`CRATES`] of something whose name begins
-//! with `sync` one that an environment variable turns into a success that does nothing.
-//! So one build serves all. For each call it runs its crate's tests without it, of which one must
-//! fail, and prints a line; it ends with 1 if any call was not missed. With
-//! arguments it takes only the calls in files whose path contains one of them. `TAILWATER_SEED` is
-//! handed on to the tests.
+//! with `sync` one that an environment variable turns into a success that does nothing. So one
+//! build serves all. For each call it runs its crate's tests without it, of which one must fail,
+//! and prints a line; it ends with 1 if any call was not missed. [`OVERTAKINGS`] are mutations of
+//! the order of commands, which it treats in the same way. With arguments it takes only the
+//! mutations in files whose path contains one of them. `TAILWATER_SEED` is handed on to the tests.
 
 use std::io;
 use std::process::ExitCode;
@@ -47,6 +47,82 @@ const CRATES: [Crate; 2] = [
         tests: &[["log", "--", "crash::"]],
     },
 ];
+/// A change to the message log in which a command overtakes what it must wait for.
+struct Overtaking {
+    what: &'static str,
+    /// The file, from the log's sources on.
+    file: &'static str,
+    /// Texts that are in the file once, and their replacements, in which `{on}` stands for the
+    /// condition that the mutation is on.
+    changes: &'static [(&'static str, &'static str)],
+    /// Arguments of the test that must fail.
+    test: &'static [&'static str],
+}
+
+/// Arguments that build and run the model checker's tests.
+const INTERLEAVINGS: &[&str] = &[
+    "--config",
+    "build.rustflags=[\"--cfg\",\"shuttle\"]",
+    "--target-dir",
+    "target/shuttle",
+    "-p",
+    "tailwater-log",
+    "--test",
+    "log",
+];
+
+/// Arguments that run the log's tests against a disk that holds writes, crashes and the model.
+const HELD: &[&str] = &["-p", "tailwater-log", "--test", "log", "--", "held::"];
+const CRASHES: &[&str] = &["-p", "tailwater-log", "--test", "log", "--", "crash::"];
+const MODEL: &[&str] = &["-p", "tailwater-log", "--test", "log", "--", "model::"];
+
+/// What overtakes what.
+const OVERTAKINGS: [Overtaking; 4] = [
+    Overtaking {
+        what: "an append overtakes a purge that is queued before it",
+        file: "partition/commands.rs",
+        changes: &[(
+            "What::Purge | What::Truncate { .. } | What::Close | What::Delete => true,",
+            "What::Purge => !{on}, \
+             What::Truncate { .. } | What::Close | What::Delete => true,",
+        )],
+        test: HELD,
+    },
+    Overtaking {
+        what: "a truncation overtakes the persist of the batches before it",
+        file: "partition/commands.rs",
+        changes: &[
+            (
+                "What::Truncate { .. } | What::Close => Some(owner.next_offset),",
+                "What::Truncate { .. } => (!{on}).then_some(owner.next_offset), \
+                 What::Close => Some(owner.next_offset),",
+            ),
+            (
+                "if owner.persisted_offset < owner.next_offset {",
+                "if owner.persisted_offset < owner.next_offset && !{on} {",
+            ),
+        ],
+        test: MODEL,
+    },
+    Overtaking {
+        what: "an acknowledgement overtakes the write",
+        file: "partition/owner/mod.rs",
+        changes: &[("Durability::Disk => true,", "Durability::Disk => !{on},")],
+        test: CRASHES,
+    },
+    Overtaking {
+        what: "a command overtakes a persist that has taken its group",
+        file: "partition/mod.rs",
+        changes: &[(
+            "if owner.is_scheduled {",
+            "if owner.is_scheduled && !({on} && !owner.commands.is_empty()) {",
+        )],
+        test: INTERLEAVINGS,
+    },
+];
+/// Number of the first of them; calls have lower ones.
+const FIRST_OVERTAKING: usize = 10_000;
+
 /// The environment variable that names the call to leave out.
 const REMOVED: &str = "TAILWATER_REMOVED_SYNC";
 
@@ -91,7 +167,7 @@ impl Call {
 
 fn main() -> io::Result<ExitCode> {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
-    let mut calls = Vec::new();
+    let (mut calls, mut problems) = (Vec::new(), Vec::new());
     let workshop = Workshop::prepare("sync_mutations", REMOVED, |path, text| {
         let found = CRATES
             .iter()
@@ -99,8 +175,18 @@ fn main() -> io::Result<ExitCode> {
             .find_map(|(of, it)| path.strip_prefix(it.sources).map(|place| (of, place)));
         let (of, place) = found?;
         let is_source = path.ends_with(".rs") && !path.contains("/tests/");
-        is_source.then(|| make_removable(text, of, place, &mut calls))
+        is_source.then(|| {
+            let text = match CRATES[of].package {
+                "tailwater-log" => let_overtake(text, place, &mut problems),
+                _ => text.to_owned(),
+            };
+            make_removable(&text, of, place, &mut calls)
+        })
     })?;
+    if !problems.is_empty() {
+        problems.iter().for_each(|problem| eprintln!("{problem}"));
+        return Ok(ExitCode::FAILURE);
+    }
     let is_wanted = |call: &Call| {
         wanted.is_empty() || wanted.iter().any(|part| call.path().contains(part.as_str()))
     };
@@ -145,8 +231,46 @@ fn main() -> io::Result<ExitCode> {
         let (place, text) = (call.path(), &call.text);
         println!("{place:<40} {text:<60} {:>4} s  {verdict}", began.elapsed().as_secs());
     }
-    println!("{tried} calls, of which {survived} were not missed");
+    for (index, overtaking) in OVERTAKINGS.iter().enumerate() {
+        let Overtaking { what, file, test, .. } = overtaking;
+        let place = format!("crates/log/src/{file}");
+        if !wanted.is_empty() && !wanted.iter().any(|part| place.contains(part.as_str())) {
+            continue;
+        }
+        let began = Instant::now();
+        let tested = workshop.test(Some(FIRST_OVERTAKING + index), test)?;
+        let verdict = match tested.status.success() {
+            true => {
+                survived += 1;
+                "SURVIVED".to_owned()
+            }
+            false => format!("missed: {}", reason(&tested)),
+        };
+        tried += 1;
+        println!("{place:<40} {what:<60} {:>4} s  {verdict}", began.elapsed().as_secs());
+    }
+    println!("{tried} mutations, of which {survived} were not missed");
     Ok(if survived == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// A source file of the log with its overtakings. Originals that are not there once are problems.
+fn let_overtake(text: &str, file: &str, problems: &mut Vec<String>) -> String {
+    let mut changed = text.to_owned();
+    for (index, overtaking) in OVERTAKINGS.iter().enumerate() {
+        if overtaking.file != file {
+            continue;
+        }
+        let number = FIRST_OVERTAKING + index;
+        let on = format!("std::env::var(\"{REMOVED}\").is_ok_and(|it| it == \"{number}\")");
+        for (original, replacement) in overtaking.changes {
+            let count = text.matches(original).count();
+            if count != 1 {
+                problems.push(format!("{file}: '{original}' is there {count} times, not once"));
+            }
+            changed = changed.replace(original, &replacement.replace("{on}", &on));
+        }
+    }
+    changed
 }
 
 /// A source file with every call of something whose name begins with `sync` in a condition, but for

@@ -1,4 +1,4 @@
-//! What a log and its topics are asked for.
+//! Options of a log and of its topics.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use crate::{Error, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Durability {
-    /// It lasts as long as this process.
+    /// Nothing: it is lost with the process.
     Memory,
-    /// It survives the death of the process (SIGKILL), not that of the machine or container.
+    /// The death of the process (SIGKILL), but not of the machine or the container.
     #[default]
     Process,
-    /// It survives a power cut. Readers see only what does.
+    /// A power cut. Readers see durable messages only.
     Disk,
 }
 
@@ -34,36 +34,36 @@ impl Durability {
     }
 }
 
-/// What becomes of a block that a group of batches does not fill.
+/// The handling of a block that a group of batches does not fill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PartialBlocks {
-    /// It is padded, and never written again. A sealed segment is rewritten without the gaps.
+    /// It is padded and never written again. A sealed segment is rewritten without the gaps.
     #[default]
     Pad,
-    /// It is kept, and written again when it is full.
+    /// It is kept in memory and written again when it is full.
     Carry,
 }
 
-/// What a topic is asked for; its partitions go by it.
+/// Options of a topic, which apply to all its partitions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TopicOptions {
     /// What an acknowledged append survives.
     pub durability: Durability,
-    /// Number of unpersisted messages that begins a persist.
+    /// Number of unpersisted messages that triggers a persist.
     pub messages_required_to_save: u32,
-    /// Unpersisted bytes that begin a persist.
+    /// Unpersisted bytes that trigger a persist.
     pub size_of_messages_required_to_save: u64,
     /// Longest time that a message stays unpersisted, in microseconds.
     pub save_interval_us: u64,
     /// Size at which a segment is sealed, in bytes.
     pub segment_bytes: u64,
-    /// Age at which messages may be removed, in microseconds; none are without.
+    /// Age at which messages may be removed, in microseconds; `None` keeps them.
     pub message_expiry_us: Option<u64>,
-    /// Size of a partition from which on its oldest segments are removed, in bytes.
+    /// Size of a partition beyond which its oldest segments are removed, in bytes.
     pub partition_bytes_max: Option<u64>,
-    /// What becomes of a block that is not full.
+    /// Handling of partial blocks.
     pub partial_blocks: PartialBlocks,
 }
 
@@ -83,7 +83,7 @@ impl Default for TopicOptions {
 }
 
 impl TopicOptions {
-    /// Checks that every value makes sense.
+    /// Checks every value.
     ///
     /// # Errors
     /// Invalid argument, with the option's name.
@@ -107,62 +107,66 @@ impl TopicOptions {
     }
 }
 
-/// How bytes move between a file and memory.
+/// The mode in which bytes move between a file and memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum IoModeChoice {
-    /// Past the page cache where the filesystem can, else through it, which is reported.
+    /// Direct where the filesystem supports it, otherwise buffered, with a warning.
     #[default]
     Auto,
-    /// Past the page cache; a filesystem that cannot is an error when the log is opened.
+    /// Direct: past the page cache. A filesystem that refuses it makes opening the log fail.
     Direct,
-    /// Through the page cache.
+    /// Buffered: through the page cache.
     Buffered,
 }
 
-/// Where a topic of durability [`Process`](Durability::Process) keeps what no segment has yet.
+/// The memory of unpersisted batches of topics of durability [`Process`](Durability::Process).
 #[derive(Debug, Clone, Default)]
 pub enum TailMemory {
-    /// In shared memory in `/dev/shm`, where there is any; else it waits for the write to the
-    /// segment, which is reported.
+    /// Shared memory in `/dev/shm`. Where there is none, appends wait for the write to the segment,
+    /// with a warning.
     #[default]
     Automatic,
-    /// In shared memory in this directory, which must be on a tmpfs.
+    /// Shared memory in this directory, which must be on a tmpfs.
     Directory(PathBuf),
-    /// In this shared memory.
+    /// This shared memory.
     Shared(Arc<dyn SharedMemory>),
-    /// In the process's own memory: an append waits for the write to the segment.
+    /// Private memory of the process: appends wait for the write to the segment.
     Private,
 }
 
-/// What a log is asked for.
+/// Options of a log.
 #[derive(Debug, Clone)]
 pub struct LogOptions {
-    /// The file system.
+    /// Storage that holds the log.
     pub storage: Arc<dyn Storage>,
-    /// The time.
+    /// Source of time.
     pub clock: Arc<dyn Clock>,
-    /// Where topics of durability `process` keep what no segment has yet.
+    /// Memory of unpersisted batches of topics of durability `process`.
     pub tail_memory: TailMemory,
-    /// How segments are written.
+    /// Mode of writes to segments.
     pub append_io_mode: IoModeChoice,
-    /// Whether each write to a segment is durable, whatever a topic asks for.
+    /// Whether every write to a segment is durable, whatever the topic's durability.
     pub syncs_appends: bool,
-    /// How old segments are read.
+    /// Mode of reads of segments.
     pub read_io_mode: IoModeChoice,
-    /// Memory for what was appended of late, in bytes: unpersisted batches, and behind them, as far
-    /// as there is room, persisted ones that consumers may still want.
+    /// Memory for recent data, in bytes: unpersisted batches, and as far as there is room,
+    /// persisted ones that consumers may still poll. Appends beyond it wait or fail.
+    ///
+    /// 0 (the default) is automatic: an eighth of the memory that the process may have, between
+    /// 64 MiB and 1 GiB, within which the persisted part grows while memory is free and gives way
+    /// under memory pressure. The persisted part is sized only where the log has persisters.
     pub tail_bytes_max: usize,
-    /// Unpersisted bytes that a partition may have; appends beyond wait or fail.
+    /// Upper bound on a partition's unpersisted bytes; appends beyond it wait or fail.
     pub partition_unpersisted_bytes_max: u64,
-    /// Largest batch that is taken, in bytes.
+    /// Size of the largest batch that is accepted, in bytes.
     pub batch_bytes_max: usize,
-    /// Threads that persist. With 0 somebody has to call
+    /// Number of threads that persist. With 0, the caller must call
     /// [`Log::run_pending`](crate::Log::run_pending).
     pub persisters: usize,
-    /// Memory for reading old segments ahead, in bytes.
+    /// Memory for prefetching from segments, in bytes.
     pub read_ahead_bytes_max: usize,
-    /// What tells this boot of the machine from others: a log that was opened in the same boot lost
-    /// nothing that was written, so that what is missing is damage. `None` where that is not known.
+    /// Identifier of the machine's present boot; `None` where it is unknown. Since the last open in
+    /// the same boot, no completed write can have been lost: missing bytes are damage.
     pub boot_id: Option<String>,
 }
 
@@ -175,7 +179,7 @@ impl Default for LogOptions {
             append_io_mode: IoModeChoice::default(),
             syncs_appends: false,
             read_io_mode: IoModeChoice::default(),
-            tail_bytes_max: 256 << 20,
+            tail_bytes_max: 0,
             partition_unpersisted_bytes_max: 64 << 20,
             batch_bytes_max: 64 << 20,
             persisters: 2,

@@ -1,11 +1,11 @@
-//! The threads that do what partitions' owners have queued.
+//! The threads that take the steps of partitions: persists and commands.
 //!
-//! A partition is in the queue, or one thread works for it, or it has nothing to do: no two threads
-//! ever work for one partition. A thread does one step for it, and puts it at the end of the queue
-//! if there is more, so that partitions take turns. On one device the writes of several partitions
-//! are in flight at once, and their flushes of the device's cache are merged there.
+//! A partition is queued, or one thread takes a step for it, or it has no work: no two threads ever
+//! work for the same partition. A thread takes one step and queues the partition again at the end
+//! if it has more work, so that partitions take turns. Writes of several partitions on one device
+//! are in flight at once, and the device merges the flushes of its cache.
 //!
-//! Deadlines wake threads for partitions whose messages have waited long enough.
+//! Deadlines wake partitions at the time of their next save interval, retention or release.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -29,7 +29,7 @@ pub(crate) struct Scheduler {
 struct State {
     ready: VecDeque<Arc<Partition>>,
     deadlines: BinaryHeap<Reverse<Deadline>>,
-    /// Partitions that threads work for.
+    /// Number of partitions that threads take steps for.
     working: usize,
     is_closed: bool,
 }
@@ -59,7 +59,7 @@ impl Ord for Deadline {
     }
 }
 
-/// What a thread does next.
+/// The next action of a thread.
 enum Next {
     Work(Arc<Partition>),
     Due(Arc<Partition>),
@@ -67,13 +67,13 @@ enum Next {
 }
 
 impl Scheduler {
-    /// Queues a partition that is in no queue and that nobody works for.
+    /// Queues a partition, which is not queued and for which no thread works.
     pub(crate) fn push(&self, partition: Arc<Partition>) {
         self.state.lock().ready.push_back(partition);
         self.changed.notify_one();
     }
 
-    /// Has a partition look whether something is due, at a time of the monotonic clock.
+    /// Wakes a partition at a time of the monotonic clock.
     pub(crate) fn wake_at(&self, at_ns: u64, partition: &Arc<Partition>) {
         let deadline = Deadline { at_ns, partition: Arc::downgrade(partition) };
         let mut state = self.state.lock();
@@ -83,6 +83,16 @@ impl Scheduler {
         if is_first {
             self.changed.notify_one();
         }
+    }
+
+    /// Wakes all partitions with a deadline at once.
+    pub(crate) fn wake_all(&self) {
+        let mut state = self.state.lock();
+        let waiting = std::mem::take(&mut state.deadlines);
+        let now = waiting.into_iter().map(|Reverse(it)| Reverse(Deadline { at_ns: 0, ..it }));
+        state.deadlines = now.collect();
+        drop(state);
+        self.changed.notify_all();
     }
 
     fn next(state: &mut State, now_ns: u64) -> Next {
@@ -129,7 +139,7 @@ impl Scheduler {
         }
     }
 
-    /// Does all that is to be done at this moment, in the calling thread.
+    /// Does all work that is due at this moment, in the calling thread.
     pub(crate) fn run_pending(&self, clock: &dyn Clock) {
         loop {
             let now_ns = clock.monotonic_ns();
@@ -145,7 +155,7 @@ impl Scheduler {
         }
     }
 
-    /// Has the threads end when the queue is empty.
+    /// Ends the threads once the queue is empty.
     pub(crate) fn close(&self) {
         self.state.lock().is_closed = true;
         self.changed.notify_all();

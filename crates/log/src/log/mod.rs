@@ -7,6 +7,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use tailwater_io::kernel::{Memory, System};
 use tailwater_io::thread::{Thread, spawn};
 use tailwater_io::{FileLock, Storage};
 
@@ -19,13 +20,14 @@ use crate::offsets::{Consumer, Offsets};
 use crate::options::{LogOptions, TopicOptions};
 use crate::partition::{Partition, remove_left_over};
 use crate::sync::Mutex;
+use crate::tail::sizing::Tuner;
 use crate::ticket::Ticket;
 use crate::{Error, ErrorKind, Result, identity, layout};
 
 /// An open message log.
 ///
-/// One process has it open at a time. All of it is safe to call from any thread. Dropping it closes
-/// it.
+/// One process at a time can open a log. All methods are safe to call from any thread. Dropping the
+/// log closes it.
 pub struct Log {
     env: Arc<Env>,
     catalog: Arc<Catalog>,
@@ -33,6 +35,8 @@ pub struct Log {
     partitions: Mutex<BTreeMap<PartitionId, Arc<Partition>>>,
     /// Joined when the log is closed.
     threads: Mutex<Vec<Thread>>,
+    /// Sizes the cache of recent data, where that is automatic.
+    tuner: Arc<Tuner>,
     report: OpenReport,
     is_closed: Mutex<bool>,
     /// Held until the log is closed.
@@ -40,7 +44,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// Opens the log in a directory, which is made if it is not there.
+    /// Opens the log in a directory, which is created if it does not exist.
     ///
     /// # Errors
     /// Busy, where it is open elsewhere; invalid argument, where the directory has other files;
@@ -51,7 +55,7 @@ impl Log {
         let directory = directory.as_ref();
         let storage = &options.storage;
         storage.create_directory(directory)?;
-        // One directory may have several names; files are named by one.
+        // A directory may have several names; the files are found by one of them.
         let directory = storage.canonical_path(directory)?;
         if let Some(parent) = directory.parent() {
             storage.sync_directory(parent)?;
@@ -86,17 +90,19 @@ impl Log {
             offsets: Arc::new(offsets),
             partitions: Mutex::new(partitions),
             threads: Mutex::new(Vec::new()),
+            tuner: Arc::default(),
             report,
             is_closed: Mutex::new(false),
             lock: Mutex::new(Some(lock)),
         };
-        log.start_threads(options.persisters)?;
-        // What is to be done at a time, and was not asked for by an append.
+        log.start_threads(options)?;
+        // Retention is due at its time, whether or not anything is appended.
         log.partitions().iter().for_each(|partition| partition.wake());
         Ok(log)
     }
 
-    fn start_threads(&self, persisters: usize) -> Result<()> {
+    fn start_threads(&self, options: &LogOptions) -> Result<()> {
+        let persisters = options.persisters;
         let no_thread = |error: std::io::Error| Error::new(ErrorKind::Io, error.to_string());
         let mut threads = self.threads.lock();
         for number in 0..persisters {
@@ -109,12 +115,23 @@ impl Log {
             let offsets = Arc::clone(&self.offsets);
             threads.push(spawn("log-offsets", move || offsets.work()).map_err(no_thread)?);
         }
+        if persisters > 0 && options.tail_bytes_max == 0 {
+            let (tuner, tails) = (Arc::clone(&self.tuner), Arc::clone(&self.env.memory));
+            let memory = Memory::of_this_process(System::default());
+            let work = move || tuner.work(&tails, &memory);
+            threads.push(spawn("log-memory", work).map_err(no_thread)?);
+        }
         Ok(())
     }
 
-    /// Returns what opening found.
+    /// Returns the findings of opening the log.
     pub fn open_report(&self) -> &OpenReport {
         &self.report
+    }
+
+    /// Returns the effective I/O mode of each purpose.
+    pub fn modes(&self) -> &Modes {
+        &self.report.modes
     }
 
     /// Returns the log's directory.
@@ -122,17 +139,17 @@ impl Log {
         &self.env.directory
     }
 
-    /// Returns the figures of the storage: what was read and written for which purpose.
+    /// Returns the storage, whose statistics count reads and writes by purpose.
     pub fn storage(&self) -> &Arc<dyn Storage> {
         &self.env.storage
     }
 
-    /// Returns the memory of all tails and its bound, in bytes.
+    /// Returns the memory of all tails and its hard limit, in bytes.
     pub fn tail_memory(&self) -> (usize, usize) {
         (self.env.memory.used(), self.env.memory.limit())
     }
 
-    /// Does what the log's threads would do at this moment, in the calling thread.
+    /// Does the pending work of the log's threads in the calling thread.
     pub fn run_pending(&self) {
         self.env.scheduler.run_pending(&*self.env.clock);
         while self.offsets.write_pending() {}
@@ -152,7 +169,7 @@ impl Log {
         self.catalog.create_stream(id, name, self.env.clock.wall_us())
     }
 
-    /// Gives a stream another name.
+    /// Renames a stream.
     ///
     /// # Errors
     /// Not found; already exists; those of the system.
@@ -172,11 +189,11 @@ impl Log {
         Ok(())
     }
 
-    /// Creates a topic with so many partitions, whose ids count from 0.
+    /// Creates a topic with a number of partitions, whose ids count from 0.
     ///
     /// # Errors
     /// Not found, for the stream; already exists; invalid argument, with the option; those of the
-    /// system. Where its partitions cannot be created, the topic is there without them.
+    /// system. Where the partitions cannot be created, the topic exists without them.
     pub fn create_topic(
         &self,
         stream: u32,
@@ -191,8 +208,8 @@ impl Log {
         Ok(id)
     }
 
-    /// Changes a topic's name and options. Its partitions keep their durability and their way with
-    /// partial blocks until the log is opened again.
+    /// Changes a topic's name and options. Its partitions keep their durability and their handling
+    /// of partial blocks until the log is opened again.
     ///
     /// # Errors
     /// Not found; already exists; invalid argument; those of the system.
@@ -217,7 +234,7 @@ impl Log {
     /// Adds partitions to a topic. Returns their ids.
     ///
     /// # Errors
-    /// Not found; those of the system. None of them is there then.
+    /// Not found; those of the system. Then none of them exists.
     pub fn create_partitions(&self, id: TopicId, count: u32) -> Result<Vec<u32>> {
         if count == 0 {
             return Ok(Vec::new());
@@ -251,10 +268,10 @@ impl Log {
         Ok(new)
     }
 
-    /// Deletes the `count` partitions of the highest ids.
+    /// Deletes the `count` partitions with the highest ids.
     ///
     /// # Errors
-    /// Not found, where there are not so many; those of the system.
+    /// Not found, where the topic has fewer; those of the system.
     pub fn delete_partitions(&self, id: TopicId, count: u32) -> Result<()> {
         for partition in self.catalog.delete_partitions(id, count)? {
             self.delete_files(id.partition(partition));
@@ -297,7 +314,7 @@ impl Log {
     fn delete_files(&self, id: PartitionId) {
         let partition = self.partitions.lock().remove(&id);
         if let Some(partition) = partition {
-            // What cannot be removed is removed when the log is opened next.
+            // Files that cannot be removed are removed when the log is opened next.
             partition.delete().on_complete(|_| ());
         }
         self.offsets.forget(id, None);
@@ -331,12 +348,12 @@ impl Log {
         found.ok_or_else(|| Error::not_found(format!("no {id}")))
     }
 
-    /// Stores how far a consumer has come: the offset of the last message that it is done with. It
-    /// counts at once; the ticket is complete when it survives the process, or with `is_durable` a
-    /// power cut.
+    /// Stores a consumer's offset: that of the last message it has processed. The offset is visible
+    /// at once; the ticket completes when it survives the process, or with `is_durable` a power
+    /// cut.
     ///
     /// # Errors
-    /// Not found; invalid argument, for an offset behind the partition's last message.
+    /// Not found; invalid argument, for an offset beyond the partition's last message.
     pub fn store_offset(
         &self,
         id: PartitionId,
@@ -353,7 +370,7 @@ impl Log {
         Ok(self.offsets.set(id, stats.incarnation, consumer, Some(offset), is_durable))
     }
 
-    /// Returns how far a consumer has come; `None` where it stored nothing.
+    /// Returns a consumer's offset; `None` where it stored none.
     ///
     /// # Errors
     /// Not found.
@@ -362,7 +379,7 @@ impl Log {
         Ok(self.offsets.get(id, incarnation, consumer))
     }
 
-    /// Returns how far all consumers of a partition have come.
+    /// Returns the offsets of all consumers of a partition.
     ///
     /// # Errors
     /// Not found.
@@ -371,10 +388,10 @@ impl Log {
         Ok(self.offsets.all(id, incarnation))
     }
 
-    /// Forgets how far a consumer has come.
+    /// Deletes a consumer's offset.
     ///
     /// # Errors
-    /// Not found, also where it stored nothing.
+    /// Not found, also where the consumer stored no offset.
     pub fn delete_offset(
         &self,
         id: PartitionId,
@@ -388,8 +405,8 @@ impl Log {
         Ok(self.offsets.set(id, incarnation, consumer, None, is_durable))
     }
 
-    /// Removes the messages of a partition from an offset on, and takes consumers that are behind
-    /// it back to its last message.
+    /// Removes the messages of a partition from an offset on, and clamps the offsets of its
+    /// consumers to its last message.
     ///
     /// # Errors
     /// Not found; those of [`Partition::truncate`].
@@ -401,10 +418,10 @@ impl Log {
         Ok(())
     }
 
-    /// Persists everything, and ends. Nothing of shared memory is left behind then.
+    /// Persists everything and closes the log. No shared memory is left afterwards.
     ///
     /// # Errors
-    /// The first that a partition had; shared memory then keeps what was not persisted.
+    /// The first error of a partition; shared memory then keeps the unpersisted batches.
     pub fn close(&self) -> Result<()> {
         {
             let mut is_closed = self.is_closed.lock();
@@ -424,10 +441,11 @@ impl Log {
         let synced = self.offsets.sync();
         self.env.scheduler.close();
         self.offsets.close();
+        self.tuner.end();
         drop(std::mem::take(&mut *self.threads.lock()));
         let outcome = outcome.and(synced).and_then(|()| self.env.memory.remove_regions());
         drop(partitions);
-        // Whoever opens the log next finds it as it is left.
+        // The next process finds the log in its final state.
         *self.lock.lock() = None;
         outcome
     }
@@ -435,7 +453,7 @@ impl Log {
 
 impl Drop for Log {
     fn drop(&mut self) {
-        // Who wants to know closes it.
+        // A caller that needs the outcome calls `close`.
         let _ = self.close();
     }
 }

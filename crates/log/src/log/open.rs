@@ -1,13 +1,14 @@
-//! Opening a log: what its options come to in its directory, and its partitions.
+//! Opening a log: the effective options in its directory, and its partitions.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tailwater_io::buffer::{ALIGNMENT, BufferPool};
+use tailwater_io::kernel::{Memory, System};
 use tailwater_io::probe::{Access, Answer, probe};
-use tailwater_io::shared_memory::PosixSharedMemory;
-use tailwater_io::{Clock, IoMode, SharedMemory, Storage};
+use tailwater_io::shared_memory::{PosixSharedMemory, Sibling, siblings};
+use tailwater_io::{Clock, FileIdentity, IoMode, SharedMemory, Storage};
 
 use crate::catalog::{Catalog, PartitionId, PartitionInfo, StreamInfo};
 use crate::env::Env;
@@ -17,30 +18,39 @@ use crate::partition::recovery::{self, Recovered};
 use crate::persister::Scheduler;
 use crate::room::Room;
 use crate::tail::TailMemory;
+use crate::tail::sizing::automatic_limit;
 use crate::tail::survivors::Survivors;
 use crate::{Error, ErrorKind, Result, identity};
 
-/// What opening a log found.
+/// Findings of opening a log.
 #[derive(Debug, Clone, Default)]
 pub struct OpenReport {
-    /// What is worth a warning, in words.
+    /// Warnings, in words.
     pub warnings: Vec<String>,
-    /// How segments are written and read, and where unpersisted messages are kept.
+    /// Effective I/O modes.
     pub modes: Modes,
-    /// Partitions of which something was recovered, cut off or damaged.
+    /// Partitions with something recovered, cut off or damaged.
     pub partitions: Vec<(PartitionId, Recovered)>,
 }
 
-/// What was asked for and what is done.
+/// The effective I/O mode of each purpose.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Modes {
-    /// How segments are written: `direct` or `buffered`.
+    /// Mode of writes to segments: `direct` or `buffered`.
     pub append: &'static str,
-    /// How segments are read.
+    /// Durability of a write to a segment: `dsync` where every write is durable when it returns
+    /// ([`LogOptions::syncs_appends`]), `topic` where only writes of topics of durability `disk`
+    /// are.
+    pub append_sync: &'static str,
+    /// Mode of reads of segments: `direct` or `buffered`.
     pub read: &'static str,
-    /// Where the tails of topics of durability `process` are: `shared memory` or `private memory`.
+    /// Mode of indexes, which are small and read as a whole: `buffered`.
+    pub index: &'static str,
+    /// Mode of the journals of the catalog and of consumers' offsets: `buffered`.
+    pub offsets: &'static str,
+    /// Memory of the tails of topics of durability `process`: `shared memory` or `private memory`.
     pub tail: &'static str,
-    /// Unit in which segments are written, in bytes.
+    /// Size of a block, the unit of writes to segments, in bytes.
     pub block: u64,
 }
 
@@ -49,8 +59,8 @@ pub(super) fn incarnation_of(streams: &BTreeMap<u32, StreamInfo>, id: PartitionI
     Some(topic.partitions.get(&id.partition)?.incarnation)
 }
 
-/// Makes an id that no other log has.
-pub(super) fn new_id(clock: &dyn Clock, identity: tailwater_io::FileIdentity) -> u128 {
+/// Returns an id that no other log has.
+pub(super) fn new_id(clock: &dyn Clock, identity: FileIdentity) -> u128 {
     use std::hash::{BuildHasher, RandomState};
     // The standard library seeds each of these from the system's random numbers.
     let random = RandomState::new().hash_one((identity, clock.monotonic_ns()));
@@ -72,13 +82,20 @@ pub(super) fn open_env(
     let shared = shared_memory(options, &directory, block, report)?;
     report.modes = Modes {
         append: append_mode.name(),
+        append_sync: if options.syncs_appends { "dsync" } else { "topic" },
         read: read_mode.name(),
+        index: IoMode::Buffered.name(),
+        offsets: IoMode::Buffered.name(),
         tail: if shared.is_some() { "shared memory" } else { "private memory" },
         block,
     };
     let is_same_boot = identity::note_boot(&**storage, &directory, options.boot_id.as_deref())?;
     let room = Arc::new(Room::default());
-    let memory = TailMemory::new(shared, options.tail_bytes_max, Arc::clone(&room))?;
+    let limit = match options.tail_bytes_max {
+        0 => automatic_limit(Memory::of_this_process(System::default()).limit()),
+        limit => limit,
+    };
+    let memory = TailMemory::new(shared, limit, Arc::clone(&room))?;
     Ok(Env {
         storage: Arc::clone(storage),
         clock: Arc::clone(&options.clock),
@@ -98,7 +115,7 @@ pub(super) fn open_env(
     })
 }
 
-/// Tries an I/O mode in the log's directory. Returns the mode and its alignment.
+/// Probes an I/O mode in the log's directory. Returns the effective mode and its alignment.
 fn choose(
     storage: &Arc<dyn Storage>,
     directory: &Path,
@@ -132,7 +149,7 @@ fn choose(
     }
 }
 
-/// Opens the shared memory that belongs to this directory.
+/// Opens the shared memory of a log's directory.
 fn shared_memory(
     options: &LogOptions,
     directory: &Path,
@@ -143,10 +160,12 @@ fn shared_memory(
         TailMemoryChoice::Private => return Ok(None),
         TailMemoryChoice::Shared(shared) => Ok(Arc::clone(shared)),
         TailMemoryChoice::Directory(parent) => {
-            // Whoever named a directory wants it.
-            return open_shared(options, directory, parent).map(Some);
+            // A directory that was named must work.
+            return open_shared(options, directory, parent, report).map(Some);
         }
-        TailMemoryChoice::Automatic => open_shared(options, directory, Path::new("/dev/shm")),
+        TailMemoryChoice::Automatic => {
+            open_shared(options, directory, Path::new("/dev/shm"), report)
+        }
     };
     let why = match opened {
         Ok(_) if block > ALIGNMENT as u64 => format!("the device's blocks have {block} bytes"),
@@ -160,19 +179,42 @@ fn shared_memory(
     Ok(None)
 }
 
-/// Opens the shared memory of one log. Its name is that of the directory's inode, so that a copy of
-/// the directory does not take the original's.
+/// Prefix of the names of logs' directories of shared memory.
+const SHARED_PREFIX: &str = "tailwater-log-";
+
+/// Returns the name of a log's directory of shared memory. It is derived from the inode of the
+/// log's directory, so that a copy of the log does not take the original's batches.
+fn shared_name(identity: FileIdentity) -> String {
+    format!("{SHARED_PREFIX}{:x}-{:x}", identity.device, identity.inode)
+}
+
+/// Opens the shared memory of a log, and warns of shared memory whose log no longer exists.
 fn open_shared(
     options: &LogOptions,
     directory: &Path,
     parent: &Path,
+    report: &mut OpenReport,
 ) -> Result<Arc<dyn SharedMemory>> {
-    let identity = options.storage.identity(directory)?;
-    let name = format!("tailwater-log-{:x}-{:x}", identity.device, identity.inode);
-    Ok(Arc::new(PosixSharedMemory::open(&parent.join(name))?))
+    let name = shared_name(options.storage.identity(directory)?);
+    let shared = PosixSharedMemory::open(&parent.join(&name))?;
+    shared.set_owner(directory)?;
+    for Sibling { directory: other, owner, bytes } in siblings(parent, SHARED_PREFIX)? {
+        let is_left_over = match options.storage.identity(&owner) {
+            Ok(identity) => !other.ends_with(shared_name(identity)),
+            Err(error) => error.is_not_found(),
+        };
+        if is_left_over && bytes > 0 {
+            report.warnings.push(format!(
+                "{} ({bytes} bytes) is shared memory of a log in {}, which is no longer there",
+                other.display(),
+                owner.display()
+            ));
+        }
+    }
+    Ok(Arc::new(shared))
 }
 
-/// Opens all partitions that the catalog names.
+/// Opens all partitions in the catalog.
 pub(super) fn open_partitions(
     env: &Arc<Env>,
     catalog: &Arc<Catalog>,
@@ -205,8 +247,8 @@ pub(super) fn open_partitions(
             }
         }
     }
-    // What they held is persisted, or nobody's. What a fenced partition left stays for its next
-    // opening.
+    // The batches of these regions are persisted, or belong to no partition. Regions of a fenced
+    // partition stay until it is recovered.
     regions.extend(survivors.regions_of_nobody());
     if let Some(shared) = env.memory.shared() {
         for region in regions {

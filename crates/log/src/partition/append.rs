@@ -4,34 +4,44 @@ use tailwater_format::message::batch::Batch;
 
 use super::Partition;
 use crate::ticket::Ticket;
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
-/// An append that was taken.
+/// An accepted append.
 #[derive(Debug)]
 pub struct Appended {
     /// Offset of the batch's first message.
     pub base_offset: u64,
-    /// When the log took it, in microseconds since 1970.
+    /// Time of the append, in microseconds since 1970.
     pub timestamp_us: u64,
-    /// Complete once the batch is as durable as the topic asks: the append is acknowledged then.
+    /// Completed when the batch is as durable as the topic requires: the acknowledgement.
     pub ticket: Ticket,
 }
 
 impl Partition {
-    /// Appends a batch as a producer made it ([`Batch`]), without waiting for anything.
+    /// Appends a producer's batch ([`Batch`]) without waiting.
     ///
-    /// Its messages get the next offsets. They may be read at once, or on topics whose appends are
-    /// acknowledged only when they are persisted, once they are.
+    /// Its messages get the next offsets. They are readable at once, or on topics whose appends are
+    /// acknowledged only once they are persisted, from then on.
     ///
     /// # Errors
     /// Full, where there is no room at this moment: nothing was appended, and
-    /// [`Self::try_append_or`] tells when to try again. Invalid argument, for a batch that is
-    /// damaged or too large. No space or I/O, where an earlier persist failed.
+    /// [`Self::try_append_or`] notifies the caller when to try again. Invalid argument, for a batch
+    /// that is damaged or too large. No space or I/O, where an earlier persist failed.
     pub fn try_append(&self, batch: &[u8]) -> Result<Appended> {
         let batch = self.check_batch(batch)?;
         let now_us = self.env.clock.wall_us();
         let mut owner = self.owner.lock();
-        let taken = owner.append(&self.env, &batch, now_us)?;
+        let taken = match owner.append(&self.env, &batch, now_us) {
+            Ok(taken) => taken,
+            Err(error) => {
+                drop(owner);
+                if error.kind() == ErrorKind::Full && self.env.memory.is_tight() {
+                    // Other partitions may hold batches whose persist is not due for long.
+                    self.env.scheduler.wake_all();
+                }
+                return Err(error);
+            }
+        };
         if taken.has_new_chunk {
             self.publish(&mut owner, |_| ());
         }
@@ -44,7 +54,7 @@ impl Partition {
         Ok(Appended { base_offset: taken.base_offset, timestamp_us: taken.timestamp_us, ticket })
     }
 
-    /// Appends a batch, and waits for room if there is none.
+    /// Appends a batch, after waiting for room if necessary.
     ///
     /// # Errors
     /// As [`Self::try_append`], but for full.
@@ -60,8 +70,8 @@ impl Partition {
         }
     }
 
-    /// Tries to append a batch; where that fails for want of room, `wake` is called once there may
-    /// be some, and nothing was appended.
+    /// Tries to append a batch. Where there is no room, nothing is appended, and `wake` is called
+    /// once there may be room.
     ///
     /// # Errors
     /// As [`Self::try_append`].

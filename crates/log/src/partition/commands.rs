@@ -1,4 +1,4 @@
-//! What changes the files of a partition, besides persisting.
+//! Commands: changes to the files of a partition, other than persisting.
 
 use std::sync::Arc;
 
@@ -15,39 +15,40 @@ use crate::{Error, ErrorKind, Result};
 #[derive(Debug)]
 pub(super) struct Command {
     pub(super) what: What,
-    /// Whether persisting what it waits for has failed.
+    /// Whether the persist that the command waits for has failed.
     pub(super) is_hopeless: bool,
     signal: Arc<Signal>,
 }
 
-/// What a command does.
+/// The effect of a command.
 #[derive(Debug)]
 pub(super) enum What {
-    /// Has everything below an offset persisted, and synced if asked.
+    /// Persists all messages below an offset, and syncs them if `is_synced`.
     Flush { offset: u64, is_synced: bool },
-    /// Removes all messages: offsets begin at 0 in another incarnation.
+    /// Removes all messages: another incarnation begins at offset 0.
     Purge,
     /// Removes the messages from an offset on.
     Truncate { offset: u64 },
-    /// Removes so many of the oldest sealed segments, those that end at an offset or below.
+    /// Removes up to `count` of the oldest sealed segments, as far as they end at `below` or
+    /// earlier.
     DeleteSegments { count: usize, below: u64 },
-    /// Removes segments that are too old or too many.
+    /// Removes segments that are expired or exceed the partition's size.
     Retain,
-    /// Puts a segment without gaps in the place of one with.
+    /// Replaces a segment by its rewritten form without gaps.
     Install(dense::Rewritten),
-    /// Persists everything and ends.
+    /// Persists everything and closes the partition.
     Close,
-    /// Ends, and removes all files: the catalog has it no more.
+    /// Closes the partition and removes its files, after its removal from the catalog.
     Delete,
 }
 
 impl Command {
-    /// One that nobody waits for.
+    /// Creates a command that nobody waits for.
     pub(super) fn unattended(what: What) -> Self {
         Self { what, is_hopeless: false, signal: Signal::new() }
     }
 
-    /// Returns whether appends are refused from when it is queued until it is done.
+    /// Returns whether appends are refused while the command is queued or executed.
     fn is_barrier(&self) -> bool {
         match self.what {
             What::Purge | What::Truncate { .. } | What::Close | What::Delete => true,
@@ -57,7 +58,8 @@ impl Command {
         }
     }
 
-    /// Returns the offset up to which everything must be persisted before it begins.
+    /// Returns the offset below which all messages must be persisted before the command is
+    /// executed.
     pub(super) fn persisted_before(&self, owner: &Owner) -> Option<u64> {
         match self.what {
             What::Flush { offset, .. } => Some(offset),
@@ -68,13 +70,13 @@ impl Command {
 }
 
 impl Owner {
-    /// Takes a command into the order.
+    /// Queues a command.
     fn queue(&mut self, command: Command) {
         self.barriers += usize::from(command.is_barrier());
         self.commands.push_back(command);
     }
 
-    /// Ends the commands that wait for what could not be persisted. Returns who is to be told.
+    /// Fails the commands that wait for a persist that failed. Returns the signals to complete.
     pub(super) fn fail_commands(&mut self, error: &Error) -> Told {
         let mut told = Told::new();
         let mut stay = std::collections::VecDeque::new();
@@ -106,15 +108,15 @@ impl Partition {
         Ticket::pending(signal)
     }
 
-    /// Has everything that was appended before persisted, and synced if `is_synced`, whatever the
-    /// topic's durability.
+    /// Persists all earlier appends, and syncs them if `is_synced`, whatever the topic's
+    /// durability.
     pub fn flush(&self, is_synced: bool) -> Ticket {
         let offset = self.owner.lock().next_offset;
         self.submit(What::Flush { offset, is_synced })
     }
 
-    /// Removes all messages. The next message has offset 0. What was appended before and not
-    /// acknowledged yet is acknowledged and gone.
+    /// Removes all messages. The next message has offset 0. Earlier appends that are not
+    /// acknowledged yet are acknowledged and removed.
     pub fn purge(&self) -> Ticket {
         self.submit(What::Purge)
     }
@@ -122,7 +124,7 @@ impl Partition {
     /// Removes the messages whose offsets are `offset` or above. The next message has this offset.
     ///
     /// The ticket's error is of kind invalid argument where the offset lies inside a batch, with
-    /// the offsets that would do: a batch is kept or removed as a whole.
+    /// the offsets of the batch's ends: a batch is kept or removed as a whole.
     pub fn truncate(&self, offset: u64) -> Ticket {
         self.submit(What::Truncate { offset })
     }
@@ -133,22 +135,23 @@ impl Partition {
         self.submit(What::DeleteSegments { count, below })
     }
 
-    /// Removes segments that the topic's options let go: by age, and by size.
+    /// Removes segments that are expired, or exceed the partition's size, as the topic's options
+    /// say.
     pub fn retain(&self) -> Ticket {
         self.submit(What::Retain)
     }
 
-    /// Persists everything and takes nothing more.
+    /// Persists everything and refuses appends from then on.
     pub(crate) fn close(&self) -> Ticket {
         self.submit(What::Close)
     }
 
-    /// Ends it and removes its files; the catalog has it no more.
+    /// Closes the partition and removes its files, after its removal from the catalog.
     pub(crate) fn delete(&self) -> Ticket {
         self.submit(What::Delete)
     }
 
-    /// Does what a command says, and tells who waits for it.
+    /// Executes a command and completes its ticket.
     pub(super) fn execute(&self, command: Command) {
         let is_barrier = command.is_barrier();
         let mut files = self.files.lock();
@@ -203,7 +206,7 @@ impl Partition {
         }
         // A crash here is safe: the catalog does not name the directory, and it is removed.
         self.catalog.purge(self.id, incarnation)?;
-        // A crash here is safe: the catalog does not name the old directory any more.
+        // A crash here is safe: the catalog no longer names the old directory, which is removed.
         *files = Files::default();
         {
             let mut owner = self.owner.lock();
@@ -225,7 +228,7 @@ impl Partition {
         Ok(())
     }
 
-    /// Removes an incarnation's files. What stays is removed when the log is opened.
+    /// Removes an incarnation's files. Files that cannot be removed go when the log is opened next.
     fn remove_directory(&self, incarnation: u64) {
         let directory = self.directory(incarnation);
         let Ok(entries) = self.env.storage.list(&directory) else { return };
@@ -235,7 +238,7 @@ impl Partition {
         let _ = self.env.storage.remove_directory(&directory);
     }
 
-    /// Removes the messages from an offset on. All is persisted, and appends wait.
+    /// Removes the messages from an offset on. Everything is persisted, and appends are refused.
     fn do_truncate(&self, files: &mut Files, offset: u64) -> Result<()> {
         let snapshot = self.snapshot();
         let end = {
@@ -262,7 +265,7 @@ impl Partition {
             Some(last) => self.position_of(last, offset)?,
             None => 0,
         };
-        // The last segment is sealed first: it may go as a whole, or become shorter.
+        // The last segment is sealed first: it is removed as a whole, or cut.
         if let Some(writer) = &mut files.writer {
             let data_end = self.owner.lock().persisted_end.position;
             writer.seal(&self.env, data_end)?;
@@ -276,7 +279,8 @@ impl Partition {
         match (last, snapshot.segments.first()) {
             (Some(last), _) => self.cut(last, cut),
             (None, Some(first)) => {
-                // The next segment's name keeps the next offset: it is there before the last goes.
+                // The name of the next segment keeps the next offset, so it is created before the
+                // last segment is removed.
                 self.begin_segment(files)?;
                 // A crash here is safe: of two segments of one offset the later one counts.
                 let next = files.writer.as_ref().map(|writer| writer.segment().path(Kind::Log));
@@ -289,7 +293,7 @@ impl Partition {
         }
     }
 
-    /// Returns where the batches of a segment end that are below an offset.
+    /// Returns the end of a segment's batches below an offset.
     fn position_of(&self, segment: &Segment, offset: u64) -> Result<u64> {
         let mut scanner = segment.scan_for_offset(&self.env, offset.saturating_sub(1))?;
         let mut position = 0;
@@ -300,7 +304,7 @@ impl Partition {
             }
             if end > offset {
                 let message = format!(
-                    "offset {offset} is inside a batch: {} to {} would do",
+                    "offset {offset} is inside a batch: {} or {} would do",
                     header.base_offset, end
                 );
                 return Err(Error::invalid(message));
@@ -311,7 +315,7 @@ impl Partition {
         Ok(position)
     }
 
-    /// Has readers and the owner go on as if nothing from an offset on had come.
+    /// Resets readers and the owner to the state before the message with this offset.
     fn forget_from(&self, snapshot: &Snapshot, stay: usize, offset: u64) {
         let mut owner = self.owner.lock();
         let _ = owner.forget_unpersisted(&self.env, &Ok(()));
@@ -342,7 +346,7 @@ impl Partition {
         Ok(())
     }
 
-    /// Begins the segment that the next batch goes to, so that its name keeps the next offset.
+    /// Creates the segment of the next batch, whose name keeps the next offset.
     fn begin_segment(&self, files: &mut Files) -> Result<()> {
         let start = {
             let mut owner = self.owner.lock();
@@ -357,8 +361,8 @@ impl Partition {
         Ok(())
     }
 
-    /// Removes the oldest segments that may go: those that `goes` says so of, by the offset behind
-    /// them and the lower bound on the timestamps of the next. The last one stays.
+    /// Removes up to `most` of the oldest segments for which `goes` returns true, given the offset
+    /// after the segment and the lower bound on the timestamps of the next one. The last one stays.
     fn remove_oldest(&self, most: usize, goes: impl Fn(u64, u64) -> bool) -> Result<()> {
         for _ in 0..most {
             let snapshot = self.snapshot();
@@ -372,7 +376,7 @@ impl Partition {
                     segments.retain(|segment| !Arc::ptr_eq(segment, first));
                 });
             }
-            // The next segment's name is durable: it was made so before the segment was written.
+            // The name of the next segment has been durable since before it was written.
             self.remove_segment(first)?;
         }
         Ok(())
@@ -398,7 +402,8 @@ impl Partition {
             let has_messages =
                 self.snapshot().segments.last().is_some_and(|last| last.length() > 0);
             if last_timestamp_us < oldest_us && is_persisted && has_messages {
-                // Even the newest message is too old: its segment can go when there is another.
+                // Even the newest message is expired: its segment can be removed once another
+                // exists.
                 self.begin_segment(files)?;
             }
             self.remove_oldest(usize::MAX, |_, next_us| next_us < oldest_us)?;
@@ -478,11 +483,11 @@ impl Partition {
     }
 }
 
-/// Removes what the catalog does not name: directories of incarnations that were purged or deleted,
-/// or never became any.
+/// Removes directories of incarnations that the catalog does not name: those that were purged or
+/// deleted, or whose creation was interrupted.
 ///
 /// # Errors
-/// Those of listing; what cannot be removed stays for the next opening.
+/// Those of listing. A directory that cannot be removed stays until the log is opened next.
 pub(crate) fn remove_left_over(
     storage: &dyn tailwater_io::Storage,
     log: &std::path::Path,

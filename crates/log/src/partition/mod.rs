@@ -2,53 +2,55 @@
 //!
 //! # The owner's order
 //!
-//! Everything that happens to a partition happens in one order, and one owner has it: append,
-//! persist, rotate, seal, purge, truncate, delete, retention, close. The order is that in which its
-//! lock is taken ([`owner`]), and no I/O is done under that lock:
+//! One owner orders everything that happens to a partition: append, persist, rotate, seal, purge,
+//! truncate, delete, retain, close. The order is the order in which its lock is taken ([`owner`]),
+//! and no I/O is done under that lock:
 //!
-//! - An append takes the lock, copies its batch behind the last one, and is done. It never waits
+//! - An append takes the lock, copies its batch behind the last one, and returns. It never waits
 //!   for a persist.
-//! - What changes files is a step of a thread of the [`Scheduler`](crate::persister::Scheduler),
-//!   and one thread at a time takes steps for a partition: a write in flight is part of the order,
-//!   and nothing that changes files overtakes it.
-//! - A command that makes another partition of it (purge, truncate, delete, close) is a *barrier*:
-//!   from the moment it is queued until it is done, appends are refused with [`ErrorKind::Full`],
-//!   and their callers wait for room. What was appended before is persisted first, or gone with the
-//!   purge.
-//! - Readers take a [`Snapshot`]: segments and chunks of one incarnation, which they pin. It is
-//!   replaced as a whole.
+//! - Whatever changes files is a step of a thread of the
+//!   [`Scheduler`](crate::persister::Scheduler). Only one thread at a time takes steps for a
+//!   partition: a write in flight is part of the order, and nothing that changes files overtakes
+//!   it.
+//! - A command that ends the present state of a partition (purge, truncate, delete, close) is a
+//!   *barrier*: from the moment it is queued until it is done, appends are refused with
+//!   [`ErrorKind::Full`], and their callers wait for room. Earlier appends are persisted first, or
+//!   removed by the purge.
+//! - Readers pin a [`Snapshot`]: segments and chunks of one incarnation. It is replaced as a whole.
 //!
 //! # Why no two commands race
 //!
-//! - An append and a persist: the persist takes what was appended before it took the lock, and ends
-//!   it with a gap. What comes later is in other blocks.
+//! - An append and a persist: the persist takes the batches appended before it took the lock, and
+//!   ends them with a gap. Later batches are in other blocks.
 //! - An append and the rotation of a segment: the append that does not fit begins the next segment,
-//!   under the lock. The persist that comes to its first batch seals the old one and creates it.
+//!   under the lock. The persist of its first batch seals the old segment and creates the new one.
 //! - An append and a purge, truncation, deletion or close: these are barriers.
 //! - An append and the removal of old segments: only sealed segments are removed, and appends go to
-//!   the last.
-//! - Persists, rotations and commands among each other: they are steps, and one thread takes one
-//!   step at a time.
-//! - Rewriting a sealed segment and anything that removes it: the rewriting is a step, and so is
-//!   the installation of what came of it, which looks whether the segment is still there.
+//!   the last one.
+//! - Persists, rotations and commands: they are steps, and one thread takes one step at a time.
+//! - Rewriting a sealed segment and its removal: the rewriting is a step, and so is the
+//!   installation of the result, which first checks that the segment still exists.
+//! - An append and the release of an idle partition's memory: the release holds the lock, and does
+//!   nothing where there is an unpersisted batch. Cutting off preallocated space is a step.
 //!
 //! # Incarnations
 //!
-//! Every create and purge begins an incarnation with a number of its own, which the catalog makes
-//! durable before anything is done in it. Its files are in a directory of its own, its chunks in
-//! shared memory and its consumers' offsets carry it. So nothing that belongs to another
-//! incarnation is taken for this one's: a write in flight ends in a directory that is removed, a
-//! chunk that a dead process left is discarded.
+//! Every create and every purge begins an incarnation with a number of its own, which the catalog
+//! makes durable before the incarnation is used. Its files are in a directory of its own; its
+//! chunks in shared memory and its consumers' offsets carry the number. Data of another incarnation
+//! is therefore never mistaken for this one's: a write in flight ends in a directory that is
+//! removed, a chunk that a dead process left is discarded.
 //!
 //! # Crash at each step
 //!
-//! - Persist: a whole group is there, or a part of it, which recovery cuts off ([`recovery`]).
-//! - Rotate: the old segment is cut and synced first; the new name is durable before anything is
-//!   written to it.
-//! - Purge: before the catalog has the new incarnation, a directory is left over; after it, the old
-//!   one. Either is removed when the log is opened.
-//! - Truncate removes segments from the end, retention from the beginning, one after the other, and
-//!   each removal is durable before the next: there is never a hole.
+//! - Persist: the group is there as a whole, or in part, which recovery cuts off ([`recovery`]).
+//! - Rotate: the old segment is cut and synced first; the name of the new one is durable before
+//!   anything is written to it.
+//! - Purge: before the catalog has the new incarnation, the new directory is left over; afterwards
+//!   the old one is. Either is removed when the log is opened.
+//! - Truncate removes segments from the end, retention from the beginning, one at a time, and each
+//!   removal is durable before the next: there is never a hole.
+//! - Release: the segment has its preallocated space or not. Recovery cuts it off in either case.
 
 mod append;
 mod commands;
@@ -85,13 +87,13 @@ pub struct Partition {
     catalog: Arc<Catalog>,
     id: PartitionId,
     owner: Mutex<Owner>,
-    /// Taken by the thread that takes a step, and by nobody else.
+    /// Locked by the thread that takes a step.
     files: Mutex<Files>,
     snapshot: Published<Snapshot>,
     cursors: Cursors,
 }
 
-/// The files of a partition, as who writes them has them.
+/// The files of a partition, as the writing thread needs them.
 #[derive(Debug, Default)]
 struct Files {
     writer: Option<SegmentWriter>,
@@ -99,23 +101,23 @@ struct Files {
     padded: Vec<Arc<Segment>>,
 }
 
-/// What readers see: one incarnation of a partition.
+/// A reader's view of one incarnation of a partition.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     pub(crate) incarnation: u64,
-    /// Offset of the first message that there is.
+    /// Offset of the first message.
     pub(crate) start_offset: u64,
-    /// In the order of their offsets; the last one is being written.
+    /// In the order of their offsets; appends go to the last one.
     pub(crate) segments: Vec<Arc<Segment>>,
     /// In the order of their offsets.
     pub(crate) chunks: Vec<Arc<Chunk>>,
     pub(crate) progress: Arc<Progress>,
 }
 
-/// How far an incarnation has come.
+/// The readable end of an incarnation.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
-    /// Offset behind the last message that readers may see.
+    /// Offset after the last message that readers may see.
     visible_end: AtomicU64,
 }
 
@@ -125,16 +127,18 @@ impl Progress {
     }
 }
 
-/// What the owner does next.
+/// The next step of the owner.
 enum Step {
     Persist(Group),
     Command(Command),
     Space,
     Rewrite,
+    /// Gives back the memory and the preallocated space of an idle partition.
+    Release,
     Idle,
 }
 
-/// Figures of a partition, as they are at one moment.
+/// Figures of a partition at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartitionStats {
     /// Incarnation of the partition.
@@ -143,15 +147,15 @@ pub struct PartitionStats {
     pub start_offset: u64,
     /// Offset of the next message.
     pub end_offset: u64,
-    /// Offset up to which messages are persisted.
+    /// Offset after the last persisted message.
     pub persisted_offset: u64,
     /// Number of segments.
     pub segments: usize,
     /// Bytes of all segments.
     pub bytes: u64,
-    /// Bytes that are not persisted.
+    /// Bytes of unpersisted batches.
     pub unpersisted_bytes: u64,
-    /// Messages that are not persisted.
+    /// Number of unpersisted messages.
     pub unpersisted_messages: u64,
 }
 
@@ -186,7 +190,7 @@ impl Partition {
         })
     }
 
-    /// A partition that was just created: empty, with a directory that is there.
+    /// Creates an empty partition, whose directory exists.
     pub(crate) fn create(
         env: &Arc<Env>,
         catalog: &Arc<Catalog>,
@@ -204,7 +208,7 @@ impl Partition {
         self.id
     }
 
-    /// Returns figures of it.
+    /// Returns its figures.
     pub fn stats(&self) -> PartitionStats {
         let snapshot = self.snapshot();
         let owner = self.owner.lock();
@@ -220,7 +224,7 @@ impl Partition {
         }
     }
 
-    /// Returns why it takes no appends; `None` where it does.
+    /// Returns the error that appends get; `None` where they are accepted.
     pub fn failure(&self) -> Option<Error> {
         match &self.owner.lock().health {
             Health::Good => None,
@@ -229,8 +233,8 @@ impl Partition {
         }
     }
 
-    /// Has it go by other options from now on. Its durability stays what it was until it is opened
-    /// again.
+    /// Replaces the options. The durability and the handling of partial blocks stay until the log
+    /// is opened again.
     pub(crate) fn set_options(&self, options: &TopicOptions) {
         let mut owner = self.owner.lock();
         owner.options = TopicOptions {
@@ -245,7 +249,7 @@ impl Partition {
         self.snapshot.load().unwrap_or_else(|| Arc::new(Snapshot::empty(0)))
     }
 
-    /// Gives readers the owner's chunks, and other segments where `change` makes others of them.
+    /// Publishes the owner's chunks, and the segments as `change` leaves them.
     fn publish(&self, owner: &mut Owner, change: impl FnOnce(&mut Vec<Arc<Segment>>)) {
         let old = self.snapshot();
         let mut segments = old.segments.clone();
@@ -264,12 +268,12 @@ impl Partition {
         self.snapshot.store(Some(Arc::new(snapshot)));
     }
 
-    /// Lets readers see what they may see by now.
+    /// Publishes the offset up to which readers may read.
     fn show(&self, owner: &Owner) {
         self.snapshot().progress.visible_end.store(owner.visible_end(), Ordering::Release);
     }
 
-    /// Queues it if it has something to do and is in no queue. Gives the lock back.
+    /// Queues the partition if it has work and is not queued. Releases the lock.
     fn schedule(&self, mut owner: Guard<'_, Owner>) {
         let now_ns = self.env.clock.monotonic_ns();
         let Some(me) = self.me.upgrade() else { return };
@@ -277,7 +281,7 @@ impl Partition {
             return;
         }
         owner.queue_retention(now_ns);
-        if owner.has_work(now_ns, self.env.block) {
+        if owner.has_work(&self.env, now_ns) {
             owner.is_scheduled = true;
             drop(owner);
             self.env.scheduler.push(me);
@@ -290,14 +294,14 @@ impl Partition {
         }
     }
 
-    /// Looks whether something is due.
+    /// Queues the partition if something is due.
     pub(crate) fn wake(&self) {
         let mut owner = self.owner.lock();
         owner.woken();
         self.schedule(owner);
     }
 
-    /// Takes one step, and queues the partition again if there is another.
+    /// Takes one step, and queues the partition again if more work is left.
     pub(crate) fn run_step(&self) {
         let step = {
             let mut owner = self.owner.lock();
@@ -308,6 +312,7 @@ impl Partition {
             Step::Command(command) => self.execute(command),
             Step::Space => self.prepare_space(),
             Step::Rewrite => self.rewrite_padded(),
+            Step::Release => self.release(),
             Step::Idle => {}
         }
         let mut owner = self.owner.lock();
@@ -324,7 +329,7 @@ impl Partition {
             Err(error) => {
                 let mut told = owner.not_persisted(&self.env, error);
                 told.extend(owner.fail_commands(error));
-                // Chunks of what was dropped are nobody's any more.
+                // Readers must not keep chunks whose batches were dropped.
                 self.publish(&mut owner, |_| ());
                 told
             }
@@ -384,10 +389,10 @@ impl Partition {
         let segment = Arc::clone(writer.segment());
         files.writer = Some(writer);
         let mut owner = self.owner.lock();
-        // The partition has one segment more: perhaps one too many.
+        // Another segment may exceed the partition's bound: retention is due.
         owner.retains_ns = Some(0);
         self.publish(&mut owner, |segments| {
-            // One that a failed write left empty gives way.
+            // An empty segment that a failed write left is replaced.
             segments.retain(|other| other.base_offset() != start.base_offset);
             segments.push(segment);
         });
@@ -405,6 +410,21 @@ impl Partition {
             writer.wants_space()
         });
         self.owner.lock().wants_space = wants_more;
+    }
+
+    /// Gives back the chunks and the preallocated space of an idle partition: a thousand of them
+    /// must not take what active ones need.
+    fn release(&self) {
+        let mut files = self.files.lock();
+        let is_idle = {
+            let mut owner = self.owner.lock();
+            let is_idle = owner.release_memory(&self.env);
+            self.publish(&mut owner, |_| ());
+            is_idle
+        };
+        if let (true, Some(writer)) = (is_idle, &mut files.writer) {
+            writer.release_space();
+        }
     }
 
     /// Rewrites a sealed segment without its gaps, and queues its installation.
@@ -434,15 +454,16 @@ impl Snapshot {
 }
 
 impl Owner {
-    /// Returns whether there is a step to take.
-    fn has_work(&self, now_ns: u64, block: u64) -> bool {
+    /// Returns whether there is work.
+    fn has_work(&self, env: &Env, now_ns: u64) -> bool {
         !self.commands.is_empty()
-            || self.is_persist_due(now_ns, block)
+            || self.is_persist_due(env, now_ns)
             || self.wants_space
             || self.wants_rewrite
+            || self.is_release_due(now_ns)
     }
 
-    /// Queues a look for old segments if it is time for one.
+    /// Queues retention if it is due.
     fn queue_retention(&mut self, now_ns: u64) {
         let Some(interval_ns) = self.retention_interval_ns() else { return };
         if matches!(self.health, Health::Closed) {
@@ -454,10 +475,11 @@ impl Owner {
         }
     }
 
-    /// Returns when to look again, if nothing has been asked for that time yet.
+    /// Returns the time of the next wake-up; `None` where an earlier one is pending.
     fn next_wake(&mut self, now_ns: u64) -> Option<u64> {
         let retains_ns = self.retention_interval_ns().and(self.retains_ns);
-        let due_ns = self.next_due_ns().into_iter().chain(retains_ns).min()?.max(now_ns + 1);
+        let due_ns = self.next_due_ns().into_iter().chain(retains_ns).chain(self.release_ns());
+        let due_ns = due_ns.min()?.max(now_ns + 1);
         if self.wakes_ns.is_some_and(|wakes_ns| wakes_ns <= due_ns) {
             return None;
         }
@@ -473,14 +495,14 @@ impl Owner {
         let now_ns = env.clock.monotonic_ns();
         let can_persist = matches!(self.health, Health::Good | Health::NoSpace { .. });
         let is_wanted = match self.commands.front() {
-            None => self.is_persist_due(now_ns, env.block),
+            None => self.is_persist_due(env, now_ns),
             Some(command) => {
                 let offset = command.persisted_before(self);
                 !command.is_hopeless && offset.is_some_and(|offset| self.persisted_offset < offset)
             }
         };
         if can_persist && is_wanted {
-            let all = self.writes_partial_blocks(now_ns);
+            let all = self.writes_partial_blocks(env, now_ns);
             if let Some(group) = self.take_group(env, all) {
                 return Step::Persist(group);
             }
@@ -491,12 +513,13 @@ impl Owner {
         match () {
             () if std::mem::take(&mut self.wants_space) => Step::Space,
             () if std::mem::take(&mut self.wants_rewrite) => Step::Rewrite,
+            () if self.is_release_due(now_ns) => Step::Release,
             () => Step::Idle,
         }
     }
 }
 
-/// Tells what came of appends and commands.
+/// Completes the tickets of appends and commands.
 fn tell(told: Told) {
     for (signal, outcome) in told {
         signal.complete(outcome);

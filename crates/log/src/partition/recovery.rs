@@ -2,21 +2,21 @@
 //!
 //! # Steps
 //!
-//! 1. The directory is listed. Names say which segments there are and where each begins; of a
-//!    segment that was rewritten the newer generation counts. Of sealed segments no message is
-//!    read.
-//! 2. The last segment is scanned from the last batch that its index knows, if that is right, else
-//!    from its beginning. The first bytes that are no whole batch end it.
-//! 3. If a trailer behind that end says that more was written before, the end is a hole. On a topic
-//!    of durability `disk`, or where the machine has not been booted since, that is damage: the
-//!    partition is *fenced*. It can be read up to there, and takes no appends until the file is
-//!    restored. Else the machine died before it was on the device, as the topic allows: what is
-//!    behind is kept in a file beside the segment.
-//! 4. The segment is cut behind its last batch, and synced.
-//! 5. Batches that a dead process left in shared memory follow, if they go on from there.
+//! 1. The directory is listed. File names tell the segments and their first offsets; of a rewritten
+//!    segment the newer generation is used. No message of a sealed segment is read.
+//! 2. The last segment is scanned from the last batch in its index, if the index is right about it,
+//!    otherwise from the beginning. The scan ends at the first bytes that are no whole batch.
+//! 3. If a trailer beyond that end shows that later bytes were acknowledged, the end is a hole. On
+//!    a topic of durability `disk`, or in the same boot of the machine, a hole is damage: the
+//!    partition is *fenced*. It is readable up to the hole and takes no appends until the file is
+//!    restored. Otherwise the machine died before the bytes were on the device, which the
+//!    durability allows: the bytes beyond the hole are kept in a file beside the segment.
+//! 4. The segment is cut after its last batch, and synced.
+//! 5. Batches that a dead process left in shared memory are appended, if they continue from there.
+//!    They are persisted before their memory is removed.
 //!
-//! A crash at any step leaves what the next opening recovers in the same way: nothing was removed
-//! but what does not count.
+//! A crash at any step is safe: only files that are not used were removed, and the next open
+//! recovers in the same way.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -37,36 +37,36 @@ use crate::tail::SegmentStart;
 use crate::tail::survivors::Survivor;
 use crate::{Error, Result};
 
-/// Bytes that are read at a time to look for trailers.
+/// Bytes of a read that searches for trailers.
 const SEARCH_BYTES: usize = 1 << 20;
 
-/// What recovery found of a partition, besides what it opened.
+/// Findings of a partition's recovery.
 #[derive(Debug, Clone, Default)]
 pub struct Recovered {
-    /// Bytes that were cut off behind the last whole batch, which nobody was promised.
+    /// Unacknowledged bytes that were cut off after the last whole batch.
     pub cut_bytes: u64,
-    /// Messages that came from shared memory.
+    /// Messages that were recovered from shared memory.
     pub surviving_messages: u64,
-    /// Why the partition is fenced.
+    /// Damage that fences the partition.
     pub fenced: Option<Error>,
-    /// What is worth knowing, in words.
+    /// Other findings, in words.
     pub notes: Vec<String>,
 }
 
 impl Recovered {
-    /// Returns whether there is anything to tell.
+    /// Returns whether there is any finding.
     pub(crate) fn is_notable(&self) -> bool {
         let Self { cut_bytes, surviving_messages, fenced, notes } = self;
         *cut_bytes > 0 || *surviving_messages > 0 || fenced.is_some() || !notes.is_empty()
     }
 }
 
-/// What a directory of an incarnation has.
+/// Files of an incarnation.
 #[derive(Debug, Default)]
 pub(crate) struct Listing {
     /// In the order of their offsets, with their lengths in bytes.
     pub(crate) segments: Vec<(SegmentName, u64)>,
-    /// Files that do not count any more.
+    /// Files that are no longer used.
     left_over: Vec<String>,
 }
 
@@ -119,13 +119,13 @@ pub(crate) fn list(storage: &dyn Storage, directory: &Path) -> Result<Listing> {
     Ok(listing)
 }
 
-/// Where the batches of the last segment end.
+/// The end of the last segment's batches.
 pub(crate) struct End {
-    /// Behind its last whole batch, in bytes.
+    /// Position after the last whole batch, in bytes.
     position: u64,
     pub(crate) next_offset: u64,
     last_timestamp_us: u64,
-    /// What is behind that end, if it is no gap.
+    /// Bytes after that position that are neither a batch nor a gap.
     damage: Option<Error>,
 }
 
@@ -145,7 +145,7 @@ pub(crate) fn open(
     let mut recovered = Recovered::default();
     let listing = list(&*env.storage, &directory)?;
     for name in &listing.left_over {
-        // What stays is looked at again by the next opening.
+        // A file that cannot be removed stays until the next open.
         let _ = env.storage.remove(&directory.join(name));
     }
     let segments: Vec<Arc<Segment>> = listing
@@ -202,8 +202,8 @@ pub(crate) fn open(
     Ok((partition, recovered))
 }
 
-/// Returns where the last segment's batches end. The index says where to begin, if the batch there
-/// is the one that it names.
+/// Returns the end of the last segment's batches. The scan begins at the last entry of the index,
+/// if the batch there is the one that the entry describes.
 pub(crate) fn find_end(env: &Env, segment: &Segment) -> Result<End> {
     let entries = segment.read_index(env)?;
     if let Some(last) = entries.last() {
@@ -257,8 +257,8 @@ fn scan_to_end(env: &Env, segment: &Segment, position: u64, offset: u64) -> Resu
     }
 }
 
-/// Looks for a trailer behind the end that counts bytes behind the end among the durable ones.
-/// Returns how many it counts.
+/// Searches for a trailer beyond the end that counts bytes beyond the end as durable. Returns the
+/// number of durable bytes.
 pub(crate) fn find_hole(env: &Env, segment: &Segment, end: &End) -> Result<Option<u64>> {
     let file = segment.file(env)?;
     let mut buffer = AlignedBuffer::with_capacity(SEARCH_BYTES);
@@ -281,7 +281,7 @@ pub(crate) fn find_hole(env: &Env, segment: &Segment, end: &End) -> Result<Optio
     Ok(None)
 }
 
-/// Copies what is behind the last whole batch of a segment to a file beside it. Returns its path.
+/// Copies the bytes after the last whole batch of a segment to a file beside it. Returns its path.
 fn keep_cut(env: &Env, segment: &Segment, position: u64) -> Result<std::path::PathBuf> {
     let mut path = segment.path(Kind::Log).into_os_string();
     path.push(format!(".cut-{position}"));
@@ -312,7 +312,7 @@ fn hole_error(segment: &Segment, end: &End, stable: u64) -> Error {
     Error::corruption(&segment.path(Kind::Log), end.position, message)
 }
 
-/// Cuts the last segment behind its batches, and goes on in it, or in another where it cannot.
+/// Cuts the last segment after its batches, and continues in it, or in a new one if it is dense.
 fn resume(
     env: &Env,
     files: &mut Files,
@@ -348,8 +348,8 @@ fn resume(
 }
 
 impl Partition {
-    /// Appends batches that a dead process left in shared memory, as far as they go on from the
-    /// last segment, and persists them: their memory may go then.
+    /// Appends batches that a dead process left in shared memory, as far as they continue from the
+    /// last segment, and persists them, so that their memory can be removed.
     fn take_survivors(&self, survivors: &[Survivor], recovered: &mut Recovered) -> Result<()> {
         if survivors.is_empty() {
             return Ok(());
@@ -373,10 +373,13 @@ impl Partition {
         self.publish(&mut owner, |_| ());
         self.show(&owner);
         drop(owner);
-        self.persist_now()
+        self.persist_now()?;
+        self.release();
+        Ok(())
     }
 
-    /// Persists everything, in the calling thread. Nobody else works for the partition yet.
+    /// Persists everything in the calling thread. No other thread takes steps for the partition
+    /// yet.
     fn persist_now(&self) -> Result<()> {
         loop {
             let group = {

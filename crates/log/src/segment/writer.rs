@@ -1,16 +1,16 @@
-//! Writing the last segment of a partition. Only the partition's owner does.
+//! Writing the last segment of a partition, by its owner alone.
 //!
 //! # Order
 //!
 //! 1. The file is created, and its name made durable.
-//! 2. Space is prepared ahead of what is written ([`SegmentWriter::prepare`]): zeros where writes
-//!    are small and to be durable, since a durable write into space that was written before needs
-//!    no metadata; else only reserved. It is prepared in small pieces between writes, so that no
-//!    write waits for much of it.
-//! 3. Groups are written one after the other, each in one call.
-//! 4. Sealing cuts off what was prepared and not used, syncs, and writes the index.
+//! 2. Space is preallocated ahead of the writes ([`SegmentWriter::prepare`]). Where writes are
+//!    small and durable, it is filled with zeros, since a durable write into space that was written
+//!    before changes no metadata; otherwise it is only reserved. It is preallocated in small pieces
+//!    between writes, so that no write waits for long.
+//! 3. Groups are written one after the other, each with one call.
+//! 4. Sealing cuts off unused space, syncs, and writes the index.
 //!
-//! A crash at any of these leaves whole groups, then perhaps a torn one, then zeros.
+//! A crash at any step leaves whole groups, then possibly a torn one, then zeros.
 
 use std::io::IoSlice;
 use std::path::Path;
@@ -26,34 +26,37 @@ use crate::env::Env;
 use crate::options::Durability;
 use crate::tail::SegmentStart;
 
-/// Most space that is prepared ahead of what is written, in bytes.
+/// Upper bound on the space that is preallocated ahead of the writes, in bytes.
 const AHEAD_MAX: u64 = 16 << 20;
-/// Space that is prepared in one go, in bytes.
+/// Space that is preallocated for a segment without writes, in bytes.
+const AHEAD_MIN: u64 = 64 << 10;
+/// Upper bound on the space that is preallocated in one step, in bytes.
 const PIECE: u64 = 1 << 20;
-/// From this size on, in bytes, a durable write does not need space that was written before.
+/// Size from which on a durable write does not benefit from zeroed space, in bytes.
 const LARGE_GROUP: u64 = 256 << 10;
-/// A segment is worth rewriting if its gaps take more than this part of what its batches take.
+/// Share of gaps above which a segment is rewritten, as a fraction of the bytes of batches:
+/// 1/GAP_PARTS.
 const GAP_PARTS: u64 = 8;
 
-/// The last segment of a partition, as its owner writes it.
+/// The owner's writer of the last segment of a partition.
 #[derive(Debug)]
 pub(crate) struct SegmentWriter {
     segment: Arc<Segment>,
     file: Box<dyn WriteFile>,
     is_durable: bool,
-    /// Bytes that were written, whole blocks.
+    /// End of the written blocks.
     written: u64,
-    /// Bytes that the file has, used or prepared.
+    /// Length of the file, used or preallocated.
     prepared: u64,
-    /// How far ahead space is prepared: more for a segment that is written fast.
+    /// Space to preallocate ahead, in bytes: it grows with the rate of writes.
     ahead: u64,
-    /// Most bytes that the segment will have.
+    /// Upper bound on the length of the segment, in bytes.
     length_max: u64,
-    /// Space could not be prepared: writes find out for themselves.
+    /// Whether preallocation failed; writes then run without it.
     has_no_space: bool,
-    /// Bytes of batches among those that were written by this.
+    /// Bytes of batches that this writer wrote.
     batch_bytes: u64,
-    /// Where this began to write.
+    /// Position of this writer's first write.
     begun: u64,
     /// Length of the last write, in bytes.
     last_group: u64,
@@ -63,7 +66,7 @@ impl SegmentWriter {
     /// Creates a segment, and makes its name durable.
     ///
     /// # Errors
-    /// Those of the system. The file may be there then, and is created anew by the next attempt.
+    /// Those of the system. The file may exist then; the next attempt truncates it.
     pub(crate) fn create(
         env: &Env,
         directory: &Path,
@@ -84,7 +87,7 @@ impl SegmentWriter {
             is_durable: env.syncs_appends || durability == Durability::Disk,
             written: 0,
             prepared: 0,
-            ahead: PIECE,
+            ahead: AHEAD_MIN,
             length_max,
             has_no_space: false,
             batch_bytes: 0,
@@ -93,7 +96,7 @@ impl SegmentWriter {
         })
     }
 
-    /// Goes on with a segment that has `length` bytes of batches, whose file is cut to that.
+    /// Continues a segment with `length` bytes of batches, whose file is cut to that length.
     ///
     /// # Errors
     /// Those of the system.
@@ -110,8 +113,8 @@ impl SegmentWriter {
         if file.length()? != length {
             file.truncate(length)?;
         }
-        // What was recovered is what readers see and later appends build on: it must not be lost to
-        // a crash that comes later. Nor may what was cut off come back.
+        // Readers see the recovered batches and later appends follow them: a later crash must
+        // neither lose them nor bring back the bytes that were cut off.
         file.sync_all(Purpose::LogAppend)?;
         segment.set_length(length);
         Ok(Self {
@@ -120,7 +123,7 @@ impl SegmentWriter {
             is_durable: env.syncs_appends || durability == Durability::Disk,
             written: length,
             prepared: length,
-            ahead: PIECE,
+            ahead: AHEAD_MIN,
             length_max,
             has_no_space: false,
             batch_bytes: 0,
@@ -133,16 +136,15 @@ impl SegmentWriter {
         &self.segment
     }
 
-    /// Returns whether gaps take more than an eighth of what was written.
+    /// Returns whether the gaps take more than an eighth of the bytes of batches.
     pub(crate) fn is_padded(&self) -> bool {
         self.written - self.begun > self.batch_bytes + self.batch_bytes / GAP_PARTS
     }
 
-    /// Writes a group at a position, durably if the topic asks for that. It has `batch_bytes` of
-    /// batches.
+    /// Writes a group with `batch_bytes` of batches at a position, durably if required.
     ///
     /// # Errors
-    /// Those of the system. Nothing is known then of the bytes from `position` on.
+    /// Those of the system. Then the bytes from `position` on are unknown.
     pub(crate) fn write(
         &mut self,
         parts: &[IoSlice<'_>],
@@ -153,7 +155,7 @@ impl SegmentWriter {
         let end = position + length as u64;
         self.file.write_vectored_at(parts, position, self.is_durable, Purpose::LogAppend)?;
         if end > self.prepared {
-            // It was faster than its space.
+            // The writes outran the preallocation.
             self.ahead = (self.ahead * 2).min(AHEAD_MAX);
             self.prepared = end;
         }
@@ -163,18 +165,18 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Lets readers see the segment up to a position.
+    /// Publishes the segment up to a position.
     pub(crate) fn publish(&self, length: u64) {
         self.segment.set_length(length);
     }
 
-    /// Returns whether space should be prepared.
+    /// Returns whether space should be preallocated.
     pub(crate) fn wants_space(&self) -> bool {
         let wanted = (self.written + self.ahead / 2).min(self.length_max);
         !self.has_no_space && self.written > 0 && self.prepared < wanted
     }
 
-    /// Prepares a piece of space. Where that fails, writes go on without.
+    /// Preallocates a piece of space. Where that fails, writes continue without.
     pub(crate) fn prepare(&mut self) {
         let block = self.file.alignment() as u64;
         let begin = self.prepared.next_multiple_of(block);
@@ -183,18 +185,29 @@ impl SegmentWriter {
             self.has_no_space = true;
             return;
         }
-        // A large durable write pays for its metadata; zeros in front of it would cost as much
-        // again.
+        // Writing zeros first would double the cost of a large durable write.
         let is_small = self.last_group < LARGE_GROUP;
         let prepared = match self.is_durable && is_small {
             true => self.write_zeros(begin, end - begin),
-            // A write inside the length needs no exclusive access to the file.
+            // A write within the length of the file needs no exclusive access to it.
             false => self.file.allocate(begin, end - begin).and_then(|()| self.file.truncate(end)),
         };
         match prepared {
-            Ok(()) => self.prepared = end,
+            Ok(()) => {
+                self.prepared = end;
+                self.ahead = self.ahead.max((self.ahead * 2).min(PIECE));
+            }
             Err(_) => self.has_no_space = true,
         }
+    }
+
+    /// Cuts off unused space: the partition is idle.
+    pub(crate) fn release_space(&mut self) {
+        // Space that cannot be cut off stays for later writes.
+        if self.prepared > self.written && self.file.truncate(self.written).is_ok() {
+            self.prepared = self.written;
+        }
+        self.ahead = AHEAD_MIN;
     }
 
     fn write_zeros(&mut self, offset: u64, length: u64) -> tailwater_io::Result<()> {
@@ -204,7 +217,7 @@ impl SegmentWriter {
         self.file.sync_data(Purpose::LogAppend)
     }
 
-    /// Makes all that was written durable.
+    /// Makes all writes durable.
     ///
     /// # Errors
     /// Those of the system.
@@ -212,19 +225,19 @@ impl SegmentWriter {
         Ok(self.file.sync_data(Purpose::LogAppend)?)
     }
 
-    /// Ends the segment behind its last batch. Whatever the topic's durability, a sealed segment is
-    /// durable: recovery never reads it.
+    /// Cuts the segment after its last batch. A sealed segment is durable whatever the topic's
+    /// durability, since recovery never reads it.
     ///
     /// # Errors
     /// Those of the system.
     pub(crate) fn seal(&mut self, env: &Env, data_end: u64) -> Result<()> {
         self.cut(data_end)?;
-        // A crash here is safe: a missing index is made anew.
+        // A crash here is safe: a missing index is rebuilt.
         let _ = self.segment.write_index(env);
         Ok(())
     }
 
-    /// Cuts off what is behind the last batch, and syncs.
+    /// Cuts the file after the last batch, and syncs it.
     fn cut(&mut self, data_end: u64) -> Result<()> {
         if self.file.length()? != data_end {
             self.file.truncate(data_end)?;

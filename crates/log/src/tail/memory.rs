@@ -1,9 +1,13 @@
-//! The memory of all tails: how much there is, who has it, and what goes when it is wanted.
+//! The memory of all tails: its bounds, its users, and the order of eviction.
 //!
-//! Memory is in pieces of a power of two. A piece belongs to a chunk, to a reader that still holds
-//! a slice of an evicted chunk, or to the free list. Where a new one would go beyond the limit,
-//! free pieces of other sizes go, then persisted chunks, the oldest first. What is left is
-//! unpersisted, and whoever wants more has to wait.
+//! Memory is allocated in pieces whose size is a power of two. A piece belongs to a chunk, to a
+//! reader that still holds a slice of an evicted chunk, or to the free list. Persisted chunks are a
+//! cache of recent data.
+//!
+//! There are two bounds. The *limit* is hard: where everything below it is unpersisted or held by
+//! readers, an allocation is refused. The *target* bounds the cache: an allocation that would
+//! exceed it releases free pieces of other sizes first, then evicts persisted chunks, the oldest
+//! first. The target equals the limit unless the cache sizes itself ([`super::sizing`]).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -16,15 +20,16 @@ use tailwater_io::buffer::{AppendBuffer, MAX_ALIGNMENT, PageSource, Pages};
 use super::Chunk;
 use crate::room::Room;
 use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::{Error, ErrorKind, Result};
 
-/// Smallest piece of memory, in bytes.
+/// Size of the smallest piece, in bytes.
 const PIECE_MIN: usize = 32 << 10;
 
-/// What kind of memory a chunk has.
+/// The kind of a chunk's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum MemoryKind {
-    /// The process's own.
+    /// Anonymous memory of the process.
     Private,
     /// Shared memory, which outlives the process.
     Shared,
@@ -35,9 +40,11 @@ pub(crate) struct TailMemory {
     me: Weak<Self>,
     shared: Option<Arc<dyn SharedMemory>>,
     limit: usize,
-    /// Regions of lower numbers are other processes'.
+    /// Number of the first region of this process: lower ones belong to earlier processes.
     first_region: u64,
     state: Mutex<State>,
+    /// Whether most of the limit is held; derived from the state at each change.
+    is_tight: AtomicBool,
     room: Arc<Room>,
 }
 
@@ -45,25 +52,31 @@ pub(crate) struct TailMemory {
 struct State {
     /// Bytes of all pieces.
     used: usize,
+    /// Bytes of `used` up to which persisted chunks are kept.
+    target: usize,
     free: BTreeMap<(MemoryKind, usize), Vec<Piece>>,
+    /// Bytes of `free`.
+    free_bytes: usize,
     /// Persisted chunks, the oldest first.
     cached: VecDeque<Arc<Chunk>>,
+    /// Bytes of `cached`.
+    cached_bytes: usize,
     /// Number of the next region of shared memory.
     next_region: u64,
-    /// Whether the system had no memory when more was asked for last.
+    /// Whether the system refused the last request for memory.
     is_refused: bool,
-    /// Whether regions stay as they are: the next process needs what they hold.
+    /// Whether regions stay as they are, because the next process needs their batches.
     keeps_regions: bool,
 }
 
 struct Piece {
     pages: Pages,
-    /// Name of the region, if it is shared memory.
+    /// Name of the region of shared memory.
     region: Option<String>,
 }
 
 impl TailMemory {
-    /// Memory of at most `limit` bytes. Regions of shared memory that are there are not touched.
+    /// Creates memory of at most `limit` bytes. Existing regions of shared memory are not touched.
     ///
     /// # Errors
     /// Those of listing the regions.
@@ -72,14 +85,23 @@ impl TailMemory {
         limit: usize,
         room: Arc<Room>,
     ) -> Result<Arc<Self>> {
-        let mut state = State::default();
+        let mut state = State { target: limit, ..State::default() };
         if let Some(shared) = &shared {
             let numbers = shared.list()?.into_iter().filter_map(|name| name.parse::<u64>().ok());
             state.next_region = numbers.max().map_or(0, |last| last + 1);
         }
         let first_region = state.next_region;
         let state = Mutex::new(state);
-        Ok(Arc::new_cyclic(|me| Self { me: me.clone(), shared, limit, first_region, state, room }))
+        let is_tight = AtomicBool::new(false);
+        Ok(Arc::new_cyclic(|me| Self {
+            me: me.clone(),
+            shared,
+            limit,
+            first_region,
+            state,
+            is_tight,
+            room,
+        }))
     }
 
     /// Returns the memory that outlives the process.
@@ -97,13 +119,30 @@ impl TailMemory {
         self.state.lock().used
     }
 
-    /// Returns whether little is left: persisted chunks should become free as soon as they can.
+    /// Returns whether unpersisted chunks and readers hold more than half of the limit, or the
+    /// system refused more memory. Then partitions persist at once, and give up chunks that are not
+    /// full.
     pub(crate) fn is_tight(&self) -> bool {
-        let state = self.state.lock();
-        state.is_refused || state.used > self.limit / 4 * 3
+        self.is_tight.load(Ordering::Relaxed)
     }
 
-    /// Returns the bytes that there may be.
+    fn note_tightness(&self, state: &State) {
+        let is_tight = state.is_refused || state.held() > self.limit / 2;
+        self.is_tight.store(is_tight, Ordering::Relaxed);
+    }
+
+    /// Returns the number of bytes up to which persisted chunks are kept.
+    pub(crate) fn target(&self) -> usize {
+        self.state.lock().target
+    }
+
+    /// Sets the number of bytes up to which persisted chunks are kept, and evicts what exceeds it.
+    pub(crate) fn set_target(&self, target: usize) {
+        self.state.lock().target = target.min(self.limit);
+        self.evict_beyond_target();
+    }
+
+    /// Returns the hard limit, in bytes.
     pub(crate) fn limit(&self) -> usize {
         self.limit
     }
@@ -123,13 +162,26 @@ impl TailMemory {
             let message = format!("{bytes} bytes do not fit into tail_bytes_max ({})", self.limit);
             return Err(Error::invalid(message));
         }
-        let piece = loop {
+        let piece = self.take_piece(kind, header, size)?;
+        let Piece { pages, region } = piece;
+        let Some(memory) = self.me.upgrade() else {
+            return Err(Error::new(ErrorKind::Internal, "memory outlives its owner"));
+        };
+        let source = Arc::new(Source { memory, kind, size, region });
+        Ok(AppendBuffer::new(pages, header, source))
+    }
+
+    fn take_piece(&self, kind: MemoryKind, header: usize, size: usize) -> Result<Piece> {
+        loop {
             let mut state = self.state.lock();
             if let Some(piece) = state.free.get_mut(&(kind, size)).and_then(Vec::pop) {
-                break piece;
+                state.free_bytes -= size;
+                self.note_tightness(&state);
+                return Ok(piece);
             }
+            let bound = if state.has_evictable() { state.target } else { self.limit };
             let mut refused = None;
-            if state.used + size <= self.limit {
+            if state.used + size <= bound {
                 state.used += size;
                 let region = state.next_region;
                 state.next_region += u64::from(kind == MemoryKind::Shared);
@@ -137,10 +189,11 @@ impl TailMemory {
                 let mapped = self.map(kind, header + size, region);
                 state = self.state.lock();
                 state.is_refused = mapped.is_err();
+                state.used -= if mapped.is_err() { size } else { 0 };
+                self.note_tightness(&state);
                 match mapped {
-                    Ok(piece) => break piece,
+                    Ok(piece) => return Ok(piece),
                     Err(error) => {
-                        state.used -= size;
                         if error.kind() != ErrorKind::NoSpace {
                             return Err(error);
                         }
@@ -148,30 +201,40 @@ impl TailMemory {
                     }
                 }
             }
-            if let Some((size, piece)) = state.take_free() {
-                state.used -= size;
-                drop(state);
-                self.unmap(piece);
-                continue;
-            }
-            let Some(oldest) = state.cached.pop_front() else {
+            let Some(evicted) = state.evict() else {
                 let mut message =
                     "all memory of tails is unpersisted or held by readers".to_owned();
                 if let Some(error) = refused {
-                    message.push_str(&format!(", and there is no more: {error}"));
+                    message.push_str(&format!(", and the system has no more: {error}"));
                 }
                 return Err(Error::new(ErrorKind::Full, message));
             };
-            // Its memory comes back by `give_back`, now or when the last reader lets go of it.
             drop(state);
-            oldest.evict();
-        };
-        let Piece { pages, region } = piece;
-        let Some(memory) = self.me.upgrade() else {
-            return Err(Error::new(ErrorKind::Internal, "memory outlives its owner"));
-        };
-        let source = Arc::new(Source { memory, kind, size, region });
-        Ok(AppendBuffer::new(pages, header, source))
+            self.release(evicted);
+        }
+    }
+
+    /// Evicts until the target is met, as far as chunks are persisted.
+    fn evict_beyond_target(&self) {
+        loop {
+            let mut state = self.state.lock();
+            if state.used <= state.target {
+                return;
+            }
+            let Some(evicted) = state.evict() else { return };
+            drop(state);
+            self.release(evicted);
+        }
+    }
+
+    /// Releases memory that was evicted. The lock of the state is not held: the memory of a chunk
+    /// comes back through [`Source::give_back`].
+    fn release(&self, evicted: Evicted) {
+        match evicted {
+            Evicted::Piece(piece) => self.unmap(piece),
+            // Its memory comes back here, or when the last reader drops its slice.
+            Evicted::Chunk(chunk) => chunk.evict(),
+        }
     }
 
     fn map(&self, kind: MemoryKind, bytes: usize, region: u64) -> Result<Piece> {
@@ -194,31 +257,62 @@ impl TailMemory {
 
     fn unmap(&self, piece: Piece) {
         if let (Some(region), Some(shared)) = (&piece.region, &self.shared) {
-            // A region that stays has no header: whoever opens the log next removes it.
+            // A region that cannot be removed has no header: the next open removes it.
             let _ = shared.remove(region);
         }
     }
 
-    /// Takes a chunk that is persisted as a cache.
+    /// Keeps a persisted chunk as a cache of recent data.
     pub(crate) fn cache(&self, chunk: Arc<Chunk>) {
-        self.state.lock().cached.push_back(chunk);
+        let mut state = self.state.lock();
+        state.cached_bytes += capacity(&chunk);
+        state.cached.push_back(chunk);
+        self.note_tightness(&state);
+        drop(state);
+        self.evict_beyond_target();
         self.room.changed();
     }
 
-    /// Leaves all regions as they are from now on: the log was closed before everything was
-    /// persisted, and the next process takes what they hold.
+    /// Evicts these chunks where they are persisted, and returns free memory to the system: their
+    /// partition is idle.
+    pub(crate) fn release_chunks(&self, chunks: &[Arc<Chunk>]) {
+        let mut evicted = Vec::new();
+        let mut state = self.state.lock();
+        let cached = std::mem::take(&mut state.cached);
+        for chunk in cached {
+            if chunks.iter().any(|other| Arc::ptr_eq(other, &chunk)) {
+                state.cached_bytes -= capacity(&chunk);
+                evicted.push(chunk);
+            } else {
+                state.cached.push_back(chunk);
+            }
+        }
+        drop(state);
+        evicted.iter().for_each(|chunk| chunk.evict());
+        loop {
+            let mut state = self.state.lock();
+            let Some(piece) = state.take_free() else { return };
+            drop(state);
+            self.unmap(piece);
+        }
+    }
+
+    /// Leaves all regions as they are from now on: the log is closed with unpersisted batches,
+    /// which the next process recovers from them.
     pub(crate) fn keep_regions(&self) {
         self.state.lock().keeps_regions = true;
     }
 
-    /// Removes all regions that this has made: nobody needs them any more.
+    /// Removes all regions of this process: everything is persisted.
     ///
     /// # Errors
     /// Those of the system.
     pub(crate) fn remove_regions(&self) -> Result<()> {
         let mut state = self.state.lock();
         let cached = std::mem::take(&mut state.cached);
+        state.cached_bytes = 0;
         state.free.clear();
+        state.free_bytes = 0;
         drop(state);
         cached.iter().for_each(|chunk| chunk.evict());
         if let Some(shared) = &self.shared {
@@ -233,21 +327,48 @@ impl TailMemory {
     }
 }
 
+/// Memory that makes room for other memory.
+enum Evicted {
+    Piece(Piece),
+    Chunk(Arc<Chunk>),
+}
+
+/// Returns the memory of a cached chunk, in bytes.
+fn capacity(chunk: &Chunk) -> usize {
+    chunk.bytes().map_or(0, |bytes| bytes.capacity())
+}
+
 impl State {
-    /// Takes a free piece of the largest size.
-    fn take_free(&mut self) -> Option<(usize, Piece)> {
-        let key = *self
-            .free
-            .iter()
-            .filter(|(_, pieces)| !pieces.is_empty())
-            .max_by_key(|(key, _)| key.1)?
-            .0;
-        let piece = self.free.get_mut(&key)?.pop()?;
-        Some((key.1, piece))
+    /// Returns the bytes of unpersisted chunks and of evicted ones that readers hold.
+    fn held(&self) -> usize {
+        self.used.saturating_sub(self.free_bytes + self.cached_bytes)
+    }
+
+    fn has_evictable(&self) -> bool {
+        self.free_bytes > 0 || !self.cached.is_empty()
+    }
+
+    /// Removes a free piece, or else the oldest cached chunk.
+    fn evict(&mut self) -> Option<Evicted> {
+        if let Some(piece) = self.take_free() {
+            return Some(Evicted::Piece(piece));
+        }
+        let oldest = self.cached.pop_front()?;
+        self.cached_bytes -= capacity(&oldest);
+        Some(Evicted::Chunk(oldest))
+    }
+
+    /// Removes the largest free piece of shared memory, or else of private memory.
+    fn take_free(&mut self) -> Option<Piece> {
+        let (key, pieces) = self.free.iter_mut().rfind(|(_, pieces)| !pieces.is_empty())?;
+        let (size, piece) = (key.1, pieces.pop()?);
+        self.used -= size;
+        self.free_bytes -= size;
+        Some(piece)
     }
 }
 
-/// Takes the memory of one chunk back.
+/// Takes back the memory of one chunk.
 struct Source {
     memory: Arc<TailMemory>,
     kind: MemoryKind,
@@ -257,15 +378,28 @@ struct Source {
 
 impl PageSource for Source {
     fn give_back(&self, mut pages: Pages) {
+        let mut state = self.memory.state.lock();
+        if self.kind == MemoryKind::Shared && state.keeps_regions {
+            return;
+        }
+        if state.used > state.target {
+            state.used -= self.size;
+            self.memory.note_tightness(&state);
+            drop(state);
+            self.memory.unmap(Piece { pages, region: self.region.clone() });
+            return self.memory.room.changed();
+        }
+        drop(state);
         if self.kind == MemoryKind::Shared {
-            if self.memory.state.lock().keeps_regions {
-                return;
-            }
-            // The next process must not find anything of this use behind what the next use appends.
+            // The next process must not find batches of this use behind those of the next use.
             pages.zero();
         }
         let piece = Piece { pages, region: self.region.clone() };
-        self.memory.state.lock().free.entry((self.kind, self.size)).or_default().push(piece);
+        let mut state = self.memory.state.lock();
+        state.free.entry((self.kind, self.size)).or_default().push(piece);
+        state.free_bytes += self.size;
+        self.memory.note_tightness(&state);
+        drop(state);
         self.memory.room.changed();
     }
 }

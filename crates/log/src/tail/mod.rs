@@ -1,16 +1,18 @@
-//! What was appended of late, in memory: batches that no segment has yet, and behind them, as far
-//! as there is room, batches that consumers may still want.
+//! Recent data in memory: batches that no segment has yet, and persisted batches that consumers may
+//! still poll.
 //!
-//! A partition's tail is a sequence of [`Chunk`]s. A chunk holds batches as the segment gets them,
-//! at the same distance from a block's beginning, so persisting it is one write of its memory, and
-//! a poll hands out slices of it. When the segment has all of a chunk, the chunk stays as a cache
-//! until its memory is wanted: the oldest of all partitions go first ([`TailMemory`]).
+//! A partition's tail is a sequence of [`Chunk`]s. A chunk holds batches as they are laid out in
+//! the segment, at the same distance from a block boundary, so persisting it is one write of its
+//! memory, and a poll returns slices of it. A chunk that is persisted in full stays as a cache
+//! until its memory is needed: the oldest chunk of all partitions is evicted first
+//! ([`TailMemory`]). An idle partition gives its chunks back.
 //!
-//! For topics of durability `process` the memory is shared memory: it outlives the process, and the
-//! next one finds the batches there ([`survivors`]).
+//! Topics of durability `process` keep their tails in shared memory, which outlives the process:
+//! the next process recovers the batches from it ([`survivors`]).
 
 mod chunk;
 mod memory;
+pub(crate) mod sizing;
 pub(crate) mod survivors;
 
 pub(crate) use chunk::{Chunk, ChunkPlace, SegmentStart, Walk};

@@ -123,3 +123,63 @@ fn timestamps_are_found() {
         }
     }
 }
+
+#[test]
+fn modes_are_told_for_each_purpose() {
+    let machine = crate::common::Machine::new(1, true);
+    let options = LogOptions { syncs_appends: true, ..machine.options() };
+    let log = Log::open(crate::common::DIRECTORY, &options).expect("it opens");
+    let modes = log.modes();
+    assert_eq!((modes.append, modes.append_sync, modes.read), ("direct", "dsync", "direct"));
+    assert_eq!((modes.index, modes.offsets), ("buffered", "buffered"));
+    assert_eq!((modes.tail, modes.block), ("shared memory", 4096));
+    assert_eq!(&log.open_report().modes, modes);
+}
+
+#[test]
+fn the_memory_of_tails_is_sized_automatically_by_default() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let options = LogOptions { tail_memory: TailMemory::Private, ..LogOptions::default() };
+    let log = Log::open(directory.path(), &options).expect("it opens");
+    let (used, limit) = log.tail_memory();
+    assert!(used == 0 && (64 << 20..=1 << 30).contains(&limit), "{used} of {limit} bytes");
+    log.close().expect("it closes");
+}
+
+/// A log whose process died and whose directory was deleted leaves shared memory, which the next
+/// log names.
+#[test]
+fn shared_memory_of_a_log_that_is_gone_is_reported() {
+    let Ok(shared) = tempfile::tempdir_in("/dev/shm") else {
+        return eprintln!("skipped: there is no /dev/shm");
+    };
+    let options = LogOptions {
+        tail_memory: TailMemory::Directory(shared.path().to_owned()),
+        persisters: 0,
+        ..LogOptions::default()
+    };
+    let gone = tempfile::tempdir().expect("a directory");
+    let gone_path = gone.path().canonicalize().expect("a path");
+    let log = match Log::open(gone.path(), &options) {
+        Err(error) if error.kind() == ErrorKind::NotSupported => {
+            return eprintln!("skipped: {error}");
+        }
+        log => log.expect("it opens"),
+    };
+    let stream = log.create_stream(None, "s").expect("a stream");
+    let topic = log.create_topic(stream, None, "t", &TopicOptions::default(), 1).expect("a topic");
+    let partition = log.partition(topic.partition(0)).expect("it is there");
+    partition.append(&batch(0..1, 100)).expect("an append").ticket.wait().expect("it survives");
+    // Nobody closes it, as when the process dies.
+    std::mem::forget(log);
+    let directory = tempfile::tempdir().expect("a directory");
+    let other = Log::open(directory.path(), &options).expect("it opens");
+    assert_eq!(other.open_report().warnings, [""; 0]);
+    other.close().expect("it closes");
+    gone.close().expect("it is removed");
+    let other = Log::open(directory.path(), &options).expect("it opens");
+    let warnings = &other.open_report().warnings;
+    let gone_path = gone_path.display().to_string();
+    assert!(warnings.len() == 1 && warnings[0].contains(&gone_path), "{warnings:?}");
+    other.close().expect("it closes");
+}

@@ -10,6 +10,8 @@ mod damage;
 mod first;
 #[cfg(not(shuttle))]
 mod held;
+#[cfg(not(shuttle))]
+mod idle;
 #[cfg(shuttle)]
 mod interleavings;
 #[cfg(not(shuttle))]

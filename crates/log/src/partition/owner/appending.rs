@@ -1,4 +1,4 @@
-//! Appending: chunks, and where batches go in them.
+//! Appending: chunks, and the positions of batches in them.
 
 use std::sync::Arc;
 
@@ -14,24 +14,24 @@ use crate::tail::{Chunk, ChunkPlace, MemoryKind, SegmentStart};
 use crate::ticket::Signal;
 use crate::{Error, ErrorKind, Result};
 
-/// Memory of a partition's first chunk, in bytes; each one that fills up makes the next twice as
-/// large.
+/// Memory of a partition's first chunk, in bytes. A chunk that fills up doubles the size of the
+/// next.
 pub(super) const CHUNK_MIN: usize = 32 << 10;
-/// Memory of a chunk that holds several batches, at most.
+/// Upper bound on the memory of a chunk with several batches, in bytes.
 const CHUNK_MAX: usize = 1 << 20;
 
-/// An append that was taken.
+/// An accepted append.
 #[derive(Debug)]
 pub(in crate::partition) struct Taken {
     pub(in crate::partition) base_offset: u64,
     pub(in crate::partition) timestamp_us: u64,
     pub(in crate::partition) signal: Option<Arc<Signal>>,
-    /// Whether readers have to be given other chunks.
+    /// Whether the chunks for readers have to be published.
     pub(in crate::partition) has_new_chunk: bool,
 }
 
 impl Owner {
-    /// Refuses an append that cannot be taken at this moment, or ever.
+    /// Checks that an append can be accepted.
     pub(in crate::partition) fn check(&self, env: &Env, length: u64) -> Result<()> {
         match &self.health {
             Health::Good => {}
@@ -81,20 +81,22 @@ impl Owner {
         self.unpersisted_bytes += length;
         self.unpersisted_messages += u64::from(header.count);
         let signal = self.acknowledges_persisted().then(Signal::new);
+        let appended_ns = env.clock.monotonic_ns();
+        (self.last_append_ns, self.is_released) = (appended_ns, false);
         self.marks.push_back(Mark {
             segment: self.place.segment,
             end_position: self.place.position,
             end_offset: self.next_offset,
             bytes: length,
             messages: header.count,
-            appended_ns: env.clock.monotonic_ns(),
+            appended_ns,
             signal: signal.clone(),
         });
         Ok(Taken { base_offset, timestamp_us, signal, has_new_chunk })
     }
 
-    /// Sees to a chunk with room for a batch, and for the gap behind it. Returns whether it is a
-    /// new one.
+    /// Provides a chunk with room for a batch and the gap after it. Returns whether the chunk is
+    /// new.
     pub(super) fn make_room(&mut self, env: &Env, length: u64, timestamp_us: u64) -> Result<bool> {
         let is_full =
             self.place.position > 0 && self.place.position + length > self.options.segment_bytes;
@@ -107,6 +109,9 @@ impl Owner {
         let fits = self.active.as_ref().is_some_and(|active| active.buffer.remaining() >= wanted);
         if fits && !is_full {
             return Ok(false);
+        }
+        if env.memory.is_tight() {
+            self.chunk_bytes = CHUNK_MIN;
         }
         // Before anything changes: there may be no memory.
         let buffer = env.memory.allocate(self.kind, wanted.max(self.chunk_bytes))?;
@@ -156,8 +161,8 @@ impl Owner {
         self.active = Some(Active { buffer, chunk, bytes, persisted: 0, group_start: 0 });
     }
 
-    /// Ends the chunk that is appended to. What it has goes to the segment up to a block's end;
-    /// with carried blocks, the rest goes along with the next chunk.
+    /// Closes the active chunk. Its bytes are written up to a block boundary; with carried blocks,
+    /// the rest is copied to the next chunk.
     pub(super) fn close_chunk(&mut self, env: &Env) {
         if self.options.partial_blocks == PartialBlocks::Pad {
             self.pad(env);
@@ -190,7 +195,7 @@ impl Owner {
         }
     }
 
-    /// Returns where the last batch of the segment ends.
+    /// Returns the end of the segment's last batch.
     pub(super) fn data_end(&self) -> u64 {
         match self.marks.back() {
             Some(mark) if mark.segment == self.place.segment => mark.end_position,
@@ -198,7 +203,7 @@ impl Owner {
         }
     }
 
-    /// Ends the group of batches that is under way with a gap, so that it is whole blocks.
+    /// Ends the present group of batches with a gap, so that it consists of whole blocks.
     pub(super) fn pad(&mut self, env: &Env) {
         let persisted_end = self.persisted_end;
         let Some(active) = &mut self.active else { return };

@@ -1,6 +1,6 @@
-//! What a partition's owner knows: where the next batch goes, what is not persisted yet, and which
-//! commands wait. It does no I/O; [`super::Partition`] has it under a lock that no I/O is done
-//! under.
+//! The state of a partition's owner: the position of the next batch, the unpersisted batches, and
+//! the queued commands. The owner does no I/O; [`super::Partition`] keeps it under a lock that is
+//! never held during I/O.
 
 mod appending;
 mod groups;
@@ -22,10 +22,13 @@ use crate::tail::{Chunk, MemoryKind, SegmentStart};
 use crate::ticket::Signal;
 use crate::{Error, Result};
 
-/// Shortest and longest time between two looks for old segments, in nanoseconds.
+/// Shortest and longest interval between two runs of retention, in nanoseconds.
 const RETENTION_INTERVALS_NS: [u64; 2] = [1_000_000_000, 60_000_000_000];
 
-/// Where the next byte goes.
+/// Time after its last append at which a partition is idle, in nanoseconds.
+const IDLE_NS: u64 = 10_000_000_000;
+
+/// A position in a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) segment: SegmentStart,
@@ -33,39 +36,39 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// That of a partition's first batch.
+    /// Returns the position of a partition's first batch.
     pub(super) fn first() -> Self {
         Self { segment: SegmentStart { base_offset: 0, base_timestamp_us: 0 }, position: 0 }
     }
 }
 
-/// Whether appends are taken.
+/// Whether appends are accepted.
 #[derive(Debug, Clone)]
 pub(super) enum Health {
     Good,
-    /// There was no space: the next persist is tried at a time of the monotonic clock.
+    /// The disk is full: the next persist is tried at `retry_ns` on the monotonic clock.
     NoSpace {
         error: Error,
         retry_ns: u64,
         wait_ns: u64,
     },
-    /// A write or sync failed, or the partition is damaged: nothing is appended before it is opened
-    /// again.
+    /// A write or sync failed, or the partition is damaged: appends are refused until the log is
+    /// opened again.
     Failed(Error),
     Closed,
 }
 
-/// Appended batches that are not persisted.
+/// An unpersisted batch.
 #[derive(Debug)]
 struct Mark {
     segment: SegmentStart,
-    /// Where the batch ends in the segment.
+    /// End of the batch in the segment.
     end_position: u64,
     end_offset: u64,
     bytes: u64,
     messages: u32,
     appended_ns: u64,
-    /// Who waits for it to be persisted.
+    /// Completed when the batch is persisted.
     signal: Option<Arc<Signal>>,
 }
 
@@ -77,28 +80,28 @@ struct Active {
     bytes: AppendedBytes,
     /// Bytes that are persisted.
     persisted: usize,
-    /// Where the group that is under way began: behind the last gap.
+    /// Start of the present group of batches: the end of the last gap.
     group_start: usize,
 }
 
-/// A chunk that nothing is appended to any more, and that is not persisted.
+/// A full chunk that is not persisted.
 #[derive(Debug)]
 struct Filled {
     chunk: Arc<Chunk>,
     bytes: AppendedBytes,
-    /// Bytes that go to the segment from here: up to a block's end, but for the segment's last
-    /// chunk.
+    /// Bytes that are written from this chunk: up to a block boundary, except in the last chunk of
+    /// a segment.
     end: usize,
     persisted: usize,
-    /// Where its last batch ends in the segment, and the offset behind it.
+    /// End of its last batch in the segment, and the offset after that batch.
     data_end: u64,
     end_offset: u64,
 }
 
-/// Who is to be told that something was persisted, or was not.
+/// Signals to complete with their outcomes.
 pub(super) type Told = Vec<(Arc<Signal>, Result<()>)>;
 
-/// What an owner knows.
+/// The state of an owner.
 #[derive(Debug)]
 pub(super) struct Owner {
     pub(super) id: PartitionId,
@@ -106,42 +109,47 @@ pub(super) struct Owner {
     pub(super) next_offset: u64,
     pub(super) last_timestamp_us: u64,
     pub(super) place: Place,
-    /// With carried blocks, what the segment's last block has in front of `place`.
+    /// With carried blocks, the bytes of the segment's last block before `place`.
     pub(super) carried: Vec<u8>,
     pub(super) options: TopicOptions,
     pub(super) health: Health,
     pub(super) commands: VecDeque<Command>,
-    /// Commands that appends have to wait for: queued or under way.
+    /// Number of barriers that are queued or executed.
     pub(super) barriers: usize,
-    /// Whether the partition is in the scheduler's queue, or a thread works for it.
+    /// Whether the partition is queued in the scheduler, or a thread takes a step for it.
     pub(super) is_scheduled: bool,
     /// Offset up to which everything is persisted.
     pub(super) persisted_offset: u64,
-    /// Where the persisted batches of the last segment end.
+    /// End of the persisted batches in the last segment.
     pub(super) persisted_end: Place,
-    /// Where the blocks end that were written and are not written again.
+    /// End of the blocks that were written and are never written again.
     written_end: Place,
     pub(super) unpersisted_bytes: u64,
     pub(super) unpersisted_messages: u64,
-    /// Whether space should be prepared for the last segment.
+    /// Whether space should be preallocated for the last segment.
     pub(super) wants_space: bool,
-    /// Whether there are sealed segments to be rewritten.
+    /// Whether sealed segments should be rewritten.
     pub(super) wants_rewrite: bool,
-    /// When the partition is woken, in the monotonic clock's time.
+    /// Time of the last append on the monotonic clock.
+    last_append_ns: u64,
+    /// Whether nothing was appended since the partition gave back its memory and its preallocated
+    /// space.
+    is_released: bool,
+    /// Time of the pending wake-up on the monotonic clock.
     pub(super) wakes_ns: Option<u64>,
-    /// When old segments are looked for next, in the monotonic clock's time.
+    /// Time of the next retention on the monotonic clock.
     pub(super) retains_ns: Option<u64>,
     kind: MemoryKind,
     chunk_bytes: usize,
     active: Option<Active>,
     filled: VecDeque<Filled>,
     marks: VecDeque<Mark>,
-    /// Chunks that readers may want, the oldest first.
+    /// Chunks for readers, the oldest first.
     pub(super) chunks: Vec<Arc<Chunk>>,
 }
 
 impl Owner {
-    /// A partition that goes on behind `next_offset`, at a place of its last segment.
+    /// Creates the owner of a partition that continues with `next_offset` at `place`.
     pub(super) fn new(
         env: &Env,
         id: PartitionId,
@@ -174,6 +182,8 @@ impl Owner {
             unpersisted_messages: 0,
             wants_space: false,
             wants_rewrite: false,
+            last_append_ns: 0,
+            is_released: true,
             wakes_ns: None,
             retains_ns: None,
             kind,
@@ -185,7 +195,7 @@ impl Owner {
         }
     }
 
-    /// Returns whether an append is acknowledged only when it is persisted.
+    /// Returns whether appends are acknowledged only once they are persisted.
     pub(super) fn acknowledges_persisted(&self) -> bool {
         match self.options.durability {
             Durability::Memory => false,
@@ -199,7 +209,7 @@ impl Owner {
         if self.acknowledges_persisted() { self.persisted_offset } else { self.next_offset }
     }
 
-    /// Returns the beginning of a segment for what comes next.
+    /// Returns the start of a new segment for the next batch.
     pub(super) fn next_segment(&self) -> Place {
         let segment = SegmentStart {
             base_offset: self.next_offset,
@@ -208,8 +218,7 @@ impl Owner {
         Place { segment, position: 0 }
     }
 
-    /// Forgets all that is not persisted, and everything that readers have in memory. Returns who
-    /// is to be told `outcome`.
+    /// Drops all unpersisted batches. Returns their signals with `outcome`.
     pub(super) fn forget_unpersisted(&mut self, env: &Env, outcome: &Result<()>) -> Told {
         let told = self.marks.drain(..).filter_map(|mark| mark.signal);
         let told = told.map(|signal| (signal, outcome.clone())).collect();
@@ -226,7 +235,7 @@ impl Owner {
         told
     }
 
-    /// Lets go of a chunk that need not outlive the process any more.
+    /// Keeps a persisted chunk as a cache; it need not outlive the process any more.
     fn release(&self, env: &Env, chunk: Arc<Chunk>, bytes: &AppendedBytes) {
         if self.kind == MemoryKind::Shared {
             bytes.clear_header();
@@ -239,7 +248,7 @@ impl Owner {
         self.close_chunk(env);
     }
 
-    /// Goes on as a fresh incarnation. Commands and barriers stay in the order.
+    /// Continues as a fresh incarnation. Commands and barriers keep their order.
     pub(super) fn become_incarnation(&mut self, fresh: Self) {
         let commands = std::mem::take(&mut self.commands);
         let (barriers, is_scheduled) = (self.barriers, self.is_scheduled);
@@ -247,7 +256,8 @@ impl Owner {
         *self = Self { commands, barriers, is_scheduled, wakes_ns, ..fresh };
     }
 
-    /// Has the next batch go to a position of the last segment, behind what its block has already.
+    /// Places the next batch at a position of the last segment, after the present bytes of its
+    /// block.
     pub(super) fn resume_at(&mut self, position: u64, carried: Vec<u8>) {
         let block = position - carried.len() as u64;
         self.place.position = position;
@@ -255,29 +265,29 @@ impl Owner {
         self.carried = carried;
     }
 
-    /// Notes that the segment of the next batch is there and empty.
+    /// Notes that the segment of the next batch exists and is empty.
     pub(super) fn begun_segment(&mut self, segment: SegmentStart) {
         self.persisted_end = Place { segment, position: 0 };
         self.written_end = self.persisted_end;
     }
 
-    /// Returns the chunks that readers have, and forgets them.
+    /// Removes and returns the chunks for readers.
     pub(super) fn take_chunks(&mut self) -> Vec<Arc<Chunk>> {
         std::mem::take(&mut self.chunks)
     }
 
-    /// Returns whether there is anything to persist.
+    /// Returns whether there are unpersisted batches.
     pub(super) fn has_unpersisted(&self) -> bool {
         !self.marks.is_empty()
     }
 
-    /// Returns when the oldest unpersisted batch was appended, in the monotonic clock's time.
+    /// Returns the time on the monotonic clock at which the oldest unpersisted batch was appended.
     pub(super) fn unpersisted_since_ns(&self) -> Option<u64> {
         self.marks.front().map(|mark| mark.appended_ns)
     }
 
     /// Returns whether a persist is due, at a time of the monotonic clock.
-    pub(super) fn is_persist_due(&self, now_ns: u64, block: u64) -> bool {
+    pub(super) fn is_persist_due(&self, env: &Env, now_ns: u64) -> bool {
         let Some(since_ns) = self.unpersisted_since_ns() else { return false };
         match &self.health {
             Health::Good => {}
@@ -288,11 +298,13 @@ impl Owner {
         let is_much = self.unpersisted_messages >= u64::from(options.messages_required_to_save)
             || self.unpersisted_bytes >= options.size_of_messages_required_to_save;
         self.acknowledges_persisted()
-            || (is_much && self.has_whole_block(block))
+            || (is_much && self.has_whole_block(env.block))
+            // Others need the memory of what is not persisted.
+            || env.memory.is_tight()
             || now_ns.saturating_sub(since_ns) / 1000 >= options.save_interval_us
     }
 
-    /// Returns when a persist may be due that is not due by now, in the monotonic clock's time.
+    /// Returns the time on the monotonic clock at which a persist becomes due by itself.
     pub(super) fn next_due_ns(&self) -> Option<u64> {
         let since_ns = self.unpersisted_since_ns()?;
         match &self.health {
@@ -304,13 +316,40 @@ impl Owner {
         }
     }
 
-    /// Returns how long after each other old segments are looked for, in nanoseconds; `None` where
-    /// the topic keeps everything.
+    /// Returns whether the partition is idle and holds memory or space, at a time of the monotonic
+    /// clock.
+    pub(super) fn is_release_due(&self, now_ns: u64) -> bool {
+        self.release_ns().is_some_and(|release_ns| release_ns <= now_ns)
+    }
+
+    /// Returns when the partition will be idle if nothing is appended until then, on the monotonic
+    /// clock; `None` where it holds nothing, or not everything is persisted.
+    pub(super) fn release_ns(&self) -> Option<u64> {
+        let holds = !self.is_released && self.marks.is_empty();
+        let is_well = matches!(self.health, Health::Good);
+        (holds && is_well).then(|| self.last_append_ns.saturating_add(IDLE_NS))
+    }
+
+    /// Gives back the chunks of an idle partition; they are evicted from the cache. Returns whether
+    /// the partition is idle still.
+    pub(super) fn release_memory(&mut self, env: &Env) -> bool {
+        if !self.marks.is_empty() {
+            return false;
+        }
+        self.close_chunk(env);
+        self.chunk_bytes = CHUNK_MIN;
+        env.memory.release_chunks(&self.take_chunks());
+        self.is_released = true;
+        true
+    }
+
+    /// Returns the interval between two runs of retention, in nanoseconds; `None` where the topic
+    /// keeps everything.
     pub(super) fn retention_interval_ns(&self) -> Option<u64> {
         let [shortest, longest] = RETENTION_INTERVALS_NS;
         match (self.options.message_expiry_us, self.options.partition_bytes_max) {
             (None, None) => None,
-            // A tenth of their age may pass before messages go that may.
+            // Messages outlive their expiry by at most a tenth of it.
             (Some(expiry_us), _) => {
                 Some(expiry_us.saturating_mul(1000 / 10).clamp(shortest, longest))
             }
@@ -318,20 +357,21 @@ impl Owner {
         }
     }
 
-    /// Returns whether the oldest unpersisted batch has waited long enough, or a command waits:
-    /// then blocks that are not full are written, too.
-    pub(super) fn writes_partial_blocks(&self, now_ns: u64) -> bool {
+    /// Returns whether partial blocks are written, too: the oldest unpersisted batch has waited for
+    /// the save interval, a command is queued, or memory is scarce.
+    pub(super) fn writes_partial_blocks(&self, env: &Env, now_ns: u64) -> bool {
         let options = &self.options;
         let waited_ns =
             self.unpersisted_since_ns().map_or(0, |since_ns| now_ns.saturating_sub(since_ns));
         self.acknowledges_persisted()
             || !self.commands.is_empty()
+            || env.memory.is_tight()
             || waited_ns / 1000 >= options.save_interval_us
     }
 }
 
-/// Returns where the next group begins in a segment that was cut behind its last batch, at
-/// `position`.
+/// Returns the start of the next group in a segment that was cut at `position`, after its last
+/// batch.
 pub(super) fn resume_position(position: u64, block: u64) -> u64 {
     if position.is_multiple_of(block) { position } else { gap_end(position, block) }
 }

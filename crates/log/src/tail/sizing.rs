@@ -1,0 +1,81 @@
+//! The cache of recent data sizes itself, as the engine's block cache does
+//! ([`tailwater_io::sizing`]): it takes memory that is free and gives it back under pressure.
+//!
+//! Only persisted chunks give way. Unpersisted ones are bounded by the hard limit alone, which is
+//! fixed when the log is opened.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tailwater_io::kernel::Memory;
+use tailwater_io::sizing::{GhostHits, LOOK, Sizing};
+
+use super::TailMemory;
+use crate::sync::{Condvar, Mutex};
+
+/// The automatic hard limit, as a fraction of the memory that the process may have: 1/LIMIT_PART.
+const LIMIT_PART: u64 = 8;
+/// Bounds on the automatic hard limit, in bytes.
+const LIMITS: [u64; 2] = [64 << 20, 1 << 30];
+/// Automatic hard limit where the memory of the process is unknown, in bytes.
+const LIMIT_UNKNOWN: u64 = 256 << 20;
+/// Initial target of the cache, in bytes.
+const FIRST_TARGET: usize = 256 << 20;
+
+/// Returns the hard limit of a log's tails for a process that may have `memory` bytes.
+pub(crate) fn automatic_limit(memory: Option<u64>) -> usize {
+    let [least, most] = LIMITS;
+    let limit = memory.map_or(LIMIT_UNKNOWN, |memory| (memory / LIMIT_PART).clamp(least, most));
+    limit as usize
+}
+
+/// Sizes the cache in a thread of its own until it is ended.
+#[derive(Debug, Default)]
+pub(crate) struct Tuner {
+    is_ended: Mutex<bool>,
+    wake: Condvar,
+}
+
+impl Tuner {
+    /// Decides again and again how much recent data is kept.
+    pub(crate) fn work(&self, tails: &Arc<TailMemory>, memory: &Memory) {
+        tails.set_target(FIRST_TARGET);
+        let (mut sizing, mut decided, mut pause) = (Sizing::default(), Instant::now(), LOOK);
+        loop {
+            let is_ended = self.is_ended.lock();
+            if *is_ended || *self.wake.wait_timeout(is_ended, pause) {
+                return;
+            }
+            let elapsed = decided.elapsed();
+            decided = Instant::now();
+            let Some(left) = memory.left() else { continue };
+            let target = tails.target();
+            // Recent data is evicted in the order of its age: no key returns.
+            let ghosts = GhostHits::default();
+            let next = sizing.next(target, tails.used(), left, ghosts, elapsed);
+            pause = sizing.pause();
+            if next != target {
+                tails.set_target(next);
+            }
+        }
+    }
+
+    /// Ends [`Self::work`].
+    pub(crate) fn end(&self) {
+        *self.is_ended.lock() = true;
+        self.wake.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_automatic_limit_is_an_eighth_of_the_memory_within_bounds() {
+        assert_eq!(automatic_limit(Some(2 << 30)), 256 << 20);
+        assert_eq!(automatic_limit(Some(128 << 20)), 64 << 20);
+        assert_eq!(automatic_limit(Some(1 << 40)), 1 << 30);
+        assert_eq!(automatic_limit(None), 256 << 20);
+    }
+}

@@ -1,0 +1,54 @@
+//! A thousand idle partitions take little memory of the process.
+
+use std::sync::Arc;
+
+use tailwater_format::message::batch::Builder;
+use tailwater_io::kernel::{Memory, System};
+use tailwater_io::sim::SimStorage;
+use tailwater_log::{Durability, Log, LogOptions, TailMemory, TopicOptions};
+
+const PARTITIONS: u32 = 1000;
+/// Upper bound on the anonymous memory of an idle partition, in bytes.
+const BYTES_MAX: u64 = 16 << 10;
+
+/// Returns the anonymous memory of the process, in bytes.
+fn anonymous() -> Option<u64> {
+    tailwater_io::release_free_memory();
+    Memory::of_this_process(System::default()).anonymous()
+}
+
+#[test]
+fn a_thousand_idle_partitions_take_little_memory() {
+    // On a tmpfs no sync takes long, and no file is memory of the process.
+    let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+    let directory = directory.expect("a directory");
+    let clock = SimStorage::new(1).clock();
+    let options = LogOptions {
+        clock: Arc::clone(&clock) as _,
+        tail_memory: TailMemory::Private,
+        persisters: 0,
+        ..LogOptions::default()
+    };
+    let log = Log::open(directory.path(), &options).expect("it opens");
+    let Some(before) = anonymous() else { return eprintln!("skipped: memory is unknown") };
+    let stream = log.create_stream(None, "s").expect("a stream");
+    let topic = TopicOptions { durability: Durability::Memory, ..TopicOptions::default() };
+    log.create_topic(stream, None, "t", &topic, PARTITIONS).expect("a topic");
+    let mut batch = Builder::new(0);
+    batch.push(0, 0, &[7; 100], b"").expect("a message");
+    let batch = batch.finish();
+    for partition in log.partitions() {
+        drop(partition.append(&batch).expect("an append"));
+    }
+    // They are persisted, and later idle.
+    for _ in 0..2 {
+        clock.advance(11_000_000_000);
+        log.run_pending();
+    }
+    assert_eq!(log.tail_memory().0, 0);
+    let after = anonymous().expect("it was known before");
+    let each = after.saturating_sub(before) / u64::from(PARTITIONS);
+    println!("{each} bytes for each partition");
+    assert!(each <= BYTES_MAX, "{each} bytes for each partition");
+    log.close().expect("it closes");
+}

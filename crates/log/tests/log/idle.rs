@@ -1,0 +1,149 @@
+//! Partitions that nobody uses: they hold no memory of tails and no preallocated space.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::common::{DIRECTORY, Machine, batch, read_all, topic};
+use tailwater_format::message::name::{FileName, Kind};
+use tailwater_io::{SharedMemory, Storage};
+use tailwater_log::{
+    Durability, ErrorKind, Log, LogOptions, PartialBlocks, Partition, TopicOptions,
+};
+
+const PARTITIONS: u32 = 1000;
+/// Longer than the longest time after which a partition is idle, in nanoseconds.
+const IDLE_NS: u64 = 11_000_000_000;
+/// Longest segment of one small batch, in bytes: its block.
+const BLOCK: u64 = 4096;
+
+/// All partitions of a log with a topic of each durability and way with partial blocks.
+fn create(log: &Log, partitions: u32, save_interval_us: u64) -> Vec<Arc<Partition>> {
+    let stream = log.create_stream(None, "s").expect("a stream");
+    for durability in [Durability::Process, Durability::Disk] {
+        for partial in [PartialBlocks::Pad, PartialBlocks::Carry] {
+            let options = TopicOptions { save_interval_us, ..topic(durability, partial) };
+            let name = format!("{durability:?} {partial:?}");
+            log.create_topic(stream, None, &name, &options, partitions / 4).expect("a topic");
+        }
+    }
+    log.partitions()
+}
+
+/// Appends one message to every partition.
+fn append(log: &Log, partitions: &[Arc<Partition>], number: u64) {
+    for partition in partitions {
+        let bytes = batch(number..number + 1, 100);
+        let appended = match partition.try_append(&bytes) {
+            Err(error) if error.kind() == ErrorKind::Full => {
+                log.run_pending();
+                partition.try_append(&bytes)
+            }
+            appended => appended,
+        };
+        appended
+            .expect("an append")
+            .ticket
+            .on_complete(|outcome| outcome.expect("it is persisted"));
+        let (used, limit) = log.tail_memory();
+        assert!(used <= limit, "{used} of {limit} bytes");
+    }
+}
+
+/// Lets a time pass, in nanoseconds.
+fn pass(machine: &Machine, log: &Log, time_ns: u64) {
+    machine.storage.clock().advance(time_ns);
+    log.run_pending();
+}
+
+fn lengths(storage: &dyn Storage, directory: &Path, lengths: &mut Vec<u64>) {
+    for entry in storage.list(directory).expect("a list") {
+        let path = directory.join(&entry.name);
+        match FileName::parse(&entry.name) {
+            Some(name) if name.kind == Kind::Log => {
+                lengths.push(storage.metadata(&path).expect("it is there").length);
+            }
+            Some(_) => {}
+            None if storage.list(&path).is_ok() => self::lengths(storage, &path, lengths),
+            None => {}
+        }
+    }
+}
+
+/// Checks that nothing is held and every partition has its messages.
+fn check(machine: &Machine, log: &Log, messages: usize, segment: u64) {
+    assert_eq!(log.tail_memory().0, 0, "memory of tails");
+    let regions = machine.memory.as_ref().map(|memory| memory.list().expect("a list"));
+    assert_eq!(regions.unwrap_or_default(), [""; 0], "regions of shared memory");
+    let mut found = Vec::new();
+    lengths(&*machine.storage, &Path::new(DIRECTORY).join("streams"), &mut found);
+    assert_eq!(found.len(), PARTITIONS as usize);
+    assert!(found.iter().all(|length| *length <= segment), "{:?}", found.iter().max());
+    for partition in log.partitions() {
+        assert_eq!(read_all(&partition).len(), messages);
+    }
+}
+
+#[test]
+fn a_thousand_idle_partitions_hold_nothing() {
+    let machine = Machine::new(1, true);
+    let log = Log::open(DIRECTORY, &options_of(&machine)).expect("it opens");
+    let partitions = create(&log, PARTITIONS, 1_000_000);
+    append(&log, &partitions, 0);
+    assert!(log.tail_memory().0 > 0);
+    pass(&machine, &log, 2_000_000_000);
+    let persisted = partitions.iter().all(|partition| partition.stats().persisted_offset == 1);
+    assert!(persisted && log.tail_memory().0 > 0, "recent messages are in memory");
+    pass(&machine, &log, IDLE_NS);
+    check(&machine, &log, 1, BLOCK);
+    // They go on where they ended.
+    append(&log, &partitions, 1);
+    pass(&machine, &log, 2_000_000_000);
+    pass(&machine, &log, IDLE_NS);
+    check(&machine, &log, 2, 2 * BLOCK);
+    // And so do those whose process died.
+    append(&log, &partitions, 2);
+    let storage = Arc::new(machine.storage.process_crash_image(1));
+    let memory = machine.memory.as_ref().map(|memory| memory.snapshot().expect("a copy"));
+    let machine = Machine { storage, memory, boot: 1 };
+    let log = Log::open(DIRECTORY, &options_of(&machine)).expect("it opens");
+    check_opened(&machine, &log);
+}
+
+fn options_of(machine: &Machine) -> LogOptions {
+    LogOptions { tail_bytes_max: 64 << 20, ..machine.options() }
+}
+
+/// Checks what is held after a process died with one message of each partition unpersisted.
+fn check_opened(machine: &Machine, log: &Log) {
+    assert_eq!(log.tail_memory().0, 0, "memory of tails");
+    let regions = machine.memory.as_ref().map(|memory| memory.list().expect("a list"));
+    assert_eq!(regions.unwrap_or_default(), [""; 0], "regions of shared memory");
+    let mut found = Vec::new();
+    lengths(&*machine.storage, &Path::new(DIRECTORY).join("streams"), &mut found);
+    assert!(found.iter().all(|length| *length <= 3 * BLOCK), "{:?}", found.iter().max());
+    for partition in log.partitions() {
+        let survives = partition.id().topic < 2;
+        assert_eq!(read_all(&partition).len(), 2 + usize::from(survives), "{}", partition.id());
+    }
+}
+
+/// Small appends to very many partitions neither exceed the memory of tails nor wait for a persist
+/// that is due much later.
+#[test]
+fn many_partitions_share_the_memory_of_tails() {
+    const HOUR_US: u64 = 3_600_000_000;
+    let machine = Machine::new(1, true);
+    let log = machine.open();
+    // 4 MiB are 128 of the smallest chunks.
+    assert_eq!(log.tail_memory().1, 4 << 20);
+    let partitions = create(&log, PARTITIONS, HOUR_US);
+    for number in 0..3 {
+        append(&log, &partitions, number);
+    }
+    for partition in &partitions {
+        let flushed = partition.flush(false);
+        log.run_pending();
+        flushed.wait().expect("a flush");
+        assert_eq!(read_all(partition).len(), 3);
+    }
+}

@@ -1,4 +1,4 @@
-//! What all partitions of a log share.
+//! The state that all partitions of a log share.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::persister::Scheduler;
 use crate::room::Room;
 use crate::tail::TailMemory;
 
-/// What all partitions of a log share.
+/// The state that all partitions of a log share.
 #[derive(Debug)]
 pub(crate) struct Env {
     pub(crate) storage: Arc<dyn Storage>,
@@ -19,20 +19,20 @@ pub(crate) struct Env {
     pub(crate) directory: PathBuf,
     /// Id of the log.
     pub(crate) log: u128,
-    /// How segments are written, as the filesystem does it.
+    /// Effective mode of writes to segments.
     pub(crate) append_mode: IoMode,
-    /// Whether each write to a segment is durable, whatever a topic asks for.
+    /// Whether every write to a segment is durable, whatever the topic's durability.
     pub(crate) syncs_appends: bool,
     /// Whether the log was last opened in this boot of the machine.
     pub(crate) is_same_boot: bool,
-    /// How segments are read.
+    /// Effective mode of reads of segments.
     pub(crate) read_mode: IoMode,
-    /// Unit in which segments are written, in bytes: a multiple of 4096.
+    /// Size of a block, the unit of writes to segments, in bytes: a multiple of 4096.
     pub(crate) block: u64,
     pub(crate) memory: Arc<TailMemory>,
     pub(crate) room: Arc<Room>,
     pub(crate) scheduler: Arc<Scheduler>,
-    /// Buffers for reading segments ahead.
+    /// Buffers for prefetching from segments.
     pub(crate) read_buffers: BufferPool,
     pub(crate) partition_unpersisted_bytes_max: u64,
     pub(crate) batch_bytes_max: usize,

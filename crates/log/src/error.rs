@@ -1,4 +1,4 @@
-//! What can go wrong, and what the caller must do about it.
+//! Errors, classified by what the caller must do.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tailwater_format as format;
 use tailwater_io as io;
 
-/// What the caller must do about an [`Error`].
+/// The kind of an [`Error`]: what the caller must do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -23,8 +23,8 @@ pub enum ErrorKind {
     NotSupported,
     /// The disk or quota is full: free space; the log resumes by itself.
     NoSpace,
-    /// As much is unpersisted as may be, or a command that changes files is under way: wait for
-    /// room, then repeat the call.
+    /// Unpersisted data has reached its bound, or a command that changes files is in progress: wait
+    /// for room, then repeat the call.
     Full,
     /// Another process or handle holds the log: try again later.
     Busy,
@@ -32,13 +32,13 @@ pub enum ErrorKind {
     Io,
     /// The log or partition was closed or deleted.
     Closed,
-    /// A state that the code rules out: report it.
+    /// A violated invariant: report it.
     Internal,
 }
 
-/// A failed operation: its kind, what happened, and the file and offset where they are known.
+/// A failed operation: its kind, a message, and the file and offset where they are known.
 ///
-/// Cloning it is cheap: one failure may end many appends.
+/// Cloning it is cheap: one failure may fail many appends.
 #[derive(Clone)]
 pub struct Error(Arc<Inner>);
 
@@ -55,7 +55,7 @@ struct Inner {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// An error that concerns no file.
+    /// Creates an error without a file.
     #[cold]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         let message = message.into();
@@ -117,12 +117,12 @@ impl Error {
         self
     }
 
-    /// Returns what the caller must do about it.
+    /// Returns its kind.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// Returns the file that it is about.
+    /// Returns the file, if it concerns one.
     pub fn path(&self) -> Option<&Path> {
         self.0.path.as_deref()
     }

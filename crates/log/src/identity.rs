@@ -1,6 +1,6 @@
-//! What makes a directory a log: one file with the format's version and the log's id.
+//! The identity of a log: one file with the version of the format and the log's id.
 //!
-//! A directory that has other files and not this one is somebody else's, and is never written to.
+//! A directory that contains other files but no identity is not a log, and is never written to.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::{Error, ErrorKind, Result};
 
 /// First line of the file.
 const HEADING: &str = "TAILWATER-LOG 1";
-/// Longest file that is read, in bytes.
+/// Upper bound on the bytes of a file that are read.
 const LENGTH_MAX: u64 = 4096;
 
 /// Returns the id of the log in a directory; `None` where there is no log.
@@ -46,10 +46,9 @@ pub(crate) fn read(storage: &dyn Storage, directory: &Path) -> Result<Option<u12
     id.map(Some).ok_or_else(|| Error::corruption(&path, HEADING.len() as u64, "it has no id"))
 }
 
-/// Notes in which boot of the machine a log is opened. Returns whether it was last opened in the
-/// same.
+/// Records the machine's present boot. Returns whether the log was last opened in the same boot.
 ///
-/// The note is not synced: where it is lost, the machine died.
+/// The record is not synced: it can be lost only if the machine dies.
 ///
 /// # Errors
 /// Those of the system.
@@ -79,7 +78,7 @@ pub(crate) fn note_boot(
     Ok(false)
 }
 
-/// Makes a directory a log, unless it is somebody else's. Returns the log's id.
+/// Makes a directory a log, unless it contains other files. Returns the log's id.
 ///
 /// # Errors
 /// Invalid argument, where there are other files; those of the system.
@@ -101,7 +100,7 @@ pub(crate) fn create(storage: &dyn Storage, directory: &Path, id: u128) -> Resul
     let mut file = storage.create(&temporary, Create::Truncate, mode, Purpose::Metadata)?;
     file.write_all_at(text.as_bytes(), 0, Purpose::Metadata)?;
     file.sync_all(Purpose::Metadata)?;
-    // A crash here is safe: a temporary file is no log yet.
+    // A crash here is safe: a temporary file makes no log.
     storage.rename(&temporary, &path)?;
     storage.sync_directory(directory)?;
     Ok(id)

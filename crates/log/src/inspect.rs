@@ -1,8 +1,8 @@
-//! Looking into a log's directory without opening the log: nothing is written and no lock is taken,
-//! so it may be open elsewhere, and is shown as it is at this moment.
+//! Inspecting a log's directory without opening the log: nothing is written and no lock is taken,
+//! so the log may be open elsewhere. The result is its state on disk at one moment.
 //!
-//! What the owner has only in memory is not shown. The end of a partition's last segment may be in
-//! the middle of being written: it is told from damage by trailers ([`Severity`]).
+//! Batches that only the owner's memory contains are not visible. A write to the end of a
+//! partition's last segment may be in progress: trailers distinguish it from damage ([`Severity`]).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ use crate::{Error, ErrorKind, Result, identity, layout};
 /// Memory for reading ahead, in bytes.
 const READ_AHEAD_BYTES: usize = 16 << 20;
 
-/// A log's directory, as it is at this moment.
+/// A log's directory at one moment.
 #[derive(Debug)]
 pub struct LogDirectory {
     env: Env,
@@ -55,34 +55,34 @@ pub struct SegmentFile {
     pub base_timestamp_us: u64,
     /// 0 as it was written, 1 rewritten without gaps.
     pub generation: u8,
-    /// Its length in bytes, space that is prepared and not used included.
+    /// Its length in bytes, unused preallocated space included.
     pub bytes: u64,
 }
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Nothing is wrong: an index will be made anew.
+    /// No damage: an index will be rebuilt.
     Note,
-    /// The last segment ends with what a crash leaves, or is being written.
+    /// The last segment ends in a torn batch, after a crash or during a write.
     TornTail,
     /// Bytes are damaged, or missing.
     Damage,
 }
 
-/// Something that verification found.
+/// A finding of a verification.
 #[derive(Debug, Clone)]
 pub struct Finding {
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
-    /// What it is.
+    /// Its description.
     pub error: Error,
 }
 
-/// What verification read and found.
+/// The result of a verification.
 #[derive(Debug, Clone, Default)]
 pub struct VerifyReport {
-    /// What is wrong.
+    /// All findings.
     pub findings: Vec<Finding>,
     /// Partitions that were read.
     pub partitions: u64,
@@ -150,7 +150,7 @@ impl LogDirectory {
         })
     }
 
-    /// Returns how far the consumers of a partition have come.
+    /// Returns the offsets of a partition's consumers.
     pub fn offsets(&self, id: PartitionId) -> impl Iterator<Item = (Consumer, u64)> {
         let incarnation = self.partitions().find(|(of, _)| *of == id).map(|(_, at)| at);
         let of_it =
@@ -180,11 +180,11 @@ impl LogDirectory {
         Ok(PartitionFiles { log: self, id, incarnation, segments: segments.collect() })
     }
 
-    /// Reads everything and checks it: every checksum, that offsets follow each other without a
-    /// gap, and indexes against segments. `seen` is told the bytes that were read so far.
+    /// Reads and verifies everything: every checksum, that offsets are consecutive, and indexes
+    /// against segments. `seen` is called with the number of bytes read so far.
     ///
     /// # Errors
-    /// None of what it finds; those of listing directories.
+    /// Those of listing directories; findings are no errors.
     pub fn verify(&self, mut seen: impl FnMut(u64)) -> Result<VerifyReport> {
         let mut report = VerifyReport::default();
         for (id, _) in self.partitions() {
@@ -223,7 +223,7 @@ impl PartitionFiles<'_> {
         })
     }
 
-    /// Returns the offsets of the first message and behind the last one that is in a segment. Only
+    /// Returns the offset of the first message and the offset after the last one in a segment. Only
     /// the end of the last segment is read.
     ///
     /// # Errors
@@ -236,7 +236,7 @@ impl PartitionFiles<'_> {
         Ok((first.base_offset(), end.next_offset))
     }
 
-    /// Visits the batches from the one that has an offset on, until `visit` returns false.
+    /// Visits the batches from the one with an offset on, until `visit` returns false.
     ///
     /// # Errors
     /// Corruption, with file and offset, but at the end of the last segment; those of the system.
@@ -254,7 +254,7 @@ impl PartitionFiles<'_> {
                 let scanned = match scanner.read_verified() {
                     Ok(Some(scanned)) => scanned,
                     Ok(None) => break,
-                    // Behind it is what a crash leaves, or what is being written.
+                    // A torn batch, after a crash or during a write.
                     Err(error) if is_last && error.kind() == ErrorKind::Corruption => break,
                     Err(error) => return Err(error),
                 };
@@ -363,7 +363,7 @@ impl PartitionFiles<'_> {
     }
 }
 
-/// What making a log dense came to.
+/// The result of making a log dense.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CompactReport {
     /// Segments that were rewritten.
@@ -372,8 +372,8 @@ pub struct CompactReport {
     pub bytes: [u64; 2],
 }
 
-/// Rewrites the sealed segments of a log that is open nowhere without the gaps between their
-/// batches.
+/// Rewrites the sealed segments of a log without the gaps between their batches. The log must not
+/// be open.
 ///
 /// # Errors
 /// Busy, where the log is open: its owner does the same by itself; corruption, where a segment is

@@ -1,21 +1,21 @@
-//! A journal: a file of records, rewritten when most of it is out of date.
+//! A journal: a file of records that is rewritten when most of them are obsolete.
 //!
-//! Files are called `NAME-NNNNNN.journal`. The first record of each is a snapshot of all that the
-//! records before it said, so one file is the whole journal, and the one of the highest number
-//! counts.
+//! Files are named `NAME-NNNNNN.journal`. The first record of each file is a snapshot of all
+//! earlier records, so the file with the highest number is the whole journal.
 //!
 //! # Order of a rewrite
 //!
 //! 1. The new file is written with the snapshot under a temporary name, and synced.
-//! 2. It is renamed to the next number, and the directory synced: from here on it counts.
+//! 2. It is renamed to the next number, and the directory is synced: from here on it is the
+//!    journal.
 //! 3. The old file is removed.
 //!
-//! A crash before step 2 leaves a temporary file, one after it the old file; both are removed when
-//! the journal is opened.
+//! A crash before step 2 leaves the temporary file, a later one the old file; either is removed
+//! when the journal is opened.
 //!
 //! # Crash while appending
-//! The end of the file may be torn: it is cut off when the journal is opened. Damage with a whole
-//! record behind it is no crash's doing, and an error.
+//! The end of the file may be torn: it is cut off when the journal is opened. Damage followed by a
+//! whole record is not the result of a crash, and an error.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,11 +26,11 @@ use tailwater_io::{Create, IoMode, Purpose, Storage, WriteFile};
 
 use crate::{Error, ErrorKind, Result};
 
-/// What a journal's file ends with.
+/// Extension of a journal's file.
 const EXTENSION: &str = ".journal";
-/// Size from which on a journal may be worth rewriting, in bytes.
+/// Size below which a journal is never rewritten, in bytes.
 const REWRITE_MIN: u64 = 64 << 10;
-/// How many times as large as its snapshot a journal becomes before it is rewritten.
+/// Size at which a journal is rewritten, as a multiple of its snapshot.
 const GROWTH: u64 = 4;
 
 /// An open journal.
@@ -45,11 +45,11 @@ pub(crate) struct Journal {
     length: u64,
     next_record: u64,
     snapshot_length: u64,
-    /// Whether the next record is to be the first one of a new file.
+    /// The error after which the next record begins a new file.
     failed: Option<Error>,
 }
 
-/// What a journal had when it was opened.
+/// The contents of a journal when it was opened.
 #[derive(Debug)]
 pub(crate) struct Contents {
     bytes: Vec<u8>,
@@ -66,7 +66,7 @@ impl Contents {
 /// Reads a journal without opening it for writing; `None` where there is none.
 ///
 /// # Errors
-/// Corruption, for damage that is no torn end; those of the system.
+/// Corruption, for damage other than a torn end; those of the system.
 pub(crate) fn read(
     storage: &dyn Storage,
     directory: &Path,
@@ -105,7 +105,7 @@ fn numbers(storage: &dyn Storage, directory: &Path, name: &str) -> Result<Vec<u6
 }
 
 impl Journal {
-    /// Opens a journal, or begins it with a snapshot. Returns what it had.
+    /// Opens a journal, or begins it with a snapshot. Returns its contents.
     ///
     /// # Errors
     /// As [`read`].
@@ -139,7 +139,7 @@ impl Journal {
         if file.length()? != end {
             file.truncate(end)?;
         }
-        // What was read may not have been synced by the process that wrote it.
+        // The process that wrote the records may not have synced them.
         file.sync_all(Purpose::LogJournal)?;
         storage.sync_directory(directory)?;
         let mut reader = Reader::new(&contents.bytes);
@@ -179,7 +179,7 @@ impl Journal {
         file.write_all_at(&bytes, 0, Purpose::LogJournal)?;
         file.sync_all(Purpose::LogJournal)?;
         let path = path(directory, name, number);
-        // A crash here is safe: the file of the lower number counts.
+        // A crash here is safe: the file with the lower number is still the journal.
         storage.rename(&temporary, &path)?;
         storage.sync_directory(directory)?;
         let length = bytes.len() as u64;
@@ -202,13 +202,12 @@ impl Journal {
         &self.path
     }
 
-    /// Appends records, and makes them durable if `is_durable`: else they survive the process.
-    /// `snapshot` makes the first record of a new file, should it be time for one: it includes what
-    /// `records` say.
+    /// Appends records, and makes them durable if `is_durable`; otherwise they survive the process.
+    /// `snapshot` returns the first record of a new file, if one is begun; it includes `records`.
     ///
     /// # Errors
-    /// Those of the system; nothing of `records` counts then. After a failed write or sync the next
-    /// call begins a new file, since nothing is known of this one's end.
+    /// Those of the system; then none of `records` is in the journal. After a failed write or sync
+    /// the next call begins a new file, since the end of this one is unknown.
     pub(crate) fn append(
         &mut self,
         records: &[Vec<u8>],
@@ -237,7 +236,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Makes all that was appended durable.
+    /// Makes all records durable.
     ///
     /// # Errors
     /// As [`Self::append`].
@@ -264,14 +263,15 @@ impl Journal {
         let old = match next {
             Ok(next) => std::mem::replace(self, next),
             Err(error) => {
-                // The new file's name may be there or not: only a later file is certain to count.
+                // The new file may exist or not: only a file with a higher number surely supersedes
+                // it.
                 self.number += 1;
                 self.failed = Some(error.clone());
                 return Err(error);
             }
         };
         drop(old.file);
-        // What cannot be removed is removed when the journal is opened next.
+        // A file that cannot be removed is removed when the journal is opened next.
         let _ = self.storage.remove(&old.path);
         Ok(())
     }

@@ -1,10 +1,10 @@
-//! Where a log's files are.
+//! The paths of a log's files.
 //!
 //! ```text
 //! DIRECTORY/
 //!   LOCK
 //!   TAILWATER-LOG                   identity: format version and id of the log
-//!   BOOT                            id of the machine's boot in which it was opened last
+//!   BOOT                            id of the machine's boot in which it was last opened
 //!   catalog-000001.journal          streams, topics and partitions
 //!   offsets-000001.journal          offsets of consumers and groups
 //!   streams/S/topics/T/partitions/
@@ -12,9 +12,9 @@
 //!       OFFSET-TIMESTAMP-G.log      its segments, and their indexes
 //! ```
 //!
-//! An incarnation begins when a partition is created or purged, and its number is never used again.
-//! So what belongs to another one is recognised by its path: a directory that the catalog does not
-//! name is left over, and is removed.
+//! An incarnation begins when a partition is created or purged, and its number is never reused.
+//! Files of another incarnation are therefore recognised by their path: a directory that the
+//! catalog does not name is left over, and is removed.
 
 use std::path::{Path, PathBuf};
 
@@ -24,7 +24,7 @@ use crate::catalog::PartitionId;
 pub(crate) const LOCK: &str = "LOCK";
 /// Name of the file that makes a directory a log.
 pub(crate) const IDENTITY: &str = "TAILWATER-LOG";
-/// Name of the file that says in which boot of the machine the log was opened last.
+/// Name of the file with the boot of the machine in which the log was last opened.
 pub(crate) const BOOT: &str = "BOOT";
 /// Name of the directory of all streams.
 pub(crate) const STREAMS: &str = "streams";

@@ -1,7 +1,7 @@
 //! A message log that persists off the append path and states what each acknowledgement survives.
 //!
-//! Streams have topics, topics have partitions, and a partition is a sequence of messages that is
-//! appended to at its end and read from any offset. Batches have the layout of Apache Iggy's
+//! Streams contain topics, topics contain partitions, and a partition is a sequence of messages
+//! that grows at its end and can be read from any offset. Batches have the layout of Apache Iggy's
 //! protocol, in memory and on disk.
 //!
 //! ```
@@ -30,14 +30,15 @@
 //!
 //! # Durability
 //!
-//! A topic says what an acknowledged append survives ([`Durability`]): the process's life, its
-//! death, or a power cut. Appends never wait for a persist unless the topic is told to: batches are
-//! copied once, into the tail, from which persisters write them to segments past the page cache.
+//! A topic's [`Durability`] states what an acknowledged append survives: nothing beyond the
+//! process, the death of the process, or a power cut. Batches are copied once, into the tail, from
+//! which persisters write them to segments in direct mode. An acknowledgement waits for that write
+//! only where the durability requires it.
 //!
 //! # Threads
 //!
-//! Nothing here is asynchronous and nothing needs a runtime: an append returns at once with a
-//! [`Ticket`], which one may wait for, or have call back.
+//! The API is synchronous and needs no runtime: an append returns at once with a [`Ticket`], which
+//! can be waited for or call a function on completion.
 
 mod catalog;
 mod env;

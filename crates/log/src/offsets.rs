@@ -1,9 +1,8 @@
-//! How far consumers and groups have come: their own small journal, for all partitions of a log.
+//! Offsets of consumers and groups: a small journal for all partitions of a log.
 //!
-//! What is stored counts in memory at once; whoever needs to know waits for the ticket, which is
-//! complete when the journal has it, as durably as was asked. Everything that waits goes into the
-//! journal with one write, and at most one sync. An entry carries its partition's incarnation:
-//! after a purge it is about nothing.
+//! A stored offset is visible in memory at once. Its ticket completes when the journal contains it,
+//! as durably as the caller asked. All pending offsets are written with one write and at most one
+//! sync. An entry carries its partition's incarnation: a purge makes it obsolete.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,7 +22,7 @@ const NAME: &str = "offsets";
 /// Length of an entry, in bytes.
 const ENTRY_BYTES: usize = 34;
 
-/// Who reads a partition.
+/// A reader of a partition that stores its offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Consumer {
     /// A consumer, by its id.
@@ -32,13 +31,13 @@ pub enum Consumer {
     Group(u32),
 }
 
-/// An incarnation of a partition, and who reads it.
+/// A consumer of an incarnation of a partition.
 type Key = (PartitionId, u64, Consumer);
 
 /// The offsets of a log.
 pub(crate) struct Offsets {
     state: Mutex<State>,
-    /// Taken by who writes.
+    /// Locked by the thread that writes.
     journal: Mutex<Journal>,
     changed: Condvar,
 }
@@ -52,8 +51,8 @@ struct State {
 }
 
 impl Offsets {
-    /// Opens the offsets of a directory, or begins them. `end_of` says where a partition ends whose
-    /// incarnation counts: an offset behind its last message is taken back to that.
+    /// Opens the offsets of a directory, or begins them. `end_of` returns the end of a partition
+    /// whose incarnation exists: an offset beyond its last message is clamped to that message.
     ///
     /// # Errors
     /// Corruption; those of the system.
@@ -84,19 +83,19 @@ impl Offsets {
         Ok(Self { state: Mutex::new(state), journal: Mutex::new(journal), changed: Condvar::new() })
     }
 
-    /// Returns the offset that was stored last.
+    /// Returns the offset of a consumer.
     pub(crate) fn get(&self, id: PartitionId, incarnation: u64, consumer: Consumer) -> Option<u64> {
         self.state.lock().offsets.get(&(id, incarnation, consumer)).copied()
     }
 
-    /// Returns all that was stored for an incarnation.
+    /// Returns all offsets of an incarnation.
     pub(crate) fn all(&self, id: PartitionId, incarnation: u64) -> Vec<(Consumer, u64)> {
         let state = self.state.lock();
         let of_it = state.offsets.iter().filter(|((of, at, _), _)| (*of, *at) == (id, incarnation));
         of_it.map(|((_, _, consumer), offset)| (*consumer, *offset)).collect()
     }
 
-    /// Stores an offset, or with `None` forgets it.
+    /// Stores an offset, or deletes it with `None`.
     pub(crate) fn set(
         &self,
         id: PartitionId,
@@ -124,7 +123,7 @@ impl Offsets {
         Ticket::pending(signal)
     }
 
-    /// Takes offsets that are behind a partition's last message back to it, after it was truncated.
+    /// Clamps offsets to the last message of a partition that was truncated.
     pub(crate) fn clamp(&self, id: PartitionId, incarnation: u64, end: u64) {
         for (consumer, offset) in self.all(id, incarnation) {
             if offset >= end {
@@ -134,14 +133,13 @@ impl Offsets {
         }
     }
 
-    /// Forgets what is about other incarnations of a partition than this; about all of them
-    /// without.
+    /// Drops the offsets of all incarnations of a partition except `stays`.
     pub(crate) fn forget(&self, id: PartitionId, stays: Option<u64>) {
         let is_gone = |(of, at, _): &Key| *of == id && Some(*at) != stays;
         self.state.lock().offsets.retain(|key, _| !is_gone(key));
     }
 
-    /// Writes what waits; false where nothing does.
+    /// Writes pending offsets; false where there are none.
     pub(crate) fn write_pending(&self) -> bool {
         let mut journal = self.journal.lock();
         let (pending, waiting, is_durable) = {
@@ -171,7 +169,7 @@ impl Offsets {
         bytes
     }
 
-    /// Writes what comes until the log is closed.
+    /// Writes pending offsets until the log is closed.
     pub(crate) fn work(&self) {
         loop {
             if self.write_pending() {
@@ -188,13 +186,13 @@ impl Offsets {
         }
     }
 
-    /// Takes nothing more, and has [`Self::work`] end.
+    /// Refuses further offsets and ends [`Self::work`].
     pub(crate) fn close(&self) {
         self.state.lock().is_closed = true;
         self.changed.notify_all();
     }
 
-    /// Makes all that was stored durable.
+    /// Makes all offsets durable.
     ///
     /// # Errors
     /// Those of the system.
@@ -252,7 +250,7 @@ fn decode(entry: &[u8]) -> Option<(Key, Option<u64>)> {
     Some(((id, u64_at(12)?, consumer), offset))
 }
 
-/// Reads the offsets of a log that is not opened.
+/// Reads the offsets of a log without opening it.
 ///
 /// # Errors
 /// Corruption; those of the system.

@@ -1,12 +1,11 @@
-//! Waiting for room: for unpersisted bytes to be persisted, memory to be free, a command to be
-//! done.
+//! Waiting for room: until unpersisted bytes are persisted, memory is free, or a command is done.
 
 use std::fmt;
 
 use crate::sync::{Condvar, Mutex};
 
-/// Wakes all who wait whenever there may be room. Who is refused takes the moment before its call
-/// along, so that no wake-up in between is lost.
+/// Wakes all waiters whenever there may be room. A waiter passes the moment before its refused
+/// call, so that no wake-up in between is lost.
 #[derive(Default)]
 pub(crate) struct Room {
     state: Mutex<State>,
@@ -19,7 +18,7 @@ struct State {
     wakers: Vec<Box<dyn FnOnce() + Send>>,
 }
 
-/// A moment: what [`Room::wait_after`] takes.
+/// A moment, for [`Room::wait_after`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Moment(u64);
 
@@ -36,7 +35,8 @@ impl Room {
         }
     }
 
-    /// Has `wake` called when there may be more room than at a moment: now, if there was a change.
+    /// Calls `wake` when there may be more room than at a moment: at once if there was a change
+    /// since.
     pub(crate) fn on_change_after(&self, moment: Moment, wake: Box<dyn FnOnce() + Send>) {
         let mut state = self.state.lock();
         if state.changes == moment.0 {
@@ -47,7 +47,7 @@ impl Room {
         wake();
     }
 
-    /// There may be more room.
+    /// Wakes all waiters: there may be more room.
     pub(crate) fn changed(&self) {
         let wakers = {
             let mut state = self.state.lock();

@@ -1,5 +1,5 @@
-//! Locks, atomics and published values: the system's, or those of the model checker shuttle in
-//! builds with `--cfg shuttle`, which then decides when threads take turns.
+//! Locks, atomics and published values: those of the system, or in builds with `--cfg shuttle`
+//! those of the model checker shuttle, which then schedules the threads.
 
 #[cfg(not(shuttle))]
 pub(crate) use std::sync::atomic;
@@ -18,7 +18,7 @@ pub(crate) type Guard<'a, T> = std::sync::MutexGuard<'a, T>;
 #[cfg(shuttle)]
 pub(crate) type Guard<'a, T> = shuttle::sync::MutexGuard<'a, T>;
 
-/// A value that readers take as a whole, without waiting for who replaces it.
+/// A value that readers load as a whole, without waiting for a writer that replaces it.
 #[cfg(not(shuttle))]
 #[derive(Debug)]
 pub(crate) struct Published<T>(arc_swap::ArcSwapOption<T>);
@@ -39,7 +39,7 @@ impl<T> Published<T> {
     }
 }
 
-/// The same, of the model checker.
+/// The same under the model checker.
 #[cfg(shuttle)]
 #[derive(Debug)]
 pub(crate) struct Published<T>(Mutex<Option<Arc<T>>>);

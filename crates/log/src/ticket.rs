@@ -1,4 +1,4 @@
-//! Whether an append is as durable as its topic asks, or a command is done.
+//! Completion of appends and commands.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use crate::{Error, Result};
 
 type Callback = Box<dyn FnOnce(Result<()>) + Send>;
 
-/// The outcome of an append or a command, which may still be to come.
+/// The outcome of an append or a command, now or later.
 ///
-/// Nobody has to wait with a thread: [`Self::on_complete`] has a function called. Dropping a ticket
-/// changes nothing.
+/// Waiting needs no thread: [`Self::on_complete`] registers a function. Dropping a ticket has no
+/// effect on the append.
 #[must_use = "the append is acknowledged when the ticket is complete"]
 #[derive(Debug)]
 pub struct Ticket(State);
@@ -23,12 +23,12 @@ enum State {
 }
 
 impl Ticket {
-    /// A ticket that is complete.
+    /// Creates a complete ticket.
     pub(crate) fn complete(outcome: Result<()>) -> Self {
         Self(State::Complete(outcome))
     }
 
-    /// A ticket that is complete when the signal is.
+    /// Creates a ticket that completes with a signal.
     pub(crate) fn pending(signal: Arc<Signal>) -> Self {
         Self(State::Pending(signal))
     }
@@ -52,8 +52,8 @@ impl Ticket {
         }
     }
 
-    /// Has `then` called with the outcome: now, if it is complete, else by the thread that
-    /// completes it, where it should not take long.
+    /// Calls `then` with the outcome: at once if the ticket is complete, otherwise in the thread
+    /// that completes it, which `then` must not block.
     pub fn on_complete(self, then: impl FnOnce(Result<()>) + Send + 'static) {
         match self.0 {
             State::Complete(outcome) => then(outcome),
@@ -120,7 +120,7 @@ impl Signal {
 
 impl Drop for Signal {
     fn drop(&mut self) {
-        // A callback that nobody completes would leave its caller waiting for ever.
+        // Without a completion, the owner of the callback would wait for ever.
         let mut state = self.state.lock();
         let callback = state.callback.take();
         drop(state);

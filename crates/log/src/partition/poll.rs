@@ -1,8 +1,8 @@
 //! Reading.
 //!
-//! A poll finds its offset in memory or in a segment. What is in memory is handed out as slices of
-//! the tail: nothing is copied, no lock is taken. What is not is read from a segment, ahead of the
-//! consumer, and leaves nothing in memory that others might want.
+//! A poll finds its offset in memory or in a segment. From memory it returns slices of the tail:
+//! nothing is copied, no lock is taken. From a segment it reads with prefetching and keeps nothing
+//! in memory afterwards, so a consumer that catches up evicts nothing.
 
 use std::sync::Arc;
 
@@ -14,28 +14,28 @@ use crate::segment::{Cursor, Segment};
 use crate::tail::{Chunk, Walk};
 use crate::{Error, ErrorKind, Result};
 
-/// Messages that a poll returns at most, in bytes, unless the first batch alone has more.
+/// Upper bound on the bytes that a poll returns, unless the first batch alone is larger.
 const POLL_BYTES: usize = 1 << 20;
 
-/// Where a poll begins.
+/// The first message of a poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strategy {
-    /// At the message with this offset, or the first one behind it that there is.
+    /// The message with this offset, or the first one after it that exists.
     Offset(u64),
-    /// At the first message that the log took at this time or later, in microseconds since 1970.
+    /// The first message that was appended at this time or later, in microseconds since 1970.
     Timestamp(u64),
-    /// At the first message.
+    /// The first message.
     First,
-    /// So that the last message is the last one returned.
+    /// The message from which the poll reaches the last message.
     Last,
 }
 
-/// Bytes of a poll: whole batches back to back, or a part of one.
+/// Bytes of a poll: whole batches back to back, or part of one.
 #[derive(Debug, Clone)]
 pub enum Piece {
     /// Whole batches, in the tail's memory.
     Tail(AppendedSlice),
-    /// A header that was made for the messages behind it.
+    /// The header of a partial batch, for the messages in the next piece.
     Header(Box<[u8; HEADER_BYTES]>),
     /// Bytes that were read from a segment.
     Read(Arc<Vec<u8>>),
@@ -51,16 +51,16 @@ impl AsRef<[u8]> for Piece {
     }
 }
 
-/// What a poll returns: batches as they travel on the wire.
+/// The result of a poll: batches as they travel on the wire.
 #[derive(Debug, Clone, Default)]
 pub struct Polled {
-    /// Offset of the partition's last message that could be read; `None` where it had none.
+    /// Offset of the partition's last readable message; `None` where there is none.
     pub last_offset: Option<u64>,
     /// Offset of the first message returned.
     pub first_offset: u64,
     /// Number of messages returned.
     pub count: u32,
-    /// Their batches: these bytes one behind the other.
+    /// Their batches: these bytes back to back.
     pub pieces: Vec<Piece>,
 }
 
@@ -70,7 +70,7 @@ impl Polled {
         self.pieces.iter().map(|piece| piece.as_ref().len()).sum()
     }
 
-    /// Returns the offset behind the last message returned.
+    /// Returns the offset after the last message returned.
     pub fn end_offset(&self) -> u64 {
         self.first_offset + u64::from(self.count)
     }
@@ -81,7 +81,7 @@ impl Polled {
     }
 }
 
-/// What a poll still wants.
+/// The rest of a poll, and its result so far.
 struct Wanted {
     offset: u64,
     count: u32,
@@ -94,7 +94,7 @@ impl Wanted {
         self.count == 0 || self.bytes == 0
     }
 
-    /// Notes that a batch, or a part of one, was added.
+    /// Notes that a batch, or part of one, was added.
     fn took(&mut self, first_offset: u64, count: u32, bytes: usize) {
         if self.polled.count == 0 {
             self.polled.first_offset = first_offset;
@@ -105,19 +105,18 @@ impl Wanted {
         self.offset = first_offset + u64::from(count);
     }
 
-    /// Returns whether a batch is returned as a whole: neither its beginning nor its end is too
-    /// much.
+    /// Returns whether a batch is returned as a whole.
     fn takes_whole(&self, header: &Header) -> bool {
         header.base_offset >= self.offset && header.count <= self.count
     }
 }
 
 impl Partition {
-    /// Returns at most `count` messages, and about 1 MiB, from where the strategy says on. There
-    /// are none where none were appended there yet.
+    /// Returns up to `count` messages, and up to about 1 MiB, from the strategy's first message on;
+    /// none at the end of the partition.
     ///
-    /// What is not in memory is read from a segment, which waits for the device: see
-    /// [`Self::poll_memory`] for a caller that must not.
+    /// Messages that are not in memory are read from a segment, which blocks on the device. A
+    /// caller that must not block uses [`Self::poll_memory`].
     ///
     /// # Errors
     /// Corruption, with file and offset; closed; those of the system.
@@ -128,7 +127,7 @@ impl Partition {
         }
     }
 
-    /// The same, only from memory; `None` where a segment would have to be read.
+    /// Polls memory only; `None` where a segment would have to be read.
     ///
     /// # Errors
     /// As [`Self::poll`].
@@ -141,7 +140,7 @@ impl Partition {
             let snapshot = self.snapshot();
             let polled = self.poll_snapshot(&snapshot, strategy, count, reads);
             match polled {
-                // Its segments were removed or cut while it read them: the newer snapshot knows.
+                // Its segments were removed or cut during the read: the newer snapshot decides.
                 Err(_) if !Arc::ptr_eq(&snapshot, &self.snapshot()) => {}
                 polled => return polled,
             }
@@ -187,7 +186,7 @@ impl Partition {
         Ok(Some(wanted.polled))
     }
 
-    /// Reads batches from the segment that has the wanted offset.
+    /// Reads batches from the segment of the wanted offset.
     fn poll_segment(&self, snapshot: &Snapshot, end: u64, wanted: &mut Wanted) -> Result<()> {
         let offset = wanted.offset;
         let (segment, segment_end) = segment_of(snapshot, offset, end)?;
@@ -202,7 +201,7 @@ impl Partition {
         let mut bytes = Vec::new();
         while !wanted.is_done() && wanted.offset < segment_end {
             let Some((position, header)) = cursor.scanner.peek()? else {
-                // The last segment may have become longer since the cursor began.
+                // The last segment may have grown since the cursor was created.
                 if wanted.polled.count == 0 && cursor.scanner.position() < segment.length() {
                     let position = cursor.scanner.position();
                     cursor.scanner = segment.scan(&self.env, position)?;
@@ -241,7 +240,7 @@ impl Partition {
             let (first, taken) = (wanted.offset, part_header.count);
             wanted.took(first, taken, HEADER_BYTES + messages.len());
             if wanted.offset < batch_end {
-                // The next poll begins inside this batch: the cursor is past it.
+                // The next poll begins inside this batch, which the cursor has passed.
                 cursor.scanner = segment.scan(&self.env, position)?;
             }
         }
@@ -259,8 +258,8 @@ impl Partition {
         Error::corruption(&segment.path(LOG), segment.length(), message)
     }
 
-    /// Returns the offset of the first message that is not older than a timestamp; the end's, where
-    /// all are older; `None` where a segment would have to be read, and may not.
+    /// Returns the offset of the first message that is not older than a timestamp, or the end where
+    /// all are older; `None` where a segment would have to be read and `reads` is false.
     fn offset_of_timestamp(
         &self,
         snapshot: &Snapshot,
@@ -268,7 +267,8 @@ impl Partition {
         reads: bool,
     ) -> Result<Option<u64>> {
         let end = snapshot.progress.visible_end();
-        // A chunk that begins before that time has the message, or the next chunk begins with it.
+        // A chunk that begins before that time contains the message, or the next chunk begins with
+        // it.
         for (index, chunk) in snapshot.chunks.iter().enumerate().rev() {
             let Some(bytes) = chunk.bytes() else { break };
             let Some(first) = batches(chunk, &bytes, chunk.place().first_batch).next() else {
@@ -288,7 +288,8 @@ impl Partition {
         if !reads {
             return Ok(None);
         }
-        // The last segment that begins before that time, or the next one begins with it.
+        // The last segment that begins before that time contains it, or the next one begins with
+        // it.
         let before = |segment: &Arc<Segment>| segment.start().base_timestamp_us < timestamp_us;
         let index = snapshot.segments.partition_point(before);
         let first_in_memory = snapshot.chunks.first().map(|chunk| chunk.place().base_offset);
@@ -308,10 +309,10 @@ impl Partition {
     }
 }
 
-/// What the file of a segment's batches is called.
+/// Kind of the file with a segment's batches.
 const LOG: tailwater_format::message::name::Kind = tailwater_format::message::name::Kind::Log;
 
-/// Returns the segment that has an offset, and the offset behind its last message.
+/// Returns the segment of an offset, and the offset after its last message.
 fn segment_of(snapshot: &Snapshot, offset: u64, end: u64) -> Result<(&Arc<Segment>, u64)> {
     let index = snapshot.segments.partition_point(|segment| segment.base_offset() <= offset);
     let Some(segment) = index.checked_sub(1).and_then(|last| snapshot.segments.get(last)) else {
@@ -322,13 +323,13 @@ fn segment_of(snapshot: &Snapshot, offset: u64, end: u64) -> Result<(&Arc<Segmen
     Ok((segment, next.min(end)))
 }
 
-/// Returns the offset behind the last message of a chunk.
+/// Returns the offset after the last message of a chunk.
 fn chunk_end(snapshot: &Snapshot, index: usize, end: u64) -> u64 {
     let next = snapshot.chunks.get(index + 1).map(|next| next.place().base_offset);
     next.unwrap_or(end).min(end)
 }
 
-/// Returns the headers of a chunk's batches from a position on, with where they stand.
+/// Returns the headers of a chunk's batches from a position on, with the ranges of the batches.
 fn batches<'a>(
     chunk: &Chunk,
     bytes: &'a AppendedBytes,
@@ -339,7 +340,7 @@ fn batches<'a>(
         .map(|walked| (walked.header, walked.start..walked.end))
 }
 
-/// Takes what is wanted from chunks; false where the offset is in none.
+/// Polls the chunks; false where the offset is in none.
 fn poll_chunks(snapshot: &Snapshot, end: u64, wanted: &mut Wanted) -> bool {
     let index = snapshot.chunks.partition_point(|chunk| chunk.place().base_offset <= wanted.offset);
     let Some(first) = index.checked_sub(1) else { return false };
@@ -363,9 +364,9 @@ fn poll_chunks(snapshot: &Snapshot, end: u64, wanted: &mut Wanted) -> bool {
     found
 }
 
-/// Takes what is wanted from one chunk, up to an offset.
+/// Polls one chunk, up to an offset.
 fn poll_chunk(chunk: &Chunk, bytes: &AppendedBytes, limit: u64, wanted: &mut Wanted) {
-    // Whole batches that follow each other are one piece.
+    // Adjacent whole batches are one piece.
     let mut run: Option<std::ops::Range<usize>> = None;
     let from = chunk.position_of_offset(wanted.offset);
     for (header, range) in batches(chunk, bytes, from) {

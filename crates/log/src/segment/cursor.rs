@@ -1,8 +1,8 @@
-//! Consumers that read old segments one poll after the other.
+//! Cursors of consumers that read segments sequentially.
 //!
-//! A poll says where it begins and nothing of who polls. A consumer that catches up polls from
-//! where its last poll ended, so what reads ahead for it is kept under that offset until the next
-//! poll asks for it. Cursors that nobody takes up again go, the least recently used first.
+//! A poll names an offset and no consumer. A consumer that catches up polls from the end of its
+//! last poll, so its prefetching scanner is kept under that offset until the next poll. The least
+//! recently used cursors are dropped first.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use super::{Scanner, Segment};
 use crate::catalog::PartitionId;
 use crate::sync::Mutex;
 
-/// Number of cursors that are kept.
+/// Maximum number of cursors.
 const KEPT_MAX: usize = 32;
 
-/// Where a poll ended.
+/// The end of a poll.
 #[derive(Debug)]
 pub(crate) struct Cursor {
-    /// The segment it reads, which it pins.
+    /// The segment that it reads and pins.
     pub(crate) segment: Arc<Segment>,
     pub(crate) scanner: Scanner,
 }
@@ -29,8 +29,7 @@ pub(crate) struct Cursors {
 }
 
 impl Cursors {
-    /// Takes out the cursor whose next batch has an offset, in a segment that the partition still
-    /// has.
+    /// Removes and returns the cursor of an offset, in a segment that the partition still has.
     pub(crate) fn take(
         &self,
         id: PartitionId,
@@ -44,18 +43,18 @@ impl Cursors {
         Some(kept.remove(found).2)
     }
 
-    /// Keeps a cursor whose next batch has an offset.
+    /// Keeps a cursor under the offset of its next batch.
     pub(crate) fn keep(&self, id: PartitionId, offset: u64, cursor: Cursor) {
         let dropped = {
             let mut kept = self.kept.lock();
             kept.push((id, offset, cursor));
             (kept.len() > KEPT_MAX).then(|| kept.remove(0))
         };
-        // It may wait for requests in flight: not while others wait for the lock.
+        // Dropping it may wait for requests in flight, so the lock is released first.
         drop(dropped);
     }
 
-    /// Lets go of a partition's cursors.
+    /// Drops a partition's cursors.
     pub(crate) fn forget(&self, id: PartitionId) {
         let (gone, stay) = {
             let mut kept = self.kept.lock();

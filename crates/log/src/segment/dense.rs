@@ -5,14 +5,14 @@
 //! 1. The batches are copied into a new file under a temporary name, past the page cache, and
 //!    synced.
 //! 2. The owner renames it to the name of the next generation and syncs the directory: from here on
-//!    it counts, and the old file is left over.
-//! 3. Readers get the new segment, log and index at once. Who pinned the old one goes on reading
-//!    it.
+//!    it is the segment, and the old file is obsolete.
+//! 3. The new segment is published, log and index together. Readers that pinned the old one
+//!    continue with it.
 //! 4. The old files are removed.
 //!
-//! A crash before step 2 leaves a temporary file, one after it the old generation: recovery removes
-//! either. Steps 2 to 4 are a command of the owner's, so that nothing else removes or replaces the
-//! segment meanwhile.
+//! A crash before step 2 leaves the temporary file, a later one the old generation: recovery
+//! removes either. Steps 2 to 4 are a command of the owner, so that nothing else removes or
+//! replaces the segment meanwhile.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,12 +27,12 @@ use super::index::INTERVAL;
 use crate::Result;
 use crate::env::Env;
 
-/// A segment that was rewritten, and is not installed yet.
+/// A rewritten segment that is not installed yet.
 #[derive(Debug)]
 pub(crate) struct Rewritten {
-    /// What it replaces.
+    /// The segment that it replaces.
     pub(crate) old: Arc<Segment>,
-    /// What it becomes.
+    /// The new segment.
     pub(crate) new: Arc<Segment>,
     temporary: PathBuf,
 }
@@ -82,11 +82,11 @@ fn copy(env: &Env, old: &Segment, to: &std::path::Path) -> Result<(u64, Vec<Entr
 }
 
 impl Rewritten {
-    /// Has it count (step 2), and writes its index.
+    /// Installs it (step 2), and writes its index.
     ///
     /// # Errors
-    /// Those of the system. The old segment counts then, unless the name became durable all the
-    /// same: they hold the same batches.
+    /// Those of the system. Then either segment may be found after a crash; both contain the same
+    /// batches.
     pub(crate) fn install(&self, env: &Env) -> Result<()> {
         env.storage.rename(&self.temporary, &self.new.path(Kind::Log))?;
         env.storage.sync_directory(self.new.directory())?;
@@ -99,7 +99,7 @@ impl Rewritten {
         let _ = env.storage.remove(&self.temporary);
     }
 
-    /// Removes what it replaced (step 4). What stays is removed by recovery.
+    /// Removes the segment that it replaced (step 4). Recovery removes it otherwise.
     pub(crate) fn remove_old(&self, env: &Env) {
         for kind in [Kind::Index, Kind::Log] {
             let _ = env.storage.remove(&self.old.path(kind));

@@ -1,4 +1,4 @@
-//! The index of a segment: read when it is wanted, made anew where it is missing or wrong.
+//! The index of a segment: read when first needed, rebuilt where it is missing or wrong.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use super::Segment;
 use crate::Result;
 use crate::env::Env;
 
-/// Bytes of a segment between two entries of its index, at least.
+/// Smallest distance between two entries of an index, in bytes of the segment.
 pub(super) const INTERVAL: u64 = 64 << 10;
 
 impl Segment {
-    /// Returns its index, which is read or made if need be.
+    /// Returns its index, after reading or rebuilding it if necessary.
     pub(super) fn entries(&self, env: &Env) -> Result<Arc<Vec<Entry>>> {
         if let Some(entries) = &*self.index.lock() {
             return Ok(Arc::clone(entries));
@@ -45,7 +45,7 @@ impl Segment {
         Ok(entries)
     }
 
-    /// Adds entries of the segment that is being written, which ascend.
+    /// Adds entries, in ascending order, to the index of the segment that is being written.
     pub(crate) fn add_entries(&self, added: impl Iterator<Item = Entry>) {
         let mut index = self.index.lock();
         let entries = Arc::make_mut(index.get_or_insert_default());
@@ -58,20 +58,20 @@ impl Segment {
         }
     }
 
-    /// Forgets entries of what was cut off.
+    /// Drops the entries at `position` and beyond, which was cut off.
     pub(crate) fn forget_entries_from(&self, position: u64) {
         if let Some(entries) = &mut *self.index.lock() {
             Arc::make_mut(entries).retain(|entry| entry.position < position);
         }
     }
 
-    /// Gives it the index that it has by now.
+    /// Sets the index.
     pub(crate) fn set_entries(&self, entries: Vec<Entry>) {
         *self.index.lock() = Some(Arc::new(entries));
     }
 
-    /// Makes the index from the segment, and writes its file as far as that goes: without the file
-    /// it is made again by the next process.
+    /// Rebuilds the index from the segment, and tries to write its file: without the file the next
+    /// process rebuilds it again.
     pub(super) fn rebuild_index(&self, env: &Env) -> Result<Arc<Vec<Entry>>> {
         let mut entries: Vec<Entry> = Vec::new();
         let mut scanner = self.scan(env, 0)?;
@@ -87,12 +87,12 @@ impl Segment {
         }
         let entries = Arc::new(entries);
         *self.index.lock() = Some(Arc::clone(&entries));
-        // Without its file the index is made again another time.
+        // Without its file the index is rebuilt another time.
         let _ = self.write_index(env);
         Ok(entries)
     }
 
-    /// Writes the index's file anew. Nothing waits for it to be durable.
+    /// Writes the index's file, without making it durable.
     ///
     /// # Errors
     /// Those of the system.

@@ -1,8 +1,8 @@
 //! Segments: the files that hold a partition's batches.
 //!
-//! A [`Segment`] is a segment as readers see it. The last one of a partition is written by its
-//! owner alone, through a [`SegmentWriter`]; all before it are sealed and never change, except that
-//! a sealed segment may be replaced by one without gaps ([`dense`]).
+//! A [`Segment`] is a reader's view of a segment. The last segment of a partition is written by its
+//! owner alone, through a [`SegmentWriter`]. All earlier ones are sealed and never change, except
+//! that a sealed segment may be replaced by one without gaps ([`dense`]).
 
 mod cursor;
 pub(crate) mod dense;
@@ -27,7 +27,7 @@ use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::tail::SegmentStart;
 
-/// A segment, as readers see it.
+/// A reader's view of a segment.
 #[derive(Debug)]
 pub(crate) struct Segment {
     start: SegmentStart,
@@ -35,15 +35,15 @@ pub(crate) struct Segment {
     /// Incarnation of its partition.
     incarnation: u64,
     directory: PathBuf,
-    /// Bytes that may be read: all of a sealed segment, what was written of the last one.
+    /// Readable bytes: all of a sealed segment, the persisted part of the last one.
     length: AtomicU64,
     file: OnceLock<Arc<dyn ReadFile>>,
-    /// Some of its batches; `None` while the index was not read.
+    /// Positions of some batches; `None` until the index is read.
     index: Mutex<Option<Arc<Vec<Entry>>>>,
 }
 
 impl Segment {
-    /// A segment of so many bytes, whose file is opened when it is read first.
+    /// Creates a view of a segment of `length` bytes, whose file is opened by the first read.
     pub(crate) fn new(
         directory: &Path,
         start: SegmentStart,
@@ -100,12 +100,12 @@ impl Segment {
         self.directory.join(self.name().file(kind).to_string())
     }
 
-    /// Returns how many bytes of it may be read.
+    /// Returns the number of readable bytes.
     pub(crate) fn length(&self) -> u64 {
         self.length.load(Ordering::Acquire)
     }
 
-    /// Lets readers see so many bytes.
+    /// Sets the number of readable bytes.
     pub(crate) fn set_length(&self, length: u64) {
         self.length.store(length, Ordering::Release);
     }
@@ -130,7 +130,7 @@ impl Segment {
         Scanner::new(env, self.file(env)?, position..self.length())
     }
 
-    /// Begins to scan it where the batch with an offset may be, as its index knows.
+    /// Begins to scan it at the indexed batch at or before an offset.
     ///
     /// # Errors
     /// Those of the system; corruption, where the segment must be scanned to make the index anew.
@@ -138,7 +138,7 @@ impl Segment {
         self.scan_from(env, |entry| entry.offset <= offset)
     }
 
-    /// Begins to scan it where the first batch that is not older than a timestamp may be.
+    /// Begins to scan it at the last indexed batch that is older than a timestamp.
     ///
     /// # Errors
     /// As [`Self::scan_for_offset`].
@@ -154,7 +154,7 @@ impl Segment {
                 break;
             };
             let mut scanner = self.scan(env, entry.position)?;
-            // The index is no evidence: what it says of this batch must be so.
+            // The index is never trusted over the log: the batch must match its entry.
             let agrees = scanner.peek().is_ok_and(|next| {
                 next.is_some_and(|(position, header)| {
                     position == entry.position

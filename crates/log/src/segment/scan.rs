@@ -1,4 +1,4 @@
-//! Reading a segment from a position on, batch by batch.
+//! Reading a segment sequentially, batch by batch.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -14,25 +14,25 @@ use crate::{Error, Result};
 
 /// Size of a request, in bytes.
 const REQUEST_BYTES: usize = 256 << 10;
-/// Requests in flight ahead of the caller, at most.
+/// Maximum number of requests in flight ahead of the caller.
 const DEPTH: usize = 4;
 
-/// Reads a span of a segment forward, with requests in flight ahead of it.
+/// Reads a span of a segment sequentially, with prefetching.
 #[derive(Debug)]
 pub(crate) struct Scanner {
     reader: SequentialReader,
     path: PathBuf,
-    /// Where the next batch or gap begins.
+    /// Start of the next batch or gap.
     position: u64,
     end: u64,
-    /// The header of the next batch, once it was read.
+    /// The header of the next batch, if it was read.
     next: Option<Header>,
 }
 
 /// A batch that was read.
 #[derive(Debug)]
 pub(crate) struct Scanned<'a> {
-    /// Where it begins in the segment.
+    /// Its start in the segment.
     pub(crate) position: u64,
     pub(crate) header: Header,
     /// The bytes of its messages.
@@ -62,7 +62,7 @@ impl Scanner {
         &self.path
     }
 
-    /// Returns where the next batch or gap begins.
+    /// Returns the start of the next batch or gap.
     pub(crate) fn position(&self) -> u64 {
         self.position
     }
@@ -70,8 +70,8 @@ impl Scanner {
     /// Returns the position and header of the next batch; `None` at the end.
     ///
     /// # Errors
-    /// Corruption, with file and position, where there is something that is no batch's header, or
-    /// the batch does not end within the segment; those of the system.
+    /// Corruption, with file and position, where the bytes are no batch header or the batch exceeds
+    /// the segment; those of the system.
     pub(crate) fn peek(&mut self) -> Result<Option<(u64, Header)>> {
         if let Some(header) = self.next {
             return Ok(Some((self.position, header)));
@@ -80,7 +80,7 @@ impl Scanner {
             if self.position >= self.end {
                 return Ok(None);
             }
-            // Nothing behind a gap is read before it is certain that there is none.
+            // Nothing beyond the shortest gap is read until it is certain that there is no gap.
             let shortest_gap = gap_end(self.position, BLOCK) - self.position;
             let mut header = [0; HEADER_BYTES];
             let first =
@@ -114,7 +114,7 @@ impl Scanner {
         Ok(Some((self.position, header)))
     }
 
-    /// Passes over the batch that [`Self::peek`] returned.
+    /// Skips the batch that [`Self::peek`] returned.
     pub(crate) fn skip(&mut self) {
         if let Some(header) = self.next.take() {
             self.position += header.length;
@@ -138,7 +138,7 @@ impl Scanner {
         Ok(Some(Scanned { position, header, messages }))
     }
 
-    /// As [`Self::read`], with all checksums checked.
+    /// As [`Self::read`], and verifies all checksums.
     ///
     /// # Errors
     /// As [`Self::peek`]; corruption also where a checksum is wrong.

@@ -11,10 +11,10 @@ use tailwater_io::buffer::AppendedBytes;
 use crate::sync::Published;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Bytes between two entries of a chunk's index, at least.
+/// Smallest distance between two entries of a chunk's index, in bytes.
 const INDEX_INTERVAL: usize = 16 << 10;
 
-/// What a segment's name says of it.
+/// The start of a segment, as its name states it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SegmentStart {
     /// Offset of its first message.
@@ -23,20 +23,20 @@ pub(crate) struct SegmentStart {
     pub(crate) base_timestamp_us: u64,
 }
 
-/// Where a chunk goes.
+/// The place of a chunk in its segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ChunkPlace {
     /// The segment.
     pub(crate) segment: SegmentStart,
-    /// Where its first byte goes in the segment.
+    /// Position of its first byte in the segment.
     pub(crate) position: u64,
     /// Offset of its first batch.
     pub(crate) base_offset: u64,
-    /// Where its first batch begins in the chunk: behind a block's beginning that it carries over.
+    /// Start of its first batch in the chunk, after the carried part of a block.
     pub(crate) first_batch: usize,
 }
 
-/// A chunk. Its bytes are there until it is evicted.
+/// A chunk, whose bytes exist until it is evicted.
 #[derive(Debug)]
 pub(crate) struct Chunk {
     place: ChunkPlace,
@@ -55,18 +55,18 @@ impl Chunk {
         &self.place
     }
 
-    /// Returns the bytes, which stay as long as they are held; `None` once the chunk was evicted.
+    /// Returns the bytes, which stay as long as the caller holds them; `None` after the eviction.
     pub(crate) fn bytes(&self) -> Option<Arc<AppendedBytes>> {
         self.bytes.load()
     }
 
-    /// Lets go of the bytes. Who holds them keeps them.
+    /// Drops the bytes. Readers that hold them keep them.
     pub(crate) fn evict(&self) {
         self.bytes.store(None);
     }
 
-    /// Notes a batch that begins at `position` in the chunk. Only the partition's owner does so,
-    /// before the batch is published.
+    /// Indexes a batch that begins at `position` in the chunk. Only the partition's owner calls
+    /// this, before it publishes the batch.
     pub(crate) fn note(&self, offset: u64, timestamp_us: u64, position: usize) {
         self.index.note(offset, timestamp_us, position);
     }
@@ -85,14 +85,14 @@ impl Chunk {
         })
     }
 
-    /// Returns where to begin walking for the batch with an offset.
+    /// Returns the position of the last indexed batch at or before an offset.
     pub(crate) fn position_of_offset(&self, offset: u64) -> usize {
         self.index
             .last_where(|slot| slot.offset.load(Ordering::Relaxed) <= offset)
             .unwrap_or(self.place.first_batch)
     }
 
-    /// Returns where to begin walking for the first batch that is not older than a timestamp.
+    /// Returns the position of the last indexed batch that is older than a timestamp.
     pub(crate) fn position_of_timestamp(&self, timestamp_us: u64) -> usize {
         self.index
             .last_where(|slot| slot.timestamp_us.load(Ordering::Relaxed) < timestamp_us)
@@ -100,7 +100,8 @@ impl Chunk {
     }
 }
 
-/// Some of a chunk's batches, in order. One writes, others read what was written before the count.
+/// Positions of some of a chunk's batches, in order. The owner stores an entry before it increments
+/// the count; readers read entries below the count.
 #[derive(Debug)]
 struct Index {
     slots: Box<[Slot]>,
@@ -131,7 +132,8 @@ impl Index {
         self.count.store(count + 1, Ordering::Release);
     }
 
-    /// Returns the position of the last entry that fulfils what all before it do.
+    /// Returns the position of the last entry for which `fulfils` is true; it is true of all
+    /// entries before that one.
     fn last_where(&self, fulfils: impl Fn(&Slot) -> bool) -> Option<usize> {
         let count = self.count.load(Ordering::Acquire);
         let known = self.slots.get(..count)?;
@@ -140,27 +142,27 @@ impl Index {
     }
 }
 
-/// Walks over the batches of a chunk.
+/// Iterates over the batches of a chunk.
 #[derive(Debug)]
 pub(crate) struct Walk<'a> {
     bytes: &'a [u8],
-    /// Where `bytes` begin in the segment.
+    /// Position of `bytes` in the segment.
     position: u64,
     at: usize,
 }
 
-/// A batch that a walk came to.
+/// A batch of a walk.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Walked {
     pub(crate) header: Header,
-    /// Where it begins and ends in the chunk.
+    /// Its start and end in the chunk.
     pub(crate) start: usize,
     pub(crate) end: usize,
 }
 
 impl<'a> Walk<'a> {
-    /// Begins at `at` of a chunk whose first byte goes to `position` of the segment. `bytes` are
-    /// all that is published.
+    /// Begins at `at` in a chunk whose first byte is at `position` in the segment. `bytes` are all
+    /// published bytes.
     pub(crate) fn new(bytes: &'a [u8], position: u64, at: usize) -> Self {
         Self { bytes, position, at }
     }

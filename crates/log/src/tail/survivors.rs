@@ -1,8 +1,8 @@
 //! Batches that a process left in shared memory when it died.
 //!
-//! A chunk counts as far as its batches are whole, belong to its partition and follow each other
-//! without a gap in their offsets. Behind them its memory is zero: it was zeroed before the chunk
-//! got it, so nothing of an earlier use is taken for a batch.
+//! The batches of a chunk are recovered as far as they are whole, belong to its partition and have
+//! consecutive offsets. The rest of the chunk is zero: its memory was zeroed before use, so bytes
+//! of an earlier use are never mistaken for a batch.
 
 use std::collections::BTreeMap;
 
@@ -22,19 +22,19 @@ pub(crate) struct Survivor {
     bytes: Vec<u8>,
 }
 
-/// What a process left of one log.
+/// The shared memory that a process left of one log.
 #[derive(Default)]
 pub(crate) struct Survivors {
     /// By partition and incarnation; in the order of their offsets.
     chunks: BTreeMap<(PartitionId, u64), Vec<Survivor>>,
     /// Regions without batches.
     empty: Vec<String>,
-    /// What could not be read, in words.
+    /// Regions that could not be used, in words.
     pub(crate) refused: Vec<String>,
 }
 
 impl Survivors {
-    /// Reads what is left of the log with this id. Regions stay as they are.
+    /// Reads the regions of the log with this id, without changing them.
     ///
     /// # Errors
     /// Those of the system.
@@ -63,13 +63,13 @@ impl Survivors {
         Ok(survivors)
     }
 
-    /// Returns the regions that no incarnation has taken, and those without batches.
+    /// Returns the regions of no existing incarnation, and those without batches.
     pub(crate) fn regions_of_nobody(self) -> impl Iterator<Item = String> {
         let untaken = self.chunks.into_values().flatten().map(|survivor| survivor.region);
         untaken.chain(self.empty)
     }
 
-    /// Takes out what one incarnation of a partition has, in order.
+    /// Removes and returns the regions of one incarnation of a partition, in order.
     pub(crate) fn take(&mut self, id: PartitionId, incarnation: u64) -> Vec<Survivor> {
         self.chunks.remove(&(id, incarnation)).unwrap_or_default()
     }
@@ -84,7 +84,7 @@ impl Survivor {
     }
 }
 
-/// The batches of a survivor that count.
+/// Iterates over the valid batches of a survivor.
 pub(crate) struct SurvivingBatches<'a> {
     chunk: &'a ChunkHeader,
     bytes: &'a [u8],

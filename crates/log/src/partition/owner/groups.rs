@@ -1,4 +1,4 @@
-//! Persisting: what one write to a segment has, and what comes of it.
+//! Persisting: the contents of one write to a segment, and its outcome.
 
 use tailwater_format::message::index::Entry;
 use tailwater_io::buffer::{AlignedBuffer, AppendedBytes, AppendedSlice};
@@ -9,34 +9,33 @@ use crate::options::PartialBlocks;
 use crate::tail::{Chunk, SegmentStart};
 use crate::{Error, ErrorKind};
 
-/// Bytes that one write to a segment has, about.
+/// Bytes from which on a group takes no further chunk.
 const GROUP_BYTES: usize = 4 << 20;
-/// How long a persist waits that failed for want of space, the first time and at most, in
-/// nanoseconds.
+/// First and longest delay of a retry after a full disk, in nanoseconds.
 const RETRY_NS: [u64; 2] = [100_000_000, 5_000_000_000];
 
-/// What one write to a segment has.
+/// The contents of one write to a segment.
 #[derive(Debug)]
 pub(in crate::partition) struct Group {
     pub(in crate::partition) segment: SegmentStart,
     pub(in crate::partition) position: u64,
     pub(in crate::partition) parts: Vec<Part>,
-    /// Batches that are persisted with it end here.
+    /// End of the batches that are persisted with it.
     pub(in crate::partition) data_end: u64,
-    /// Whole blocks that need not be written again end here.
+    /// End of the whole blocks, which are never written again.
     written_end: u64,
-    /// Bytes of the batches that are persisted with it.
+    /// Bytes of these batches.
     pub(in crate::partition) batch_bytes: u64,
-    /// Batches for the segment's index.
+    /// Entries for the segment's index.
     pub(in crate::partition) entries: Vec<Entry>,
 }
 
 /// Bytes of a group.
 #[derive(Debug)]
 pub(in crate::partition) enum Part {
-    /// Of a chunk.
+    /// A slice of a chunk.
     Tail(AppendedSlice),
-    /// A block that is not full, padded.
+    /// A partial block, padded.
     Block(AlignedBuffer),
 }
 
@@ -50,8 +49,8 @@ impl Part {
 }
 
 impl Owner {
-    /// Returns what the next write to a segment has; `None` where there is nothing. With `all`,
-    /// blocks that are not full are written, too.
+    /// Returns the contents of the next write to a segment; `None` where there is nothing to write.
+    /// With `all`, partial blocks are included.
     pub(in crate::partition) fn take_group(&mut self, env: &Env, all: bool) -> Option<Group> {
         let filled: usize = self.filled.iter().map(|filled| filled.end - filled.persisted).sum();
         if self.options.partial_blocks == PartialBlocks::Pad && filled < GROUP_BYTES {
@@ -120,13 +119,13 @@ impl Owner {
         self.complete(group)
     }
 
-    /// States where the last batch ends that a group has; `None` for a group without bytes.
+    /// Sets the end of a group's last batch; `None` for a group without bytes.
     pub(super) fn complete(&self, mut group: Group) -> Option<Group> {
         group.data_end = self.data_end_within(group.segment, group.written_end);
         self.weigh(group)
     }
 
-    /// States what the batches of a group take; `None` for a group without bytes.
+    /// Sets the bytes of a group's batches; `None` for a group without bytes.
     pub(super) fn weigh(&self, mut group: Group) -> Option<Group> {
         let is_in =
             |mark: &&Mark| (mark.segment, mark.end_position) <= (group.segment, group.data_end);
@@ -134,7 +133,7 @@ impl Owner {
         (!group.parts.is_empty()).then_some(group)
     }
 
-    /// Adds the last block of a segment that goes on in another, where it is not full.
+    /// Adds the partial last block of a segment that is followed by another.
     pub(super) fn finish_segment(
         &self,
         env: &Env,
@@ -155,7 +154,7 @@ impl Owner {
         self.complete(group)
     }
 
-    /// Returns where the last batch ends that does so within the first `end` bytes of a segment.
+    /// Returns the end of the last batch that ends within the first `end` bytes of a segment.
     pub(super) fn data_end_within(&self, segment: SegmentStart, end: u64) -> u64 {
         let is_within = |mark: &Mark| (mark.segment, mark.end_position) <= (segment, end);
         let count = self.marks.partition_point(is_within);
@@ -166,7 +165,7 @@ impl Owner {
         }
     }
 
-    /// Notes that a group was persisted. Returns who is to be told.
+    /// Notes that a group was persisted. Returns the signals to complete.
     pub(in crate::partition) fn persisted(&mut self, env: &Env, group: &Group) -> Told {
         let mut told = Told::new();
         while let Some(mark) = self.marks.front() {
@@ -188,8 +187,7 @@ impl Owner {
             }
             let reached = group.written_end.saturating_sub(filled.chunk.place().position) as usize;
             filled.persisted = filled.persisted.max(reached.min(filled.end));
-            // With carried blocks, the end of its last batch goes to the segment with the next
-            // chunk.
+            // With carried blocks, the end of its last batch is written with the next chunk.
             let is_done =
                 filled.persisted == filled.end && filled.end_offset <= self.persisted_offset;
             if !is_done {
@@ -210,13 +208,13 @@ impl Owner {
             self.health = Health::Good;
         }
         if self.marks.is_empty() && env.memory.is_tight() {
-            // The next append may take another chunk; others need this one's memory now.
+            // Others need the memory of this chunk; the next append takes another one.
             self.close_chunk(env);
         }
         told
     }
 
-    /// Notes that a group was not persisted. Returns who is to be told.
+    /// Notes that a group could not be persisted. Returns the signals to complete.
     pub(in crate::partition) fn not_persisted(&mut self, env: &Env, error: &Error) -> Told {
         if error.kind() != ErrorKind::NoSpace {
             let failed = error.clone().while_doing(format_args!("{} takes no more", self.id));
@@ -224,7 +222,7 @@ impl Owner {
             return self.drop_unacknowledged(env, error);
         }
         if self.acknowledges_persisted() {
-            // Nothing of it was acknowledged: it is as if it had never come.
+            // Nothing of it was acknowledged, so it may be dropped.
             return self.drop_unacknowledged(env, error);
         }
         let wait_ns = match &self.health {
@@ -236,8 +234,7 @@ impl Owner {
         Told::new()
     }
 
-    /// Drops the batches that nobody was told are there, if appends are acknowledged only when they
-    /// are persisted.
+    /// Drops unacknowledged batches, where appends are acknowledged only once they are persisted.
     pub(super) fn drop_unacknowledged(&mut self, env: &Env, error: &Error) -> Told {
         if !self.acknowledges_persisted() {
             return Told::new();
@@ -248,13 +245,13 @@ impl Owner {
         let goes_on = first.is_none_or(|first| first == self.written_end.segment);
         self.place = match (goes_on, self.options.partial_blocks) {
             (true, PartialBlocks::Pad) => self.written_end,
-            // What the last block had is not in memory any more.
+            // The bytes of the last block are no longer in memory.
             _ => self.next_segment(),
         };
         told
     }
 
-    /// Returns whether there is more to persist than a block that is carried on.
+    /// Returns whether there is a whole block to persist, besides a carried partial one.
     pub(super) fn has_whole_block(&self, block: u64) -> bool {
         let segment = self.place.segment;
         let is_left = |filled: &Filled| {
@@ -282,7 +279,7 @@ impl Group {
         self.parts.extend(bytes.slice(range).map(Part::Tail));
     }
 
-    /// Adds a block that is not full. It is written again when it is.
+    /// Adds a partial block, which is written again when it is full.
     fn add_block(&mut self, env: &Env, bytes: &[u8]) {
         let mut block = AlignedBuffer::with_capacity(env.block as usize);
         block.append(bytes);

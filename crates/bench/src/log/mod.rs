@@ -16,23 +16,42 @@
 mod clients;
 mod event_loop;
 mod figures;
+mod group_commit;
 mod mode;
+mod open_time;
 mod report;
 mod run;
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 
 use crate::arguments::at_least_one;
 use crate::store::Failure;
-use crate::tail::Bytes;
+use crate::tail::{Bytes, CatchUpArguments};
+pub use group_commit::GroupCommitArguments;
 pub use mode::Mode;
+pub use open_time::OpenArguments;
 use report::Report;
 
-/// What is asked of this command.
+/// Experiments besides the one of producers and consumers.
+#[derive(Debug, Clone, Subcommand)]
+pub enum Experiment {
+    /// Measure the time and the reads that opening a log of many segments takes
+    Open(OpenArguments),
+    /// Measure how many durable writes acknowledged appends cost, by the number of partitions
+    GroupCommit(GroupCommitArguments),
+    /// Measure what a consumer that catches up does to a key-value reader's hot set in little
+    /// memory
+    CatchUp(CatchUpArguments),
+}
+
+/// Arguments of the command.
 #[derive(Debug, Clone, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct LogBenchArguments {
+    #[command(subcommand)]
+    pub(crate) experiment: Option<Experiment>,
     /// Payload that is sent each second, and polled each second
     #[arg(long, value_name = "BYTES", default_value = "250MB")]
     pub(crate) rate: Bytes,
@@ -88,6 +107,12 @@ pub struct LogBenchArguments {
 /// # Errors
 /// Those of the log and of the system.
 pub fn run(arguments: &LogBenchArguments) -> Result<String, Failure> {
+    match &arguments.experiment {
+        Some(Experiment::Open(arguments)) => return open_time::run(arguments),
+        Some(Experiment::GroupCommit(arguments)) => return group_commit::run(arguments),
+        Some(Experiment::CatchUp(arguments)) => return crate::tail::catch_up(arguments),
+        None => {}
+    }
     let mut report = Report::new(arguments);
     for round in 0..arguments.runs {
         let rows = report.rows();

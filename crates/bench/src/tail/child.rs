@@ -9,10 +9,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tailwater_io::Clock;
 use tailwater_io::clock::SystemClock;
+use tailwater_io::{Clock, Purpose};
 
-use super::engine::{EngineName, TailDatabase, TailEngine};
+use super::engine::{EngineName, Moved, TailDatabase, TailEngine};
 use super::figures::{Calls, Figures, Kernel};
 use super::incident::Incident;
 use super::latency::{Latencies, histogram};
@@ -44,6 +44,18 @@ pub(super) struct Assignment {
     /// Whether all that is read is read once before anything is measured.
     pub(super) warms: bool,
     pub(super) incident: Option<Incident>,
+    /// A message log that a consumer reads from its beginning to its end beside the reads.
+    #[serde(default)]
+    pub(super) catch_up: Option<CatchUp>,
+}
+
+/// A consumer that catches up.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct CatchUp {
+    /// Directory of the log.
+    pub(super) log: PathBuf,
+    /// Whether segments are read in direct mode; otherwise through the page cache.
+    pub(super) is_direct: bool,
 }
 
 /// What a process is started for.
@@ -168,11 +180,12 @@ pub(super) fn measure(
     let before = database.activity()?;
     let start_ns = clock.monotonic_ns();
     let end = match assignment.beside {
+        _ if assignment.catch_up.is_some() => End::at(u64::MAX),
         Beside::Merging => End::at(u64::MAX),
         _ => End::at(start_ns + assignment.duration.as_nanos() as u64),
     };
     let work = work(database, &clock, assignment, start_ns, &end)?;
-    let Work { reads, read_until_ns, written_bytes } = work;
+    let Work { reads, read_until_ns, written_bytes, log_bytes } = work;
     let seconds = (clock.monotonic_ns() - start_ns) as f64 / 1e9;
     let read_seconds = (read_until_ns - start_ns) as f64 / 1e9;
     let activity = database.activity()?.since(&before);
@@ -208,6 +221,10 @@ pub(super) fn measure(
                 .purposes
                 .into_iter()
                 .filter(|(_, moved)| moved.read_bytes + moved.written_bytes > 0)
+                .chain(log_bytes.map(|read_bytes| {
+                    let moved = Moved { read_bytes, written_bytes: 0 };
+                    (Purpose::LogRead.name().to_owned(), moved)
+                }))
                 .map(|(purpose, moved)| (purpose, moved.into()))
                 .collect(),
             ..Kernel::default()
@@ -221,6 +238,8 @@ struct Work {
     /// When the last reader ended, on the run's clock.
     read_until_ns: u64,
     written_bytes: u64,
+    /// Bytes that a consumer read from its log's segments.
+    log_bytes: Option<u64>,
 }
 
 /// Lets all threads work until the end, or until one of them fails.
@@ -277,6 +296,13 @@ fn work(
                 database.scan(&|| end.has_come(clock)).inspect_err(|_| end.now(clock))
             })
         });
+        let consumer = assignment.catch_up.as_ref().map(|catch_up| {
+            scope.spawn(|| {
+                let consumed = catch_up.consume();
+                end.now(clock);
+                consumed
+            })
+        });
         let reads = readers
             .into_iter()
             .map(|reader| reader.join().map_err(panicked)?)
@@ -285,7 +311,8 @@ fn work(
         let read_until_ns = clock.monotonic_ns();
         let written_bytes = beside.join().map_err(panicked)??;
         scan.map_or(Ok(()), |scan| scan.join().map_err(panicked)?)?;
-        Ok(Work { reads: reads?, read_until_ns, written_bytes })
+        let log_bytes = consumer.map(|consumer| consumer.join().map_err(panicked)?).transpose()?;
+        Ok(Work { reads: reads?, read_until_ns, written_bytes, log_bytes })
     })
 }
 

@@ -169,6 +169,7 @@ impl<'a> Experiment<'a> {
             warms: parameters.is_warm,
             // A rate that is looked for is one that nothing disturbs.
             incident: parameters.incident.filter(|_| beside != Beside::Writing),
+            catch_up: None,
         };
         let direct_bytes = |figures: &Figures| row.direct_bytes(figures);
         let phases = self.launch.run(&assignment, &direct_bytes)?;

@@ -17,6 +17,7 @@
 mod arguments;
 mod around_table;
 mod calibration;
+mod catch_up;
 mod child;
 mod configuration;
 mod copy;
@@ -46,6 +47,8 @@ mod units;
 mod workload;
 
 pub use arguments::{Engines, Limit, Preset, TailArguments};
+pub use catch_up::CatchUpArguments;
+pub(crate) use catch_up::run as catch_up;
 pub use configuration::Configuration;
 pub use engine::{Activity, EngineName, Moved, TailDatabase, TailEngine};
 pub use incident::Incident;

@@ -143,3 +143,28 @@ fn the_benchmark_prints_its_tables_and_writes_a_report() {
     let report: serde_json::Value = serde_json::from_slice(&report).expect("a report");
     assert_eq!(report["rows"].as_array().map(Vec::len), Some(4));
 }
+
+#[test]
+fn the_other_experiments_print_a_row_for_each_case() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let directory = scratch.path().to_str().expect("a path in UTF-8");
+    let bench = |experiment: &str, arguments: &[&str]| {
+        let all = ["log", "bench", experiment, "--directory", directory];
+        let answer = run_with(all.iter().chain(arguments));
+        assert_eq!(answer.code, 0, "{}", answer.complaints);
+        answer.output
+    };
+    let open = bench("open", &["--partitions", "4", "--segments", "3", "--runs", "2"]);
+    assert_eq!(open.lines().filter(|line| line.starts_with(['1', '2'])).count(), 2, "{open}");
+    let arguments =
+        ["--partitions", "1,3", "--persisters", "2", "--in-flight", "2", "--duration", "0.3"];
+    let commit = bench("group-commit", &arguments);
+    let rows = commit.lines().filter(|line| line.split_whitespace().count() == 8);
+    assert!(rows.count() >= 2, "{commit}");
+    let arguments =
+        ["--size", "10MB", "--limit", "64M", "--runs", "1", "--duration", "0.5", "--readers", "1"];
+    let caught_up = bench("catch-up", &arguments);
+    for mode in ["no consumer", "buffered", "direct"] {
+        assert!(caught_up.lines().any(|line| line.starts_with(mode)), "{caught_up}");
+    }
+}

@@ -88,14 +88,14 @@ impl Parameters {
 
     /// The options of a row's engine: those that all rows share, and its own.
     pub(super) fn options_of(&self, row: Row) -> String {
-        let mut options = format!("{};{}", self.options(), row.options());
-        if let Some(table) = row.configuration.table_options(self.block_cache_bytes) {
-            options.push_str(&format!(";block_based_table_factory={{{table}}}"));
-        }
-        if row.engine == EngineName::Tailwater && !self.tailwater_options.is_empty() {
-            options.push_str(&format!(";{}", self.tailwater_options));
-        }
-        options
+        let table = row.configuration.table_options(self.block_cache_bytes);
+        let table = table.map(|table| format!("block_based_table_factory={{{table}}}"));
+        let is_tailwater = row.engine == EngineName::Tailwater;
+        let own = is_tailwater.then(|| self.tailwater_options.clone());
+        let all = [Some(self.options()), Some(row.options()), table, own];
+        // A configuration without options of its own leaves no empty one between two others.
+        let all: Vec<String> = all.into_iter().flatten().filter(|it| !it.is_empty()).collect();
+        all.join(";")
     }
 
     fn options(&self) -> String {
@@ -508,6 +508,11 @@ mod tests {
         let own = "use_direct_reads=true;use_direct_io_for_flush_and_compaction=true;\
                    block_based_table_factory={block_cache=67108864}";
         assert!(theirs.contains(";bytes_per_sync=0;") && theirs.ends_with(own), "{theirs}");
+        let plan =
+            self::plan("--configurations buffered --tailwater-options warm_handover=false").unwrap();
+        let buffered = plan.parameters.options_of(plan.rows[0]);
+        assert!(buffered.ends_with(";warm_handover=false"), "{buffered}");
+        assert!(!buffered.contains(";;"), "an option without a name: {buffered}");
     }
 
     #[test]

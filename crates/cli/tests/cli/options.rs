@@ -50,7 +50,7 @@ fn options_of_our_own_are_told_with_where_they_come_from() {
     for (name, value, from) in [
         ("compaction_read_io_mode", "direct", "file"),
         ("flush_write_io_mode", "buffered", "--options"),
-        ("direct_request_size", "262144", "default"),
+        ("direct_request_size", "1048576", "default"),
     ] {
         let option = &own["options"][name];
         assert_eq!((&option["value"], &option["from"]), (&value.into(), &from.into()), "{name}");

@@ -39,11 +39,11 @@ option_table! {
         ingestion_io_mode: IoModeChoice = Unset, Fixed, Honoured;
         /// How files are copied into checkpoints: by default through the page cache.
         checkpoint_io_mode: IoModeChoice = Unset, Fixed, Honoured;
-        /// How much one request of a compaction or flush moves past the page cache, in bytes, 16
-        /// MiB at most: a user's read waits at the device behind as much.
-        /// `compaction_readahead_size` is how much several of them read ahead; where
-        /// `writable_file_max_buffer_size` is smaller, it counts for writes.
-        direct_request_size: u64 = 256 << 10, Fixed, Honoured;
+        /// Size of one request of a compaction or flush past the page cache, in bytes, 16 MiB at
+        /// most. A compaction reads up to `compaction_readahead_size` ahead of itself, so smaller
+        /// requests mean more of them at the device, where users' reads wait behind them. Where
+        /// `writable_file_max_buffer_size` is smaller, it bounds writes.
+        direct_request_size: u64 = 1 << 20, Fixed, Honoured;
         /// Whether compactions that write past the page cache hand over what users read: outputs'
         /// blocks that come from it are in the page cache, or in the block cache, when the outputs
         /// are first seen. Less is handed over while little of it is read, and nothing while writes

@@ -58,7 +58,7 @@ mod sync;
 mod tail;
 mod ticket;
 
-pub use catalog::{PartitionId, PartitionInfo, StreamInfo, TopicId, TopicInfo};
+pub use catalog::{CatalogSnapshot, PartitionId, PartitionInfo, StreamInfo, TopicId, TopicInfo};
 pub use error::{Error, ErrorKind, Result};
 pub use log::{Log, Modes, OpenReport};
 pub use offsets::Consumer;

@@ -65,6 +65,11 @@ pub struct TopicOptions {
     pub partition_bytes_max: Option<u64>,
     /// Handling of partial blocks.
     pub partial_blocks: PartialBlocks,
+    /// Whether stored offsets of consumers are to survive a power cut. The log only keeps it for its
+    /// callers, who say so each time they store one.
+    pub are_offsets_durable: bool,
+    /// Text that an application keeps with the topic; the log does not look into it.
+    pub attributes: String,
 }
 
 impl Default for TopicOptions {
@@ -78,6 +83,8 @@ impl Default for TopicOptions {
             message_expiry_us: None,
             partition_bytes_max: None,
             partial_blocks: PartialBlocks::default(),
+            are_offsets_durable: false,
+            attributes: String::new(),
         }
     }
 }

@@ -508,8 +508,8 @@ mod tests {
         let own = "use_direct_reads=true;use_direct_io_for_flush_and_compaction=true;\
                    block_based_table_factory={block_cache=67108864}";
         assert!(theirs.contains(";bytes_per_sync=0;") && theirs.ends_with(own), "{theirs}");
-        let plan =
-            self::plan("--configurations buffered --tailwater-options warm_handover=false").unwrap();
+        let plan = self::plan("--configurations buffered --tailwater-options warm_handover=false")
+            .unwrap();
         let buffered = plan.parameters.options_of(plan.rows[0]);
         assert!(buffered.ends_with(";warm_handover=false"), "{buffered}");
         assert!(!buffered.contains(";;"), "an option without a name: {buffered}");

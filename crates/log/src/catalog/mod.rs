@@ -5,14 +5,17 @@
 //!
 //! An incarnation's number is taken from a counter that the journal keeps, and never used again.
 
+mod snapshot;
 mod state;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use tailwater_io::Storage;
 
+pub use snapshot::CatalogSnapshot;
 use state::{Change, State};
 pub use state::{PartitionId, PartitionInfo, StreamInfo, TopicId, TopicInfo};
 
@@ -28,6 +31,8 @@ const NAME: &str = "catalog";
 #[derive(Debug)]
 pub(crate) struct Catalog {
     inner: Mutex<Inner>,
+    /// What `inner` holds, for readers that must not wait for a change.
+    published: ArcSwap<CatalogSnapshot>,
 }
 
 #[derive(Debug)]
@@ -59,7 +64,13 @@ impl Catalog {
             Some(contents) => State::replay(contents.records(), journal.path())?,
             None => State::default(),
         };
-        Ok(Self { inner: Mutex::new(Inner { journal, state }) })
+        let published = ArcSwap::from_pointee(CatalogSnapshot::new(&state));
+        Ok(Self { inner: Mutex::new(Inner { journal, state }), published })
+    }
+
+    /// Returns the catalog as it is at this moment, without waiting for a change under way.
+    pub(crate) fn snapshot(&self) -> Arc<CatalogSnapshot> {
+        self.published.load_full()
     }
 
     fn lock(&self) -> Guard<'_, Inner> {
@@ -69,6 +80,26 @@ impl Catalog {
     /// Returns all streams, by their ids.
     pub(crate) fn streams(&self) -> BTreeMap<u32, StreamInfo> {
         self.lock().state.streams.clone()
+    }
+
+    /// Returns the records whose keys begin with `prefix`, by their keys.
+    pub(crate) fn records(&self, prefix: &str) -> BTreeMap<String, String> {
+        let inner = self.lock();
+        let from = inner.state.records.range(prefix.to_owned()..);
+        let with_prefix = from.take_while(|(key, _)| key.starts_with(prefix));
+        with_prefix.map(|(key, value)| (key.clone(), value.clone())).collect()
+    }
+
+    /// Sets records, and removes those without a value.
+    ///
+    /// # Errors
+    /// Those of the journal: none of the changes then counts.
+    pub(crate) fn set_records(&self, changes: &[(String, Option<String>)]) -> Result<()> {
+        let change = |(key, value): &(String, Option<String>)| Change::SetRecord {
+            key: key.clone(),
+            value: value.clone(),
+        };
+        self.apply(&mut self.lock(), changes.iter().map(change).collect())
     }
 
     /// Creates a stream; without an id it gets the lowest that is free.
@@ -92,7 +123,7 @@ impl Catalog {
             return Err(exists(format!("stream {id} is there already")));
         }
         let name = name.to_owned();
-        inner.apply(vec![Change::CreateStream { stream: id, name, created_us }])?;
+        self.apply(&mut inner, vec![Change::CreateStream { stream: id, name, created_us }])?;
         Ok(id)
     }
 
@@ -108,7 +139,7 @@ impl Catalog {
         if inner.state.streams.iter().any(taken) {
             return Err(exists(format!("a stream is called '{name}' already")));
         }
-        inner.apply(vec![Change::RenameStream { stream, name: name.to_owned() }])
+        self.apply(&mut inner, vec![Change::RenameStream { stream, name: name.to_owned() }])
     }
 
     /// Deletes a stream with all its topics.
@@ -118,39 +149,51 @@ impl Catalog {
     pub(crate) fn delete_stream(&self, stream: u32) -> Result<StreamInfo> {
         let mut inner = self.lock();
         let deleted = inner.state.stream(stream)?.clone();
-        inner.apply(vec![Change::DeleteStream { stream }])?;
+        self.apply(&mut inner, vec![Change::DeleteStream { stream }])?;
         Ok(deleted)
     }
 
-    /// Creates a topic; without an id it gets the lowest that is free in its stream.
+    /// Returns the id that a new topic gets: the one that is asked for, or the lowest that is free
+    /// in its stream.
     ///
     /// # Errors
-    /// Not found, for the stream; already exists; invalid argument, for its options; those of the
-    /// journal.
-    pub(crate) fn create_topic(
+    /// Not found, for the stream; already exists; invalid argument, for its name or options.
+    pub(crate) fn check_topic(
         &self,
         stream: u32,
         id: Option<u32>,
         name: &str,
         options: &TopicOptions,
-        created_us: u64,
     ) -> Result<TopicId> {
         check_name("topic", name)?;
         options.check()?;
-        let mut inner = self.lock();
+        let inner = self.lock();
         let topics = &inner.state.stream(stream)?.topics;
-        if let Some((id, _)) = topics.iter().find(|(_, topic)| topic.name == name) {
-            return Err(exists(format!(
-                "topic {id} of stream {stream} is called '{name}' already"
-            )));
-        }
         let topic = id.unwrap_or_else(|| lowest_free(topics));
-        if topics.contains_key(&topic) {
-            return Err(exists(format!("topic {topic} of stream {stream} is there already")));
-        }
+        let id = TopicId { stream, topic };
+        check_new(topics, id, name)?;
+        Ok(id)
+    }
+
+    /// Creates a topic with partitions whose directories are there and durable.
+    ///
+    /// # Errors
+    /// Not found, where the stream was deleted meanwhile; already exists; those of the journal.
+    pub(crate) fn create_topic(
+        &self,
+        id: TopicId,
+        name: &str,
+        options: &TopicOptions,
+        partitions: &[(u32, u64)],
+        created_us: u64,
+    ) -> Result<()> {
+        let TopicId { stream, topic } = id;
+        let mut inner = self.lock();
+        check_new(&inner.state.stream(stream)?.topics, id, name)?;
         let (name, options) = (name.to_owned(), options.clone());
-        inner.apply(vec![Change::CreateTopic { stream, topic, name, options, created_us }])?;
-        Ok(TopicId { stream, topic })
+        let mut changes = vec![Change::CreateTopic { stream, topic, name, options, created_us }];
+        changes.extend(create_partitions(id, partitions, created_us));
+        self.apply(&mut inner, changes)
     }
 
     /// Changes a topic's name and options.
@@ -173,7 +216,7 @@ impl Catalog {
             return Err(exists(format!("a topic of stream {stream} is called '{name}' already")));
         }
         let (name, options) = (name.to_owned(), options.clone());
-        inner.apply(vec![Change::UpdateTopic { stream, topic, name, options }])
+        self.apply(&mut inner, vec![Change::UpdateTopic { stream, topic, name, options }])
     }
 
     /// Deletes a topic with all its partitions.
@@ -184,7 +227,7 @@ impl Catalog {
         let mut inner = self.lock();
         let deleted = inner.state.topic(id)?.clone();
         let TopicId { stream, topic } = id;
-        inner.apply(vec![Change::DeleteTopic { stream, topic }])?;
+        self.apply(&mut inner, vec![Change::DeleteTopic { stream, topic }])?;
         Ok(deleted)
     }
 
@@ -219,21 +262,13 @@ impl Catalog {
         partitions: &[(u32, u64)],
         created_us: u64,
     ) -> Result<()> {
-        let TopicId { stream, topic } = id;
         let mut inner = self.lock();
         let there = &inner.state.topic(id)?.partitions;
         if let Some((partition, _)) = partitions.iter().find(|(id, _)| there.contains_key(id)) {
-            let message = format!("partition {partition} of topic {topic} is there already");
+            let message = format!("partition {partition} of topic {} is there already", id.topic);
             return Err(exists(message));
         }
-        let change = |&(partition, incarnation): &(u32, u64)| Change::CreatePartition {
-            stream,
-            topic,
-            partition,
-            incarnation,
-            created_us,
-        };
-        inner.apply(partitions.iter().map(change).collect())
+        self.apply(&mut inner, create_partitions(id, partitions, created_us).collect())
     }
 
     /// Notes that a partition goes on in another incarnation, whose directory is there and durable.
@@ -244,7 +279,7 @@ impl Catalog {
         let mut inner = self.lock();
         inner.state.partition(id)?;
         let PartitionId { stream, topic, partition } = id;
-        inner.apply(vec![Change::Purge { stream, topic, partition, incarnation }])
+        self.apply(&mut inner, vec![Change::Purge { stream, topic, partition, incarnation }])
     }
 
     /// Deletes partitions of a topic, those of the highest ids.
@@ -261,22 +296,51 @@ impl Catalog {
             return Err(Error::not_found(message));
         }
         let change = |&partition: &u32| Change::DeletePartition { stream, topic, partition };
-        inner.apply(last.iter().map(change).collect())?;
+        self.apply(&mut inner, last.iter().map(change).collect())?;
         Ok(last)
     }
 }
 
-impl Inner {
+impl Catalog {
     /// Makes changes durable, and then has them count. All or none of them do.
-    fn apply(&mut self, changes: Vec<Change>) -> Result<()> {
-        let mut next = self.state.clone();
+    fn apply(&self, inner: &mut Inner, changes: Vec<Change>) -> Result<()> {
+        let mut next = inner.state.clone();
         changes.iter().for_each(|change| next.apply(change));
         // One record, so that a crash leaves all changes or none.
         let record = Change::encode(&changes)?;
-        self.journal.append(&[record], true, || next.to_snapshot())?;
-        self.state = next;
+        inner.journal.append(&[record], true, || next.to_snapshot())?;
+        self.published.store(Arc::new(CatalogSnapshot::new(&next)));
+        inner.state = next;
         Ok(())
     }
+}
+
+/// Returns the changes that create partitions.
+fn create_partitions(
+    id: TopicId,
+    partitions: &[(u32, u64)],
+    created_us: u64,
+) -> impl Iterator<Item = Change> {
+    let TopicId { stream, topic } = id;
+    partitions.iter().map(move |&(partition, incarnation)| Change::CreatePartition {
+        stream,
+        topic,
+        partition,
+        incarnation,
+        created_us,
+    })
+}
+
+/// Refuses a topic whose id or name is taken.
+fn check_new(topics: &BTreeMap<u32, TopicInfo>, id: TopicId, name: &str) -> Result<()> {
+    let TopicId { stream, topic } = id;
+    if let Some((id, _)) = topics.iter().find(|(_, topic)| topic.name == name) {
+        return Err(exists(format!("topic {id} of stream {stream} is called '{name}' already")));
+    }
+    if topics.contains_key(&topic) {
+        return Err(exists(format!("topic {topic} of stream {stream} is there already")));
+    }
+    Ok(())
 }
 
 fn exists(message: String) -> Error {

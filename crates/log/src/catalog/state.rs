@@ -94,6 +94,7 @@ pub(super) enum Change {
     CreatePartition { stream: u32, topic: u32, partition: u32, incarnation: u64, created_us: u64 },
     DeletePartition { stream: u32, topic: u32, partition: u32 },
     Purge { stream: u32, topic: u32, partition: u32, incarnation: u64 },
+    SetRecord { key: String, value: Option<String> },
 }
 
 impl Change {
@@ -107,6 +108,9 @@ impl Change {
 pub(super) struct State {
     pub(super) streams: BTreeMap<u32, StreamInfo>,
     pub(super) next_incarnation: u64,
+    /// What the log's user keeps beside its streams, by its key.
+    #[serde(default)]
+    pub(super) records: BTreeMap<String, String>,
 }
 
 impl State {
@@ -166,6 +170,7 @@ impl State {
             }
             Change::DeleteStream { stream } => {
                 self.streams.remove(stream);
+                self.remove_records(&format!("stream/{stream}/"));
             }
             Change::CreateTopic { stream, topic, name, options, created_us } => {
                 if let Some(stream) = self.streams.get_mut(stream) {
@@ -185,9 +190,10 @@ impl State {
                 }
             }
             Change::DeleteTopic { stream, topic } => {
-                if let Some(stream) = self.streams.get_mut(stream) {
-                    stream.topics.remove(topic);
+                if let Some(info) = self.streams.get_mut(stream) {
+                    info.topics.remove(topic);
                 }
+                self.remove_records(&format!("stream/{stream}/topic/{topic}/"));
             }
             Change::CreatePartition { stream, topic, partition, incarnation, created_us } => {
                 self.next_incarnation = self.next_incarnation.max(incarnation + 1);
@@ -208,7 +214,17 @@ impl State {
                     info.incarnation = *incarnation;
                 }
             }
+            Change::SetRecord { key, value: Some(value) } => {
+                self.records.insert(key.clone(), value.clone());
+            }
+            Change::SetRecord { key, value: None } => {
+                self.records.remove(key);
+            }
         }
+    }
+
+    fn remove_records(&mut self, prefix: &str) {
+        self.records.retain(|key, _| !key.starts_with(prefix));
     }
 
     fn topic_mut(&mut self, stream: u32, topic: u32) -> Option<&mut TopicInfo> {

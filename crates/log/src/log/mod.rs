@@ -14,7 +14,7 @@ use tailwater_io::{FileLock, Storage};
 pub use open::{Modes, OpenReport};
 use open::{incarnation_of, new_id, open_env, open_partitions};
 
-use crate::catalog::{Catalog, PartitionId, StreamInfo, TopicId, TopicInfo};
+use crate::catalog::{Catalog, CatalogSnapshot, PartitionId, StreamInfo, TopicId, TopicInfo};
 use crate::env::Env;
 use crate::offsets::{Consumer, Offsets};
 use crate::options::{LogOptions, TopicOptions};
@@ -39,6 +39,8 @@ pub struct Log {
     tuner: Arc<Tuner>,
     report: OpenReport,
     is_closed: Mutex<bool>,
+    /// Held while a topic is created, from the choice of its id to its record in the catalog.
+    creating: Mutex<()>,
     /// Held until the log is closed.
     lock: Mutex<Option<Box<dyn FileLock>>>,
 }
@@ -93,6 +95,7 @@ impl Log {
             tuner: Arc::default(),
             report,
             is_closed: Mutex::new(false),
+            creating: Mutex::new(()),
             lock: Mutex::new(Some(lock)),
         };
         log.start_threads(options)?;
@@ -160,6 +163,29 @@ impl Log {
         self.catalog.streams()
     }
 
+    /// Returns the catalog as it is at this moment, without waiting for a change under way.
+    pub fn catalog(&self) -> Arc<CatalogSnapshot> {
+        self.catalog.snapshot()
+    }
+
+    /// Returns the application's records whose keys begin with `prefix`, by their keys.
+    ///
+    /// Records are small values that an application keeps in the log's catalog, so that one journal
+    /// orders its changes and the log's. Keys that begin with `stream/S/` are removed together with
+    /// stream `S`, those that begin with `stream/S/topic/T/` also with topic `T`.
+    pub fn records(&self, prefix: &str) -> BTreeMap<String, String> {
+        self.catalog.records(prefix)
+    }
+
+    /// Sets records, and removes those without a value: all of them or none. They are durable when
+    /// this returns.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn set_records(&self, changes: &[(String, Option<String>)]) -> Result<()> {
+        self.catalog.set_records(changes)
+    }
+
     /// Creates a stream, with the lowest id that is free if none is given. It is durable when this
     /// returns, as all changes of the catalog are.
     ///
@@ -193,7 +219,7 @@ impl Log {
     ///
     /// # Errors
     /// Not found, for the stream; already exists; invalid argument, with the option; those of the
-    /// system. Where the partitions cannot be created, the topic exists without them.
+    /// system. Neither the topic nor any of its partitions is there then.
     pub fn create_topic(
         &self,
         stream: u32,
@@ -202,9 +228,13 @@ impl Log {
         options: &TopicOptions,
         partitions: u32,
     ) -> Result<TopicId> {
+        let _creating = self.creating.lock();
+        let id = self.catalog.check_topic(stream, id, name, options)?;
+        let ids: Vec<u32> = (0..partitions).collect();
+        let created = self.create_directories(id, &ids)?;
         let now_us = self.env.clock.wall_us();
-        let id = self.catalog.create_topic(stream, id, name, options, now_us)?;
-        self.create_partitions(id, partitions)?;
+        self.catalog.create_topic(id, name, options, &created, now_us)?;
+        self.add_partitions(id, options, created);
         Ok(id)
     }
 
@@ -241,23 +271,40 @@ impl Log {
         }
         let new = self.catalog.next_partitions(id, count)?;
         let options = self.topic(id)?.options;
-        let first = self.catalog.reserve_incarnations(u64::from(count));
-        let created: Vec<(u32, u64)> = new.iter().copied().zip(first..).collect();
-        let parent = layout::partitions_directory(&self.env.directory, id.stream, id.topic);
+        let created = self.create_directories(id, &new)?;
+        self.catalog.create_partitions(id, &created, self.env.clock.wall_us())?;
+        self.add_partitions(id, &options, created);
+        Ok(new)
+    }
+
+    /// Creates the directories of new partitions, durably. Returns the partitions with their
+    /// incarnations.
+    ///
+    /// A crash after this is safe: the catalog does not name the directories, and they are removed.
+    fn create_directories(&self, id: TopicId, partitions: &[u32]) -> Result<Vec<(u32, u64)>> {
+        let first = self.catalog.reserve_incarnations(partitions.len() as u64);
+        let created: Vec<(u32, u64)> = partitions.iter().copied().zip(first..).collect();
         for (partition, incarnation) in &created {
             let partition = id.partition(*partition);
             let directory =
                 layout::incarnation_directory(&self.env.directory, partition, *incarnation);
             self.env.storage.create_directory(&directory)?;
         }
+        if created.is_empty() {
+            return Ok(created);
+        }
         // The names of all directories above are new with the first partition.
+        let parent = layout::partitions_directory(&self.env.directory, id.stream, id.topic);
         let mut above = Some(parent.as_path());
         while let Some(directory) = above.filter(|above| above.starts_with(&self.env.directory)) {
             self.env.storage.sync_directory(directory)?;
             above = directory.parent();
         }
-        // A crash here is safe: the catalog does not name the directories, and they are removed.
-        self.catalog.create_partitions(id, &created, self.env.clock.wall_us())?;
+        Ok(created)
+    }
+
+    /// Has new partitions, which the catalog names, take appends.
+    fn add_partitions(&self, id: TopicId, options: &TopicOptions, created: Vec<(u32, u64)>) {
         let mut partitions = self.partitions.lock();
         for (partition, incarnation) in created {
             let id = id.partition(partition);
@@ -265,7 +312,6 @@ impl Log {
             let partition = Partition::create(&self.env, &self.catalog, id, incarnation, options);
             partitions.insert(id, partition);
         }
-        Ok(new)
     }
 
     /// Deletes the `count` partitions with the highest ids.

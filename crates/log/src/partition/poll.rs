@@ -177,11 +177,25 @@ impl Partition {
         }
         let polled = Polled { last_offset, first_offset: offset, ..Polled::default() };
         let mut wanted = Wanted { offset, count, bytes: POLL_BYTES, polled };
-        if !poll_chunks(snapshot, end, &mut wanted) {
-            if !reads {
-                return Ok(None);
+        // From segment to segment, and from the last one into memory.
+        while !wanted.is_done() && wanted.offset < end {
+            let before = wanted.offset;
+            if !poll_chunks(snapshot, end, &mut wanted) {
+                if !reads && wanted.polled.count == 0 {
+                    return Ok(None);
+                }
+                if !reads {
+                    break;
+                }
+                match self.poll_segment(snapshot, end, &mut wanted) {
+                    // The next poll begins there, and fails.
+                    Err(_) if wanted.polled.count > 0 => break,
+                    polled => polled?,
+                }
             }
-            self.poll_segment(snapshot, end, &mut wanted)?;
+            if wanted.offset == before {
+                break;
+            }
         }
         Ok(Some(wanted.polled))
     }

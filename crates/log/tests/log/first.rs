@@ -1,6 +1,6 @@
 //! The log as its users first see it: on a real disk, with its threads.
 
-use crate::common::{batch, messages, read_all};
+use crate::common::{Machine, batch, messages, read_all, topic};
 use tailwater_log::{
     Consumer, Durability, ErrorKind, Log, LogOptions, PartialBlocks, Strategy, TailMemory,
     TopicOptions,
@@ -182,4 +182,33 @@ fn shared_memory_of_a_log_that_is_gone_is_reported() {
     let gone_path = gone_path.display().to_string();
     assert!(warnings.len() == 1 && warnings[0].contains(&gone_path), "{warnings:?}");
     other.close().expect("it closes");
+}
+
+/// One poll goes from segment to segment, and from there into memory.
+#[test]
+fn a_poll_crosses_segments_and_the_tail() {
+    let machine = Machine::new(1, true);
+    let log = machine.open();
+    let stream = log.create_stream(None, "s").expect("a stream");
+    let options = topic(Durability::Process, PartialBlocks::Pad);
+    let id = log.create_topic(stream, None, "t", &options, 1).expect("a topic");
+    let append = |log: &Log, numbers: std::ops::Range<u64>, length| {
+        let partition = log.partition(id.partition(0)).expect("a partition");
+        partition.append(&batch(numbers, length)).expect("an append");
+        log.run_pending();
+    };
+    // Segments of 64 KiB.
+    (0..4).for_each(|number| append(&log, number..number + 1, 40 << 10));
+    log.close().expect("it closes");
+    drop(log);
+    let log = machine.open();
+    append(&log, 4..6, 100);
+    let partition = log.partition(id.partition(0)).expect("a partition");
+    let poll = |strategy, count| {
+        let polled = partition.poll(strategy, count).expect("a poll");
+        messages(&polled).into_iter().map(|(offset, _)| offset).collect::<Vec<_>>()
+    };
+    assert_eq!(poll(Strategy::First, 100), [0, 1, 2, 3, 4, 5]);
+    assert_eq!(poll(Strategy::Offset(1), 4), [1, 2, 3, 4]);
+    assert_eq!(poll(Strategy::Last, 3), [3, 4, 5]);
 }

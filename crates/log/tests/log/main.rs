@@ -24,3 +24,5 @@ mod partial_blocks;
 mod power_cuts;
 #[cfg(not(shuttle))]
 mod process;
+#[cfg(not(shuttle))]
+mod records;

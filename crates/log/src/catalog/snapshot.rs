@@ -1,0 +1,47 @@
+//! The catalog as readers see it.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::state::State;
+use super::{StreamInfo, TopicId};
+
+/// The catalog at one moment, with indexes by name. It never changes.
+#[derive(Debug, Default)]
+pub struct CatalogSnapshot {
+    streams: BTreeMap<u32, StreamInfo>,
+    stream_ids: HashMap<String, u32>,
+    /// Ids of topics, by the ids of their streams and their names.
+    topic_ids: HashMap<u32, HashMap<String, u32>>,
+}
+
+impl CatalogSnapshot {
+    pub(super) fn new(state: &State) -> Self {
+        let streams = state.streams.clone();
+        let stream_ids = streams.iter().map(|(id, stream)| (stream.name.clone(), *id)).collect();
+        let topic_ids = streams.iter().map(|(id, stream)| {
+            (*id, stream.topics.iter().map(|(id, topic)| (topic.name.clone(), *id)).collect())
+        });
+        let topic_ids = topic_ids.collect();
+        Self { streams, stream_ids, topic_ids }
+    }
+
+    /// Returns the streams, by their ids.
+    pub fn streams(&self) -> &BTreeMap<u32, StreamInfo> {
+        &self.streams
+    }
+
+    /// Returns a topic.
+    pub fn topic(&self, id: TopicId) -> Option<&super::TopicInfo> {
+        self.streams.get(&id.stream)?.topics.get(&id.topic)
+    }
+
+    /// Returns the id of the stream with this name.
+    pub fn stream_id(&self, name: &str) -> Option<u32> {
+        self.stream_ids.get(name).copied()
+    }
+
+    /// Returns the id of the topic with this name in a stream.
+    pub fn topic_id(&self, stream: u32, name: &str) -> Option<u32> {
+        self.topic_ids.get(&stream)?.get(name).copied()
+    }
+}

@@ -34,7 +34,7 @@ pub(crate) enum LogVerb {
     ///
     /// Producers send batches at a rate and consumers poll them, through a server's event loop that
     /// persists by itself, or leaves it to other threads. docs/log.md says how to read the tables.
-    Bench(LogBenchArguments),
+    Bench(Box<LogBenchArguments>),
 }
 
 /// What stat takes.

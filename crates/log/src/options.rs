@@ -65,8 +65,8 @@ pub struct TopicOptions {
     pub partition_bytes_max: Option<u64>,
     /// Handling of partial blocks.
     pub partial_blocks: PartialBlocks,
-    /// Whether stored offsets of consumers are to survive a power cut. The log only keeps it for its
-    /// callers, who say so each time they store one.
+    /// Whether stored offsets of consumers are to survive a power cut. The log only keeps this for
+    /// its callers, who say so each time they store one.
     pub are_offsets_durable: bool,
     /// Text that an application keeps with the topic; the log does not look into it.
     pub attributes: String,

@@ -121,6 +121,16 @@ impl WriteFile for GatedFile {
     }
 }
 
+/// Opens the gate when a test ends, also by a failed assertion: closing the log waits for the
+/// held write.
+struct OpensAtEnd(Arc<Gate>);
+
+impl Drop for OpensAtEnd {
+    fn drop(&mut self) {
+        self.0.open();
+    }
+}
+
 struct Held {
     gate: Arc<Gate>,
     log: Log,
@@ -152,6 +162,7 @@ fn append(partition: &Partition, number: u64) -> Ticket {
 fn appends_and_polls_go_on_beside_a_held_write() {
     for partial in [PartialBlocks::Pad, PartialBlocks::Carry] {
         let Held { gate, log, partition } = held(Durability::Process, partial);
+        let _opens = OpensAtEnd(Arc::clone(&gate));
         gate.close();
         append(&partition, 0).wait().expect("it is acknowledged");
         gate.wait_until_held();
@@ -175,6 +186,7 @@ fn appends_and_polls_go_on_beside_a_held_write() {
 #[test]
 fn what_queues_up_behind_a_write_goes_with_the_next() {
     let Held { gate, log, partition } = held(Durability::Disk, PartialBlocks::Pad);
+    let _opens = OpensAtEnd(Arc::clone(&gate));
     gate.close();
     let first = append(&partition, 0);
     gate.wait_until_held();
@@ -195,6 +207,7 @@ fn what_queues_up_behind_a_write_goes_with_the_next() {
 #[test]
 fn a_purge_waits_for_the_write_in_flight_and_appends_wait_for_the_purge() {
     let Held { gate, log, partition } = held(Durability::Process, PartialBlocks::Pad);
+    let _opens = OpensAtEnd(Arc::clone(&gate));
     gate.close();
     append(&partition, 0).wait().expect("it is acknowledged");
     gate.wait_until_held();
@@ -220,6 +233,7 @@ fn a_purge_waits_for_the_write_in_flight_and_appends_wait_for_the_purge() {
 #[test]
 fn one_partitions_held_write_holds_no_other() {
     let Held { gate, log, partition } = held(Durability::Memory, PartialBlocks::Pad);
+    let _opens = OpensAtEnd(Arc::clone(&gate));
     let id = partition.id().topic();
     let other = log.create_partitions(id, 1).expect("another partition");
     let other = log.partition(id.partition(other[0])).expect("it is there");

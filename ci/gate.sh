@@ -42,6 +42,14 @@ if [ "$mode" = fast ]; then
     exit 0
 fi
 
+step "Apache Iggy's Python client"
+# The test that runs it says that it was skipped where this fails.
+python=target/python/bin/python
+if ! "$python" -c "import apache_iggy" 2>/dev/null; then
+    { python3 -m venv target/python && "$python" -m pip install --quiet apache-iggy==0.9.0; } ||
+        echo "not installed: there is no Python 3 with venv, or no wheel for it"
+fi
+
 step "documentation"
 RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --locked
 

@@ -6,7 +6,8 @@
 //! (`put`, `delete`, `single-delete`, `delete-range`, `merge`, `load`), column families and the
 //! database as a whole (`flush`, `compact`, `checkpoint`, `destroy`). `tailwater tail` measures
 //! what direct I/O does to the tail of reads. `tailwater log` looks into a message log, and
-//! measures it. Everything it knows it has from the libraries; here is what people type and see.
+//! measures it; `tailwater serve` serves one to clients of Apache Iggy. Everything it knows it has
+//! from the libraries; here is what people type and see.
 //!
 //! Standard output has the answer and nothing else, standard error what went wrong and how far a
 //! long answer is. Who reads the answer may stop reading it: the program then ends quietly.
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
             answer(Output::new(common.json, common.hex), |output| run(&verb, output))
         }
         Command::Log { verb } => verbs::log::start(&verb),
+        Command::Serve(arguments) => verbs::serve::run(&arguments),
         Command::Tail(arguments) => verbs::tail::run(&arguments),
         Command::TailChild { assignment } => verbs::tail::run_child(&assignment),
     }

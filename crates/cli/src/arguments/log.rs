@@ -30,6 +30,12 @@ pub(crate) enum LogVerb {
     ///
     /// The log must be open nowhere: an owner does the same in the background.
     Compact(LogCompactArguments),
+    /// Fill a log with the messages of a running server of Apache Iggy
+    ///
+    /// Polls every partition of a stream, or of all streams, from its first message to its last.
+    /// Another import of the same goes on where the last one ended. The log must be open nowhere; a
+    /// directory with other files is refused.
+    Import(LogImportArguments),
     /// Measure what persisting does to the latency of producers and consumers
     ///
     /// Producers send batches at a rate and consumers poll them, through a server's event loop that
@@ -90,6 +96,32 @@ pub(crate) struct LogDumpArguments {
 pub(crate) struct LogCompactArguments {
     /// The log's directory
     pub(crate) directory: PathBuf,
+    /// Print one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What import takes.
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("streams").required(true))]
+pub(crate) struct LogImportArguments {
+    /// The log's directory; that of a server is log below its system.path
+    pub(crate) directory: PathBuf,
+    /// Address of the server
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) from: String,
+    /// Name of a user who may read what is imported
+    #[arg(long, default_value = "iggy")]
+    pub(crate) username: String,
+    /// Password of that user; the variable IGGY_PASSWORD otherwise
+    #[arg(long)]
+    pub(crate) password: Option<String>,
+    /// Name or id of a stream
+    #[arg(long, group = "streams")]
+    pub(crate) stream: Option<String>,
+    /// Import all streams
+    #[arg(long, group = "streams")]
+    pub(crate) all: bool,
     /// Print one JSON document
     #[arg(long)]
     pub(crate) json: bool,

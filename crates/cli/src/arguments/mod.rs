@@ -2,6 +2,7 @@
 
 mod log;
 mod reading;
+mod serve;
 mod writing;
 
 use clap::{Args, Parser, Subcommand};
@@ -9,6 +10,7 @@ use tailwater_bench::tail::{CHILD_COMMAND, TailArguments};
 
 pub(crate) use log::*;
 pub(crate) use reading::*;
+pub(crate) use serve::*;
 pub(crate) use writing::*;
 
 /// What every verb's help ends with.
@@ -64,6 +66,9 @@ pub(crate) enum Command {
         #[command(subcommand)]
         verb: LogVerb,
     },
+    /// Serve a message log to unmodified clients of Apache Iggy
+    #[command(after_help = SERVE_NOTES)]
+    Serve(ServeArguments),
     /// Show on your disk what direct I/O does to the tail of reads
     ///
     /// Reads a hot set while a writer writes over all of a database that is larger than memory, so

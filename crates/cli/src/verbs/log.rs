@@ -22,6 +22,7 @@ pub(crate) fn start(verb: &LogVerb) -> ExitCode {
         LogVerb::Verify(arguments) => (arguments.json, false),
         LogVerb::Dump(arguments) => (arguments.json, arguments.hex),
         LogVerb::Compact(arguments) => (arguments.json, false),
+        LogVerb::Import(arguments) => (arguments.json, false),
         LogVerb::Bench(arguments) => {
             return match tailwater_bench::log::run(arguments) {
                 Ok(report) => crate::answer(Output::new(false, false), |output| {
@@ -40,6 +41,7 @@ pub(crate) fn start(verb: &LogVerb) -> ExitCode {
         LogVerb::Verify(arguments) => verify(arguments, output),
         LogVerb::Dump(arguments) => dump(arguments, output),
         LogVerb::Compact(arguments) => compact(arguments, output),
+        LogVerb::Import(arguments) => super::import::run(arguments, output),
         LogVerb::Bench(_) => Ok(Outcome::Well),
     })
 }

@@ -1,4 +1,4 @@
-//! One module for each verb of `tailwater db`, and one for `tailwater tail`.
+//! One module for each verb of `tailwater db`, and one each for `log`, `serve` and `tail`.
 
 pub(crate) mod blob;
 pub(crate) mod checkpoint;
@@ -13,6 +13,7 @@ pub(crate) mod drop_column_family;
 pub(crate) mod dump;
 pub(crate) mod flush;
 pub(crate) mod get;
+mod import;
 pub(crate) mod ingest;
 pub(crate) mod load;
 pub(crate) mod log;
@@ -22,6 +23,7 @@ pub(crate) mod options;
 pub(crate) mod properties;
 pub(crate) mod put;
 pub(crate) mod scan;
+pub(crate) mod serve;
 pub(crate) mod set_options;
 pub(crate) mod single_delete;
 pub(crate) mod stats;

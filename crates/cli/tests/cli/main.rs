@@ -16,6 +16,7 @@ mod options;
 mod properties;
 mod reading;
 mod reverse_order;
+mod serving;
 mod stats;
 mod support;
 mod tail;

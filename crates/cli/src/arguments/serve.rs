@@ -1,0 +1,49 @@
+//! The server.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// What the help of the server ends with.
+pub(crate) const SERVE_NOTES: &str = "\
+Values come from the file, over it from IGGY_* variables, over them from flags. docs/server.md has
+every key.
+
+Examples:
+  tailwater serve --with-default-root-credentials
+      a server on 127.0.0.1:8090 for the user iggy with the password iggy, in local_data
+  IGGY_ROOT_USERNAME=admin IGGY_ROOT_PASSWORD=secret tailwater serve --config server.toml
+      a server that goes by a file in the format of Iggy's, and whose new directory gets that user
+  tailwater serve --set topic_defaults.durability=disk --set system.segment.append_io_mode=buffered
+
+SIGTERM and SIGINT persist everything and end the server; a second signal ends it at once.
+
+Exit codes:
+  0  it was asked to end, and everything is persisted
+  1  it could not start, or not persist everything
+  2  the command line or the configuration is wrong";
+
+/// What the server takes.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArguments {
+    /// Configuration file in the format of Iggy's server; IGGY_CONFIG_PATH otherwise
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Set a key of the configuration, as tcp.address=0.0.0.0:8090
+    #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
+    pub(crate) set: Vec<(String, String)>,
+    /// Directory of the data (system.path)
+    #[arg(long, value_name = "DIR")]
+    pub(crate) path: Option<PathBuf>,
+    /// Address for clients (tcp.address)
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) address: Option<String>,
+    /// Give the user of a new directory the name iggy and the password iggy
+    #[arg(long)]
+    pub(crate) with_default_root_credentials: bool,
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or_else(|| "KEY=VALUE is needed".to_owned())?;
+    Ok((key.trim().to_owned(), value.to_owned()))
+}

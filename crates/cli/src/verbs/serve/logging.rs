@@ -1,0 +1,266 @@
+//! Log lines: to standard error, and to files of bounded size.
+//!
+//! Lines are written by a thread of its own, so that a slow disk or terminal delays no client. The
+//! queue to it is bounded: lines that find it full are dropped, and the next one says how many.
+//!
+//! A file has the time at which it was begun in its name. A start continues the newest file.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use tailwater_io::thread::{Thread, spawn};
+use tailwater_io::{Clock, clock::SystemClock};
+use tailwater_server::Config;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::MakeWriter;
+
+use crate::outcome::{Failure, Result};
+use crate::output::say;
+
+/// Lines that may wait to be written.
+const QUEUE: usize = 8192;
+const PREFIX: &str = "tailwater-";
+const SUFFIX: &str = ".log";
+
+/// What the thread is sent.
+enum Message {
+    Line(Vec<u8>),
+    Finish,
+}
+
+/// The thread that writes lines.
+pub(super) struct Logging {
+    queue: SyncSender<Message>,
+    thread: Thread,
+}
+
+impl Logging {
+    /// Has the lines of this process written as the configuration says. `RUST_LOG` overrides its
+    /// level.
+    pub(super) fn start(config: &Config) -> Result<Self> {
+        let filter = match EnvFilter::try_from_default_env() {
+            Ok(filter) => filter,
+            Err(_) => EnvFilter::try_new(&config.logging.level).map_err(|error| {
+                let level = &config.logging.level;
+                Failure::Usage(format!("system.logging.level: '{level}' cannot be used: {error}"))
+            })?,
+        };
+        let files = match config.logging.has_file {
+            true => Some(Files::open(config)?),
+            false => None,
+        };
+        let (queue, lines) = sync_channel(QUEUE);
+        let dropped = Arc::new(AtomicU64::new(0));
+        let writer = Queue { queue: queue.clone(), dropped: Arc::clone(&dropped) };
+        let thread = spawn("serve-log", move || write_lines(&lines, files, &dropped))
+            .map_err(|error| Failure::Refused(error.to_string()))?;
+        let lines =
+            tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_writer(writer);
+        let is_first = match config.logging.is_json {
+            true => lines.json().flatten_event(true).try_init(),
+            false => lines.try_init(),
+        };
+        is_first.map_err(|error| Failure::Refused(format!("cannot log: {error}")))?;
+        Ok(Self { queue, thread })
+    }
+
+    /// Writes what waits, and ends the thread.
+    pub(super) fn finish(self) {
+        // Only a thread that is gone takes nothing.
+        let _ = self.queue.send(Message::Finish);
+        let _ = self.thread.join();
+    }
+}
+
+/// Where lines are queued.
+#[derive(Clone)]
+struct Queue {
+    queue: SyncSender<Message>,
+    dropped: Arc<AtomicU64>,
+}
+
+impl Write for Queue {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        if self.queue.try_send(Message::Line(line.to_vec())).is_err() {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Queue {
+    type Writer = Self;
+
+    fn make_writer(&'a self) -> Self {
+        self.clone()
+    }
+}
+
+fn write_lines(lines: &Receiver<Message>, mut files: Option<Files>, dropped: &AtomicU64) {
+    while let Ok(Message::Line(line)) = lines.recv() {
+        let missing = dropped.swap(0, Ordering::Relaxed);
+        if missing > 0 {
+            say(format_args!("tailwater: {missing} log lines were dropped"));
+        }
+        // If nobody can be told, nobody is.
+        let _ = io::stderr().lock().write_all(&line);
+        if let Some(open) = &mut files
+            && let Err(error) = open.write(&line, SystemClock.wall_us())
+        {
+            say(format_args!("tailwater: log files end here: {error}"));
+            files = None;
+        }
+    }
+}
+
+/// Files of lines.
+#[derive(Debug)]
+struct Files {
+    directory: PathBuf,
+    file_bytes_max: Option<u64>,
+    total_bytes_max: Option<u64>,
+    retention_us: Option<u64>,
+    current: File,
+    bytes: u64,
+}
+
+impl Files {
+    fn open(config: &Config) -> Result<Self> {
+        let directory = config.path.join(&config.logging.path);
+        let retention = config.logging.retention.map(|age| age.as_micros());
+        let refuse = |error: io::Error| {
+            Failure::Refused(format!("system.logging.path: {}: {error}", directory.display()))
+        };
+        create_directory(&directory).map_err(refuse)?;
+        let newest = list(&directory).map_err(refuse)?.pop();
+        let name = newest.map_or_else(|| name(SystemClock.wall_us()), |(_, name, _)| name);
+        let current = append_to(&directory.join(name)).map_err(refuse)?;
+        let bytes = current.metadata().map_err(refuse)?.len();
+        Ok(Self {
+            file_bytes_max: config.logging.file_bytes_max,
+            total_bytes_max: config.logging.total_bytes_max,
+            retention_us: retention.and_then(|us| u64::try_from(us).ok()),
+            current,
+            bytes,
+            directory,
+        })
+    }
+
+    /// Writes a line; first begins another file if it would not fit.
+    fn write(&mut self, line: &[u8], now_us: u64) -> io::Result<()> {
+        let length = line.len() as u64;
+        if self.bytes > 0 && self.file_bytes_max.is_some_and(|max| self.bytes + length > max) {
+            self.current = append_to(&self.directory.join(name(now_us)))?;
+            self.bytes = self.current.metadata()?.len();
+            self.prune(now_us)?;
+        }
+        self.current.write_all(line)?;
+        self.bytes += length;
+        Ok(())
+    }
+
+    /// Removes old files: those that expired, and the oldest ones while all are too large. The
+    /// newest file stays.
+    fn prune(&self, now_us: u64) -> io::Result<()> {
+        let files = list(&self.directory)?;
+        let mut total: u64 = files.iter().map(|(.., bytes)| bytes).sum();
+        // A file's lines are older than the file behind it.
+        for ((_, name, bytes), (end_us, ..)) in files.iter().zip(files.iter().skip(1)) {
+            let is_old = self.retention_us.is_some_and(|age| now_us.saturating_sub(*end_us) > age);
+            // Room for the newest file to grow.
+            let room = self.file_bytes_max.unwrap_or(0);
+            let is_much = self.total_bytes_max.is_some_and(|max| total + room > max);
+            if !is_old && !is_much {
+                break;
+            }
+            remove(&self.directory.join(name))?;
+            total -= bytes;
+        }
+        Ok(())
+    }
+}
+
+fn name(begun_us: u64) -> String {
+    format!("{PREFIX}{begun_us:020}{SUFFIX}")
+}
+
+/// Lists the files: when each was begun, its name and its bytes, the oldest first.
+fn list(directory: &Path) -> io::Result<Vec<(u64, String, u64)>> {
+    let mut files = Vec::new();
+    for entry in directory.read_dir()? {
+        let entry = entry?;
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        let number = name.strip_prefix(PREFIX).and_then(|name| name.strip_suffix(SUFFIX));
+        if let Some(begun_us) = number.and_then(|number| number.parse().ok()) {
+            files.push((begun_us, name, entry.metadata()?.len()));
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+#[expect(clippy::disallowed_types, reason = "lines are appended to no file of a log's")]
+fn append_to(path: &Path) -> io::Result<File> {
+    std::fs::OpenOptions::new().create(true).append(true).open(path)
+}
+
+#[expect(clippy::disallowed_methods, reason = "the directory of log lines is no log's")]
+fn create_directory(path: &Path) -> io::Result<()> {
+    std::fs::create_dir_all(path)
+}
+
+#[expect(clippy::disallowed_methods, reason = "a file of log lines is no log's")]
+fn remove(path: &Path) -> io::Result<()> {
+    std::fs::remove_file(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files(directory: &Path, bytes: u64) -> Files {
+        let current = append_to(&directory.join(name(1))).expect("a file");
+        Files {
+            directory: directory.to_owned(),
+            file_bytes_max: Some(100),
+            total_bytes_max: Some(350),
+            retention_us: Some(1000),
+            current,
+            bytes,
+        }
+    }
+
+    #[test]
+    fn the_files_of_lines_have_a_bounded_size() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut files = files(directory.path(), 0);
+        for time_us in 2..200 {
+            files.write(&[b'x'; 30], time_us).expect("a write");
+            let listed = list(directory.path()).expect("a list");
+            assert!(listed.iter().all(|(.., bytes)| *bytes <= 100), "{listed:?}");
+            assert!(listed.iter().map(|(.., bytes)| bytes).sum::<u64>() <= 350, "{listed:?}");
+        }
+        assert_eq!(list(directory.path()).expect("a list").len(), 3);
+    }
+
+    #[test]
+    fn old_files_are_removed() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut files = files(directory.path(), 0);
+        for time_us in [10, 20, 5000] {
+            files.write(&[b'x'; 90], time_us).expect("a write");
+        }
+        let begun: Vec<u64> =
+            list(directory.path()).expect("a list").iter().map(|(begun, ..)| *begun).collect();
+        // The file of time 1 ended at 20; that of time 20 ended only now.
+        assert_eq!(begun, [20, 5000]);
+    }
+}

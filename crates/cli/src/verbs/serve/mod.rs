@@ -1,0 +1,168 @@
+//! `tailwater serve`: starts the server, and ends it when a signal says so.
+//!
+//! The first SIGTERM, SIGINT or SIGHUP shuts down: connections end, everything is persisted. The
+//! second ends the process at once, from a thread that waits for nothing; what was acknowledged is
+//! then recovered at the next start, as after any other death of the process.
+
+mod logging;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rustix::process::{Resource, getrlimit, setrlimit};
+use tailwater_server::{Config, Flags, Server, Shutdown};
+use tokio::sync::Notify;
+use tracing::{error, info, warn};
+
+use crate::arguments::ServeArguments;
+use crate::outcome::{Failure, Result};
+use crate::output::{complain, say};
+use logging::Logging;
+
+/// Files that are open beside connections, as a rule.
+const OTHER_FILES: usize = 512;
+/// Exit code of a process that a second signal ended.
+const CUT_SHORT: i32 = 1;
+
+/// Runs the server until it is asked to end.
+pub(crate) fn run(arguments: &ServeArguments) -> ExitCode {
+    match serve(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            complain(&failure);
+            failure.exit_code()
+        }
+    }
+}
+
+fn serve(arguments: &ServeArguments) -> Result<()> {
+    let flags = Flags {
+        config: arguments.config.clone(),
+        path: arguments.path.clone(),
+        address: arguments.address.clone(),
+        settings: arguments.set.clone(),
+        has_default_root_credentials: arguments.with_default_root_credentials,
+    };
+    let environment = std::env::vars_os()
+        .filter_map(|(name, text)| Some((name.into_string().ok()?, text.into_string().ok()?)))
+        .collect();
+    let (config, warnings) =
+        Config::load(&flags, &environment).map_err(|error| Failure::Usage(error.to_string()))?;
+    let stop = listen_to_signals()?;
+    raise_open_files_max();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .thread_name("serve")
+        .build()
+        .map_err(|error| Failure::Refused(format!("cannot start threads: {error}")))?;
+    // Started after the directory is known to be no other program's: the log may be below it.
+    runtime.block_on(async {
+        let logs = config.clone();
+        let server =
+            Server::start(config).await.map_err(|error| Failure::Refused(error.to_string()))?;
+        let logging = Logging::start(&logs)?;
+        for warning in warnings {
+            warn!("{warning}");
+        }
+        started(&server, &logs);
+        stop.notified().await;
+        let shutdown = server.shutdown().await;
+        let outcome = stopped(shutdown);
+        logging.finish();
+        outcome
+    })
+}
+
+/// Lets the process have as many files open as it may: each connection is one.
+fn raise_open_files_max() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // Where the system refuses, the limit stays, and a warning says so.
+    let _ = setrlimit(Resource::Nofile, limit);
+}
+
+/// Has the first signal notify, and the second end the process.
+fn listen_to_signals() -> Result<Arc<Notify>> {
+    let stop = Arc::new(Notify::new());
+    let notify = Arc::clone(&stop);
+    let signals = AtomicUsize::new(0);
+    ctrlc::set_handler(move || {
+        if signals.fetch_add(1, Ordering::Relaxed) == 0 {
+            info!("shutting down; another signal ends the server at once");
+            notify.notify_one();
+        } else {
+            say(format_args!("tailwater: ended by a second signal"));
+            std::process::exit(CUT_SHORT);
+        }
+    })
+    .map_err(|error| Failure::Refused(format!("cannot listen to signals: {error}")))?;
+    Ok(stop)
+}
+
+/// Logs where and how the server works.
+fn started(server: &Server, config: &Config) {
+    let connections_max = config.limits.connections_max;
+    let open_files_max = tailwater_io::open_files_max();
+    if open_files_max.saturating_sub(OTHER_FILES) < connections_max {
+        warn!(
+            "limits.connections_max is {connections_max}, but this process may have no more than \
+             {open_files_max} files open"
+        );
+    }
+    let report = server.open_report();
+    for warning in &report.warnings {
+        warn!("{warning}");
+    }
+    for (partition, recovered) in &report.partitions {
+        if let Some(error) = &recovered.fenced {
+            error!(%partition, %error, "partition takes no appends");
+        }
+        for note in &recovered.notes {
+            warn!(%partition, "{note}");
+        }
+        if recovered.surviving_messages > 0 || recovered.cut_bytes > 0 {
+            info!(
+                %partition,
+                surviving_messages = recovered.surviving_messages,
+                cut_bytes = recovered.cut_bytes,
+                "recovered"
+            );
+        }
+    }
+    if let Some(password) = server.root_password() {
+        // On the terminal only: log files are kept.
+        say(format_args!("The new user iggy has the password {password}"));
+    }
+    let addresses = server.addresses();
+    let address = |address: Option<std::net::SocketAddr>| {
+        address.map_or_else(|| "off".to_owned(), |address| address.to_string())
+    };
+    info!(
+        tcp = address(addresses.tcp),
+        http = address(addresses.http),
+        path = %config.path.display(),
+        append_io_mode = report.modes.append,
+        read_io_mode = report.modes.read,
+        tail = report.modes.tail,
+        block_bytes = report.modes.block,
+        durability = config.topics.durability.name(),
+        version = env!("CARGO_PKG_VERSION"),
+        process = std::process::id(),
+        "started"
+    );
+}
+
+fn stopped(shutdown: std::result::Result<Shutdown, tailwater_server::ServerError>) -> Result<()> {
+    match shutdown {
+        Ok(Shutdown { elapsed, connections, abandoned }) => {
+            let elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+            info!(elapsed_ms, connections, abandoned, "stopped, with everything persisted");
+            Ok(())
+        }
+        Err(error) => {
+            error!(%error, "stopped, but not everything is persisted");
+            Err(Failure::Refused(error.to_string()))
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! A connection to a server: one request in flight, and only commands that read.
+
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+use iggy_binary_protocol::consensus::{Command, ReplyHeader, RequestHeader};
+use iggy_binary_protocol::requests::messages::PollMessagesRequest;
+use iggy_binary_protocol::requests::topics::{GetTopicRequest, GetTopicsRequest};
+use iggy_binary_protocol::requests::users::LoginRegisterRequest;
+use iggy_binary_protocol::responses::streams::get_stream::TopicHeader;
+use iggy_binary_protocol::responses::streams::{GetStreamsResponse, StreamResponse};
+use iggy_binary_protocol::responses::topics::get_topic::GetTopicResponse;
+use iggy_binary_protocol::responses::topics::get_topics::GetTopicsResponse;
+use iggy_binary_protocol::responses::users::LoginRegisterResponse;
+use iggy_binary_protocol::{
+    ClientVersionInfo, HEADER_SIZE, IGGY_PROTOCOL_VERSION, Operation, WireConsumer, WireDecode,
+    WireEncode, WireError, WireName, WirePollingStrategy, codes,
+};
+use secrecy::SecretString;
+use tailwater_log::TopicId;
+
+use super::{Source, numeric};
+use crate::status::Status;
+
+/// Time that a reply may take, as clients have it.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// Largest reply that is taken, in bytes.
+const REPLY_BYTES_MAX: usize = 1 << 30;
+/// Bytes of a poll's reply in front of its batches.
+const POLL_HEADER_BYTES: usize = 16;
+/// Bytes of the section "no error" in front of a login's reply.
+const RESULT_BYTES: usize = 4;
+/// The consumer that polls; it stores no offset.
+const CONSUMER: u32 = 1;
+
+/// Why a server did not answer as it should.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// It cannot be reached, or the connection ended.
+    Connection {
+        /// The server's address.
+        address: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It refused a request.
+    Refused {
+        /// The command.
+        command: &'static str,
+        /// Iggy's error code.
+        status: u32,
+    },
+    /// It ended the session instead of answering.
+    Evicted(&'static str),
+    /// It answered something else than the protocol has.
+    Protocol(String),
+    /// It has no such thing.
+    Missing(String),
+}
+
+impl fmt::Display for ClientError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Connection { address, source } => write!(f, "{address}: {source}"),
+            Self::Refused { command, status } => {
+                write!(f, "{command} was refused: {} ({status})", Status(*status).name())
+            }
+            Self::Evicted(command) => {
+                write!(f, "{command} was answered with the end of the session")
+            }
+            Self::Protocol(message) | Self::Missing(message) => f.write_str(message),
+        }
+    }
+}
+
+impl std::error::Error for ClientError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Connection { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+type Result<T> = std::result::Result<T, ClientError>;
+
+/// A connection that is logged in.
+pub(super) struct Connection {
+    address: String,
+    stream: TcpStream,
+    client: u128,
+    session: u64,
+}
+
+impl Connection {
+    /// Connects and logs in.
+    pub(super) fn open(source: &Source) -> Result<Self> {
+        let failed =
+            |error| ClientError::Connection { address: source.address.clone(), source: error };
+        let mut addresses = source.address.to_socket_addrs().map_err(failed)?;
+        let address =
+            addresses.next().ok_or_else(|| failed(io::ErrorKind::AddrNotAvailable.into()))?;
+        let stream = TcpStream::connect_timeout(&address, TIMEOUT).map_err(failed)?;
+        stream.set_nodelay(true).map_err(failed)?;
+        stream.set_read_timeout(Some(TIMEOUT)).map_err(failed)?;
+        stream.set_write_timeout(Some(TIMEOUT)).map_err(failed)?;
+        let mut client = [0; 16];
+        getrandom::fill(&mut client).map_err(|error| failed(io::Error::other(error)))?;
+        let client = u128::from_le_bytes(client).max(1);
+        let mut connection = Self { address: source.address.clone(), stream, client, session: 0 };
+        connection.login(source)?;
+        Ok(connection)
+    }
+
+    fn login(&mut self, source: &Source) -> Result<()> {
+        let name = |text: &str| WireName::new(text).map_err(|error| decoding("login", &error));
+        let request = LoginRegisterRequest {
+            version_info: ClientVersionInfo {
+                protocol_version: IGGY_PROTOCOL_VERSION,
+                sdk_name: name("tailwater-import")?,
+                sdk_version: name(env!("CARGO_PKG_VERSION"))?,
+            },
+            username: name(&source.username)?,
+            password: SecretString::from(source.password.clone()),
+            client_context: None,
+        };
+        if source.password.len() > usize::from(u8::MAX) {
+            return Err(ClientError::Protocol("a password has 255 bytes at most".to_owned()));
+        }
+        let header = RequestHeader { operation: Operation::Register, ..RequestHeader::default() };
+        let reply = self.exchange("login", header, &request.to_bytes())?;
+        let body = reply.get(RESULT_BYTES..).unwrap_or_default();
+        let response =
+            LoginRegisterResponse::decode_from(body).map_err(|error| decoding("login", &error))?;
+        self.session = response.session;
+        Ok(())
+    }
+
+    /// Sends a command that reads, and returns the reply's body.
+    fn read(
+        &mut self,
+        command: &'static str,
+        code: u32,
+        request: &impl WireEncode,
+    ) -> Result<Vec<u8>> {
+        let mut header = RequestHeader {
+            operation: Operation::NonReplicated,
+            request: 1,
+            session: self.session,
+            ..RequestHeader::default()
+        };
+        header.reserved[..4].copy_from_slice(&code.to_le_bytes());
+        self.exchange(command, header, &request.to_bytes())
+    }
+
+    fn exchange(
+        &mut self,
+        command: &'static str,
+        header: RequestHeader,
+        body: &[u8],
+    ) -> Result<Vec<u8>> {
+        let size = u32::try_from(HEADER_SIZE + body.len());
+        let size =
+            size.map_err(|_| ClientError::Protocol(format!("{command}: request too large")))?;
+        let header =
+            RequestHeader { command: Command::Request, client: self.client, size, ..header };
+        let address = self.address.clone();
+        let failed = |source| ClientError::Connection { address: address.clone(), source };
+        let frame = [bytemuck::bytes_of(&header), body].concat();
+        self.stream.write_all(&frame).map_err(failed)?;
+
+        let mut bytes = [0; HEADER_SIZE];
+        self.stream.read_exact(&mut bytes).map_err(failed)?;
+        if bytes[60] == Command::Eviction as u8 {
+            return Err(ClientError::Evicted(command));
+        }
+        let reply: ReplyHeader = bytemuck::checked::try_pod_read_unaligned(&bytes)
+            .map_err(|error| ClientError::Protocol(format!("{command}: no reply: {error}")))?;
+        let size = reply.size as usize;
+        if reply.command != Command::Reply || !(HEADER_SIZE..=REPLY_BYTES_MAX).contains(&size) {
+            return Err(ClientError::Protocol(format!("{command}: no reply of {size} bytes")));
+        }
+        // The buffer grows with what arrives, not with what the header says.
+        let mut body = Vec::new();
+        let length = size - HEADER_SIZE;
+        Read::by_ref(&mut self.stream)
+            .take(length as u64)
+            .read_to_end(&mut body)
+            .map_err(failed)?;
+        if body.len() < length {
+            return Err(failed(io::ErrorKind::UnexpectedEof.into()));
+        }
+        match reply.status {
+            0 => Ok(body),
+            status => Err(ClientError::Refused { command, status }),
+        }
+    }
+
+    /// Returns all streams.
+    pub(super) fn streams(&mut self) -> Result<Vec<StreamResponse>> {
+        let request = iggy_binary_protocol::requests::streams::GetStreamsRequest;
+        let body = self.read("stream list", codes::GET_STREAMS_CODE, &request)?;
+        let response = GetStreamsResponse::decode_from(&body);
+        Ok(response.map_err(|error| decoding("stream list", &error))?.streams)
+    }
+
+    /// Returns the topics of a stream.
+    pub(super) fn topics(&mut self, stream: u32) -> Result<Vec<TopicHeader>> {
+        let request = GetTopicsRequest { stream_id: numeric(stream) };
+        let body = self.read("topic list", codes::GET_TOPICS_CODE, &request)?;
+        let response = GetTopicsResponse::decode_from(&body);
+        Ok(response.map_err(|error| decoding("topic list", &error))?.topics)
+    }
+
+    /// Returns the ids of a topic's partitions; none where the topic was deleted meanwhile.
+    pub(super) fn partitions(&mut self, stream: u32, topic: u32) -> Result<Vec<u32>> {
+        let request = GetTopicRequest { stream_id: numeric(stream), topic_id: numeric(topic) };
+        let body = self.read("topic", codes::GET_TOPIC_CODE, &request)?;
+        if body.is_empty() {
+            return Ok(Vec::new());
+        }
+        let response = GetTopicResponse::decode_from(&body);
+        let response = response.map_err(|error| decoding("topic", &error))?;
+        Ok(response.partitions.iter().map(|partition| partition.id).collect())
+    }
+
+    /// Polls a partition from an offset on, and returns batches, one behind the other.
+    pub(super) fn poll(
+        &mut self,
+        topic: TopicId,
+        partition: u32,
+        offset: u64,
+        count: u32,
+    ) -> Result<Vec<u8>> {
+        let request = PollMessagesRequest {
+            consumer: WireConsumer::consumer(numeric(CONSUMER)),
+            stream_id: numeric(topic.stream),
+            topic_id: numeric(topic.topic),
+            partition_id: Some(partition),
+            strategy: WirePollingStrategy::offset(offset),
+            count,
+            auto_commit: false,
+        };
+        let mut body = self.read("poll", codes::POLL_MESSAGES_CODE, &request)?;
+        if body.len() < POLL_HEADER_BYTES {
+            let message = format!("poll: a reply of {} bytes", body.len());
+            return Err(ClientError::Protocol(message));
+        }
+        body.drain(..POLL_HEADER_BYTES);
+        Ok(body)
+    }
+}
+
+fn decoding(command: &str, error: &WireError) -> ClientError {
+    ClientError::Protocol(format!("{command}: {error}"))
+}

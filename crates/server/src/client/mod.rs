@@ -1,0 +1,345 @@
+//! Filling a log from a server that runs: Iggy's, or another one with its protocol.
+//!
+//! # Where an import goes on
+//!
+//! Offsets of a partition have no gap on either side, so a partition of the log that begins at the
+//! source's offset `B` and has `N` messages goes on at `B + N`. `B` is a record in the log, which
+//! is durable before the first message is appended. Where the source removed messages in the
+//! meantime, it has none at `B + N`; then `B` is moved up before the next append. A crash at any
+//! moment leaves a log that goes on where its messages end.
+
+mod connection;
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use iggy_binary_protocol::WireIdentifier;
+use iggy_binary_protocol::responses::streams::StreamResponse;
+use iggy_binary_protocol::responses::streams::get_stream::TopicHeader;
+use tailwater_format::message::batch::{Batch, Builder, HEADER_BYTES};
+use tailwater_io::Storage;
+use tailwater_io::posix::PosixStorage;
+use tailwater_log::{Log, LogOptions, Partition, TopicId, TopicOptions};
+
+pub use connection::ClientError;
+use connection::Connection;
+
+/// Number of messages of the first poll of a partition, and the most of any.
+const MESSAGES: u32 = 1000;
+const MESSAGES_MAX: u32 = 100_000;
+/// Bytes of a reply above which the next poll asks for fewer messages, and below which for more.
+const REPLY_BYTES: std::ops::Range<usize> = (1 << 20)..(16 << 20);
+/// The file that every log has.
+const IDENTITY: &str = "TAILWATER-LOG";
+/// The value that means no bound and no expiry.
+const UNLIMITED: u64 = u64::MAX;
+
+/// The server that messages come from.
+#[derive(Clone)]
+pub struct Source {
+    /// Its address, as `127.0.0.1:8090`.
+    pub address: String,
+    /// Name of a user that may read what is imported.
+    pub username: String,
+    /// The user's password.
+    pub password: String,
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Source({} as {})", self.address, self.username)
+    }
+}
+
+/// What an import did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Imported {
+    /// Partitions that were read.
+    pub partitions: u64,
+    /// Messages that were appended.
+    pub messages: u64,
+    /// Bytes of the batches that were appended.
+    pub bytes: u64,
+    /// Messages that the source had removed before they were read, after an import had begun.
+    pub missed: u64,
+}
+
+/// Why an import ended early. What was imported before stays, and another import goes on there.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ImportError {
+    /// The source refused something, or cannot be reached.
+    Source(ClientError),
+    /// The log refused something.
+    Log(tailwater_log::Error),
+    /// The directory holds files of another program, or cannot be read.
+    Directory(String),
+    /// The log has another stream or topic with this id, or messages that were not imported.
+    Conflict(String),
+    /// The source sent what is damaged.
+    Damaged(String),
+}
+
+impl fmt::Display for ImportError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Source(error) => error.fmt(f),
+            Self::Log(error) => error.fmt(f),
+            Self::Directory(message) | Self::Conflict(message) | Self::Damaged(message) => {
+                f.write_str(message)
+            }
+        }
+    }
+}
+
+impl std::error::Error for ImportError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Source(error) => Some(error),
+            Self::Log(error) => Some(error),
+            Self::Directory(_) | Self::Conflict(_) | Self::Damaged(_) => None,
+        }
+    }
+}
+
+impl From<ClientError> for ImportError {
+    fn from(error: ClientError) -> Self {
+        Self::Source(error)
+    }
+}
+
+impl From<tailwater_log::Error> for ImportError {
+    fn from(error: tailwater_log::Error) -> Self {
+        Self::Log(error)
+    }
+}
+
+/// Appends the messages of one stream, given by its id or name, or of all streams, to the log in a
+/// directory, which is created where it is missing. Streams and topics keep their ids and names,
+/// messages their ids, origin timestamps, user headers and order. `progress` is called with the
+/// number of messages after each batch.
+///
+/// # Errors
+/// See [`ImportError`].
+pub fn import(
+    source: &Source,
+    stream: Option<&str>,
+    directory: &Path,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Imported, ImportError> {
+    refuse_other_files(directory)?;
+    let mut connection = Connection::open(source)?;
+    let streams = connection.streams()?;
+    let is_wanted = |given: &StreamResponse| match stream {
+        Some(wanted) => given.name.as_str() == wanted || given.id.to_string() == wanted,
+        None => true,
+    };
+    let streams: Vec<_> = streams.into_iter().filter(is_wanted).collect();
+    if let (Some(wanted), true) = (stream, streams.is_empty()) {
+        let message = format!("{} has no stream '{wanted}'", source.address);
+        return Err(ClientError::Missing(message).into());
+    }
+    let log = Log::open(directory, &LogOptions::default())?;
+    let mut import = Import { connection, log, imported: Imported::default(), progress };
+    for stream in &streams {
+        import.stream(stream)?;
+    }
+    import.log.close()?;
+    Ok(import.imported)
+}
+
+/// Refuses a directory with files, unless a log is among them. It is not written to.
+fn refuse_other_files(directory: &Path) -> Result<(), ImportError> {
+    let entries = match PosixStorage::new().list(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.is_not_found() => return Ok(()),
+        Err(error) => return Err(ImportError::Directory(error.to_string())),
+    };
+    let has_log = entries.iter().any(|entry| entry.name == IDENTITY);
+    match entries.first() {
+        Some(entry) if !has_log => Err(ImportError::Directory(format!(
+            "{} holds another program's files ('{}'), and no {IDENTITY}",
+            directory.display(),
+            entry.name
+        ))),
+        _ => Ok(()),
+    }
+}
+
+struct Import<'a> {
+    connection: Connection,
+    log: Log,
+    imported: Imported,
+    progress: &'a mut dyn FnMut(u64),
+}
+
+impl Import<'_> {
+    fn stream(&mut self, stream: &StreamResponse) -> Result<(), ImportError> {
+        let name = stream.name.as_str();
+        match self.log.streams().get(&stream.id) {
+            Some(there) if there.name == name => {}
+            Some(there) => {
+                let message = format!("stream {} is '{}', not '{name}'", stream.id, there.name);
+                return Err(ImportError::Conflict(message));
+            }
+            None => {
+                self.log.create_stream(Some(stream.id), name)?;
+            }
+        }
+        for topic in self.connection.topics(stream.id)? {
+            self.topic(stream.id, &topic)?;
+        }
+        Ok(())
+    }
+
+    fn topic(&mut self, stream: u32, topic: &TopicHeader) -> Result<(), ImportError> {
+        let name = topic.name.as_str();
+        let id = TopicId { stream, topic: topic.id };
+        // Ids count from 0, and the highest are deleted first.
+        let partitions = self.connection.partitions(stream, topic.id)?;
+        let wanted = partitions.iter().max().map_or(0, |highest| highest + 1);
+        let streams = self.log.streams();
+        match streams.get(&stream).and_then(|stream| stream.topics.get(&topic.id)) {
+            Some(there) if there.name == name => {
+                let count = u32::try_from(there.partitions.len()).unwrap_or(u32::MAX);
+                self.log.create_partitions(id, wanted.saturating_sub(count))?;
+            }
+            Some(there) => {
+                let message = format!(
+                    "topic {} of stream {stream} is '{}', not '{name}'",
+                    id.topic, there.name
+                );
+                return Err(ImportError::Conflict(message));
+            }
+            None => {
+                let bounded = |value: u64| (value != UNLIMITED && value != 0).then_some(value);
+                let options = TopicOptions {
+                    message_expiry_us: bounded(topic.message_expiry),
+                    partition_bytes_max: bounded(topic.max_topic_size)
+                        .map(|bytes| bytes / u64::from(wanted.max(1))),
+                    ..TopicOptions::default()
+                };
+                self.log.create_topic(stream, Some(topic.id), name, &options, wanted)?;
+            }
+        }
+        for partition in partitions {
+            self.partition(id, partition)?;
+        }
+        Ok(())
+    }
+
+    fn partition(&mut self, topic: TopicId, number: u32) -> Result<(), ImportError> {
+        let partition = self.log.partition(topic.partition(number))?;
+        let key = format!("stream/{}/topic/{}/import/{number}", topic.stream, topic.topic);
+        let records = self.log.records(&key);
+        let mut base: Option<u64> = records.get(&key).and_then(|text| text.parse().ok());
+        if base.is_none() && partition.stats().end_offset > 0 {
+            let message = format!("{} has messages that were not imported", partition.id());
+            return Err(ImportError::Conflict(message));
+        }
+        let mut count = MESSAGES;
+        self.imported.partitions += 1;
+        loop {
+            let end = partition.stats().end_offset;
+            let next = base.unwrap_or(0) + end;
+            let reply = self.connection.poll(topic, number, next, count)?;
+            count = match reply.len() {
+                bytes if bytes >= REPLY_BYTES.end => (count / 2).max(1),
+                bytes if bytes < REPLY_BYTES.start => (count * 2).min(MESSAGES_MAX),
+                _ => count,
+            };
+            let Some(batches) = batches(&partition, &reply, next)? else { break };
+            if base.is_none() || batches.first > next {
+                self.imported.missed += base.map_or(0, |_| batches.first - next);
+                let begins = batches.first - end;
+                // A crash before the first append is safe: the next import finds the same.
+                self.log.set_records(&[(key.clone(), Some(begins.to_string()))])?;
+                base = Some(begins);
+            }
+            for batch in &batches.batches {
+                let appended = partition.append(batch)?;
+                drop(appended);
+                self.imported.bytes += batch.len() as u64;
+            }
+            self.imported.messages += batches.messages;
+            (self.progress)(self.imported.messages);
+        }
+        if partition.stats().end_offset > 0 {
+            partition.flush(true).wait()?;
+        }
+        Ok(())
+    }
+}
+
+/// Checks the batches of a reply, and returns them as producers make them, from an offset on;
+/// none where there is no message.
+fn batches(
+    partition: &Arc<Partition>,
+    reply: &[u8],
+    next: u64,
+) -> Result<Option<Batches>, ImportError> {
+    let damaged = |error: tailwater_format::Error| {
+        ImportError::Damaged(format!("{}, from offset {next}: {error}", partition.id()))
+    };
+    let mut batches = Batches { first: next, messages: 0, batches: Vec::new() };
+    let mut rest = reply;
+    let mut expected = None;
+    while !rest.is_empty() {
+        let batch = decode(rest).map_err(damaged)?;
+        let length = HEADER_BYTES + batch.message_bytes().len();
+        let header = *batch.header();
+        let mut builder = Builder::new(header.origin_timestamp_us);
+        for message in batch.messages() {
+            let offset = header.base_offset + u64::from(message.offset_delta);
+            if offset < next {
+                continue;
+            }
+            let first = *expected.get_or_insert_with(|| {
+                batches.first = offset;
+                offset
+            });
+            if offset != first {
+                let message =
+                    format!("{}: offset {offset} follows where {first} is due", partition.id());
+                return Err(ImportError::Damaged(message));
+            }
+            expected = Some(offset + 1);
+            builder
+                .push(message.id, message.timestamp_delta_us, message.payload, message.user_headers)
+                .map_err(damaged)?;
+        }
+        if builder.count() > 0 {
+            batches.messages += u64::from(builder.count());
+            batches.batches.push(builder.finish());
+        }
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    Ok((batches.messages > 0).then_some(batches))
+}
+
+/// What a poll brought.
+struct Batches {
+    /// Offset of the first message.
+    first: u64,
+    messages: u64,
+    batches: Vec<Vec<u8>>,
+}
+
+/// Decodes the batch at the start of `bytes`, and checks its messages' checksums. A server that
+/// cuts a batch may leave the batch's own checksum as it was.
+fn decode(bytes: &[u8]) -> Result<Batch<'_>, tailwater_format::Error> {
+    if let Ok(batch) = Batch::decode_verified(bytes) {
+        return Ok(batch);
+    }
+    let batch = Batch::decode(bytes)?;
+    let header = batch.header().with_checksum_of(batch.message_bytes());
+    let batch = Batch::from_parts(header, batch.message_bytes())?;
+    batch.verify()?;
+    Ok(batch)
+}
+
+/// The identifier of a stream or topic by its number.
+fn numeric(id: u32) -> WireIdentifier {
+    WireIdentifier::numeric(id)
+}

@@ -1,0 +1,101 @@
+//! Logging in.
+
+use std::sync::Arc;
+
+use iggy_binary_protocol::requests::users::{LoginRegisterRequest, LoginRegisterWithPatRequest};
+use iggy_binary_protocol::responses::users::LoginRegisterResponse;
+use iggy_binary_protocol::{
+    ClientVersionInfo, EvictionReason, IGGY_PROTOCOL_VERSION, ProtocolVersion, WireDecode,
+    WireEncode, WireName, is_protocol_compatible,
+};
+use secrecy::ExposeSecret;
+use tracing::{info, warn};
+
+use crate::protocol::Head;
+use crate::session::Session;
+use crate::state::State;
+use crate::users::LoginError;
+
+/// Logs a client in, by password or token, and binds its session.
+///
+/// # Errors
+/// The reason of the eviction that the client is sent; the connection may try again.
+pub(crate) async fn login(
+    state: &Arc<State>,
+    session: &Arc<Session>,
+    head: &Head,
+    body: &[u8],
+) -> Result<Vec<u8>, EvictionReason> {
+    let malformed = |_| EvictionReason::MalformedLogin;
+    let (version, prefix_bytes) = ClientVersionInfo::decode(body).map_err(malformed)?;
+    if !is_protocol_compatible(version.protocol_version) {
+        warn!(
+            address = %session.address,
+            sdk = version.sdk_name.as_str(),
+            protocol = %ProtocolVersion(version.protocol_version),
+            "login with another version of the protocol"
+        );
+        return Err(EvictionReason::IncompatibleProtocol);
+    }
+    let sdk = format!("{} {}", version.sdk_name.as_str(), version.sdk_version.as_str());
+    let credentials = Credentials::decode(version, body.get(prefix_bytes..).unwrap_or_default())
+        .ok_or(EvictionReason::MalformedLogin)?;
+    let address = session.address.ip();
+    let user = match &credentials {
+        Credentials::Password(login) => {
+            let password = login.password.expose_secret();
+            state.users.login(login.username.as_str(), password, address).await
+        }
+        Credentials::Token(login) => {
+            state.users.login_with_token(login.token.expose_secret(), address).await
+        }
+    };
+    let user = user.map_err(|error| {
+        warn!(address = %session.address, sdk, ?error, "login refused");
+        match error {
+            LoginError::InvalidCredentials => EvictionReason::InvalidCredentials,
+            LoginError::InvalidToken | LoginError::ExpiredToken => EvictionReason::InvalidToken,
+            LoginError::Inactive => EvictionReason::UserInactive,
+        }
+    })?;
+    let before = session.binding();
+    if before.is_some_and(|before| before.client != head.client || before.user != user) {
+        // What the session was a member of was somebody else's.
+        state.groups.leave_all(session.id);
+    }
+    let binding = state.sessions.bind(session, user, head.client);
+    info!(address = %session.address, session = session.id.0, user, sdk, "logged in");
+    let server_version = WireName::new(concat!("tailwater-", env!("CARGO_PKG_VERSION")))
+        .map_err(|_| EvictionReason::SessionError)?;
+    let response = LoginRegisterResponse {
+        user_id: user,
+        session: binding.session,
+        server_protocol_version: IGGY_PROTOCOL_VERSION,
+        server_version,
+    };
+    Ok(response.to_bytes().to_vec())
+}
+
+/// What a client logs in with.
+enum Credentials {
+    Password(LoginRegisterRequest),
+    Token(LoginRegisterWithPatRequest),
+}
+
+impl Credentials {
+    /// Decodes a login behind its version. Both kinds have the same operation: the one whose end is
+    /// the body's is meant.
+    fn decode(version: ClientVersionInfo, body: &[u8]) -> Option<Self> {
+        let password = LoginRegisterRequest::decode_after_prefix(version.clone(), body);
+        if let Ok((login, length)) = password
+            && length == body.len()
+        {
+            return Some(Self::Password(login));
+        }
+        let token = LoginRegisterWithPatRequest::decode_after_prefix(version, body);
+        match token {
+            Ok((login, length)) if length == body.len() => Some(Self::Token(login)),
+            _ => None,
+        }
+    }
+}

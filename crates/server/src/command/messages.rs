@@ -1,0 +1,272 @@
+//! Sending, polling and flushing messages.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use iggy_binary_protocol::requests::messages::{
+    FlushUnsavedBufferRequest, PollMessagesRequest, SendMessagesHeader,
+};
+use iggy_binary_protocol::responses::messages::PollMessagesResponseHeader;
+use iggy_binary_protocol::responses::messages::send_messages::{
+    SendMessagesConfirmationResponse, SendMessagesResponse,
+};
+use iggy_binary_protocol::{
+    KIND_CONSUMER, KIND_CONSUMER_GROUP, WireDecode, WireEncode, WirePartitioning,
+};
+use tailwater_format::message::batch::Batch;
+use tailwater_log::{
+    CatalogSnapshot, Consumer, Error, ErrorKind, Partition, PartitionId, Polled, Strategy, TopicId,
+};
+use tokio::sync::Notify;
+use tokio::time::timeout;
+use tracing::warn;
+use xxhash_rust::xxh32::xxh32;
+
+use super::{Body, Outcome, Request, complete, offsets, resolve};
+use crate::state::State;
+use crate::status::Status;
+use crate::users::Action;
+
+/// Longest time that a send waits for room before its client is told to repeat it. Clients give up
+/// after 30 s.
+const ROOM_TIMEOUT: Duration = Duration::from_secs(20);
+/// The partition in a reply to a group's member that must synchronize before it polls again.
+const SYNCHRONIZE: u32 = u32::MAX;
+
+/// Spreads batches without a partition over a topic's partitions, in turn.
+#[derive(Debug, Default)]
+pub(crate) struct Balancer {
+    next: RwLock<HashMap<TopicId, AtomicUsize>>,
+}
+
+impl Balancer {
+    /// Returns which one of `count` partitions is next.
+    fn next(&self, topic: TopicId, count: usize) -> usize {
+        let turn = |counter: &AtomicUsize| counter.fetch_add(1, Ordering::Relaxed) % count.max(1);
+        let counters = self.next.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(counter) = counters.get(&topic) {
+            return turn(counter);
+        }
+        drop(counters);
+        let mut counters = self.next.write().unwrap_or_else(PoisonError::into_inner);
+        turn(counters.entry(topic).or_default())
+    }
+
+    /// Forgets topics that are not there any more.
+    pub(crate) fn retain(&self, catalog: &CatalogSnapshot) {
+        let mut counters = self.next.write().unwrap_or_else(PoisonError::into_inner);
+        counters.retain(|topic, _| catalog.topic(*topic).is_some());
+    }
+}
+
+/// Appends a batch.
+pub(super) async fn send(state: &Arc<State>, request: &Request<'_>) -> Outcome {
+    let (metadata, batch) = split(request.body)?;
+    let header = SendMessagesHeader::decode_from(metadata)?;
+    let id = target(state, request.user, &header)?;
+    let partition = state.log.partition(id).map_err(|_| Status::PARTITION_NOT_FOUND)?;
+    let count = Batch::decode(batch).map_err(|_| Status::INVALID_MESSAGES_COUNT)?.header().count;
+    if count != header.messages_count || count == 0 {
+        return Err(Status::INVALID_MESSAGES_COUNT);
+    }
+    let base_offset = append(&partition, batch).await?;
+    let confirmation = SendMessagesConfirmationResponse {
+        stream_id: id.stream,
+        topic_id: id.topic,
+        partition_id: id.partition,
+        base_offset,
+    };
+    let response = SendMessagesResponse { confirmations: vec![confirmation] };
+    Ok(response.to_bytes().to_vec())
+}
+
+/// Splits a body into what says where the batch goes, and the batch.
+fn split(body: &[u8]) -> Result<(&[u8], &[u8]), Status> {
+    let (length, rest) = body.split_first_chunk::<4>().ok_or(Status::INVALID_COMMAND)?;
+    let length = u32::from_le_bytes(*length) as usize;
+    rest.split_at_checked(length).ok_or(Status::INVALID_COMMAND)
+}
+
+/// Returns the partition that a batch goes to.
+fn target(state: &State, user: u32, header: &SendMessagesHeader) -> Result<PartitionId, Status> {
+    let catalog = state.log.catalog();
+    let topic = resolve::topic_in(&catalog, &header.stream_id, &header.topic_id)?;
+    state.users.authorize(user, Action::AppendMessages(topic))?;
+    let partitions = &catalog.topic(topic).ok_or(Status::TOPIC_ID_NOT_FOUND)?.partitions;
+    let count = partitions.len();
+    let index = match &header.partitioning {
+        WirePartitioning::PartitionId(id) if partitions.contains_key(id) => {
+            return Ok(topic.partition(*id));
+        }
+        WirePartitioning::PartitionId(_) => return Err(Status::PARTITION_NOT_FOUND),
+        _ if count == 0 => return Err(Status::NO_PARTITIONS),
+        WirePartitioning::Balanced => state.balancer.next(topic, count),
+        WirePartitioning::MessagesKey(key) => xxh32(key, 0) as usize % count,
+    };
+    let id = partitions.keys().nth(index).ok_or(Status::PARTITION_NOT_FOUND)?;
+    Ok(topic.partition(*id))
+}
+
+/// Appends a batch, waits until it is acknowledged, and returns its first offset. Where there is no
+/// room, the reply waits.
+async fn append(partition: &Partition, batch: &[u8]) -> Result<u64, Status> {
+    let wait = async {
+        loop {
+            let room = Arc::new(Notify::new());
+            let wake = Arc::clone(&room);
+            match partition.try_append_or(batch, move || wake.notify_one()) {
+                Err(error) if error.kind() == ErrorKind::Full => room.notified().await,
+                appended => return appended,
+            }
+        }
+    };
+    let appended = match timeout(ROOM_TIMEOUT, wait).await {
+        Ok(appended) => appended.map_err(|error| append_status(partition, &error))?,
+        Err(_) => return Err(Status::TRANSIENT_NOT_ACCEPTED),
+    };
+    complete(appended.ticket).await.map_err(|error| append_status(partition, &error))?;
+    Ok(appended.base_offset)
+}
+
+fn append_status(partition: &Partition, error: &Error) -> Status {
+    match error.kind() {
+        ErrorKind::InvalidArgument => Status::INVALID_BATCH_CHECKSUM,
+        ErrorKind::Closed | ErrorKind::NotFound => Status::PARTITION_NOT_FOUND,
+        _ => {
+            warn!(partition = %partition.id(), %error, "append failed");
+            Status::CANNOT_APPEND_MESSAGE
+        }
+    }
+}
+
+/// Reads messages.
+pub(super) async fn poll(state: &Arc<State>, request: &Request<'_>) -> Result<Body, Status> {
+    let poll = PollMessagesRequest::decode_from(request.body)?;
+    let topic = resolve::topic(state, &poll.stream_id, &poll.topic_id)?;
+    state.users.authorize(request.user, Action::PollMessages(topic))?;
+    let reply = |partition, polled| Ok(polled_body(partition, polled));
+    match poll.consumer.kind {
+        KIND_CONSUMER => {
+            let consumer = resolve::consumer(&poll.consumer.id);
+            let id = topic.partition(poll.partition_id.unwrap_or(0));
+            let polled = read(state, id, consumer, &poll).await?;
+            if poll.auto_commit
+                && let Some(last) = last_offset(&polled)
+            {
+                // The reply does not wait for it: a consumer that dies reads the messages again.
+                offsets::keep(state, id, consumer, last).map(drop)?;
+            }
+            reply(id.partition, polled)
+        }
+        KIND_CONSUMER_GROUP => {
+            let group = state.groups.resolve(topic, &poll.consumer.id);
+            let session = request.session.id;
+            let begun = group.and_then(|group| {
+                let begun = state.groups.begin_poll(session, topic, group, poll.partition_id)?;
+                Some((Consumer::Group(group), begun))
+            });
+            let Some((consumer, begun)) = begun else { return Ok(nothing(SYNCHRONIZE)) };
+            let id = topic.partition(begun.partition());
+            let polled = read(state, id, consumer, &poll).await?;
+            let Some(last) = last_offset(&polled) else { return reply(id.partition, polled) };
+            if !poll.auto_commit {
+                begun.polled(last);
+                return reply(id.partition, polled);
+            }
+            match begun.committed(last, || offsets::keep(state, id, consumer, last)) {
+                Ok(_) => reply(id.partition, polled),
+                Err(Status::CONSUMER_GROUP_PARTITION_NOT_OWNED) => Ok(nothing(SYNCHRONIZE)),
+                Err(status) => Err(status),
+            }
+        }
+        _ => Err(Status::INVALID_COMMAND),
+    }
+}
+
+/// Returns the offset of the last message of a poll.
+fn last_offset(polled: &Polled) -> Option<u64> {
+    polled.end_offset().checked_sub(1).filter(|_| polled.count > 0)
+}
+
+fn polled_body(partition: u32, polled: Polled) -> Body {
+    let mut header = [0; 16];
+    header[..4].copy_from_slice(&partition.to_le_bytes());
+    header[4..12].copy_from_slice(&polled.last_offset.unwrap_or(0).to_le_bytes());
+    header[12..].copy_from_slice(&polled.count.to_le_bytes());
+    Body::Polled { header, polled }
+}
+
+/// Returns where a poll begins.
+fn strategy(
+    state: &State,
+    id: PartitionId,
+    consumer: Consumer,
+    kind: u8,
+    value: u64,
+) -> Result<Strategy, Status> {
+    Ok(match kind {
+        1 => Strategy::Offset(value),
+        2 => Strategy::Timestamp(value),
+        3 => Strategy::First,
+        4 => Strategy::Last,
+        5 => match state.log.offset(id, consumer).map_err(|_| Status::PARTITION_NOT_FOUND)? {
+            Some(stored) => Strategy::Offset(stored.saturating_add(1)),
+            None => Strategy::First,
+        },
+        _ => return Err(Status::INVALID_COMMAND),
+    })
+}
+
+/// Reads from memory at once, or from a segment on a thread that may block.
+async fn read(
+    state: &State,
+    id: PartitionId,
+    consumer: Consumer,
+    poll: &PollMessagesRequest,
+) -> Result<Polled, Status> {
+    let partition = state.log.partition(id).map_err(|_| Status::PARTITION_NOT_FOUND)?;
+    let strategy = strategy(state, id, consumer, poll.strategy.kind, poll.strategy.value)?;
+    let count = poll.count;
+    let polled = match partition.poll_memory(strategy, count) {
+        Ok(Some(polled)) => return Ok(polled),
+        Ok(None) => {
+            let partition = Arc::clone(&partition);
+            tokio::task::spawn_blocking(move || partition.poll(strategy, count))
+                .await
+                .map_err(|_| Status::ERROR)?
+        }
+        Err(error) => Err(error),
+    };
+    polled.map_err(|error| match error.kind() {
+        ErrorKind::Closed | ErrorKind::NotFound => Status::PARTITION_NOT_FOUND,
+        _ => {
+            warn!(partition = %partition.id(), %error, "poll failed");
+            Status::CANNOT_READ_MESSAGE
+        }
+    })
+}
+
+/// A reply without messages.
+fn nothing(partition: u32) -> Body {
+    let header = PollMessagesResponseHeader {
+        partition_id: partition,
+        current_offset: 0,
+        messages_count: 0,
+    };
+    Body::Bytes(header.to_bytes().to_vec())
+}
+
+/// Persists what a partition has.
+pub(super) async fn flush(state: &Arc<State>, request: &Request<'_>) -> Outcome {
+    let flush = FlushUnsavedBufferRequest::decode_from(request.body)?;
+    let id = resolve::partition(state, &flush.stream_id, &flush.topic_id, flush.partition_id)?;
+    state.users.authorize(request.user, Action::FlushMessages(id.topic()))?;
+    let partition = state.log.partition(id).map_err(|_| Status::PARTITION_NOT_FOUND)?;
+    complete(partition.flush(flush.fsync)).await.map_err(|error| {
+        warn!(partition = %id, %error, "flush failed");
+        Status::CANNOT_SYNC_FILE
+    })?;
+    Ok(Vec::new())
+}

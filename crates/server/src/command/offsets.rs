@@ -1,0 +1,119 @@
+//! How far consumers and groups have come.
+
+use std::sync::Arc;
+
+use iggy_binary_protocol::requests::consumer_offsets::{
+    DeleteConsumerOffsetRequest, GetConsumerOffsetRequest, StoreConsumerOffsetRequest,
+};
+use iggy_binary_protocol::responses::consumer_offsets::ConsumerOffsetResponse;
+use iggy_binary_protocol::{
+    AckLevel, KIND_CONSUMER, KIND_CONSUMER_GROUP, WireConsumer, WireDecode, WireEncode,
+};
+use tailwater_log::{Consumer, ErrorKind, PartitionId, Ticket, TopicId};
+
+use super::{Outcome, Request, complete, options, resolve};
+use crate::state::State;
+use crate::status::Status;
+use crate::users::Action;
+
+/// Returns how far a consumer has come; nothing where it stored nothing.
+pub(super) fn get(state: &State, request: &Request<'_>) -> Outcome {
+    let get = GetConsumerOffsetRequest::decode_from(request.body)?;
+    let topic = resolve::topic(state, &get.stream_id, &get.topic_id)?;
+    state.users.authorize(request.user, Action::GetOffset(topic))?;
+    let partition = get.partition_id.unwrap_or(0);
+    let id = topic.partition(partition);
+    let stats = state.log.partition(id).map_err(|_| Status::PARTITION_NOT_FOUND)?.stats();
+    let Some(consumer) = consumer(state, topic, &get.consumer)? else { return Ok(Vec::new()) };
+    let stored = state.log.offset(id, consumer).map_err(|_| Status::PARTITION_NOT_FOUND)?;
+    let Some(stored_offset) = stored else { return Ok(Vec::new()) };
+    let response = ConsumerOffsetResponse {
+        partition_id: partition,
+        current_offset: stats.end_offset.saturating_sub(1),
+        stored_offset,
+    };
+    Ok(response.to_bytes().to_vec())
+}
+
+/// Returns whom a request is about; none for a group that does not exist.
+fn consumer(
+    state: &State,
+    topic: TopicId,
+    consumer: &WireConsumer,
+) -> Result<Option<Consumer>, Status> {
+    match consumer.kind {
+        KIND_CONSUMER => Ok(Some(resolve::consumer(&consumer.id))),
+        KIND_CONSUMER_GROUP => Ok(state.groups.resolve(topic, &consumer.id).map(Consumer::Group)),
+        _ => Err(Status::INVALID_COMMAND),
+    }
+}
+
+/// Stores how far a consumer has come.
+pub(super) async fn store(state: &Arc<State>, request: &Request<'_>) -> Outcome {
+    let store = StoreConsumerOffsetRequest::decode_from(request.body)?;
+    let topic = resolve::topic(state, &store.stream_id, &store.topic_id)?;
+    state.users.authorize(request.user, Action::StoreOffset(topic))?;
+    let consumer = consumer(state, topic, &store.consumer)?.ok_or(missing(&store.consumer))?;
+    let id = topic.partition(store.partition_id.unwrap_or(0));
+    let keep = || keep(state, id, consumer, store.offset);
+    let ticket = match consumer {
+        Consumer::Single(_) => keep(),
+        Consumer::Group(group) => {
+            let session = request.session.id;
+            state.groups.committed(session, topic, group, id.partition, store.offset, keep)
+        }
+    }?;
+    if store.ack != AckLevel::NoAck {
+        complete(ticket).await.map_err(|_| Status::IO_ERROR)?;
+    }
+    Ok(Vec::new())
+}
+
+/// Keeps how far a consumer has come; the ticket says when it is as durable as the topic asks.
+pub(super) fn keep(
+    state: &State,
+    id: PartitionId,
+    consumer: Consumer,
+    offset: u64,
+) -> Result<Ticket, Status> {
+    let is_durable = options::are_offsets_durable(state, id.topic());
+    let stored = state.log.store_offset(id, consumer, offset, is_durable);
+    stored.map_err(|error| match error.kind() {
+        ErrorKind::InvalidArgument => Status::INVALID_OFFSET,
+        ErrorKind::NotFound => Status::PARTITION_NOT_FOUND,
+        _ => super::storage_status(&error),
+    })
+}
+
+/// Forgets how far a consumer has come.
+pub(super) async fn delete(state: &Arc<State>, request: &Request<'_>) -> Outcome {
+    let delete = DeleteConsumerOffsetRequest::decode_from(request.body)?;
+    let topic = resolve::topic(state, &delete.stream_id, &delete.topic_id)?;
+    state.users.authorize(request.user, Action::DeleteOffset(topic))?;
+    let consumer = consumer(state, topic, &delete.consumer)?.ok_or(missing(&delete.consumer))?;
+    let id = topic.partition(delete.partition_id.unwrap_or(0));
+    state.log.partition(id).map_err(|_| Status::PARTITION_NOT_FOUND)?;
+    let forget = || {
+        let is_durable = options::are_offsets_durable(state, topic);
+        let deleted = state.log.delete_offset(id, consumer, is_durable);
+        deleted.map_err(|_| Status::CONSUMER_OFFSET_NOT_FOUND)
+    };
+    let ticket = match consumer {
+        Consumer::Single(_) => forget(),
+        Consumer::Group(group) => {
+            let session = request.session.id;
+            state.groups.offset_deleted(session, topic, group, id.partition, forget)
+        }
+    }?;
+    if delete.ack != AckLevel::NoAck {
+        complete(ticket).await.map_err(|_| Status::IO_ERROR)?;
+    }
+    Ok(Vec::new())
+}
+
+fn missing(consumer: &WireConsumer) -> Status {
+    match consumer.id.as_u32() {
+        Some(_) => Status::CONSUMER_GROUP_ID_NOT_FOUND,
+        None => Status::CONSUMER_GROUP_NAME_NOT_FOUND,
+    }
+}

@@ -1,0 +1,471 @@
+//! Options of topics: what clients set with a topic, and how the log goes by it.
+//!
+//! An option travels as a key with a typed value. A topic keeps the value of every option as it was
+//! resolved when the topic was created, with the keys that the client set itself.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use iggy_binary_protocol::requests::system::{
+    DescribeOptionsRequest, OPTIONS_SCOPE_STREAM, OPTIONS_SCOPE_TOPIC, OPTIONS_SCOPE_USER,
+};
+use iggy_binary_protocol::responses::system::describe_options::{
+    DescribeOptionsResponse, OptionDescriptor,
+};
+use iggy_binary_protocol::{
+    WireDecode, WireEncode, WireName, WireOptions, WireUserHeaderEntry, encode_user_headers,
+};
+use serde::{Deserialize, Serialize};
+use tailwater_log::{Durability, Log, TopicId, TopicOptions};
+
+use super::{Outcome, Request};
+use crate::config::{self, Config, TopicDefaults};
+use crate::state::State;
+use crate::status::Status;
+
+/// Kinds of values on the wire.
+const STRING: u8 = 2;
+const BOOL: u8 = 3;
+const UINT8: u8 = 9;
+const UINT32: u8 = 11;
+const UINT64: u8 = 12;
+
+/// The value that means no bound and no expiry.
+pub(super) const UNLIMITED: u64 = u64::MAX;
+/// Smallest and largest segment, in bytes.
+const SEGMENT_BYTES: std::ops::RangeInclusive<u64> = (1 << 20)..=(1 << 30);
+/// Unit of a segment's size, in bytes.
+const SEGMENT_UNIT: u64 = 512;
+/// Largest number of unpersisted messages that begins a persist.
+const MESSAGES_REQUIRED_MAX: u32 = 16 << 20;
+/// Largest number of unpersisted bytes that begins a persist.
+const BYTES_REQUIRED_MAX: u64 = 1 << 30;
+
+/// An option of topics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Key {
+    CompressionAlgorithm,
+    MessageExpiry,
+    MaxTopicSize,
+    SegmentSize,
+    Durability,
+    ConsumerOffsetDurability,
+    MessagesRequiredToSave,
+    SizeOfMessagesRequiredToSave,
+    PreallocateSegments,
+}
+
+/// Every option, with its key, the kind of its values, and what it means.
+const KEYS: &[(Key, &str, u8, &str)] = &[
+    (
+        Key::CompressionAlgorithm,
+        "compression_algorithm",
+        STRING,
+        "Compression that clients agree on: none or gzip. The server stores messages as they are",
+    ),
+    (
+        Key::MessageExpiry,
+        "message_expiry",
+        UINT64,
+        "Age at which messages are removed, in microseconds or as 7 days; segments go as a whole",
+    ),
+    (
+        Key::MaxTopicSize,
+        "max_topic_size",
+        UINT64,
+        "Size of the topic from which its oldest segments are removed, in bytes or as 10 GiB",
+    ),
+    (
+        Key::SegmentSize,
+        "segment_size",
+        UINT64,
+        "Size at which a segment is sealed, in bytes or as 128 MiB: 1 MiB to 1 GiB, in 512 bytes",
+    ),
+    (
+        Key::Durability,
+        "durability",
+        STRING,
+        "What an acknowledged message survives: replicated (the process), persisted (a power cut)",
+    ),
+    (
+        Key::ConsumerOffsetDurability,
+        "consumer_offset_durability",
+        STRING,
+        "What a stored offset survives: replicated (the process), persisted (a power cut)",
+    ),
+    (
+        Key::MessagesRequiredToSave,
+        "messages_required_to_save",
+        UINT32,
+        "Number of unpersisted messages that begins a persist: 1 to 16777216",
+    ),
+    (
+        Key::SizeOfMessagesRequiredToSave,
+        "size_of_messages_required_to_save",
+        UINT64,
+        "Unpersisted bytes that begin a persist, at most 1 GiB",
+    ),
+    (
+        Key::PreallocateSegments,
+        "preallocate_segments",
+        BOOL,
+        "Accepted without effect: an active segment is always allocated 16 MiB ahead",
+    ),
+];
+
+/// An older name of the durability: a truth value, true for a power cut.
+const ENFORCE_FSYNC: &[u8] = b"enforce_fsync";
+
+/// Options that may be changed after the topic was created.
+const UPDATABLE: &[Key] = &[Key::CompressionAlgorithm, Key::MessageExpiry, Key::MaxTopicSize];
+
+/// The value of every option of a topic.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Settings {
+    /// Keys that the client set; the others are defaults.
+    explicit: BTreeSet<Key>,
+    /// 1 for none, 2 for gzip.
+    pub(super) compression: u8,
+    /// In microseconds, or [`UNLIMITED`].
+    pub(super) message_expiry_us: u64,
+    /// In bytes, or [`UNLIMITED`].
+    pub(super) topic_bytes_max: u64,
+    segment_bytes: u64,
+    durability: Durability,
+    offset_durability: Durability,
+    messages_required_to_save: u32,
+    size_of_messages_required_to_save: u64,
+    preallocates: bool,
+}
+
+impl Settings {
+    fn defaults(defaults: &TopicDefaults) -> Self {
+        let expiry = defaults.message_expiry.map(|expiry| expiry.as_micros());
+        let expiry = expiry.map(|us| u64::try_from(us).unwrap_or(UNLIMITED));
+        Self {
+            explicit: BTreeSet::new(),
+            compression: 1,
+            message_expiry_us: expiry.unwrap_or(UNLIMITED),
+            topic_bytes_max: defaults.topic_bytes_max.unwrap_or(UNLIMITED),
+            segment_bytes: defaults.segment_bytes,
+            durability: defaults.durability,
+            offset_durability: match defaults.are_offsets_durable {
+                true => Durability::Disk,
+                false => Durability::Process,
+            },
+            messages_required_to_save: defaults.messages_required_to_save,
+            size_of_messages_required_to_save: defaults.size_of_messages_required_to_save,
+            preallocates: false,
+        }
+    }
+
+    /// Resolves the options that a topic is created with.
+    ///
+    /// # Errors
+    /// A key that does not exist; a value of the wrong kind or out of bounds.
+    pub(super) fn create(options: &WireOptions, defaults: &TopicDefaults) -> Result<Self, Status> {
+        let mut settings = Self::defaults(defaults);
+        for entry in options {
+            if entry.key == ENFORCE_FSYNC {
+                settings.explicit.insert(Key::Durability);
+                settings.durability =
+                    if boolean(&entry)? { Durability::Disk } else { Durability::Process };
+                continue;
+            }
+            settings.set(key(&entry)?, &entry, defaults)?;
+        }
+        settings.check()?;
+        Ok(settings)
+    }
+
+    /// Changes the options that an update names.
+    ///
+    /// # Errors
+    /// As [`Self::create`]; a key that cannot be changed.
+    pub(super) fn update(
+        &mut self,
+        options: &WireOptions,
+        defaults: &TopicDefaults,
+    ) -> Result<(), Status> {
+        for entry in options {
+            let key = key(&entry)?;
+            if !UPDATABLE.contains(&key) {
+                return Err(Status::UNSUPPORTED_OPTION_KEY);
+            }
+            self.set(key, &entry, defaults)?;
+        }
+        self.check()
+    }
+
+    fn check(&self) -> Result<(), Status> {
+        if self.topic_bytes_max < self.segment_bytes {
+            return Err(Status::INVALID_TOPIC_SIZE);
+        }
+        Ok(())
+    }
+
+    /// Sets one option. A size or expiry of 0 is the default.
+    fn set(
+        &mut self,
+        key: Key,
+        entry: &WireUserHeaderEntry<'_>,
+        defaults: &TopicDefaults,
+    ) -> Result<(), Status> {
+        let default = Self::defaults(defaults);
+        match key {
+            Key::CompressionAlgorithm => self.compression = compression(entry)?,
+            Key::MessageExpiry => {
+                let value = number(entry, expiry_us)?;
+                self.message_expiry_us = non_zero(value).unwrap_or(default.message_expiry_us);
+            }
+            Key::MaxTopicSize => {
+                let value = number(entry, size_bytes)?;
+                self.topic_bytes_max = non_zero(value).unwrap_or(default.topic_bytes_max);
+            }
+            Key::SegmentSize => {
+                let value = number(entry, config::parse_size)?;
+                let value = non_zero(value).unwrap_or(default.segment_bytes);
+                if !SEGMENT_BYTES.contains(&value) || !value.is_multiple_of(SEGMENT_UNIT) {
+                    return Err(Status::INVALID_OPTION_VALUE);
+                }
+                self.segment_bytes = value;
+            }
+            Key::Durability => self.durability = durability(entry)?,
+            Key::ConsumerOffsetDurability => self.offset_durability = durability(entry)?,
+            Key::MessagesRequiredToSave => {
+                let value = small_number(entry)?;
+                if !(1..=MESSAGES_REQUIRED_MAX).contains(&value) {
+                    return Err(Status::INVALID_OPTION_VALUE);
+                }
+                self.messages_required_to_save = value;
+            }
+            Key::SizeOfMessagesRequiredToSave => {
+                let value = number(entry, config::parse_size)?;
+                if value > BYTES_REQUIRED_MAX {
+                    return Err(Status::INVALID_OPTION_VALUE);
+                }
+                self.size_of_messages_required_to_save =
+                    non_zero(value).unwrap_or(default.size_of_messages_required_to_save);
+            }
+            Key::PreallocateSegments => self.preallocates = boolean(entry)?,
+        }
+        self.explicit.insert(key);
+        Ok(())
+    }
+
+    /// Returns the options that the log goes by. The bound on a topic's size is shared equally by
+    /// its partitions.
+    pub(super) fn to_log(&self, config: &Config, partitions: usize) -> TopicOptions {
+        let defaults = &config.topics;
+        let bounded = |value: u64| (value != UNLIMITED && config.is_retention_on).then_some(value);
+        let share = |bytes: u64| (bytes / partitions.max(1) as u64).max(self.segment_bytes);
+        let save_interval = defaults.save_interval.as_micros();
+        TopicOptions {
+            durability: self.durability,
+            messages_required_to_save: self.messages_required_to_save,
+            size_of_messages_required_to_save: self.size_of_messages_required_to_save,
+            save_interval_us: u64::try_from(save_interval).unwrap_or(u64::MAX),
+            segment_bytes: self.segment_bytes,
+            message_expiry_us: bounded(self.message_expiry_us),
+            partition_bytes_max: bounded(self.topic_bytes_max).map(share),
+            partial_blocks: defaults.partial_blocks,
+            are_offsets_durable: self.offset_durability == Durability::Disk,
+            attributes: serde_json::to_string(self).unwrap_or_default(),
+        }
+    }
+
+    /// Returns the settings that a topic keeps. A topic that the server did not create has those
+    /// that its options in the log say.
+    pub(super) fn of(options: &TopicOptions, defaults: &TopicDefaults) -> Self {
+        serde_json::from_str(&options.attributes).unwrap_or_else(|_| Self {
+            durability: options.durability,
+            segment_bytes: options.segment_bytes,
+            message_expiry_us: options.message_expiry_us.unwrap_or(UNLIMITED),
+            messages_required_to_save: options.messages_required_to_save,
+            size_of_messages_required_to_save: options.size_of_messages_required_to_save,
+            ..Self::defaults(defaults)
+        })
+    }
+
+    /// Encodes the options that the client set, or with `false` the defaults of the others.
+    pub(super) fn to_wire(&self, are_explicit: bool) -> WireOptions {
+        let wanted = KEYS.iter().filter(|(key, ..)| self.explicit.contains(key) == are_explicit);
+        let mut bytes = BytesMut::new();
+        for (key, name, kind, _) in wanted {
+            let value = self.value(*key);
+            encode_user_headers(&[(STRING, name.as_bytes(), *kind, &value)], &mut bytes);
+        }
+        WireOptions::from_validated(bytes.freeze())
+    }
+
+    /// Encodes the value of an option.
+    fn value(&self, key: Key) -> Vec<u8> {
+        match key {
+            Key::CompressionAlgorithm => match self.compression {
+                2 => b"gzip".to_vec(),
+                _ => b"none".to_vec(),
+            },
+            Key::MessageExpiry => self.message_expiry_us.to_le_bytes().to_vec(),
+            Key::MaxTopicSize => self.topic_bytes_max.to_le_bytes().to_vec(),
+            Key::SegmentSize => self.segment_bytes.to_le_bytes().to_vec(),
+            Key::Durability => durability_name(self.durability).as_bytes().to_vec(),
+            Key::ConsumerOffsetDurability => {
+                durability_name(self.offset_durability).as_bytes().to_vec()
+            }
+            Key::MessagesRequiredToSave => self.messages_required_to_save.to_le_bytes().to_vec(),
+            Key::SizeOfMessagesRequiredToSave => {
+                self.size_of_messages_required_to_save.to_le_bytes().to_vec()
+            }
+            Key::PreallocateSegments => vec![u8::from(self.preallocates)],
+        }
+    }
+}
+
+/// Has topics go by the configuration where it has changed since they were created: whether
+/// messages are removed by age and size.
+///
+/// # Errors
+/// Those of the log.
+pub(crate) fn apply_config(log: &Log, config: &Config) -> tailwater_log::Result<()> {
+    let catalog = log.catalog();
+    for (stream, info) in catalog.streams() {
+        for (topic, info) in &info.topics {
+            let settings = Settings::of(&info.options, &config.topics);
+            let options = settings.to_log(config, info.partitions.len());
+            let bounds =
+                |options: &TopicOptions| (options.message_expiry_us, options.partition_bytes_max);
+            if bounds(&options) != bounds(&info.options) {
+                let id = TopicId { stream: *stream, topic: *topic };
+                log.update_topic(id, &info.name, &options)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns whether stored offsets of a topic's consumers survive a power cut.
+pub(super) fn are_offsets_durable(state: &State, topic: TopicId) -> bool {
+    state.log.catalog().topic(topic).is_some_and(|topic| topic.options.are_offsets_durable)
+}
+
+/// Returns every option with its kind, default and meaning.
+pub(super) fn describe(state: &State, request: &Request<'_>) -> Outcome {
+    let entries = match DescribeOptionsRequest::decode_from(request.body)?.scope {
+        OPTIONS_SCOPE_TOPIC => {
+            let defaults = Settings::defaults(&state.config.topics);
+            let describe = |(key, name, kind, description): &(Key, &str, u8, &str)| {
+                Ok(OptionDescriptor {
+                    key: WireName::new(*name)?,
+                    kind: *kind,
+                    default_value: defaults.value(*key).into(),
+                    description: (*description).to_owned(),
+                })
+            };
+            KEYS.iter().map(describe).collect::<Result<Vec<_>, Status>>()?
+        }
+        OPTIONS_SCOPE_STREAM | OPTIONS_SCOPE_USER => Vec::new(),
+        _ => return Err(Status::INVALID_COMMAND),
+    };
+    Ok(DescribeOptionsResponse { entries }.to_bytes().to_vec())
+}
+
+/// Refuses options of what has none: streams and users.
+///
+/// # Errors
+/// Unsupported key, where there is one.
+pub(super) fn refuse_all(options: &WireOptions) -> Result<(), Status> {
+    if options.is_empty() { Ok(()) } else { Err(Status::UNSUPPORTED_OPTION_KEY) }
+}
+
+fn key(entry: &WireUserHeaderEntry<'_>) -> Result<Key, Status> {
+    let found = KEYS.iter().find(|(_, name, ..)| name.as_bytes() == entry.key);
+    found.map(|(key, ..)| *key).ok_or(Status::UNSUPPORTED_OPTION_KEY)
+}
+
+fn text<'a>(entry: &WireUserHeaderEntry<'a>) -> Option<&'a str> {
+    std::str::from_utf8(entry.value).ok().filter(|_| entry.value_kind.0 == STRING)
+}
+
+fn non_zero(value: u64) -> Option<u64> {
+    (value != 0).then_some(value)
+}
+
+/// A number, or text that `parse` understands.
+fn number(
+    entry: &WireUserHeaderEntry<'_>,
+    parse: impl Fn(&str) -> Option<u64>,
+) -> Result<u64, Status> {
+    let value = match entry.value_kind.0 {
+        UINT64 => entry.value.try_into().ok().map(u64::from_le_bytes),
+        _ => text(entry).and_then(parse),
+    };
+    value.ok_or(Status::INVALID_OPTION_VALUE)
+}
+
+fn small_number(entry: &WireUserHeaderEntry<'_>) -> Result<u32, Status> {
+    let value = match entry.value_kind.0 {
+        UINT32 => entry.value.try_into().ok().map(u32::from_le_bytes),
+        _ => text(entry).and_then(|text| text.parse().ok()),
+    };
+    value.ok_or(Status::INVALID_OPTION_VALUE)
+}
+
+fn boolean(entry: &WireUserHeaderEntry<'_>) -> Result<bool, Status> {
+    let value = match (entry.value_kind.0, entry.value) {
+        (BOOL, [0]) => Some(false),
+        (BOOL, [1]) => Some(true),
+        _ => text(entry).and_then(|text| text.parse().ok()),
+    };
+    value.ok_or(Status::INVALID_OPTION_VALUE)
+}
+
+fn compression(entry: &WireUserHeaderEntry<'_>) -> Result<u8, Status> {
+    let value = match (entry.value_kind.0, entry.value) {
+        (UINT8, [code @ 1..=2]) => Some(*code),
+        _ => text(entry).and_then(|text| match text.to_ascii_lowercase().as_str() {
+            "none" => Some(1),
+            "gzip" => Some(2),
+            _ => None,
+        }),
+    };
+    value.ok_or(Status::INVALID_OPTION_VALUE)
+}
+
+fn durability(entry: &WireUserHeaderEntry<'_>) -> Result<Durability, Status> {
+    let value = text(entry).and_then(|text| match text.to_ascii_lowercase().as_str() {
+        "replicated" => Some(Durability::Process),
+        "persisted" => Some(Durability::Disk),
+        _ => None,
+    });
+    value.ok_or(Status::INVALID_OPTION_VALUE)
+}
+
+/// Returns Iggy's name for a durability. What only the configuration can ask for has the name of
+/// what promises no more than it does.
+fn durability_name(durability: Durability) -> &'static str {
+    match durability {
+        Durability::Disk => "persisted",
+        Durability::Process | Durability::Memory => "replicated",
+    }
+}
+
+fn expiry_us(text: &str) -> Option<u64> {
+    match text {
+        "none" | "unlimited" | "never_expire" => Some(UNLIMITED),
+        "server_default" => Some(0),
+        text => {
+            let us = config::parse_duration(text).as_ref().map(Duration::as_micros)?;
+            u64::try_from(us).ok()
+        }
+    }
+}
+
+fn size_bytes(text: &str) -> Option<u64> {
+    match text {
+        "unlimited" => Some(UNLIMITED),
+        "server_default" => Some(0),
+        text => config::parse_size(text),
+    }
+}

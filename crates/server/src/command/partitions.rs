@@ -1,0 +1,81 @@
+//! Partitions and their segments.
+
+use iggy_binary_protocol::requests::partitions::{
+    CreatePartitionsRequest, DeletePartitionsRequest,
+};
+use iggy_binary_protocol::requests::segments::DeleteSegmentsRequest;
+use iggy_binary_protocol::{MAX_PARTITIONS_PER_REQUEST, WireDecode};
+use tailwater_log::{ErrorKind, TopicId};
+use tracing::info;
+
+use super::options::Settings;
+use super::{Outcome, Request, resolve, topics};
+use crate::state::State;
+use crate::status::Status;
+use crate::users::Action;
+
+/// Adds partitions to a topic.
+pub(super) fn create_partitions(state: &State, request: &Request<'_>) -> Outcome {
+    let create = CreatePartitionsRequest::decode_from(request.body)?;
+    let id = resolve::topic(state, &create.stream_id, &create.topic_id)?;
+    state.users.authorize(request.user, Action::CreatePartitions(id))?;
+    let count = create.partitions_count;
+    let there = state.log.catalog().topic(id).map_or(0, |topic| topic.partitions.len());
+    let limit = state.config.limits.partitions_max;
+    if !(1..=MAX_PARTITIONS_PER_REQUEST).contains(&count) || there + count as usize > limit {
+        return Err(Status::TOO_MANY_PARTITIONS);
+    }
+    state.log.create_partitions(id, count).map_err(|error| topics::status(&error))?;
+    changed(state, id)?;
+    info!(stream = id.stream, topic = id.topic, count, user = request.user, "partitions created");
+    Ok(Vec::new())
+}
+
+/// Deletes the last partitions of a topic.
+pub(super) fn delete_partitions(state: &State, request: &Request<'_>) -> Outcome {
+    let delete = DeletePartitionsRequest::decode_from(request.body)?;
+    let id = resolve::topic(state, &delete.stream_id, &delete.topic_id)?;
+    state.users.authorize(request.user, Action::DeletePartitions(id))?;
+    let count = delete.partitions_count;
+    let there = state.log.catalog().topic(id).map_or(0, |topic| topic.partitions.len());
+    if !(1..=MAX_PARTITIONS_PER_REQUEST).contains(&count) || count as usize > there {
+        return Err(Status::TOO_MANY_PARTITIONS);
+    }
+    state.log.delete_partitions(id, count).map_err(|error| topics::status(&error))?;
+    changed(state, id)?;
+    info!(stream = id.stream, topic = id.topic, count, user = request.user, "partitions deleted");
+    Ok(Vec::new())
+}
+
+/// Has groups and options follow a change of a topic's partitions.
+fn changed(state: &State, id: TopicId) -> Result<(), Status> {
+    let catalog = state.log.catalog();
+    let Some(info) = catalog.topic(id) else { return Ok(()) };
+    state.groups.partitions_changed(&state.log, id);
+    let settings = Settings::of(&info.options, &state.config.topics);
+    let options = settings.to_log(&state.config, info.partitions.len());
+    if options.partition_bytes_max != info.options.partition_bytes_max {
+        let updated = state.log.update_topic(id, &info.name, &options);
+        updated.map_err(|error| topics::status(&error))?;
+    }
+    Ok(())
+}
+
+/// Deletes the oldest segments of a partition, none that a consumer or group has still to read.
+pub(super) fn delete_segments(state: &State, request: &Request<'_>) -> Outcome {
+    let delete = DeleteSegmentsRequest::decode_from(request.body)?;
+    let id = resolve::partition(state, &delete.stream_id, &delete.topic_id, delete.partition_id)?;
+    state.users.authorize(request.user, Action::DeleteSegments(id.topic()))?;
+    let partition = state.log.partition(id).map_err(|_| Status::PARTITION_NOT_FOUND)?;
+    let offsets = state.log.offsets(id).map_err(|_| Status::PARTITION_NOT_FOUND)?;
+    // The stored offset is the last one that its consumer is done with.
+    let read = offsets.iter().map(|(_, offset)| offset.saturating_add(1)).min();
+    let count = delete.segments_count as usize;
+    let deleted = partition.delete_segments(count, read.unwrap_or(u64::MAX)).wait();
+    deleted.map_err(|error| match error.kind() {
+        ErrorKind::Closed | ErrorKind::NotFound => Status::PARTITION_NOT_FOUND,
+        _ => super::storage_status(&error),
+    })?;
+    info!(partition = %id, count, user = request.user, "segments deleted");
+    Ok(Vec::new())
+}

@@ -1,0 +1,230 @@
+//! The server itself: clients, statistics, the cluster of one node, diagnostics.
+
+use std::io::{Cursor, Write};
+use std::sync::{Mutex, PoisonError};
+
+use iggy_binary_protocol::requests::system::{GetClientRequest, GetSnapshotRequest};
+use iggy_binary_protocol::responses::clients::{
+    ClientDetailsResponse, ClientResponse, ConsumerGroupInfoResponse, GetClientsResponse,
+};
+use iggy_binary_protocol::responses::system::get_cluster_metadata::{
+    ClusterMetadataResponse, ClusterNodeResponse,
+};
+use iggy_binary_protocol::responses::system::get_stats::StatsResponse;
+use iggy_binary_protocol::{IGGY_PROTOCOL_VERSION, WireDecode, WireEncode};
+use sysinfo::{Disks, ProcessRefreshKind, ProcessesToUpdate, System};
+use zip::ZipWriter;
+use zip::write::SimpleFileOptions;
+
+use super::{Outcome, Request};
+use crate::session::{Session, SessionId};
+use crate::state::State;
+use crate::status::Status;
+use crate::users::Action;
+
+/// The transport of all clients: TCP.
+const TCP: u8 = 1;
+/// The user of a client that is not logged in.
+const NO_USER: u32 = u32::MAX;
+/// Role of the only node.
+const LEADER: u8 = 0;
+/// Its status.
+const HEALTHY: u8 = 0;
+
+/// What the processor usage of the process is measured against: the moment of the last request.
+static PROBE: Mutex<Option<System>> = Mutex::new(None);
+
+/// Returns the client that asks.
+pub(super) fn get_me(state: &State, request: &Request<'_>) -> Outcome {
+    Ok(details(state, request.session).to_bytes().to_vec())
+}
+
+/// Returns a client; nothing where it is not connected.
+pub(super) fn get_client(state: &State, request: &Request<'_>) -> Outcome {
+    let get = GetClientRequest::decode_from(request.body)?;
+    state.users.authorize(request.user, Action::GetClient)?;
+    let session = state.sessions.get(SessionId(get.client_id));
+    Ok(session.map_or_else(Vec::new, |session| details(state, &session).to_bytes().to_vec()))
+}
+
+/// Returns all clients.
+pub(super) fn get_clients(state: &State, request: &Request<'_>) -> Outcome {
+    state.users.authorize(request.user, Action::GetClients)?;
+    let clients = state.sessions.all().iter().map(|session| client(state, session)).collect();
+    Ok(GetClientsResponse { clients }.to_bytes().to_vec())
+}
+
+fn client(state: &State, session: &Session) -> ClientResponse {
+    let groups = state.groups.of_session(session.id);
+    ClientResponse {
+        client_id: session.id.0,
+        user_id: session.binding().map_or(NO_USER, |binding| binding.user),
+        transport: TCP,
+        address: session.address.to_string(),
+        consumer_groups_count: count(groups.len()),
+    }
+}
+
+fn details(state: &State, session: &Session) -> ClientDetailsResponse {
+    let groups = state.groups.of_session(session.id);
+    let info = |(topic, group): &(tailwater_log::TopicId, u32)| ConsumerGroupInfoResponse {
+        stream_id: topic.stream,
+        topic_id: topic.topic,
+        group_id: *group,
+    };
+    let consumer_groups = groups.iter().map(info).collect();
+    ClientDetailsResponse { client: client(state, session), consumer_groups }
+}
+
+fn count(value: usize) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}
+
+/// Returns a cluster of one node: this server, which leads and is healthy.
+pub(super) fn get_cluster_metadata(state: &State, _request: &Request<'_>) -> Outcome {
+    let ip = state.config.tcp.as_ref().map(|tcp| tcp.address.ip());
+    let node = ClusterNodeResponse {
+        name: "tailwater".to_owned(),
+        ip: ip.map(|ip| ip.to_string()).unwrap_or_default(),
+        tcp_port: state.port,
+        quic_port: 0,
+        http_port: 0,
+        websocket_port: 0,
+        role: LEADER,
+        status: HEALTHY,
+    };
+    let response = ClusterMetadataResponse { name: "single-node".to_owned(), nodes: vec![node] };
+    Ok(response.to_bytes().to_vec())
+}
+
+/// Returns statistics of the server, the process and the machine.
+pub(super) fn get_stats(state: &State, request: &Request<'_>) -> Outcome {
+    state.users.authorize(request.user, Action::GetStats)?;
+    Ok(stats(state).to_bytes().to_vec())
+}
+
+fn stats(state: &State) -> StatsResponse {
+    let catalog = state.log.catalog();
+    let topics: usize = catalog.streams().values().map(|stream| stream.topics.len()).sum();
+    let partitions: Vec<_> = state.log.partitions().iter().map(|it| it.stats()).collect();
+    let machine = Machine::probe(state);
+    StatsResponse {
+        process_id: std::process::id(),
+        cpu_usage: machine.process_percent,
+        total_cpu_usage: machine.total_percent,
+        memory_usage: machine.process_bytes,
+        total_memory: machine.total_bytes,
+        available_memory: machine.available_bytes,
+        run_time: u64::try_from(state.started.elapsed().as_micros()).unwrap_or(u64::MAX),
+        start_time: state.started_us,
+        read_bytes: machine.read_bytes,
+        written_bytes: machine.written_bytes,
+        messages_size_bytes: partitions.iter().map(|it| it.bytes + it.unpersisted_bytes).sum(),
+        streams_count: count(catalog.streams().len()),
+        topics_count: count(topics),
+        partitions_count: count(partitions.len()),
+        segments_count: count(partitions.iter().map(|it| it.segments.max(1)).sum()),
+        messages_count: partitions.iter().map(|it| it.end_offset - it.start_offset).sum(),
+        clients_count: count(state.sessions.count()),
+        consumer_groups_count: count(state.groups.count()),
+        hostname: System::host_name().unwrap_or_default(),
+        os_name: System::name().unwrap_or_default(),
+        os_version: System::long_os_version().unwrap_or_default(),
+        kernel_version: System::kernel_version().unwrap_or_default(),
+        iggy_server_version: concat!("tailwater-", env!("CARGO_PKG_VERSION")).to_owned(),
+        iggy_server_semver: Some(IGGY_PROTOCOL_VERSION),
+        cache_metrics: Vec::new(),
+        threads_count: machine.threads,
+        free_disk_space: machine.free_disk_bytes,
+        total_disk_space: machine.total_disk_bytes,
+    }
+}
+
+/// Figures of the process and the machine; 0 where they are not known.
+#[derive(Default)]
+struct Machine {
+    process_percent: f32,
+    total_percent: f32,
+    process_bytes: u64,
+    total_bytes: u64,
+    available_bytes: u64,
+    read_bytes: u64,
+    written_bytes: u64,
+    threads: u32,
+    free_disk_bytes: u64,
+    total_disk_bytes: u64,
+}
+
+impl Machine {
+    fn probe(state: &State) -> Self {
+        let mut probe = PROBE.lock().unwrap_or_else(PoisonError::into_inner);
+        let system = probe.get_or_insert_with(System::new);
+        system.refresh_memory();
+        system.refresh_cpu_usage();
+        let mut machine = Self {
+            total_percent: system.global_cpu_usage(),
+            total_bytes: system.total_memory(),
+            available_bytes: system.available_memory(),
+            ..Self::default()
+        };
+        if let Ok(id) = sysinfo::get_current_pid() {
+            let kind = ProcessRefreshKind::nothing().with_cpu().with_memory().with_disk_usage();
+            system.refresh_processes_specifics(
+                ProcessesToUpdate::Some(&[id]),
+                false,
+                kind.with_tasks(),
+            );
+            if let Some(process) = system.process(id) {
+                machine.process_percent = process.cpu_usage();
+                machine.process_bytes = process.memory();
+                machine.read_bytes = process.disk_usage().total_read_bytes;
+                machine.written_bytes = process.disk_usage().total_written_bytes;
+                machine.threads = process.tasks().map_or(0, |tasks| count(tasks.len()));
+            }
+        }
+        // The disk of the longest mount point that the directory is under.
+        let directory = state.log.directory();
+        let disks = Disks::new_with_refreshed_list();
+        let below = disks.iter().filter(|disk| directory.starts_with(disk.mount_point()));
+        if let Some(disk) = below.max_by_key(|disk| disk.mount_point().as_os_str().len()) {
+            machine.free_disk_bytes = disk.available_space();
+            machine.total_disk_bytes = disk.total_space();
+        }
+        machine
+    }
+}
+
+/// Returns a zip file with what helps to diagnose a server: its statistics, configuration and
+/// streams. It has no messages and no secrets.
+pub(super) fn get_snapshot(state: &State, request: &Request<'_>) -> Outcome {
+    let get = GetSnapshotRequest::decode_from(request.body)?;
+    state.users.authorize(request.user, Action::GetSnapshot)?;
+    let stats = stats(state);
+    let text = format!(
+        "{stats:#?}\n\nopened: {:#?}\n\nmetrics:\n{}",
+        state.log.open_report(),
+        crate::metrics::render(state)
+    );
+    let sections = [
+        ("resource_usage.txt", text),
+        ("server_config.txt", format!("{:#?}\n", state.config)),
+        ("streams.txt", format!("{:#?}\n", state.log.catalog().streams())),
+    ];
+    let method = match get.compression {
+        1 => zip::CompressionMethod::Stored,
+        _ => zip::CompressionMethod::Deflated,
+    };
+    archive(&sections, method).map_err(|_| Status::SNAPSHOT_FILE_COMPLETION_FAILED)
+}
+
+fn archive(
+    sections: &[(&str, String)],
+    method: zip::CompressionMethod,
+) -> zip::result::ZipResult<Vec<u8>> {
+    let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, text) in sections {
+        archive.start_file(*name, SimpleFileOptions::default().compression_method(method))?;
+        archive.write_all(text.as_bytes())?;
+    }
+    Ok(archive.finish()?.into_inner())
+}

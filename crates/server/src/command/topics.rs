@@ -1,0 +1,176 @@
+//! Topics.
+
+use iggy_binary_protocol::requests::topics::{
+    CreateTopicRequest, DeleteTopicRequest, GetTopicRequest, GetTopicsRequest, PurgeTopicRequest,
+    UpdateTopicRequest,
+};
+use iggy_binary_protocol::responses::streams::get_stream::TopicHeader;
+use iggy_binary_protocol::responses::topics::{
+    GetTopicResponse, GetTopicsResponse, PartitionResponse,
+};
+use iggy_binary_protocol::{MAX_PARTITIONS_PER_REQUEST, WireDecode, WireEncode, WireName};
+use tailwater_log::{Error, ErrorKind, PartitionId, PartitionStats, TopicId, TopicInfo};
+use tracing::info;
+
+use super::options::Settings;
+use super::{Outcome, Request, resolve};
+use crate::state::State;
+use crate::status::Status;
+use crate::users::Action;
+
+/// Returns a topic with its partitions; nothing where it does not exist.
+pub(super) fn get_topic(state: &State, request: &Request<'_>) -> Outcome {
+    let get = GetTopicRequest::decode_from(request.body)?;
+    let Ok(id) = resolve::topic(state, &get.stream_id, &get.topic_id) else {
+        return Ok(Vec::new());
+    };
+    state.users.authorize(request.user, Action::GetTopic(id))?;
+    details(state, id)
+}
+
+/// Returns the topics of a stream.
+pub(super) fn get_topics(state: &State, request: &Request<'_>) -> Outcome {
+    let get = GetTopicsRequest::decode_from(request.body)?;
+    let catalog = state.log.catalog();
+    let stream = resolve::stream_in(&catalog, &get.stream_id)?;
+    state.users.authorize(request.user, Action::GetTopics(stream))?;
+    let info = catalog.streams().get(&stream).ok_or(Status::STREAM_ID_NOT_FOUND)?;
+    let headers = info
+        .topics
+        .iter()
+        .map(|(topic, info)| header(state, TopicId { stream, topic: *topic }, info));
+    let response = GetTopicsResponse { topics: headers.collect::<Result<_, _>>()? };
+    Ok(response.to_bytes().to_vec())
+}
+
+/// Encodes a topic with its partitions; nothing where it does not exist.
+fn details(state: &State, id: TopicId) -> Outcome {
+    let catalog = state.log.catalog();
+    let Some(info) = catalog.topic(id) else { return Ok(Vec::new()) };
+    let partitions = info.partitions.iter().map(|(partition, info)| {
+        let stats = stats(state, id.partition(*partition));
+        PartitionResponse {
+            id: *partition,
+            created_at: info.created_us,
+            segments_count: stats.map_or(1, |it| u32::try_from(it.segments.max(1)).unwrap_or(1)),
+            current_offset: stats.map_or(0, |stats| stats.end_offset.saturating_sub(1)),
+            size_bytes: stats.map_or(0, |stats| size(&stats)),
+            messages_count: stats.map_or(0, |stats| stats.end_offset - stats.start_offset),
+        }
+    });
+    let partitions = partitions.collect();
+    let response = GetTopicResponse { topic: header(state, id, info)?, partitions };
+    Ok(response.to_bytes().to_vec())
+}
+
+fn stats(state: &State, id: PartitionId) -> Option<PartitionStats> {
+    // A partition that is being deleted has none.
+    state.log.partition(id).ok().map(|partition| partition.stats())
+}
+
+/// Returns the bytes of a partition, in segments and not yet there.
+fn size(stats: &PartitionStats) -> u64 {
+    stats.bytes + stats.unpersisted_bytes
+}
+
+/// Returns the bytes and messages of a topic.
+pub(super) fn totals(state: &State, id: TopicId, info: &TopicInfo) -> (u64, u64) {
+    let stats =
+        info.partitions.keys().filter_map(|partition| stats(state, id.partition(*partition)));
+    stats.fold((0, 0), |(bytes, messages), stats| {
+        (bytes + size(&stats), messages + (stats.end_offset - stats.start_offset))
+    })
+}
+
+/// Returns what replies say of a topic.
+pub(super) fn header(state: &State, id: TopicId, info: &TopicInfo) -> Result<TopicHeader, Status> {
+    let settings = Settings::of(&info.options, &state.config.topics);
+    let (size_bytes, messages_count) = totals(state, id, info);
+    Ok(TopicHeader {
+        id: id.topic,
+        created_at: info.created_us,
+        partitions_count: u32::try_from(info.partitions.len()).unwrap_or(u32::MAX),
+        message_expiry: settings.message_expiry_us,
+        compression_algorithm: settings.compression,
+        max_topic_size: settings.topic_bytes_max,
+        size_bytes,
+        messages_count,
+        name: WireName::new(info.name.as_str())?,
+        options: settings.to_wire(true),
+        derived_options: settings.to_wire(false),
+    })
+}
+
+/// Creates a topic, and returns it.
+pub(super) fn create_topic(state: &State, request: &Request<'_>) -> Outcome {
+    let create = CreateTopicRequest::decode_from(request.body)?;
+    let stream = resolve::stream(state, &create.stream_id)?;
+    state.users.authorize(request.user, Action::CreateTopic(stream))?;
+    let defaults = &state.config.topics;
+    let settings = Settings::create(&create.options, defaults)?;
+    let count = create.partitions_count;
+    let limits = &state.config.limits;
+    if count > MAX_PARTITIONS_PER_REQUEST || count as usize > limits.partitions_max {
+        return Err(Status::TOO_MANY_PARTITIONS);
+    }
+    let catalog = state.log.catalog();
+    let topics = catalog.streams().get(&stream).map_or(0, |stream| stream.topics.len());
+    if topics >= limits.topics_max {
+        return Err(Status::TOO_MANY_TOPICS);
+    }
+    let options = settings.to_log(&state.config, count as usize);
+    let created = state.log.create_topic(stream, None, create.name.as_str(), &options, count);
+    let id = created.map_err(|error| status(&error))?;
+    let name = create.name.as_str();
+    info!(stream, topic = id.topic, name, partitions = count, user = request.user, "topic created");
+    details(state, id)
+}
+
+/// Gives a topic another name and other options.
+pub(super) fn update_topic(state: &State, request: &Request<'_>) -> Outcome {
+    let update = UpdateTopicRequest::decode_from(request.body)?;
+    let id = resolve::topic(state, &update.stream_id, &update.topic_id)?;
+    state.users.authorize(request.user, Action::UpdateTopic(id))?;
+    let catalog = state.log.catalog();
+    let info = catalog.topic(id).ok_or(Status::TOPIC_ID_NOT_FOUND)?;
+    let defaults = &state.config.topics;
+    let mut settings = Settings::of(&info.options, defaults);
+    settings.update(&update.options, defaults)?;
+    let options = settings.to_log(&state.config, info.partitions.len());
+    let updated = state.log.update_topic(id, update.name.as_str(), &options);
+    updated.map_err(|error| status(&error))?;
+    Ok(Vec::new())
+}
+
+/// Deletes a topic with its partitions and groups.
+pub(super) fn delete_topic(state: &State, request: &Request<'_>) -> Outcome {
+    let delete = DeleteTopicRequest::decode_from(request.body)?;
+    let id = resolve::topic(state, &delete.stream_id, &delete.topic_id)?;
+    state.users.authorize(request.user, Action::DeleteTopic(id))?;
+    state.log.delete_topic(id).map_err(|error| status(&error))?;
+    state.groups.topic_deleted(&state.log, id);
+    state.balancer.retain(&state.log.catalog());
+    info!(stream = id.stream, topic = id.topic, user = request.user, "topic deleted");
+    Ok(Vec::new())
+}
+
+/// Removes all messages of a topic.
+pub(super) fn purge_topic(state: &State, request: &Request<'_>) -> Outcome {
+    let purge = PurgeTopicRequest::decode_from(request.body)?;
+    let id = resolve::topic(state, &purge.stream_id, &purge.topic_id)?;
+    state.users.authorize(request.user, Action::PurgeTopic(id))?;
+    state.log.purge_topic(id).map_err(|error| status(&error))?;
+    state.groups.topic_purged(id);
+    info!(stream = id.stream, topic = id.topic, user = request.user, "topic purged");
+    Ok(Vec::new())
+}
+
+/// Returns the status of a failed change of a topic.
+pub(super) fn status(error: &Error) -> Status {
+    match error.kind() {
+        ErrorKind::AlreadyExists => Status::TOPIC_NAME_ALREADY_EXISTS,
+        ErrorKind::InvalidArgument => Status::INVALID_TOPIC_NAME,
+        ErrorKind::NotFound => Status::TOPIC_ID_NOT_FOUND,
+        _ => super::storage_status(error),
+    }
+}

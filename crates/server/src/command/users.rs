@@ -1,0 +1,143 @@
+//! Commands 31-37: users.
+//!
+//! Users may get themselves and change their own password; the rest takes a permission. As in Iggy,
+//! who may not read users is told of a user that it exists, by the refusal.
+
+use bytes::Bytes;
+use iggy_binary_protocol::primitives::permissions::WirePermissions;
+use iggy_binary_protocol::requests::users::{
+    ChangePasswordRequest, CreateUserRequest, DeleteUserRequest, GetUserRequest,
+    UpdatePermissionsRequest, UpdateUserRequest,
+};
+use iggy_binary_protocol::responses::users::get_user::UserDetailsResponse;
+use iggy_binary_protocol::responses::users::get_users::GetUsersResponse;
+use iggy_binary_protocol::responses::users::user_response::UserResponse;
+use iggy_binary_protocol::{WireDecode, WireEncode, WireIdentifier, WireName, WireOptions};
+
+use crate::command::{Outcome, Request};
+use crate::state::State;
+use crate::status::Status;
+use crate::users::{Action, NewUser, Permissions, User};
+
+const ACTIVE: u8 = 1;
+const INACTIVE: u8 = 2;
+
+/// 31: one user; an empty body where there is none.
+pub(crate) fn get_user(state: &State, request: &Request<'_>) -> Outcome {
+    let wanted = GetUserRequest::decode_from(request.body)?.user_id;
+    let Some(user) = state.users.find(&wanted) else {
+        return Ok(Vec::new());
+    };
+    if user.id != request.user {
+        state.users.authorize(request.user, Action::GetUser)?;
+    }
+    Ok(details(&user)?.into())
+}
+
+/// 32: all users, by their ids.
+pub(crate) fn get_users(state: &State, request: &Request<'_>) -> Outcome {
+    state.users.authorize(request.user, Action::GetUsers)?;
+    let users = state.users.all();
+    let users = users.iter().map(|user| header(user)).collect::<Result<_, _>>()?;
+    Ok(GetUsersResponse { users }.to_bytes().into())
+}
+
+/// 33: creates a user. Hashes its password, so it blocks.
+pub(crate) fn create_user(state: &State, request: &Request<'_>) -> Outcome {
+    let new = CreateUserRequest::decode_from(request.body)?;
+    state.users.authorize(request.user, Action::CreateUser)?;
+    refuse_options(&new.options)?;
+    let user = state.users.create(
+        &state.log,
+        NewUser {
+            name: &new.username,
+            password: &new.password,
+            is_active: is_active(new.status)?,
+            permissions: new.permissions.as_ref().map(Permissions::from),
+        },
+    )?;
+    tracing::info!(user = user.id, name = &*user.name, by = request.user, "user created");
+    Ok(details(&user)?.into())
+}
+
+/// 34: deletes a user and its tokens, and ends its sessions.
+pub(crate) fn delete_user(state: &State, request: &Request<'_>) -> Outcome {
+    let wanted = DeleteUserRequest::decode_from(request.body)?.user_id;
+    state.users.authorize(request.user, Action::DeleteUser)?;
+    let user = state.users.delete(&state.log, &wanted)?;
+    state.sessions.evict_user(user);
+    tracing::info!(user, by = request.user, "user deleted");
+    Ok(Vec::new())
+}
+
+/// 35: changes a user's name or status; its sessions end if it becomes inactive.
+pub(crate) fn update_user(state: &State, request: &Request<'_>) -> Outcome {
+    let update = UpdateUserRequest::decode_from(request.body)?;
+    state.users.authorize(request.user, Action::UpdateUser)?;
+    refuse_options(&update.options)?;
+    let is_active = update.status.map(is_active).transpose()?;
+    let name = update.username.as_deref();
+    let updated = state.users.update(&state.log, &update.user_id, name, is_active)?;
+    if updated.was_deactivated {
+        state.sessions.evict_user(updated.user);
+    }
+    tracing::info!(user = updated.user, name, is_active, by = request.user, "user updated");
+    Ok(Vec::new())
+}
+
+/// 36: replaces a user's permissions. They count from the next request of its sessions on.
+pub(crate) fn update_permissions(state: &State, request: &Request<'_>) -> Outcome {
+    let update = UpdatePermissionsRequest::decode_from(request.body)?;
+    state.users.authorize(request.user, Action::UpdatePermissions)?;
+    let permissions = update.permissions.as_ref().map(Permissions::from);
+    let user = state.users.set_permissions(&state.log, &update.user_id, permissions)?;
+    tracing::info!(user, by = request.user, "permissions updated");
+    Ok(Vec::new())
+}
+
+/// 37: changes a password. Hashes passwords, so it blocks. As in Iggy, the user's sessions and
+/// tokens stay.
+pub(crate) fn change_password(state: &State, request: &Request<'_>) -> Outcome {
+    let change = ChangePasswordRequest::decode_from(request.body)?;
+    let target = state.users.find(&change.user_id).ok_or(Status::RESOURCE_NOT_FOUND)?.id;
+    if target != request.user {
+        state.users.authorize(request.user, Action::ChangePassword)?;
+    }
+    let user = state.users.change_password(
+        &state.log,
+        &WireIdentifier::Numeric(target),
+        &change.current_password,
+        &change.new_password,
+        request.session.address.ip(),
+    )?;
+    tracing::info!(user, by = request.user, "password changed");
+    Ok(Vec::new())
+}
+
+/// Users have no options yet, neither here nor in Iggy.
+fn refuse_options(options: &WireOptions) -> Result<(), Status> {
+    options.is_empty().then_some(()).ok_or(Status::UNSUPPORTED_OPTION_KEY)
+}
+
+fn is_active(status: u8) -> Result<bool, Status> {
+    match status {
+        ACTIVE => Ok(true),
+        INACTIVE => Ok(false),
+        _ => Err(Status::INVALID_USER_STATUS),
+    }
+}
+
+fn header(user: &User) -> Result<UserResponse, Status> {
+    Ok(UserResponse {
+        id: user.id,
+        created_at: user.created_us,
+        status: if user.is_active { ACTIVE } else { INACTIVE },
+        username: WireName::new(&*user.name)?,
+        options: WireOptions::empty(),
+    })
+}
+
+fn details(user: &User) -> Result<Bytes, Status> {
+    let permissions = user.permissions.as_ref().map(WirePermissions::from);
+    Ok(UserDetailsResponse { user: header(user)?, permissions }.to_bytes())
+}

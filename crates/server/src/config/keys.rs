@@ -1,0 +1,243 @@
+//! Every key that the configuration knows.
+
+/// A key that has an effect.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Key {
+    /// Its path, as `tcp.address`.
+    pub(super) path: &'static str,
+    /// The text of its default.
+    pub(super) default: &'static str,
+}
+
+/// A section or key of Iggy's that is accepted without effect.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ignored {
+    /// Its path; of a section, everything below it is accepted.
+    pub(super) path: &'static str,
+    /// Why it has no effect.
+    pub(super) reason: &'static str,
+}
+
+/// A key that Iggy's server had once, and that it refuses since it went elsewhere.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Relocated {
+    /// Its path; of a section, everything below it is refused.
+    pub(super) path: &'static str,
+    /// Where it went.
+    pub(super) to: &'static str,
+}
+
+const fn key(path: &'static str, default: &'static str) -> Key {
+    Key { path, default }
+}
+
+const fn ignored(path: &'static str, reason: &'static str) -> Ignored {
+    Ignored { path, reason }
+}
+
+const fn relocated(path: &'static str, to: &'static str) -> Relocated {
+    Relocated { path, to }
+}
+
+/// Keys that have an effect, with their defaults.
+pub(super) const KEYS: &[Key] = &[
+    key("system.path", "local_data"),
+    key("system.runtime.path", "runtime"),
+    key("system.logging.path", "logs"),
+    key("system.logging.level", "info"),
+    key("system.logging.format", "text"),
+    key("system.logging.file_enabled", "true"),
+    key("system.logging.max_file_size", "500 MB"),
+    key("system.logging.max_total_size", "4 GB"),
+    key("system.logging.retention", "7 days"),
+    key("system.segment.append_io_mode", "auto"),
+    key("system.segment.read_io_mode", "auto"),
+    key("system.segment.syncs_appends", "false"),
+    key("system.segment.shared_memory", "true"),
+    key("system.segment.persisters", "2"),
+    key("system.memory.tail_bytes_max", "256 MiB"),
+    key("system.memory.partition_unpersisted_bytes_max", "64 MiB"),
+    key("system.memory.read_ahead_bytes_max", "64 MiB"),
+    key("topic_defaults.durability", "process"),
+    key("topic_defaults.enforce_fsync", "false"),
+    key("topic_defaults.consumer_offset_durability", "process"),
+    key("topic_defaults.messages_required_to_save", "1024"),
+    key("topic_defaults.size_of_messages_required_to_save", "1 MiB"),
+    key("topic_defaults.save_interval", "1 s"),
+    key("topic_defaults.segment_size", "1 GiB"),
+    key("topic_defaults.message_expiry", "unlimited"),
+    key("topic_defaults.max_topic_size", "unlimited"),
+    key("topic_defaults.partial_blocks", "pad"),
+    key("tcp.enabled", "true"),
+    key("tcp.address", "127.0.0.1:8090"),
+    key("tcp.tls.enabled", "false"),
+    key("tcp.tls.self_signed", "true"),
+    key("tcp.tls.cert_file", ""),
+    key("tcp.tls.key_file", ""),
+    key("http.enabled", "true"),
+    key("http.address", "127.0.0.1:3000"),
+    key("http.metrics.enabled", "true"),
+    key("http.metrics.endpoint", "/metrics"),
+    key("http.tls.enabled", "false"),
+    key("http.tls.cert_file", ""),
+    key("http.tls.key_file", ""),
+    key("heartbeat.enabled", "true"),
+    key("heartbeat.interval", "30 s"),
+    key("personal_access_token.max_tokens_per_user", "100"),
+    key("consumer_group.rebalancing_timeout", "30 s"),
+    key("data_maintenance.messages.cleaner_enabled", "true"),
+    key("message_bus.max_message_size", "64 MiB"),
+    key("limits.connections_max", "16384"),
+    key("limits.unauthenticated_timeout", "30 s"),
+    key("limits.stall_timeout", "30 s"),
+    key("limits.connection_bytes_max", "128 MiB"),
+    key("limits.in_flight_bytes_max", "512 MiB"),
+    key("limits.streams_max", "4096"),
+    key("limits.topics_max", "4096"),
+    key("limits.partitions_max", "1000"),
+    key("limits.groups_max", "1024"),
+    key("limits.failed_logins_max", "10"),
+    key("limits.password_hashers", "2"),
+];
+
+const ONE_NODE: &str = "this server is one node, without consensus";
+const SHARDS: &str = "connections share one runtime";
+const PATHS: &str = "directories below system.path have fixed names";
+const JWT: &str = "HTTP serves metrics and health only, without a login";
+
+/// Sections and keys of Iggy's that are accepted without effect.
+pub(super) const IGNORED: &[Ignored] = &[
+    ignored("quic", "clients connect by TCP only"),
+    ignored("websocket", "clients connect by TCP only"),
+    ignored("cluster", ONE_NODE),
+    ignored("metadata", ONE_NODE),
+    ignored("partition", ONE_NODE),
+    ignored("telemetry", "logs go to files, metrics are at http.metrics.endpoint"),
+    ignored("http.cors", JWT),
+    ignored("http.jwt", JWT),
+    ignored("http.max_request_size", JWT),
+    ignored("http.web_ui", JWT),
+    ignored("data_maintenance.messages.interval", "segments expire as soon as they may"),
+    ignored("personal_access_token.cleaner", "an expired token is removed within seconds"),
+    ignored("message_bus.max_batch", SHARDS),
+    ignored("message_bus.peer_queue_capacity", SHARDS),
+    ignored("message_bus.reconnect_period", ONE_NODE),
+    ignored("message_bus.close_peer_timeout", SHARDS),
+    ignored("message_bus.close_grace", "limits.stall_timeout bounds it"),
+    ignored("message_bus.handshake_grace", "limits.unauthenticated_timeout bounds it"),
+    ignored("system.sharding", SHARDS),
+    ignored("system.memory_pool", "[system.memory] bounds memory"),
+    ignored("system.encryption", "stored messages are not encrypted"),
+    ignored("system.recovery.recreate_missing_state", "recovery never invents state"),
+    ignored("system.stream", PATHS),
+    ignored("system.topic", PATHS),
+    ignored("system.partition", PATHS),
+    ignored("system.segment.archive_expired", "expired segments are removed"),
+    ignored("system.logging.rotation_check_interval", "sizes are checked at every write"),
+];
+
+/// Switches of sections without effect that would promise something if they were on.
+pub(super) const REFUSED: &[(&str, &str)] = &[
+    ("cluster.enabled", "this server is one node and cannot replicate"),
+    ("system.encryption.enabled", "stored messages cannot be encrypted"),
+    ("system.segment.archive_expired", "expired segments cannot be archived"),
+    ("system.recovery.recreate_missing_state", "missing state cannot be recreated"),
+];
+
+/// Keys that became options of topics in Iggy, or were removed from it.
+pub(super) const RELOCATED: &[Relocated] = &[
+    relocated("system.topic.max_size", "max_topic_size"),
+    relocated("system.topic.message_expiry", "message_expiry"),
+    relocated("system.partition.enforce_fsync", "durability"),
+    relocated("system.partition.messages_required_to_save", "messages_required_to_save"),
+    relocated(
+        "system.partition.size_of_messages_required_to_save",
+        "size_of_messages_required_to_save",
+    ),
+    relocated("system.segment.size", "segment_size"),
+    relocated("system.segment.preallocate", ""),
+    relocated("system.message_deduplication", ""),
+    relocated("extra", ""),
+];
+
+impl Relocated {
+    /// Returns a sentence that says where it went.
+    pub(super) fn message(self) -> String {
+        match self.to {
+            "" => "no longer exists: the feature that it configured was removed".to_owned(),
+            option => format!(
+                "no longer exists: it is the option '{option}' of a topic, whose default is \
+                 topic_defaults.{option}"
+            ),
+        }
+    }
+}
+
+/// Variables that begin with `IGGY_`, and are no keys of a server.
+pub(super) const OTHER_VARIABLES: &[&str] = &[
+    "IGGY_CONFIG_PATH",
+    "IGGY_ROOT_USERNAME",
+    "IGGY_ROOT_PASSWORD",
+    "IGGY_CI_BUILD",
+    "IGGY_SHARD_RUNTIME_CAPACITY",
+];
+
+/// Beginnings of variables for other programs of Iggy's.
+pub(super) const OTHER_PREFIXES: &[&str] = &["IGGY_CONNECTORS_", "IGGY_MCP_", "IGGY_TEST_"];
+
+/// Returns the environment variable of a key.
+pub(super) fn variable(path: &str) -> String {
+    format!("IGGY_{}", path.replace('.', "_").to_uppercase())
+}
+
+/// Returns whether a path is another one, or below it.
+pub(super) fn is_within(path: &str, section: &str) -> bool {
+    path.strip_prefix(section).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+/// Returns the key with an effect.
+pub(super) fn find(path: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.path == path)
+}
+
+/// Returns the section or key without effect that a path belongs to.
+pub(super) fn find_ignored(path: &str) -> Option<&'static Ignored> {
+    IGNORED.iter().find(|ignored| is_within(path, ignored.path))
+}
+
+/// Returns what a path was relocated from.
+pub(super) fn find_relocated(path: &str) -> Option<Relocated> {
+    RELOCATED.iter().copied().find(|relocated| is_within(path, relocated.path))
+}
+
+/// Returns whether there are keys below a path.
+pub(super) fn is_section(path: &str) -> bool {
+    let mut paths = all_paths().chain(RELOCATED.iter().map(|relocated| relocated.path));
+    paths.any(|known| known != path && is_within(known, path))
+}
+
+/// Returns the paths of all keys, and of sections without effect.
+pub(super) fn all_paths() -> impl Iterator<Item = &'static str> {
+    KEYS.iter().map(|key| key.path).chain(IGNORED.iter().map(|ignored| ignored.path))
+}
+
+/// Returns the name among `known` that is the fewest edits away from `name`; the first of several.
+pub(super) fn nearest(name: &str, known: impl Iterator<Item = String>) -> Option<String> {
+    known.min_by_key(|candidate| distance(name, candidate))
+}
+
+/// Returns how many insertions, deletions and replacements make one name the other.
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (line, a) in one.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = line + 1;
+        for (column, b) in other.iter().enumerate() {
+            let replaced = diagonal + usize::from(a != *b);
+            diagonal = row[column + 1];
+            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[other.len()]
+}

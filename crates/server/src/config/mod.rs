@@ -1,0 +1,306 @@
+//! The configuration: Iggy's file format and names, its environment variables, and flags.
+//!
+//! Loading has two steps. [`sources`] collects texts by their keys: those of the file, over them
+//! the environment's, over them the flags'. It knows the keys from the table in [`keys`], and
+//! reports what is unknown, without effect or relocated. [`read`] then checks each text and builds
+//! the [`Config`]. [`current`] writes the configuration of a running server back to a file.
+
+mod current;
+mod keys;
+mod read;
+mod sources;
+#[cfg(test)]
+mod tests;
+mod units;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tailwater_log::{Durability, IoModeChoice, PartialBlocks};
+
+pub(crate) use current::write_current;
+pub(crate) use units::{parse_duration, parse_size};
+
+/// All that can be configured, with every value checked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// `[system] path`: the directory that everything is kept in.
+    pub path: PathBuf,
+    /// `[system.runtime] path`: directory of `current_config.toml`, below `path` if it is relative.
+    pub runtime_path: PathBuf,
+    /// `[tcp]`; none where it is off.
+    pub tcp: Option<Tcp>,
+    /// `[http]`; none where it is off.
+    pub http: Option<Http>,
+    /// Credentials of the user that is created with a new directory.
+    pub root: Root,
+    /// `[heartbeat]`: longest time without a request of a member of a group, which is 1.2 times the
+    /// interval; none is evicted where it is off.
+    pub heartbeat_timeout: Option<Duration>,
+    /// `[personal_access_token] max_tokens_per_user`.
+    pub tokens_per_user_max: u32,
+    /// `[consumer_group] rebalancing_timeout`.
+    pub rebalancing_timeout: Duration,
+    /// `[topic_defaults]`: options of topics that do not set their own.
+    pub topics: TopicDefaults,
+    /// `[system.segment]`: how segments are written and read.
+    pub segment: Segment,
+    /// `[system.memory]`: bounds on the log's memory.
+    pub memory: Memory,
+    /// `[limits]`: what one client can take.
+    pub limits: Limits,
+    /// `[data_maintenance.messages] cleaner_enabled`.
+    pub is_retention_on: bool,
+    /// `[system.logging]`.
+    pub logging: Logging,
+}
+
+/// `[tcp]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tcp {
+    /// `address`: where to listen; port 0 takes a free one.
+    pub address: SocketAddr,
+    /// `[tcp.tls]`; none where it is off.
+    pub tls: Option<Tls>,
+}
+
+/// `[tcp.tls]`, `[http.tls]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Tls {
+    /// A certificate made at each start.
+    SelfSigned,
+    /// Files in PEM.
+    Files {
+        /// `cert_file`: the chain, the server's certificate first.
+        certificate: PathBuf,
+        /// `key_file`: the private key.
+        key: PathBuf,
+    },
+}
+
+/// `[http]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Http {
+    /// `address`: where to listen; port 0 takes a free one.
+    pub address: SocketAddr,
+    /// `[http.metrics] endpoint`; none where they are off.
+    pub metrics_path: Option<String>,
+    /// `[http.tls]`; none where it is off.
+    pub tls: Option<Tls>,
+}
+
+/// Credentials of the first user, whose id is 0.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Root {
+    /// `IGGY_ROOT_USERNAME` and `IGGY_ROOT_PASSWORD`.
+    Given {
+        /// Name of the user.
+        name: String,
+        /// The password.
+        password: String,
+    },
+    /// `--with-default-root-credentials`: iggy, iggy.
+    Default,
+    /// The name iggy, and a password that is made up and printed once.
+    Random,
+}
+
+impl std::fmt::Debug for Root {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Given { name, .. } => write!(f, "Given({name})"),
+            Self::Default => f.write_str("Default"),
+            Self::Random => f.write_str("Random"),
+        }
+    }
+}
+
+/// `[topic_defaults]`: options of topics that do not set their own.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TopicDefaults {
+    /// What an acknowledged message survives.
+    pub durability: Durability,
+    /// Whether stored offsets of consumers survive a power cut.
+    pub are_offsets_durable: bool,
+    /// Number of unpersisted messages that begins a persist.
+    pub messages_required_to_save: u32,
+    /// Unpersisted bytes that begin a persist.
+    pub size_of_messages_required_to_save: u64,
+    /// Longest time that a message stays unpersisted.
+    pub save_interval: Duration,
+    /// Size at which a segment is sealed, in bytes.
+    pub segment_bytes: u64,
+    /// Age at which messages are removed; none are without.
+    pub message_expiry: Option<Duration>,
+    /// Size of a topic from which on its oldest segments are removed, in bytes.
+    pub topic_bytes_max: Option<u64>,
+    /// What happens to a block that a write does not fill.
+    pub partial_blocks: PartialBlocks,
+}
+
+/// `[system.segment]`: how segments are written and read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Segment {
+    /// `append_io_mode`: how segments are written.
+    pub append_io_mode: IoModeChoice,
+    /// `syncs_appends`: whether each write is durable, whatever the topic's durability is.
+    pub syncs_appends: bool,
+    /// `read_io_mode`: how sealed segments are read.
+    pub read_io_mode: IoModeChoice,
+    /// `shared_memory`: whether unpersisted messages are in shared memory, so that they survive
+    /// the process without a write.
+    pub has_shared_memory: bool,
+    /// `persisters`: threads that write segments.
+    pub persisters: usize,
+}
+
+/// `[system.memory]`: bounds on the log's memory, in bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Memory {
+    /// Messages that were appended last: unpersisted ones, and persisted ones that are still cached.
+    pub tail_bytes_max: usize,
+    /// Unpersisted bytes of one partition.
+    pub partition_unpersisted_bytes_max: u64,
+    /// Read-ahead of sealed segments.
+    pub read_ahead_bytes_max: usize,
+}
+
+/// `[limits]`: what one client can take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Largest frame, in bytes (`[message_bus] max_message_size`).
+    pub frame_bytes_max: usize,
+    /// Number of open connections.
+    pub connections_max: usize,
+    /// Time in which a connection must log in.
+    pub unauthenticated_timeout: Duration,
+    /// Time in which a frame that has begun must be complete, and in which a reply must be taken.
+    pub stall_timeout: Duration,
+    /// Bytes of one connection's requests and replies in memory.
+    pub connection_bytes_max: usize,
+    /// Bytes of all connections' requests and replies in memory.
+    pub in_flight_bytes_max: usize,
+    /// Number of streams.
+    pub streams_max: usize,
+    /// Number of topics of one stream.
+    pub topics_max: usize,
+    /// Number of partitions of one topic.
+    pub partitions_max: usize,
+    /// Number of consumer groups of one topic.
+    pub groups_max: usize,
+    /// Failed logins of one address in a minute, after which further ones are delayed.
+    pub failed_logins_max: u32,
+    /// Number of passwords that are hashed at the same time.
+    pub password_hashers: usize,
+}
+
+/// `[system.logging]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Logging {
+    /// `level`, in the syntax of `RUST_LOG`.
+    pub level: String,
+    /// `file_enabled`: whether lines go to files, too.
+    pub has_file: bool,
+    /// `format`: whether lines are JSON.
+    pub is_json: bool,
+    /// `path`: directory of the files, below `[system] path` if it is relative.
+    pub path: PathBuf,
+    /// `max_file_size`: size at which a new file is begun, in bytes; files grow without bound where
+    /// there is none.
+    pub file_bytes_max: Option<u64>,
+    /// `max_total_size`: size of all files from which on the oldest ones are removed, in bytes.
+    pub total_bytes_max: Option<u64>,
+    /// `retention`: age at which files are removed.
+    pub retention: Option<Duration>,
+}
+
+/// Flags of `tailwater serve`. Each overrides the environment and the file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Flags {
+    /// `--config`: path of the configuration file; without it, `IGGY_CONFIG_PATH` has it.
+    pub config: Option<PathBuf>,
+    /// `--path`: the key `system.path`.
+    pub path: Option<PathBuf>,
+    /// `--address`: the key `tcp.address`.
+    pub address: Option<String>,
+    /// `--set`: any key with its value, as `tcp.address` and `0.0.0.0:8090`.
+    pub settings: Vec<(String, String)>,
+    /// `--with-default-root-credentials`.
+    pub has_default_root_credentials: bool,
+}
+
+/// Where a value comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ConfigSource {
+    /// The built-in default.
+    Default,
+    /// A file.
+    File(PathBuf),
+    /// An environment variable.
+    Environment(String),
+    /// A flag.
+    Flag(String),
+}
+
+impl fmt::Display for ConfigSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("the default"),
+            Self::File(path) => path.display().fmt(f),
+            Self::Environment(name) => f.write_str(name),
+            Self::Flag(flag) => f.write_str(flag),
+        }
+    }
+}
+
+/// A value that cannot be used, and its source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigError {
+    /// The key, as `tcp.address`; none where no single key is wrong.
+    pub key: Option<String>,
+    /// Where the value comes from.
+    pub source: ConfigSource,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.key {
+            Some(key) => write!(f, "{key} (from {}): {}", self.source, self.message),
+            None => write!(f, "{}: {}", self.source, self.message),
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+impl Config {
+    /// Reads the configuration: defaults, over them the file, over it `environment`, over it
+    /// `flags`. Returns warnings, too: keys and variables that are unknown or have no effect, and
+    /// settings that are unsafe.
+    ///
+    /// # Errors
+    /// A value that cannot be used; a key or variable that was relocated; a flag that sets an
+    /// unknown key; a file that cannot be read or is not TOML; only one of the root user's name
+    /// and password.
+    pub fn load(
+        flags: &Flags,
+        environment: &BTreeMap<String, String>,
+    ) -> Result<(Self, Vec<String>), ConfigError> {
+        let (values, mut warnings) = sources::collect(flags, environment)?;
+        let config = read::config(&values, flags, environment, &mut warnings)?;
+        Ok((config, warnings))
+    }
+}
+
+impl Default for Config {
+    /// The configuration without a file, environment or flags.
+    fn default() -> Self {
+        let loaded = Self::load(&Flags::default(), &BTreeMap::new());
+        loaded.expect("the table of keys has defaults that can be used").0
+    }
+}

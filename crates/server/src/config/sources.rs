@@ -1,0 +1,284 @@
+//! Where values come from: the file, the environment and the flags, in the order of their weight.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use toml::{Table, Value};
+
+use super::keys::{self, Relocated};
+use super::{ConfigError, ConfigSource, Flags};
+
+/// The text of a value, and its source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Given {
+    pub(super) text: String,
+    pub(super) source: ConfigSource,
+}
+
+/// Texts by the paths of their keys.
+#[derive(Debug, Default)]
+pub(super) struct Values {
+    given: BTreeMap<String, Given>,
+    /// Keys of the file that should have one value and have a table or an array.
+    shapes: BTreeMap<String, &'static str>,
+}
+
+impl Values {
+    /// Returns the value of a key, or its default.
+    pub(super) fn get(&self, path: &str) -> Given {
+        self.given.get(path).cloned().unwrap_or_else(|| Given {
+            text: keys::find(path).map_or_else(String::new, |key| key.default.to_owned()),
+            source: ConfigSource::Default,
+        })
+    }
+
+    /// Returns whether a key has a value other than its default's.
+    pub(super) fn is_given(&self, path: &str) -> bool {
+        self.given.contains_key(path)
+    }
+
+    fn set(&mut self, path: &str, text: &str, source: ConfigSource) {
+        self.shapes.remove(path);
+        self.given.insert(path.to_owned(), Given { text: text.to_owned(), source });
+    }
+
+    fn is(&self, path: &str, text: &str) -> bool {
+        self.given.get(path).is_some_and(|given| given.text.eq_ignore_ascii_case(text))
+    }
+}
+
+/// What reading the sources found, until all of them are read.
+struct Collector {
+    values: Values,
+    warnings: Vec<String>,
+    /// Paths without effect that were given.
+    ignored: BTreeSet<String>,
+}
+
+/// Collects the values of all sources, with warnings.
+pub(super) fn collect(
+    flags: &Flags,
+    environment: &BTreeMap<String, String>,
+) -> Result<(Values, Vec<String>), ConfigError> {
+    let mut collector =
+        Collector { values: Values::default(), warnings: Vec::new(), ignored: BTreeSet::new() };
+    let from_environment = environment.get("IGGY_CONFIG_PATH").filter(|path| !path.is_empty());
+    if let Some(path) = flags.config.clone().or_else(|| from_environment.map(PathBuf::from)) {
+        collector.file(&path)?;
+    }
+    for (name, text) in environment {
+        collector.variable(name, text)?;
+    }
+    if let Some(path) = &flags.path {
+        let source = ConfigSource::Flag("--path".to_owned());
+        collector.values.set("system.path", &path.to_string_lossy(), source);
+    }
+    if let Some(address) = &flags.address {
+        let source = ConfigSource::Flag("--address".to_owned());
+        collector.values.set("tcp.address", address, source);
+    }
+    for (path, text) in &flags.settings {
+        collector.flag(path, text)?;
+    }
+    collector.finish()
+}
+
+impl Collector {
+    #[expect(clippy::disallowed_methods, reason = "no file of a log's, and maybe a pipe")]
+    fn file(&mut self, path: &Path) -> Result<(), ConfigError> {
+        let refuse = |message: String| ConfigError {
+            key: None,
+            source: ConfigSource::File(path.to_owned()),
+            message,
+        };
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| refuse(format!("cannot read the configuration: {error}")))?;
+        let table: Table = text.parse().map_err(|error| refuse(format!("not TOML: {error}")))?;
+        self.table("", &table, &ConfigSource::File(path.to_owned()))
+    }
+
+    fn table(
+        &mut self,
+        above: &str,
+        table: &Table,
+        source: &ConfigSource,
+    ) -> Result<(), ConfigError> {
+        for (name, value) in table {
+            let path = if above.is_empty() { name.clone() } else { format!("{above}.{name}") };
+            refuse_relocated(&path, source)?;
+            if keys::find(&path).is_some() {
+                match scalar(value) {
+                    Some(text) => self.values.set(&path, &text, source.clone()),
+                    None => {
+                        self.values.set(&path, "", source.clone());
+                        self.values.shapes.insert(path, value.type_str());
+                    }
+                }
+            } else if keys::find_ignored(&path).is_some() {
+                self.ignored(&path, value, source)?;
+            } else if let (Value::Table(below), true) = (value, keys::is_section(&path)) {
+                self.table(&path, below, source)?;
+            } else {
+                let nearest = keys::nearest(&path, names(&path, value.is_table()));
+                self.warnings.push(format!(
+                    "{path} (in {source}) is no key and has no effect; the nearest key is {}",
+                    nearest.unwrap_or_default()
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes what is accepted without effect, down to its single values: a section may be off, and
+    /// may have keys that are refused.
+    fn ignored(
+        &mut self,
+        path: &str,
+        value: &Value,
+        source: &ConfigSource,
+    ) -> Result<(), ConfigError> {
+        self.ignored.insert(path.to_owned());
+        if let Value::Table(table) = value {
+            for (name, value) in table {
+                let path = format!("{path}.{name}");
+                refuse_relocated(&path, source)?;
+                self.ignored(&path, value, source)?;
+            }
+        } else if let Some(text) = scalar(value) {
+            self.values.set(path, &text, source.clone());
+        }
+        Ok(())
+    }
+
+    fn variable(&mut self, name: &str, text: &str) -> Result<(), ConfigError> {
+        let is_other = keys::OTHER_VARIABLES.contains(&name)
+            || keys::OTHER_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+        if !name.starts_with("IGGY_") || is_other {
+            return Ok(());
+        }
+        let source = ConfigSource::Environment(name.to_owned());
+        let is_of = |path: &str| {
+            let variable = keys::variable(path);
+            let rest = name.strip_prefix(variable.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+        };
+        if let Some(relocated) = keys::RELOCATED.iter().find(|relocated| is_of(relocated.path)) {
+            return Err(relocation(*relocated, relocated.path, source));
+        }
+        if let Some(key) = keys::KEYS.iter().find(|key| keys::variable(key.path) == name) {
+            // As in Iggy, an empty variable is one that is not set.
+            if !text.is_empty() {
+                self.values.set(key.path, text, source);
+            }
+        } else if let Some(ignored) = keys::IGNORED.iter().find(|ignored| is_of(ignored.path)) {
+            let rest = &name[keys::variable(ignored.path).len()..];
+            let path = format!("{}{}", ignored.path, rest.to_lowercase().replacen('_', ".", 1));
+            if !text.is_empty() {
+                self.values.set(&path, text, source);
+                self.ignored.insert(path);
+            }
+        } else {
+            let nearest = keys::nearest(name, keys::all_paths().map(keys::variable));
+            self.warnings.push(format!(
+                "the environment variable {name} is unknown and has no effect; the nearest one is \
+                 {}",
+                nearest.unwrap_or_default()
+            ));
+        }
+        Ok(())
+    }
+
+    fn flag(&mut self, path: &str, text: &str) -> Result<(), ConfigError> {
+        let source = ConfigSource::Flag(format!("--set {path}"));
+        refuse_relocated(path, &source)?;
+        if keys::find(path).is_some() {
+            self.values.set(path, text, source);
+            return Ok(());
+        }
+        if keys::find_ignored(path).is_some() {
+            self.values.set(path, text, source);
+            self.ignored.insert(path.to_owned());
+            return Ok(());
+        }
+        let nearest = keys::nearest(path, names(path, false)).unwrap_or_default();
+        let message = format!("no such key; the nearest one is {nearest}");
+        Err(ConfigError { key: Some(path.to_owned()), source, message })
+    }
+
+    /// Refuses what promises too much, and warns of what has no effect: once for each section, and
+    /// once for several keys of a section with one reason. A section that is off needs no warning.
+    fn finish(mut self) -> Result<(Values, Vec<String>), ConfigError> {
+        if let Some((path, shape)) = self.values.shapes.first_key_value() {
+            let Given { source, .. } = self.values.get(path);
+            let message = format!("one value is needed, and this is a TOML {shape}");
+            return Err(ConfigError { key: Some(path.clone()), source, message });
+        }
+        for (path, reason) in keys::REFUSED {
+            if self.values.is(path, "true") {
+                let Given { source, .. } = self.values.get(path);
+                let (key, message) = (Some((*path).to_owned()), format!("true, but {reason}"));
+                return Err(ConfigError { key, source, message });
+            }
+        }
+        let mut groups: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
+        for path in &self.ignored {
+            let Some(ignored) = keys::find_ignored(path) else { continue };
+            let section = ignored.path;
+            let is_switched_off = self.values.is(&format!("{section}.enabled"), "false")
+                || keys::REFUSED.iter().any(|(path, _)| *path == section);
+            if is_switched_off {
+                continue;
+            }
+            let above = section.rsplit_once('.').map_or("", |(above, _)| above);
+            groups.entry((above, ignored.reason)).or_default().insert(section);
+        }
+        for ((above, reason), paths) in groups {
+            // Top-level sections are warned of one by one.
+            if above.is_empty() {
+                let each = paths.iter().map(|path| format!("{path} has no effect: {reason}"));
+                self.warnings.extend(each);
+                continue;
+            }
+            let verb = if paths.len() == 1 { "has" } else { "have" };
+            let paths: Vec<&str> = paths.into_iter().collect();
+            self.warnings.push(format!("{} {verb} no effect: {reason}", paths.join(", ")));
+        }
+        Ok((self.values, self.warnings))
+    }
+}
+
+/// Returns the text of one value; none of tables and arrays.
+fn scalar(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Integer(number) => Some(number.to_string()),
+        Value::Float(number) => Some(number.to_string()),
+        Value::Boolean(is_true) => Some(is_true.to_string()),
+        Value::Datetime(time) => Some(time.to_string()),
+        Value::Array(_) | Value::Table(_) => None,
+    }
+}
+
+/// Returns the names that an unknown one may have been meant to be: sections for a section, keys
+/// for a key.
+fn names(path: &str, is_table: bool) -> impl Iterator<Item = String> {
+    let depth = path.matches('.').count() + 1;
+    keys::all_paths().map(move |known| {
+        if !is_table {
+            return known.to_owned();
+        }
+        let end = known.match_indices('.').nth(depth - 1).map_or(known.len(), |(at, _)| at);
+        known[..end].to_owned()
+    })
+}
+
+fn refuse_relocated(path: &str, source: &ConfigSource) -> Result<(), ConfigError> {
+    match keys::find_relocated(path) {
+        Some(relocated) => Err(relocation(relocated, path, source.clone())),
+        None => Ok(()),
+    }
+}
+
+fn relocation(relocated: Relocated, path: &str, source: ConfigSource) -> ConfigError {
+    ConfigError { key: Some(path.to_owned()), source, message: relocated.message() }
+}

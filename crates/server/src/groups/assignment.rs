@@ -1,0 +1,78 @@
+//! The choice of a member for each partition.
+//!
+//! The result is balanced: each member has the same number of partitions, or one more. Among the
+//! balanced results it is one that moves the fewest partitions away from their owners.
+
+use std::cmp::Reverse;
+
+use crate::session::SessionId;
+
+/// A partition before the choice.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Held {
+    /// The session that owns the partition; it may have left the group.
+    pub(super) owner: Option<SessionId>,
+    /// The session that the partition is being handed over to; it may have left the group.
+    pub(super) target: Option<SessionId>,
+    /// Whether the owner has messages of it that it has not committed.
+    pub(super) is_busy: bool,
+}
+
+/// Returns a member for each partition, in the order of `partitions`; nothing without members.
+/// `members` are sorted.
+///
+/// A member that has too many gives up first those that it is handing over already, then those
+/// without messages in flight, then the last ones. A partition that its owner gives up goes to its
+/// target if that has room.
+pub(super) fn assign(partitions: &[Held], members: &[SessionId]) -> Vec<SessionId> {
+    if members.is_empty() {
+        return Vec::new();
+    }
+    let member = |session: Option<SessionId>| members.binary_search(&session?).ok();
+    let mut room = quotas(partitions, members);
+    let mut chosen = vec![None; partitions.len()];
+    let mut choose = |index: usize, member: Option<usize>| {
+        if let Some(member) = member
+            && chosen[index].is_none()
+            && room[member] > 0
+        {
+            room[member] -= 1;
+            chosen[index] = Some(member);
+        }
+    };
+    let mut order: Vec<usize> = (0..partitions.len()).collect();
+    order.sort_by_key(|index| (partitions[*index].target.is_some(), !partitions[*index].is_busy));
+    for index in &order {
+        choose(*index, member(partitions[*index].owner));
+    }
+    for index in &order {
+        choose(*index, member(partitions[*index].target));
+    }
+    // The quotas add up to the number of partitions, so there is room for the rest.
+    let mut spare = room.iter().enumerate().flat_map(|(member, room)| vec![member; *room]);
+    let chosen = chosen.into_iter().map(|member| member.or_else(|| spare.next()).unwrap_or(0));
+    chosen.map(|member| members[member]).collect()
+}
+
+/// Returns how many partitions each member is to have. Those with the most keep the most, so that
+/// they give up the fewest.
+fn quotas(partitions: &[Held], members: &[SessionId]) -> Vec<usize> {
+    let mut owned = vec![0_usize; members.len()];
+    let mut promised = vec![0_usize; members.len()];
+    let member = |session: Option<SessionId>| members.binary_search(&session?).ok();
+    for partition in partitions {
+        if let Some(owner) = member(partition.owner) {
+            owned[owner] += 1;
+        }
+        if let Some(target) = member(partition.target) {
+            promised[target] += 1;
+        }
+    }
+    let mut ranking: Vec<usize> = (0..members.len()).collect();
+    ranking.sort_by_key(|member| (Reverse(owned[*member]), Reverse(promised[*member])));
+    let mut quotas = vec![partitions.len() / members.len(); members.len()];
+    for member in ranking.into_iter().take(partitions.len() % members.len()) {
+        quotas[member] += 1;
+    }
+    quotas
+}

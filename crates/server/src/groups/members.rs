@@ -1,0 +1,378 @@
+//! The members of one group, and who reads which partition.
+//!
+//! # Invariants
+//!
+//! - While a group has members, each partition has one owner. Only its owner may commit it, and
+//!   only its owner may poll it, unless it is being handed over: then nobody polls it.
+//! - The owners, with each handover counted as done, are balanced.
+//! - A partition is busy while its owner polls it, or has polled messages that it has not
+//!   committed. A busy partition moves to another owner only if its owner commits these messages
+//!   or leaves, or the handover takes too long.
+//! - The generation rises whenever a member may poll other partitions than before, and with every
+//!   rebalance.
+//!
+//! # A rebalance
+//!
+//! 1. A member joins or leaves, or partitions are added or deleted. [`assign`] chooses an owner for
+//!    each partition.
+//! 2. A partition that is not busy moves at once. A busy one begins a handover: its owner's next
+//!    poll is refused, so that the client asks for its partitions again, and then it commits what
+//!    it has.
+//! 3. The commit, or [`Members::expire`], completes the handover.
+//!
+//! None of it is durable: after a restart, groups have no members until clients join again.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::time::{Duration, Instant};
+
+use super::assignment::{Held, assign};
+use crate::session::SessionId;
+
+/// The members of a group.
+#[derive(Debug, Default)]
+pub(super) struct Members {
+    generation: u64,
+    members: BTreeMap<SessionId, Member>,
+    partitions: BTreeMap<u32, Partition>,
+    /// Handovers under way, by their partitions.
+    handovers: BTreeMap<u32, Handover>,
+    /// Whether the group was deleted; joins are refused then.
+    is_disbanded: bool,
+}
+
+#[derive(Debug)]
+struct Member {
+    /// Number of the member within the group, as clients see it.
+    id: u32,
+    /// The partition that was polled last, of polls that name none.
+    last_polled: u32,
+    /// Whether the client asks for its partitions, and polls these by their ids.
+    has_synchronized: bool,
+    /// Whether the member may poll partitions that its client does not know of.
+    has_news: bool,
+}
+
+#[derive(Debug, Default)]
+struct Partition {
+    owner: Option<SessionId>,
+    /// The generation in which the owner became the owner.
+    since: u64,
+    /// Number of the owner's polls under way.
+    polls: u32,
+    /// The highest offset that this owner has polled.
+    polled: Option<u64>,
+    /// The offset that the group committed last since the server started.
+    committed: Option<u64>,
+}
+
+impl Partition {
+    fn is_busy(&self) -> bool {
+        self.polls > 0 || self.polled > self.committed
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Handover {
+    to: SessionId,
+    since: Instant,
+}
+
+/// A poll under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Begun {
+    pub(super) partition: u32,
+    /// The generation in which the poll's member became the partition's owner.
+    since: u64,
+}
+
+/// Why a member must not commit an offset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// The session is no member.
+    NoMember,
+    /// Another member owns the partition.
+    NotOwner,
+}
+
+impl Members {
+    /// No members, and these partitions.
+    pub(super) fn new(partitions: impl IntoIterator<Item = u32>) -> Self {
+        let partitions = partitions.into_iter().map(|partition| (partition, Partition::default()));
+        Self { partitions: partitions.collect(), ..Self::default() }
+    }
+
+    /// Adds a member, or keeps it. Returns whether the group is still there.
+    pub(super) fn join(&mut self, session: SessionId, now: Instant) -> bool {
+        if self.is_disbanded || self.members.contains_key(&session) {
+            return !self.is_disbanded;
+        }
+        let mut taken: Vec<u32> = self.members.values().map(|member| member.id).collect();
+        taken.sort_unstable();
+        let id = (0..).zip(taken).find(|(id, taken)| id != taken).map(|(id, _)| id);
+        let id = id.unwrap_or(self.members.len() as u32);
+        let member = Member { id, last_polled: u32::MAX, has_synchronized: false, has_news: false };
+        self.members.insert(session, member);
+        self.rebalance(now);
+        true
+    }
+
+    /// Removes a member. Its partitions move at once. Returns whether it was a member.
+    pub(super) fn leave(&mut self, session: SessionId, now: Instant) -> bool {
+        if self.members.remove(&session).is_none() {
+            return false;
+        }
+        self.rebalance(now);
+        true
+    }
+
+    /// Removes all members, and returns them. None can join after that.
+    pub(super) fn disband(&mut self) -> Vec<SessionId> {
+        self.is_disbanded = true;
+        self.handovers.clear();
+        self.partitions.clear();
+        std::mem::take(&mut self.members).into_keys().collect()
+    }
+
+    /// Sets the topic's partitions.
+    pub(super) fn set_partitions(&mut self, partitions: &[u32], now: Instant) {
+        if self.is_disbanded || self.partitions.keys().eq(partitions) {
+            return;
+        }
+        let mut before = std::mem::take(&mut self.partitions);
+        let kept = partitions.iter().map(|id| (*id, before.remove(id).unwrap_or_default()));
+        self.partitions = kept.collect();
+        self.rebalance(now);
+    }
+
+    /// Forgets what was polled and committed, because the partitions' offsets restart at 0.
+    pub(super) fn purge(&mut self) {
+        self.generation += 1;
+        for partition in self.partitions.values_mut() {
+            partition.polls = 0;
+            partition.polled = None;
+            partition.committed = None;
+            // Polls under way read messages that were removed; they must not count.
+            partition.since = self.generation;
+        }
+        self.complete_handovers(|_, partition| !partition.is_busy());
+    }
+
+    /// Returns the generation and the partitions that a member may poll; none if it is no member.
+    pub(super) fn synchronize(&mut self, session: SessionId) -> Option<(u64, Vec<u32>)> {
+        let member = self.members.get_mut(&session)?;
+        member.has_synchronized = true;
+        member.has_news = false;
+        Some((self.generation, self.pollable(session).collect()))
+    }
+
+    /// Returns the partitions that a member may poll.
+    pub(super) fn pollable(&self, session: SessionId) -> impl Iterator<Item = u32> {
+        let owned = self.partitions.iter().filter(move |(_, of)| of.owner == Some(session));
+        owned.map(|(id, _)| *id).filter(move |id| !self.handovers.contains_key(id))
+    }
+
+    /// Begins a poll of a partition, or of the next one if none is named. Returns `None` if the
+    /// client must ask for its partitions first.
+    ///
+    /// A refused poll tells a client that it lost the partition. A client that gained a partition
+    /// has its next poll refused once, so that it learns of the change without waiting for its
+    /// next heartbeat.
+    pub(super) fn begin_poll(&mut self, session: SessionId, id: Option<u32>) -> Option<Begun> {
+        let member = self.members.get_mut(&session)?;
+        let id = match id {
+            Some(_) if std::mem::take(&mut member.has_news) => return None,
+            Some(id) => id,
+            None => {
+                let last = member.last_polled;
+                let next = self.next_pollable(session, last)?;
+                self.members.get_mut(&session)?.last_polled = next;
+                next
+            }
+        };
+        let partition = self.partitions.get_mut(&id)?;
+        if partition.owner != Some(session) || self.handovers.contains_key(&id) {
+            return None;
+        }
+        partition.polls += 1;
+        Some(Begun { partition: id, since: partition.since })
+    }
+
+    fn next_pollable(&self, session: SessionId, last: u32) -> Option<u32> {
+        let behind = self.partitions.range((Bound::Excluded(last), Bound::Unbounded));
+        let mut around = behind.chain(self.partitions.range(..=last));
+        let is_pollable = |(id, partition): &(&u32, &Partition)| {
+            partition.owner == Some(session) && !self.handovers.contains_key(id)
+        };
+        around.find(is_pollable).map(|(id, _)| *id)
+    }
+
+    /// Ends a poll that returned messages up to `last_offset`, if any.
+    pub(super) fn end_poll(&mut self, poll: Begun, last_offset: Option<u64>) {
+        if let Some(partition) = self.polled_partition(poll) {
+            partition.polls = partition.polls.saturating_sub(1);
+            partition.polled = partition.polled.max(last_offset);
+            self.complete_if_idle(poll.partition);
+        }
+    }
+
+    /// Whether the member that began a poll still owns the partition.
+    pub(super) fn is_current(&mut self, poll: Begun) -> bool {
+        self.polled_partition(poll).is_some()
+    }
+
+    fn polled_partition(&mut self, poll: Begun) -> Option<&mut Partition> {
+        self.partitions
+            .get_mut(&poll.partition)
+            .filter(|partition| partition.owner.is_some() && partition.since == poll.since)
+    }
+
+    /// Whether a member may commit a partition's offset, or delete it.
+    pub(super) fn may_commit(&self, session: SessionId, id: u32) -> Result<(), Refusal> {
+        if !self.members.contains_key(&session) {
+            return Err(Refusal::NoMember);
+        }
+        match self.partitions.get(&id) {
+            Some(partition) if partition.owner == Some(session) => Ok(()),
+            _ => Err(Refusal::NotOwner),
+        }
+    }
+
+    /// Notes the offset that a partition's owner committed; `None` if it deleted the offset.
+    pub(super) fn committed(&mut self, id: u32, offset: Option<u64>) {
+        if let Some(partition) = self.partitions.get_mut(&id) {
+            partition.committed = offset;
+            self.complete_if_idle(id);
+        }
+    }
+
+    /// Completes the handovers that began `timeout` ago or earlier.
+    pub(super) fn expire(&mut self, now: Instant, timeout: Duration) {
+        self.complete_handovers(|handover, _| now.duration_since(handover.since) >= timeout);
+    }
+
+    fn complete_handovers(&mut self, is_complete: impl Fn(&Handover, &Partition) -> bool) {
+        let complete = self.handovers.iter().filter(|(id, handover)| {
+            self.partitions.get(id).is_some_and(|partition| is_complete(handover, partition))
+        });
+        for id in complete.map(|(id, _)| *id).collect::<Vec<_>>() {
+            self.complete(id);
+        }
+    }
+
+    fn complete_if_idle(&mut self, id: u32) {
+        if !self.handovers.is_empty() && self.partitions.get(&id).is_some_and(|it| !it.is_busy()) {
+            self.complete(id);
+        }
+    }
+
+    fn complete(&mut self, id: u32) {
+        if let Some(handover) = self.handovers.remove(&id) {
+            self.generation += 1;
+            self.give(id, Some(handover.to));
+        }
+    }
+
+    /// Makes a member the owner of a partition, in the current generation.
+    fn give(&mut self, id: u32, to: Option<SessionId>) {
+        if let Some(partition) = self.partitions.get_mut(&id) {
+            partition.owner = to;
+            partition.since = self.generation;
+            partition.polls = 0;
+            partition.polled = None;
+        }
+        self.note_news(to);
+    }
+
+    /// Notes that a member may poll another partition.
+    fn note_news(&mut self, session: Option<SessionId>) {
+        if let Some(member) = session.and_then(|session| self.members.get_mut(&session)) {
+            member.has_news = member.has_synchronized;
+        }
+    }
+
+    /// Chooses an owner for each partition, and moves those that are not busy.
+    fn rebalance(&mut self, now: Instant) {
+        self.generation += 1;
+        let ids: Vec<u32> = self.partitions.keys().copied().collect();
+        let held = self.partitions.iter().map(|(id, partition)| Held {
+            owner: partition.owner,
+            target: self.handovers.get(id).map(|handover| handover.to),
+            is_busy: partition.is_busy(),
+        });
+        let held: Vec<Held> = held.collect();
+        let members: Vec<SessionId> = self.members.keys().copied().collect();
+        if members.is_empty() {
+            self.handovers.clear();
+            ids.iter().for_each(|id| self.give(*id, None));
+            return;
+        }
+        self.handovers.retain(|id, _| self.partitions.contains_key(id));
+        let owners = assign(&held, &members);
+        for ((id, held), to) in ids.into_iter().zip(held).zip(owners) {
+            self.move_to(id, held, to, now);
+        }
+    }
+
+    fn move_to(&mut self, id: u32, held: Held, to: SessionId, now: Instant) {
+        let owner = held.owner.filter(|owner| self.members.contains_key(owner));
+        if owner == Some(to) {
+            if self.handovers.remove(&id).is_some() {
+                self.note_news(owner);
+            }
+        } else if owner.is_some() && held.is_busy {
+            self.handovers.entry(id).or_insert(Handover { to, since: now }).to = to;
+        } else {
+            self.handovers.remove(&id);
+            self.give(id, Some(to));
+        }
+    }
+
+    /// Returns the generation.
+    #[cfg(test)]
+    pub(super) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Returns the partitions that are being handed over.
+    #[cfg(test)]
+    pub(super) fn handovers(&self) -> impl Iterator<Item = &u32> {
+        self.handovers.keys()
+    }
+
+    /// Returns who owns each partition, and who will once the handovers are complete.
+    #[cfg(test)]
+    pub(super) fn owners(&self) -> BTreeMap<u32, (Option<SessionId>, Option<SessionId>)> {
+        let target = |id: &u32| self.handovers.get(id).map(|handover| handover.to);
+        let owners =
+            self.partitions.iter().map(|(id, of)| (*id, (of.owner, target(id).or(of.owner))));
+        owners.collect()
+    }
+
+    /// Returns each member's number and the partitions that it owns, those that it hands over
+    /// included, in the order of the numbers.
+    pub(super) fn list(&self) -> Vec<(u32, Vec<u32>)> {
+        let mut owned: BTreeMap<SessionId, Vec<u32>> = BTreeMap::new();
+        for (id, partition) in &self.partitions {
+            if let Some(owner) = partition.owner {
+                owned.entry(owner).or_default().push(*id);
+            }
+        }
+        let member = |(session, member): (&SessionId, &Member)| {
+            (member.id, owned.remove(session).unwrap_or_default())
+        };
+        let mut list: Vec<_> = self.members.iter().map(member).collect();
+        list.sort_unstable();
+        list
+    }
+
+    /// Returns the number of members.
+    pub(super) fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Returns the number of partitions.
+    pub(super) fn partitions(&self) -> usize {
+        self.partitions.len()
+    }
+}

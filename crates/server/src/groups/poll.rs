@@ -1,0 +1,67 @@
+//! A poll of a group's member.
+
+use std::sync::Arc;
+
+use super::Group;
+use super::members::Begun;
+use crate::status::Status;
+
+/// A poll under way. Its partition is not given to another member before it ends, nor before its
+/// messages are committed.
+///
+/// Dropping it ends the poll without messages.
+#[derive(Debug)]
+#[must_use = "the poll ends when this is dropped"]
+pub(crate) struct Poll {
+    group: Arc<Group>,
+    begun: Begun,
+    is_over: bool,
+}
+
+impl Poll {
+    pub(super) fn new(group: Arc<Group>, begun: Begun) -> Self {
+        Self { group, begun, is_over: false }
+    }
+
+    /// Returns the partition to read.
+    pub(crate) fn partition(&self) -> u32 {
+        self.begun.partition
+    }
+
+    /// Ends the poll with messages up to `last_offset`, which the member has yet to commit.
+    pub(crate) fn polled(mut self, last_offset: u64) {
+        self.is_over = true;
+        self.group.members.lock().end_poll(self.begun, Some(last_offset));
+    }
+
+    /// Ends the poll with messages up to `last_offset`, and commits them with `store`.
+    ///
+    /// # Errors
+    /// Partition not owned: it was given to another member during the poll, so that its messages
+    /// must not be returned. Those of `store`: the messages count as polled.
+    pub(crate) fn committed<T>(
+        mut self,
+        last_offset: u64,
+        store: impl FnOnce() -> Result<T, Status>,
+    ) -> Result<T, Status> {
+        self.is_over = true;
+        let mut members = self.group.members.lock();
+        if !members.is_current(self.begun) {
+            return Err(Status::CONSUMER_GROUP_PARTITION_NOT_OWNED);
+        }
+        let stored = store();
+        if stored.is_ok() {
+            members.committed(self.begun.partition, Some(last_offset));
+        }
+        members.end_poll(self.begun, Some(last_offset));
+        stored
+    }
+}
+
+impl Drop for Poll {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.group.members.lock().end_poll(self.begun, None);
+        }
+    }
+}

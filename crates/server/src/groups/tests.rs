@@ -1,0 +1,5 @@
+//! Tests of groups.
+
+mod assignment;
+mod model;
+mod registry;

@@ -1,0 +1,198 @@
+//! Metrics and health over HTTP.
+//!
+//! Iggy's own HTTP interface is not offered: its paths are answered with 501. A connection serves
+//! one request, and has little time and memory; only so many are served at once, and the others
+//! are closed. What a request asks for is rendered on a thread that may block, because it visits
+//! every partition.
+
+#[cfg(test)]
+mod tests;
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::body::Incoming;
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use serde_json::json;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tracing::{debug, warn};
+
+use crate::metrics;
+use crate::state::State;
+
+/// Connections that are served at a time.
+const CONNECTIONS: usize = 64;
+/// Bytes of a request's line and headers.
+const HEADER_BYTES: usize = 16 << 10;
+/// Number of a request's headers.
+const HEADERS: usize = 64;
+/// Time in which a request's headers must arrive.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time that a connection has in all.
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(15);
+/// Time to wait after the system refused a connection.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Number of failed partitions that `/health` lists.
+const FAILURES: usize = 100;
+
+const TEXT: &str = "text/plain; charset=utf-8";
+const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
+const JSON: &str = "application/json";
+
+/// Serves HTTP until the server shuts down.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    state: Arc<State>,
+    mut shutdown: watch::Receiver<bool>,
+) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let mut connections = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            _ = shutdown.wait_for(|is_shutdown| *is_shutdown) => break,
+            Some(_) = connections.join_next(), if !connections.is_empty() => continue,
+            accepted = listener.accept() => accepted,
+        };
+        let (stream, address) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                warn!(%error, "HTTP connection not accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+            state.metrics.refused("http_connections_max");
+            continue;
+        };
+        let (state, tls) = (Arc::clone(&state), tls.clone());
+        connections.spawn(async move {
+            let served = timeout(CONNECTION_TIMEOUT, async {
+                match tls {
+                    None => serve_connection(state, stream).await,
+                    Some(tls) => match tls.accept(stream).await {
+                        Ok(stream) => serve_connection(state, stream).await,
+                        Err(error) => debug!(%address, %error, "TLS of an HTTP connection failed"),
+                    },
+                }
+            });
+            if served.await.is_err() {
+                debug!(%address, "HTTP connection took too long");
+            }
+            drop(place);
+        });
+    }
+    // Nobody waits for a scrape; dropping the set ends what is under way.
+    drop(connections);
+}
+
+async fn serve_connection<S>(state: Arc<State>, stream: S)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let service = service_fn(|request| answer(Arc::clone(&state), request));
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_TIMEOUT)
+        .keep_alive(false)
+        .max_buf_size(HEADER_BYTES)
+        .max_headers(HEADERS)
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+    if let Err(error) = served {
+        debug!(%error, "HTTP connection failed");
+    }
+}
+
+/// Answers a request. Its body is not read.
+async fn answer(
+    state: Arc<State>,
+    request: Request<Incoming>,
+) -> Result<Response<String>, Infallible> {
+    let path = request.uri().path();
+    let metrics_path = state.config.http.as_ref().and_then(|http| http.metrics_path.as_deref());
+    let is_metrics = metrics_path == Some(path);
+    let is_health = path == "/health";
+    let is_ours = is_metrics || is_health || path == "/ping";
+    if !is_ours {
+        return Ok(not_implemented(path));
+    }
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        let mut response =
+            respond(StatusCode::METHOD_NOT_ALLOWED, TEXT, "use GET or HEAD\n".to_owned());
+        response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        return Ok(response);
+    }
+    if !is_metrics && !is_health {
+        return Ok(respond(StatusCode::OK, TEXT, "pong".to_owned()));
+    }
+    let rendered = tokio::task::spawn_blocking(move || match is_metrics {
+        true => respond(StatusCode::OK, PROMETHEUS, metrics::render(&state)),
+        false => health(&state),
+    });
+    Ok(rendered.await.unwrap_or_else(|error| {
+        warn!(%error, "HTTP request failed");
+        respond(StatusCode::INTERNAL_SERVER_ERROR, TEXT, "failed; the log says why\n".to_owned())
+    }))
+}
+
+/// Answers whether all partitions take appends, and which do not.
+fn health(state: &State) -> Response<String> {
+    let partitions = state.log.partitions();
+    let failures: Vec<_> = partitions
+        .iter()
+        .filter_map(|partition| Some((partition.id(), partition.failure()?)))
+        .collect();
+    let listed: Vec<_> = failures
+        .iter()
+        .take(FAILURES)
+        .map(|(id, error)| {
+            json!({
+                "stream": id.stream,
+                "topic": id.topic,
+                "partition": id.partition,
+                "error": error.to_string(),
+            })
+        })
+        .collect();
+    let (code, status) = match failures.is_empty() {
+        true => (StatusCode::OK, "healthy"),
+        false => (StatusCode::SERVICE_UNAVAILABLE, "failed"),
+    };
+    let document = json!({
+        "status": status,
+        "partitions": partitions.len(),
+        "failed": failures.len(),
+        "failures": listed,
+    });
+    respond(code, JSON, document.to_string())
+}
+
+fn not_implemented(path: &str) -> Response<String> {
+    let document = json!({
+        "code": "not_implemented",
+        "reason": "this server offers Iggy's protocol over TCP; HTTP serves /ping, /health and \
+                   metrics only",
+        "path": path,
+    });
+    respond(StatusCode::NOT_IMPLEMENTED, JSON, document.to_string())
+}
+
+fn respond(status: StatusCode, kind: &'static str, body: String) -> Response<String> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}

@@ -1,0 +1,112 @@
+//! HTTP as a client sees it, from a server that runs.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::config::{Config, Flags};
+use crate::server::Server;
+
+fn config(path: &Path) -> Config {
+    let settings = [("http.address", "127.0.0.1:0"), ("tcp.address", "127.0.0.1:0")];
+    let settings = settings.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned()));
+    let flags = Flags {
+        path: Some(path.to_owned()),
+        settings: settings.collect(),
+        has_default_root_credentials: true,
+        ..Flags::default()
+    };
+    Config::load(&flags, &BTreeMap::new()).expect("it loads").0
+}
+
+/// Sends a request, and returns the status, the headers and the body of the answer.
+async fn ask(address: SocketAddr, request: &str) -> (u16, String, String) {
+    let mut stream = TcpStream::connect(address).await.expect("a connection");
+    stream.write_all(request.as_bytes()).await.expect("a request");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("an answer");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+    let status = head.split(' ').nth(1).expect("a status").parse().expect("a number");
+    (status, head.to_lowercase(), body.to_owned())
+}
+
+async fn get(address: SocketAddr, path: &str) -> (u16, String, String) {
+    ask(address, &format!("GET {path} HTTP/1.1\r\nhost: here\r\n\r\n")).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metrics_and_health_are_served_and_the_rest_is_not() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let server = Server::start(config(directory.path())).await.expect("it starts");
+    let address = server.addresses().http.expect("HTTP is on");
+
+    let (status, _, body) = get(address, "/ping").await;
+    assert_eq!((status, body.as_str()), (200, "pong"));
+    let (status, head, body) = get(address, "/health").await;
+    assert_eq!(status, 200);
+    assert!(head.contains("content-type: application/json"), "{head}");
+    let document: serde_json::Value = serde_json::from_str(&body).expect("JSON");
+    assert_eq!(document["status"], "healthy");
+
+    let (status, head, body) = get(address, "/metrics").await;
+    assert_eq!(status, 200);
+    assert!(head.contains("text/plain; version=0.0.4"), "{head}");
+    let values = crate::metrics::parse(&body);
+    assert_eq!(values["users"], 1.0);
+    assert_eq!(values["tailwater_partitions_failed"], 0.0);
+    assert_eq!(values["tailwater_tail_bytes_max"], f64::from(256 << 20));
+
+    let (status, _, body) = get(address, "/streams").await;
+    assert_eq!(status, 501);
+    let document: serde_json::Value = serde_json::from_str(&body).expect("JSON");
+    assert_eq!(document["path"], "/streams");
+
+    let post = "POST /ping HTTP/1.1\r\nhost: here\r\ncontent-length: 5\r\n\r\nhello";
+    let (status, head, _) = ask(address, post).await;
+    assert_eq!(status, 405);
+    assert!(head.contains("allow: get, head"), "{head}");
+    let (status, _, body) = ask(address, "HEAD /ping HTTP/1.1\r\nhost: here\r\n\r\n").await;
+    assert_eq!((status, body.as_str()), (200, ""));
+
+    // Too much of a header, and garbage.
+    let long = format!("GET /ping HTTP/1.1\r\nhost: {}\r\n\r\n", "x".repeat(64 << 10));
+    for request in [long.as_str(), "\0\x01\x02 nothing\r\n\r\n"] {
+        let mut stream = TcpStream::connect(address).await.expect("a connection");
+        // The server may close it before all is sent.
+        let _ = stream.write_all(request.as_bytes()).await;
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer).await;
+        assert!(!answer.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer));
+    }
+    server.shutdown().await.expect("it ends");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn idle_connections_keep_nobody_waiting_for_ever() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let server = Server::start(config(directory.path())).await.expect("it starts");
+    let address = server.addresses().http.expect("HTTP is on");
+    let mut idle = Vec::new();
+    for _ in 0..super::CONNECTIONS {
+        idle.push(TcpStream::connect(address).await.expect("a connection"));
+    }
+    // The places are taken, until the time for headers is over.
+    let deadline = tokio::time::Instant::now() + super::HEADER_TIMEOUT * 2;
+    loop {
+        let mut stream = TcpStream::connect(address).await.expect("a connection");
+        let _ = stream.write_all(b"GET /ping HTTP/1.1\r\nhost: here\r\n\r\n").await;
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer).await;
+        if answer.starts_with(b"HTTP/1.1 200") {
+            break;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "idle connections are kept");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    drop(idle);
+    server.shutdown().await.expect("it ends");
+}

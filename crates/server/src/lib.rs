@@ -1,0 +1,42 @@
+//! A message log server that unmodified Apache Iggy clients talk to.
+//!
+//! It speaks Iggy's binary protocol 0.11 over TCP, on one node, and keeps its messages in
+//! [`tailwater_log`]. Networking runs on a tokio runtime; segments are written by the log's own
+//! threads.
+//!
+//! # Layers
+//!
+//! | module | responsibility |
+//! |---|---|
+//! | `server` | starting, listening, shutting down |
+//! | `connection` | one client's socket: frames in, replies out, limits |
+//! | `protocol` | the bytes of frames; the codecs are `iggy_binary_protocol`'s |
+//! | `command` | one handler per command |
+//! | `session` | who is connected, logged in, and which requests were answered |
+//! | `users` | users, permissions, tokens, passwords |
+//! | `groups` | consumer groups: members, assignments, rebalancing |
+//! | `config` | the configuration file, environment and flags |
+//! | `http` | metrics and health |
+//! | [`client`] | filling a log from a server that runs |
+//!
+//! `state` holds what all handlers share. Streams, topics and partitions are the log's; users,
+//! tokens and groups are records beside them in its catalog, so that one journal orders all
+//! changes of metadata.
+
+pub mod client;
+mod command;
+mod config;
+mod connection;
+mod groups;
+mod http;
+mod metrics;
+mod protocol;
+mod server;
+mod session;
+mod state;
+mod status;
+mod tls;
+mod users;
+
+pub use config::{Config, ConfigError, ConfigSource, Flags};
+pub use server::{Addresses, Server, ServerError, Shutdown};

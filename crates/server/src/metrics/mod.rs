@@ -1,0 +1,246 @@
+//! Counters of requests and connections.
+//!
+//! Recording a request takes no lock and allocates nothing: each command has counters of its own,
+//! which are added to without order. A reader sees each counter as it is at one moment, and may
+//! see a request in one counter that is not in another yet.
+
+mod text;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use iggy_binary_protocol::codes::LOGIN_REGISTER_CODE;
+use iggy_binary_protocol::dispatch::COMMAND_TABLE;
+
+pub(crate) use text::render;
+#[cfg(test)]
+pub(crate) use text::tests::parse;
+
+/// Number of codes that may have counters of their own: all of the protocol's are below.
+const CODES: usize = 1024;
+/// Counters of requests whose code is no command's.
+const OTHER: usize = 0;
+/// Name of those in the text.
+const OTHER_NAME: &str = "unknown";
+/// Number of buckets of a latency: two for each power of two, from 1 microsecond to 67 seconds.
+const BUCKETS: usize = 53;
+/// Number of different statuses that are counted one by one.
+const STATUSES: usize = 128;
+
+/// Counters of a server.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    /// Place of each code's counters in `commands`.
+    places: Box<[u8; CODES]>,
+    /// The counters of unknown codes first.
+    commands: Vec<Command>,
+    statuses: Statuses,
+    open: AtomicU64,
+    opened: AtomicU64,
+    refused: Mutex<BTreeMap<&'static str, u64>>,
+}
+
+/// Counters of one command.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Command {
+    name: &'static str,
+    errors: AtomicU64,
+    bytes_in: AtomicU64,
+    bytes_out: AtomicU64,
+    total_us: AtomicU64,
+    buckets: [AtomicU64; BUCKETS],
+}
+
+/// Counters by status, in a table that is filled and never emptied.
+#[derive(Debug)]
+struct Statuses {
+    /// A status, 0 where none is yet, and its count.
+    slots: Vec<(AtomicU32, AtomicU64)>,
+}
+
+impl Command {
+    fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            errors: AtomicU64::new(0),
+            bytes_in: AtomicU64::new(0),
+            bytes_out: AtomicU64::new(0),
+            total_us: AtomicU64::new(0),
+            buckets: std::array::from_fn(|_| AtomicU64::new(0)),
+        }
+    }
+}
+
+/// Returns the bucket of a duration in microseconds.
+fn bucket(us: u64) -> usize {
+    let us = us.max(1);
+    let power = us.ilog2() as usize;
+    let half = if power == 0 { 0 } else { (us >> (power - 1)) as usize & 1 };
+    (2 * power + half).min(BUCKETS - 1)
+}
+
+/// Returns the duration in microseconds that is just above a bucket; none for the last bucket.
+fn bucket_end_us(bucket: usize) -> Option<u64> {
+    if bucket + 1 >= BUCKETS {
+        return None;
+    }
+    let next = bucket + 1;
+    let power = 1_u64 << (next / 2);
+    Some(if next.is_multiple_of(2) { power } else { power + power / 2 })
+}
+
+impl Statuses {
+    fn new() -> Self {
+        let empty = || (AtomicU32::new(0), AtomicU64::new(0));
+        Self { slots: std::iter::repeat_with(empty).take(STATUSES).collect() }
+    }
+
+    /// Counts a status. Where the table is full, it is not counted.
+    fn count(&self, status: u32) {
+        let start = status as usize % STATUSES;
+        for step in 0..STATUSES {
+            let (slot, count) = &self.slots[(start + step) % STATUSES];
+            let claimed = match slot.load(Relaxed) {
+                0 => slot.compare_exchange(0, status, Relaxed, Relaxed).unwrap_or_else(|is| is),
+                taken => taken,
+            };
+            // 0 is what an exchange that took place answers.
+            if claimed == status || claimed == 0 {
+                count.fetch_add(1, Relaxed);
+                return;
+            }
+        }
+    }
+
+    fn counts(&self) -> BTreeMap<u32, u64> {
+        let counts = self.slots.iter().map(|(slot, count)| (slot.load(Relaxed), count));
+        counts
+            .filter(|(status, _)| *status != 0)
+            .map(|(s, count)| (s, count.load(Relaxed)))
+            .collect()
+    }
+}
+
+impl Metrics {
+    /// Counters at zero.
+    pub(crate) fn new() -> Self {
+        let mut places = Box::new([0; CODES]);
+        let mut commands = vec![Command::new(OTHER_NAME)];
+        for meta in COMMAND_TABLE {
+            let place = u8::try_from(commands.len());
+            let slot = usize::try_from(meta.code).ok().and_then(|code| places.get_mut(code));
+            if let (Ok(place), Some(slot)) = (place, slot) {
+                *slot = place;
+                commands.push(Command::new(meta.name));
+            }
+        }
+        // A login is an operation without a code.
+        places[0] = places[LOGIN_REGISTER_CODE as usize];
+        Self {
+            places,
+            commands,
+            statuses: Statuses::new(),
+            open: AtomicU64::new(0),
+            opened: AtomicU64::new(0),
+            refused: Mutex::default(),
+        }
+    }
+
+    /// Counts a request that was answered: its command's code, the time from its last byte to its
+    /// reply's last, the reply's status, and the bytes of both frames.
+    pub(crate) fn request(
+        &self,
+        code: u32,
+        elapsed: Duration,
+        status: u32,
+        bytes_in: usize,
+        bytes_out: usize,
+    ) {
+        let place = self.places.get(code as usize).map_or(OTHER, |place| usize::from(*place));
+        let Some(command) = self.commands.get(place) else { return };
+        let us = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
+        command.buckets[bucket(us)].fetch_add(1, Relaxed);
+        command.total_us.fetch_add(us, Relaxed);
+        command.bytes_in.fetch_add(bytes_in as u64, Relaxed);
+        command.bytes_out.fetch_add(bytes_out as u64, Relaxed);
+        if status != 0 {
+            command.errors.fetch_add(1, Relaxed);
+            self.statuses.count(status);
+        }
+    }
+
+    /// Counts a connection that was accepted.
+    pub(crate) fn connection_opened(&self) {
+        self.open.fetch_add(1, Relaxed);
+        self.opened.fetch_add(1, Relaxed);
+    }
+
+    /// Counts a connection that ended.
+    pub(crate) fn connection_closed(&self) {
+        self.open.fetch_sub(1, Relaxed);
+    }
+
+    /// Counts a connection or frame that was refused, by its reason.
+    pub(crate) fn refused(&self, reason: &'static str) {
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        *refused.entry(reason).or_default() += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_bucket_ends_where_the_next_begins() {
+        assert_eq!(bucket(0), 0);
+        for index in 0..BUCKETS - 1 {
+            let end = bucket_end_us(index).expect("a bound");
+            // Nothing fits between 1 and 1.5 microseconds.
+            if index > 0 {
+                assert!(bucket(end - 1) <= index, "{index}");
+            }
+            assert!(bucket(end) > index || end == 1, "{index}: {end}");
+        }
+        assert_eq!(bucket_end_us(BUCKETS - 1), None);
+        assert_eq!(bucket(u64::MAX), BUCKETS - 1);
+        assert_eq!(bucket(1000), bucket(1023));
+        assert!(bucket(1024) < bucket(1536));
+    }
+
+    #[test]
+    fn statuses_are_counted_by_all_threads() {
+        let metrics = Metrics::new();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for round in 0..1000 {
+                        metrics.request(101, Duration::ZERO, 41 + round % 3 * 128, 1, 2);
+                    }
+                });
+            }
+        });
+        let counts = metrics.statuses.counts();
+        assert_eq!(counts, BTreeMap::from([(41, 1336), (169, 1332), (297, 1332)]));
+        let send = metrics.commands.iter().find(|command| command.name == "message.send");
+        assert_eq!(send.expect("a command").errors.load(Relaxed), 4000);
+    }
+
+    #[test]
+    fn every_command_has_counters_of_its_own() {
+        let metrics = Metrics::new();
+        for meta in COMMAND_TABLE {
+            metrics.request(meta.code, Duration::from_micros(5), 0, 256, 256);
+        }
+        metrics.request(999, Duration::from_micros(5), 3, 256, 256);
+        metrics.request(u32::MAX, Duration::from_micros(5), 3, 256, 256);
+        for command in &metrics.commands {
+            let count: u64 = command.buckets.iter().map(|bucket| bucket.load(Relaxed)).sum();
+            assert_eq!(count, if command.name == OTHER_NAME { 2 } else { 1 }, "{}", command.name);
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Frames of Iggy's protocol 0.11: a header of 256 bytes, then the body.
+//!
+//! Only this module knows offsets in headers. Bodies are decoded and encoded with
+//! `iggy_binary_protocol`, whose version is the protocol's.
+
+use iggy_binary_protocol::consensus::{Command, EvictionHeader, ReplyHeader, RequestHeader};
+use iggy_binary_protocol::{
+    ConsensusHeader, EvictionReason, HEADER_SIZE, IGGY_PROTOCOL_VERSION, IGGY_PROTOCOL_VERSION_MIN,
+    Operation, lookup_by_operation,
+};
+
+/// Length of a frame's header, in bytes.
+pub(crate) const HEADER_BYTES: usize = HEADER_SIZE;
+/// Length of the section that says "no error" at the beginning of some replies, in bytes.
+const RESULT_BYTES: usize = 4;
+
+/// What a request's header says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Head {
+    /// The id that the client gave itself.
+    pub(crate) client: u128,
+    /// Number of the request within the session; 0 for requests that change nothing.
+    pub(crate) request: u64,
+    /// Number of the session that the client was given at login.
+    pub(crate) session: u64,
+    pub(crate) operation: Operation,
+    /// Code of the command; 0 for a login, whose body says which one it is.
+    pub(crate) code: u32,
+    /// Checksum of the body that tells a repeated request from another one with its number.
+    pub(crate) checksum: u128,
+    /// Length of the body, in bytes.
+    pub(crate) body_bytes: usize,
+}
+
+/// Why a header is not a request's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HeadError {
+    /// The size is below the header's or above the largest frame's, or the command is no request:
+    /// the next frame cannot be found.
+    Garbage,
+    /// A field has a value that no client sends; the frame's end is known.
+    Invalid {
+        /// The id that the client gave itself.
+        client: u128,
+        /// Length of the body, in bytes.
+        body_bytes: usize,
+        reason: EvictionReason,
+    },
+}
+
+/// Decodes the header of a request.
+///
+/// # Errors
+/// See [`HeadError`].
+pub(crate) fn decode_head(
+    bytes: &[u8; HEADER_BYTES],
+    frame_bytes_max: usize,
+) -> Result<Head, HeadError> {
+    // Only these three are at the same offsets in all versions.
+    let size = u32::from_le_bytes([bytes[48], bytes[49], bytes[50], bytes[51]]) as usize;
+    if bytes[60] != Command::Request as u8 || !(HEADER_BYTES..=frame_bytes_max).contains(&size) {
+        return Err(HeadError::Garbage);
+    }
+    let body_bytes = size - HEADER_BYTES;
+    let mut client = [0; 16];
+    client.copy_from_slice(&bytes[128..144]);
+    let client = u128::from_le_bytes(client);
+    let invalid = |reason| HeadError::Invalid { client, body_bytes, reason };
+    let header: RequestHeader = bytemuck::checked::try_pod_read_unaligned(bytes)
+        .map_err(|_| invalid(EvictionReason::InvalidRequestOperation))?;
+    header.validate().map_err(|_| invalid(EvictionReason::InvalidRequestBody))?;
+    let code = match header.operation {
+        Operation::NonReplicated => {
+            let [a, b, c, d, ..] = header.reserved;
+            u32::from_le_bytes([a, b, c, d])
+        }
+        Operation::Register => 0,
+        Operation::Logout => iggy_binary_protocol::codes::LOGOUT_USER_CODE,
+        operation => match lookup_by_operation(operation) {
+            Some(command) => command.code,
+            None => return Err(invalid(EvictionReason::InvalidRequestOperation)),
+        },
+    };
+    Ok(Head {
+        client,
+        request: header.request,
+        session: header.session,
+        operation: header.operation,
+        code,
+        checksum: header.request_checksum,
+        body_bytes,
+    })
+}
+
+impl Head {
+    /// Returns whether the request changes something, and so is answered once for its number.
+    pub(crate) fn is_replicated(&self) -> bool {
+        !matches!(
+            self.operation,
+            Operation::NonReplicated | Operation::Register | Operation::Logout
+        )
+    }
+
+    /// Returns whether the reply's body begins with a section of results.
+    fn has_results(&self) -> bool {
+        self.operation.is_result_framed() || self.operation == Operation::Register
+    }
+
+    /// Encodes the header of a reply, with the section of results behind it where the reply has
+    /// one. The body has `body_bytes` bytes, and none if the status is not 0.
+    pub(crate) fn reply(&self, status: u32, body_bytes: usize, commit: u64) -> ReplyStart {
+        let results = if status == 0 && self.has_results() { RESULT_BYTES } else { 0 };
+        let size = HEADER_BYTES + results + body_bytes;
+        let header = ReplyHeader {
+            command: Command::Reply,
+            size: u32::try_from(size).unwrap_or(u32::MAX),
+            request_checksum: self.checksum,
+            client: self.client,
+            op: self.session,
+            commit,
+            request: self.request,
+            operation: self.operation,
+            status,
+            ..ReplyHeader::default()
+        };
+        let mut bytes = [0; HEADER_BYTES + RESULT_BYTES];
+        bytes[..HEADER_BYTES].copy_from_slice(bytemuck::bytes_of(&header));
+        ReplyStart { bytes, length: HEADER_BYTES + results }
+    }
+}
+
+/// What a reply begins with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ReplyStart {
+    bytes: [u8; HEADER_BYTES + RESULT_BYTES],
+    length: usize,
+}
+
+impl AsRef<[u8]> for ReplyStart {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
+
+/// Encodes the frame that ends a session.
+pub(crate) fn encode_eviction(client: u128, reason: EvictionReason) -> [u8; HEADER_BYTES] {
+    // The client's decoder wants an id.
+    let client = client.max(1);
+    let header = match reason {
+        EvictionReason::IncompatibleProtocol => EvictionHeader::incompatible_protocol(
+            0,
+            0,
+            0,
+            client,
+            IGGY_PROTOCOL_VERSION,
+            IGGY_PROTOCOL_VERSION_MIN,
+        ),
+        reason => EvictionHeader::new(0, 0, 0, client, reason),
+    };
+    let mut bytes = [0; HEADER_BYTES];
+    bytes.copy_from_slice(bytemuck::bytes_of(&header));
+    bytes
+}

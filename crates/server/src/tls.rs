@@ -1,0 +1,50 @@
+//! Certificates.
+
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio_rustls::TlsAcceptor;
+
+use crate::config::Tls;
+use crate::server::ServerError;
+
+/// Makes what accepts encrypted connections.
+///
+/// # Errors
+/// A file that cannot be read, or a certificate that cannot be used; the message names the file.
+pub(crate) fn acceptor(tls: &Tls) -> Result<TlsAcceptor, ServerError> {
+    let (certificates, key) = match tls {
+        Tls::SelfSigned => self_signed()?,
+        Tls::Files { certificate, key } => {
+            let certificates = CertificateDer::pem_file_iter(certificate)
+                .and_then(|certificates| certificates.collect::<Result<Vec<_>, _>>())
+                .map_err(|error| refuse(format!("{}: {error}", certificate.display())))?;
+            if certificates.is_empty() {
+                return Err(refuse(format!("{}: no certificate", certificate.display())));
+            }
+            let key = PrivateKeyDer::from_pem_file(key)
+                .map_err(|error| refuse(format!("{}: {error}", key.display())))?;
+            (certificates, key)
+        }
+    };
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .and_then(|builder| builder.with_no_client_auth().with_single_cert(certificates, key))
+        .map_err(|error| refuse(format!("certificate and key: {error}")))?;
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+fn self_signed() -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), ServerError> {
+    let names = ["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
+    let made = rcgen::generate_simple_self_signed(names)
+        .map_err(|error| refuse(format!("self-signed certificate: {error}")))?;
+    let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+    Ok((vec![made.cert.der().clone()], key.into()))
+}
+
+fn refuse(message: String) -> ServerError {
+    ServerError::Tls(message)
+}

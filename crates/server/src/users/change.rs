@@ -1,0 +1,277 @@
+//! Changes of users: the one path by which they and their tokens are written.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use iggy_binary_protocol::WireIdentifier;
+use secrecy::{ExposeSecret as _, SecretString};
+use tailwater_log::{Error, Log};
+
+use super::password::{Credential, PasswordHash};
+use super::permission::Permissions;
+use super::{
+    Check, Directory, NAME_BYTES, PASSWORD_BYTES, ROOT, Token, User, Users, no_random, record,
+};
+use crate::status::Status;
+
+/// A user to create.
+pub(crate) struct NewUser<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) password: &'a str,
+    pub(crate) is_active: bool,
+    pub(crate) permissions: Option<Permissions>,
+}
+
+/// A user that was updated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Updated {
+    pub(crate) user: u32,
+    /// Whether the user was active before and is not any more: its sessions are to end.
+    pub(crate) was_deactivated: bool,
+}
+
+/// A directory that replaces the current one once its changes are durable.
+pub(super) struct Edit {
+    pub(super) directory: Directory,
+    pub(super) changes: Vec<record::Change>,
+}
+
+impl Edit {
+    fn keep_user(&mut self, user: User) -> Result<(), Status> {
+        self.changes.push(record::keep_user(&user)?);
+        self.directory.insert_user(user);
+        Ok(())
+    }
+
+    /// Removes a user with its tokens.
+    fn remove_user(&mut self, id: u32) {
+        let tokens: Vec<_> = self.directory.tokens_of(id).cloned().collect();
+        tokens.iter().for_each(|token| self.remove_token(token));
+        self.changes.push(record::remove_user(id));
+        self.directory.remove_user(id);
+    }
+
+    pub(super) fn keep_token(&mut self, token: Token) -> Result<(), Status> {
+        self.changes.push(record::keep_token(&token)?);
+        self.directory.insert_token(token);
+        Ok(())
+    }
+
+    pub(super) fn remove_token(&mut self, token: &Token) {
+        self.changes.push(record::remove_token(token));
+        self.directory.remove_token(token);
+    }
+
+    fn find(&self, user: &WireIdentifier) -> Result<Arc<User>, Status> {
+        self.directory.find(user).cloned().ok_or(Status::RESOURCE_NOT_FOUND)
+    }
+}
+
+/// Checks that a user may have a name: the user `id`, or a new one.
+fn check_name(directory: &Directory, name: &str, id: Option<u32>) -> Result<(), Status> {
+    if !NAME_BYTES.contains(&name.len()) {
+        return Err(Status::INVALID_USERNAME);
+    }
+    let holder = directory.named(name).map(|user| user.id);
+    if holder.is_some() && holder != id {
+        return Err(Status::USER_ALREADY_EXISTS);
+    }
+    Ok(())
+}
+
+impl Users {
+    /// Makes a change: all of it, or none where `edit` or the log fails.
+    pub(super) fn edit<T>(
+        &self,
+        log: &Log,
+        edit: impl FnOnce(&mut Edit) -> Result<T, Status>,
+    ) -> Result<T, Status> {
+        let _retired = self.retired.lock();
+        self.edit_locked(log, edit)
+    }
+
+    /// The same for a caller that has the lock on the ids.
+    fn edit_locked<T>(
+        &self,
+        log: &Log,
+        edit: impl FnOnce(&mut Edit) -> Result<T, Status>,
+    ) -> Result<T, Status> {
+        let directory = Directory::clone(&self.directory.load());
+        let mut next = Edit { directory, changes: Vec::new() };
+        let outcome = edit(&mut next)?;
+        if !next.changes.is_empty() {
+            log.set_records(&next.changes).map_err(|error| log_failure(&next.changes, error))?;
+            // A crash here is safe: the change is durable, and was not acknowledged.
+            self.directory.store(Arc::new(next.directory));
+        }
+        Ok(outcome)
+    }
+
+    /// Creates a user, with the lowest id that no other has had since the server started. Hashes
+    /// the password, so the calling thread must be one that may block.
+    ///
+    /// # Errors
+    /// Invalid name or password; a name that is taken; those of the log.
+    pub(crate) fn create(&self, log: &Log, new: NewUser<'_>) -> Result<Arc<User>, Status> {
+        // Also before the password is hashed, so that a wrong call costs nothing.
+        check_name(&self.directory.load(), new.name, None)?;
+        let credential = self.hash(new.password)?;
+        let created_us = self.clock.wall_us();
+        let retired = self.retired.lock();
+        self.edit_locked(log, |edit| {
+            check_name(&edit.directory, new.name, None)?;
+            let is_free =
+                |id: &u32| !edit.directory.users.contains_key(id) && !retired.contains(id);
+            let id = (0..=u32::MAX).find(is_free).ok_or(Status::USERS_LIMIT_REACHED)?;
+            edit.keep_user(User {
+                id,
+                name: Arc::from(new.name),
+                is_active: new.is_active,
+                created_us,
+                permissions: new.permissions,
+                credential,
+            })?;
+            edit.find(&WireIdentifier::Numeric(id))
+        })
+    }
+
+    /// Deletes a user with its tokens, and returns its id.
+    ///
+    /// # Errors
+    /// Not found; cannot delete, for the root user; those of the log.
+    pub(crate) fn delete(&self, log: &Log, user: &WireIdentifier) -> Result<u32, Status> {
+        let mut retired = self.retired.lock();
+        let id = self.edit_locked(log, |edit| {
+            let id = edit.find(user)?.id;
+            if id == ROOT {
+                return Err(Status::CANNOT_DELETE_USER);
+            }
+            edit.remove_user(id);
+            Ok(id)
+        })?;
+        retired.insert(id);
+        Ok(id)
+    }
+
+    /// Gives a user another name, and activates or deactivates it.
+    ///
+    /// # Errors
+    /// Not found; invalid name; a name that is taken; those of the log.
+    pub(crate) fn update(
+        &self,
+        log: &Log,
+        user: &WireIdentifier,
+        name: Option<&str>,
+        is_active: Option<bool>,
+    ) -> Result<Updated, Status> {
+        self.edit(log, |edit| {
+            let old = edit.find(user)?;
+            if let Some(name) = name {
+                check_name(&edit.directory, name, Some(old.id))?;
+            }
+            let is_active = is_active.unwrap_or(old.is_active);
+            let was_deactivated = old.is_active && !is_active;
+            let mut new = old.copy();
+            new.name = name.map_or_else(|| Arc::clone(&old.name), Arc::from);
+            new.is_active = is_active;
+            if was_deactivated {
+                // Logins in flight fail, and what is known of the password is forgotten.
+                new.credential = Arc::new(Credential::new(old.credential.hash.clone()));
+            }
+            edit.keep_user(new)?;
+            Ok(Updated { user: old.id, was_deactivated })
+        })
+    }
+
+    /// Replaces a user's permissions, and returns its id.
+    ///
+    /// # Errors
+    /// Not found; cannot change permissions, for the root user; those of the log.
+    pub(crate) fn set_permissions(
+        &self,
+        log: &Log,
+        user: &WireIdentifier,
+        permissions: Option<Permissions>,
+    ) -> Result<u32, Status> {
+        self.edit(log, |edit| {
+            let old = edit.find(user)?;
+            if old.id == ROOT {
+                return Err(Status::CANNOT_CHANGE_PERMISSIONS);
+            }
+            edit.keep_user(User { permissions, ..old.copy() })?;
+            Ok(old.id)
+        })
+    }
+
+    /// Changes a user's password. Its sessions and tokens stay as they are. Checks and hashes
+    /// passwords, so the calling thread must be one that may block; a wrong current password counts
+    /// as a failed login of `address`.
+    ///
+    /// # Errors
+    /// Not found; invalid credentials, for the current password; invalid password, for the new one;
+    /// those of the log.
+    pub(crate) fn change_password(
+        &self,
+        log: &Log,
+        user: &WireIdentifier,
+        current: &str,
+        new: &str,
+        address: IpAddr,
+    ) -> Result<u32, Status> {
+        let old = self.find(user).ok_or(Status::RESOURCE_NOT_FOUND)?;
+        let is_right = match self.check_password(&old.credential, current) {
+            Check::Done => true,
+            // There is no answer where hashing panicked.
+            Check::Pending(receiver) => receiver.blocking_recv().unwrap_or(false),
+        };
+        if !is_right {
+            self.throttle.fail(address);
+            return Err(Status::INVALID_CREDENTIALS);
+        }
+        let credential = self.hash(new)?;
+        self.edit(log, |edit| {
+            let latest = edit.find(&WireIdentifier::Numeric(old.id))?;
+            if !Arc::ptr_eq(&latest.credential, &old.credential) {
+                // Somebody else was first: the current password is another.
+                return Err(Status::INVALID_CREDENTIALS);
+            }
+            edit.keep_user(User { credential, ..latest.copy() })?;
+            Ok(old.id)
+        })
+    }
+
+    /// Hashes a password on the pool.
+    fn hash(&self, password: &str) -> Result<Arc<Credential>, Status> {
+        if !PASSWORD_BYTES.contains(&password.len()) {
+            return Err(Status::INVALID_PASSWORD);
+        }
+        let password = SecretString::from(password);
+        let hash = self
+            .hashers
+            .run(move |workspace| PasswordHash::new(password.expose_secret(), workspace));
+        // There is no answer where hashing panicked.
+        let hash = hash.blocking_recv().map_err(|_| Status::IO_ERROR)?;
+        let hash = hash.map_err(no_random)?;
+        Ok(Arc::new(Credential::new(hash)))
+    }
+}
+
+impl User {
+    fn copy(&self) -> Self {
+        Self {
+            id: self.id,
+            name: Arc::clone(&self.name),
+            is_active: self.is_active,
+            created_us: self.created_us,
+            permissions: self.permissions.clone(),
+            credential: Arc::clone(&self.credential),
+        }
+    }
+}
+
+#[cold]
+fn log_failure(changes: &[record::Change], error: Error) -> Status {
+    let keys: Vec<&str> = changes.iter().map(|(key, _)| key.as_str()).collect();
+    tracing::error!(?keys, %error, "records of users were not written");
+    error.into()
+}

@@ -1,0 +1,113 @@
+//! The threads that hash passwords.
+//!
+//! A hash takes milliseconds of processor time and megabytes of memory, so only a few run at a
+//! time; the others wait in order. Work whose requester has gone is skipped.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use tailwater_io::sync::{Condvar, Mutex};
+use tailwater_io::thread::{Thread, spawn};
+use tokio::sync::oneshot;
+
+use super::password::Workspace;
+
+type Job = Box<dyn FnOnce(&mut Workspace) + Send>;
+
+/// A pool of threads. Dropping it drops the work that has not begun, and joins them.
+pub(super) struct Hashers {
+    shared: Arc<Shared>,
+    /// Joined when dropped.
+    threads: Vec<Thread>,
+}
+
+#[derive(Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    /// Work was queued, or the queue closed.
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    is_closed: bool,
+}
+
+impl Hashers {
+    /// Starts `count` threads, but one at least.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(super) fn start(count: usize) -> io::Result<Self> {
+        let mut hashers = Self { shared: Arc::default(), threads: Vec::new() };
+        for number in 0..count.max(1) {
+            let shared = Arc::clone(&hashers.shared);
+            hashers.threads.push(spawn(&format!("password{number}"), move || shared.work())?);
+        }
+        Ok(hashers)
+    }
+
+    /// Queues work. The receiver gets its result, or an error where the pool was dropped; work is
+    /// skipped if the receiver is dropped before it begins.
+    pub(super) fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Workspace) -> T + Send + 'static,
+    ) -> oneshot::Receiver<T> {
+        let (sender, receiver) = oneshot::channel();
+        let job = move |workspace: &mut Workspace| {
+            if !sender.is_closed() {
+                // Whoever asked may have gone meanwhile.
+                let _ = sender.send(work(workspace));
+            }
+        };
+        self.shared.queue.lock().jobs.push_back(Box::new(job));
+        self.shared.changed.notify_one();
+        receiver
+    }
+}
+
+impl Shared {
+    fn work(&self) {
+        let mut workspace = Workspace::default();
+        while let Some(job) = self.next(&mut workspace) {
+            job(&mut workspace);
+        }
+    }
+
+    /// Waits for work; `None` once the queue is closed. Memory is given back before waiting.
+    fn next(&self, workspace: &mut Workspace) -> Option<Job> {
+        let mut queue = self.queue.lock();
+        loop {
+            if queue.is_closed {
+                return None;
+            }
+            if let Some(job) = queue.jobs.pop_front() {
+                return Some(job);
+            }
+            *workspace = Workspace::default();
+            queue = self.changed.wait(queue);
+        }
+    }
+}
+
+impl Drop for Hashers {
+    fn drop(&mut self) {
+        let unbegun = {
+            let mut queue = self.shared.queue.lock();
+            queue.is_closed = true;
+            std::mem::take(&mut queue.jobs)
+        };
+        self.shared.changed.notify_all();
+        drop(unbegun);
+        self.threads.clear();
+    }
+}
+
+impl fmt::Debug for Hashers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Hashers({} threads)", self.threads.len())
+    }
+}

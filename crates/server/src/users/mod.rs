@@ -1,0 +1,426 @@
+//! Users: passwords, tokens and what each user may do.
+//!
+//! Users and their personal access tokens are records of the log ([`record`]). What they say is in
+//! memory as a whole that is never changed but replaced, so that a request that asks what its user
+//! may do takes no lock.
+//!
+//! # Invariants
+//!
+//! - The records are changed first, then the memory, under one lock: nothing is ever seen that a
+//!   restart could take back. A crash in between is safe: the change was not acknowledged.
+//! - The user with id 0 is the root user. It is created with the directory, is never deleted, and
+//!   keeps all permissions.
+//! - An id is not given to another user while the process runs, so a session of a user that was
+//!   deleted never becomes one of a later user.
+//! - Names, passwords and tokens are never compared byte by byte with a secret: hashes are, in
+//!   constant time.
+//!
+//! # What a login costs
+//!
+//! A password is checked on a bounded pool ([`hashers`]) with Argon2id ([`password`]). Once it was
+//! right, the same password is known by a fast hash that is in memory only, and needs no Argon2. A
+//! login of a user that does not exist costs as much as one with a wrong password. Failed logins
+//! slow the address down that they are from ([`throttle`]).
+
+mod change;
+mod hashers;
+mod hex;
+mod password;
+mod permission;
+mod record;
+mod throttle;
+mod token;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use iggy_binary_protocol::WireIdentifier;
+use secrecy::{ExposeSecret as _, SecretString};
+use tailwater_io::Clock;
+use tailwater_io::clock::SystemClock;
+use tailwater_io::sync::Mutex;
+use tailwater_log::{Error, ErrorKind, Log, Result};
+use tokio::sync::oneshot;
+
+pub(crate) use change::NewUser;
+use hashers::Hashers;
+pub(crate) use password::RandomPassword;
+use password::{Credential, Fingerprints, PasswordHash, Workspace};
+pub(crate) use permission::{Action, Permissions};
+use throttle::Throttle;
+pub(crate) use token::{Expiry, TokenInfo};
+
+use crate::config::{Config, Root};
+use crate::status::Status;
+
+/// Id of the root user.
+pub(crate) const ROOT: u32 = 0;
+
+/// Bytes of a user's name.
+const NAME_BYTES: std::ops::RangeInclusive<usize> = 3..=50;
+/// Bytes of a password.
+const PASSWORD_BYTES: std::ops::RangeInclusive<usize> = 3..=100;
+/// Longest token that is looked up, in bytes.
+const TOKEN_BYTES_MAX: usize = 100;
+
+const DEFAULT_ROOT_NAME: &str = "iggy";
+const DEFAULT_ROOT_PASSWORD: &str = "iggy";
+
+/// A user.
+pub(crate) struct User {
+    pub(crate) id: u32,
+    pub(crate) name: Arc<str>,
+    /// Whether the user may log in and do anything.
+    pub(crate) is_active: bool,
+    /// Microseconds since 1970.
+    pub(crate) created_us: u64,
+    /// `None` where none were ever given.
+    pub(crate) permissions: Option<Permissions>,
+    credential: Arc<Credential>,
+}
+
+/// A personal access token, without its secret.
+struct Token {
+    user: u32,
+    name: Arc<str>,
+    /// BLAKE3 of the token. Comparing two of them takes constant time.
+    hash: blake3::Hash,
+    /// Microseconds since 1970; `None` for never.
+    expires_us: Option<u64>,
+}
+
+impl Token {
+    fn is_expired(&self, now_us: u64) -> bool {
+        self.expires_us.is_some_and(|expires_us| expires_us <= now_us)
+    }
+}
+
+/// All users and tokens at one moment.
+#[derive(Clone, Default)]
+struct Directory {
+    users: BTreeMap<u32, Arc<User>>,
+    ids: HashMap<Arc<str>, u32>,
+    tokens: HashMap<blake3::Hash, Arc<Token>>,
+    /// The same tokens by user and name.
+    tokens_by_name: BTreeMap<(u32, Arc<str>), Arc<Token>>,
+}
+
+impl Directory {
+    fn insert_user(&mut self, user: User) {
+        if let Some(old) = self.users.get(&user.id) {
+            self.ids.remove(&old.name);
+        }
+        self.ids.insert(Arc::clone(&user.name), user.id);
+        self.users.insert(user.id, Arc::new(user));
+    }
+
+    fn remove_user(&mut self, id: u32) {
+        if let Some(user) = self.users.remove(&id) {
+            self.ids.remove(&user.name);
+        }
+    }
+
+    fn insert_token(&mut self, token: Token) {
+        let token = Arc::new(token);
+        self.tokens_by_name.insert((token.user, Arc::clone(&token.name)), Arc::clone(&token));
+        self.tokens.insert(token.hash, token);
+    }
+
+    fn remove_token(&mut self, token: &Token) {
+        self.tokens_by_name.remove(&(token.user, Arc::clone(&token.name)));
+        self.tokens.remove(&token.hash);
+    }
+
+    fn named(&self, name: &str) -> Option<&Arc<User>> {
+        self.users.get(self.ids.get(name)?)
+    }
+
+    fn find(&self, user: &WireIdentifier) -> Option<&Arc<User>> {
+        match user {
+            WireIdentifier::Numeric(id) => self.users.get(id),
+            WireIdentifier::String(name) => self.named(name),
+        }
+    }
+
+    /// Returns the tokens of a user, by their names.
+    fn tokens_of(&self, user: u32) -> impl Iterator<Item = &Arc<Token>> {
+        let from = self.tokens_by_name.range((user, Arc::from(""))..);
+        from.map(|(_, token)| token).take_while(move |token| token.user == user)
+    }
+}
+
+/// What is configured of users.
+struct Settings<'a> {
+    root: &'a Root,
+    tokens_per_user_max: u32,
+    failed_logins_max: u32,
+    password_hashers: usize,
+}
+
+impl<'a> From<&'a Config> for Settings<'a> {
+    fn from(config: &'a Config) -> Self {
+        Self {
+            root: &config.root,
+            tokens_per_user_max: config.tokens_per_user_max,
+            failed_logins_max: config.limits.failed_logins_max,
+            password_hashers: config.limits.password_hashers,
+        }
+    }
+}
+
+/// Why a login is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LoginError {
+    /// No such user, a wrong password, or a user that is not active: they are not to be told apart.
+    InvalidCredentials,
+    /// No such token.
+    InvalidToken,
+    /// The token has expired.
+    ExpiredToken,
+    /// The token's user is not active.
+    Inactive,
+}
+
+impl fmt::Display for LoginError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::InvalidCredentials => "invalid user name or password",
+            Self::InvalidToken => "invalid personal access token",
+            Self::ExpiredToken => "expired personal access token",
+            Self::Inactive => "the user is not active",
+        })
+    }
+}
+
+impl std::error::Error for LoginError {}
+
+/// All users, their tokens and their permissions. Safe to use from any thread.
+pub(crate) struct Users {
+    directory: ArcSwap<Directory>,
+    /// Held while users or tokens are changed: ids that are not to be used again.
+    retired: Mutex<BTreeSet<u32>>,
+    hashers: Hashers,
+    fingerprints: Fingerprints,
+    /// What the passwords of users that do not exist are checked against.
+    nobody: Arc<Credential>,
+    throttle: Throttle,
+    tokens_per_user_max: usize,
+    clock: Arc<dyn Clock>,
+}
+
+impl Users {
+    /// Reads the users from the log's records, and creates the root user in a new directory.
+    /// Returns its password, too, where it was made up: it is kept nowhere else. Where there are
+    /// users, the configured credentials have no effect.
+    ///
+    /// # Errors
+    /// Corruption, for a record; invalid argument, for credentials of the root user that are too
+    /// short or long; those of the system.
+    pub(crate) fn open(log: &Log, config: &Config) -> Result<(Self, Option<RandomPassword>)> {
+        Self::open_with(log, &Settings::from(config), Arc::new(SystemClock))
+    }
+
+    fn open_with(
+        log: &Log,
+        settings: &Settings<'_>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<(Self, Option<RandomPassword>)> {
+        let no_thread = |error: std::io::Error| Error::new(ErrorKind::Io, error.to_string());
+        let directory = record::read(log)?;
+        let is_new = directory.users.is_empty();
+        let users = Self {
+            directory: ArcSwap::from_pointee(directory),
+            retired: Mutex::default(),
+            hashers: Hashers::start(settings.password_hashers).map_err(no_thread)?,
+            fingerprints: Fingerprints::new().map_err(no_random)?,
+            nobody: Arc::new(Credential::new(PasswordHash::of_nobody().map_err(no_random)?)),
+            throttle: Throttle::new(settings.failed_logins_max),
+            tokens_per_user_max: settings.tokens_per_user_max as usize,
+            clock,
+        };
+        let password = if is_new { users.create_root(log, settings.root)? } else { None };
+        Ok((users, password))
+    }
+
+    fn create_root(&self, log: &Log, root: &Root) -> Result<Option<RandomPassword>> {
+        let made_up = match root {
+            Root::Random => Some(RandomPassword::new().map_err(no_random)?),
+            Root::Given { .. } | Root::Default => None,
+        };
+        let (name, password) = match root {
+            Root::Given { name, password } => (name.as_str(), password.as_str()),
+            Root::Default => (DEFAULT_ROOT_NAME, DEFAULT_ROOT_PASSWORD),
+            Root::Random => {
+                (DEFAULT_ROOT_NAME, made_up.as_ref().map_or("", RandomPassword::reveal))
+            }
+        };
+        let check = |what: &str, bytes: usize, range: std::ops::RangeInclusive<usize>| {
+            let (min, max) = (range.start(), range.end());
+            let message =
+                format!("the root user's {what} has {bytes} bytes: it needs {min} to {max}");
+            let is_right = range.contains(&bytes);
+            is_right.then_some(()).ok_or_else(|| Error::new(ErrorKind::InvalidArgument, message))
+        };
+        check("name", name.len(), NAME_BYTES)?;
+        check("password", password.len(), PASSWORD_BYTES)?;
+        let hash = PasswordHash::new(password, &mut Workspace::default()).map_err(no_random)?;
+        let root = User {
+            id: ROOT,
+            name: Arc::from(name),
+            is_active: true,
+            created_us: self.clock.wall_us(),
+            permissions: Some(Permissions::root()),
+            credential: Arc::new(Credential::new(hash)),
+        };
+        log.set_records(&[record::keep_user(&root)?])?;
+        let mut directory = Directory::default();
+        directory.insert_user(root);
+        self.directory.store(Arc::new(directory));
+        Ok(made_up)
+    }
+
+    /// Returns whether a user may do something: it exists, is active and has the permission.
+    ///
+    /// # Errors
+    /// Unauthorized.
+    pub(crate) fn authorize(&self, user: u32, action: Action) -> std::result::Result<(), Status> {
+        let directory = self.directory.load();
+        let permissions = directory
+            .users
+            .get(&user)
+            .filter(|user| user.is_active)
+            .and_then(|user| user.permissions.as_ref());
+        let is_allowed = permissions.is_some_and(|permissions| permissions.allow(action));
+        is_allowed.then_some(()).ok_or(Status::UNAUTHORIZED)
+    }
+
+    /// Returns a user.
+    pub(crate) fn find(&self, user: &WireIdentifier) -> Option<Arc<User>> {
+        self.directory.load().find(user).cloned()
+    }
+
+    /// Returns all users, by their ids.
+    pub(crate) fn all(&self) -> Vec<Arc<User>> {
+        self.directory.load().users.values().cloned().collect()
+    }
+
+    /// Logs a user in from an address, and returns its id. Waits for the pool, and where logins
+    /// from the address failed, for its turn.
+    ///
+    /// # Errors
+    /// Invalid credentials.
+    pub(crate) async fn login(
+        &self,
+        name: &str,
+        password: &str,
+        address: IpAddr,
+    ) -> std::result::Result<u32, LoginError> {
+        let attempt = self.throttle.begin(address).await;
+        let outcome = self.check_login(name, password).await;
+        if outcome == Err(LoginError::InvalidCredentials) {
+            attempt.fail();
+        }
+        outcome
+    }
+
+    async fn check_login(
+        &self,
+        name: &str,
+        password: &str,
+    ) -> std::result::Result<u32, LoginError> {
+        if !NAME_BYTES.contains(&name.len()) || !PASSWORD_BYTES.contains(&password.len()) {
+            return Err(LoginError::InvalidCredentials);
+        }
+        let user = self.directory.load().named(name).cloned();
+        let credential = user.as_ref().map_or(&self.nobody, |user| &user.credential);
+        let is_right = match self.check_password(credential, password) {
+            Check::Done => true,
+            // There is no answer where hashing panicked.
+            Check::Pending(receiver) => receiver.await.unwrap_or(false),
+        };
+        // The user may have been deleted, deactivated or given another password meanwhile.
+        let directory = self.directory.load();
+        let is_current = |user: &User| {
+            directory.users.get(&user.id).is_some_and(|current| {
+                current.is_active && Arc::ptr_eq(&current.credential, &user.credential)
+            })
+        };
+        match user {
+            Some(user) if is_right && is_current(&user) => Ok(user.id),
+            _ => Err(LoginError::InvalidCredentials),
+        }
+    }
+
+    /// Begins to check a password against a credential.
+    fn check_password(&self, credential: &Arc<Credential>, password: &str) -> Check {
+        let fingerprint = self.fingerprints.of(credential, password);
+        if credential.is_known(&fingerprint) {
+            return Check::Done;
+        }
+        let credential = Arc::clone(credential);
+        let password = SecretString::from(password);
+        let check = move |workspace: &mut Workspace| {
+            credential.verify(password.expose_secret(), fingerprint, workspace)
+        };
+        Check::Pending(self.hashers.run(check))
+    }
+
+    /// Logs a user in with a personal access token, and returns the user's id. Waits for its turn
+    /// where logins from the address failed.
+    ///
+    /// # Errors
+    /// Invalid or expired token; inactive.
+    pub(crate) async fn login_with_token(
+        &self,
+        token: &str,
+        address: IpAddr,
+    ) -> std::result::Result<u32, LoginError> {
+        let attempt = self.throttle.begin(address).await;
+        let outcome = self.check_token(token);
+        if outcome == Err(LoginError::InvalidToken) {
+            attempt.fail();
+        }
+        outcome
+    }
+
+    fn check_token(&self, token: &str) -> std::result::Result<u32, LoginError> {
+        if token.len() > TOKEN_BYTES_MAX {
+            return Err(LoginError::InvalidToken);
+        }
+        let directory = self.directory.load();
+        let found = directory.tokens.get(&blake3::hash(token.as_bytes()));
+        let found = found.ok_or(LoginError::InvalidToken)?;
+        let user = directory.users.get(&found.user).ok_or(LoginError::InvalidToken)?;
+        if found.is_expired(self.clock.wall_us()) {
+            return Err(LoginError::ExpiredToken);
+        }
+        user.is_active.then_some(user.id).ok_or(LoginError::Inactive)
+    }
+}
+
+/// A password that is being checked.
+enum Check {
+    /// It is right: it was before.
+    Done,
+    /// The pool tells whether it is right.
+    Pending(oneshot::Receiver<bool>),
+}
+
+#[cold]
+fn no_random(error: getrandom::Error) -> Error {
+    tracing::error!(%error, "the system has no random bytes");
+    Error::new(ErrorKind::Io, format!("the system has no random bytes: {error}"))
+}
+
+impl fmt::Debug for Users {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let directory = self.directory.load();
+        write!(f, "Users({} users, {} tokens)", directory.users.len(), directory.tokens.len())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,217 @@
+//! Passwords: how they are hashed, checked and made up.
+//!
+//! A password is kept as its Argon2id hash, together with the cost that it was made with, so that
+//! hashes of any cost can be checked. A credential also remembers a fast keyed hash of the password
+//! that it was checked with successfully. It is in memory only, and its key is random and dies with
+//! the process: a client that reconnects costs no Argon2, and neither disk nor a later process
+//! holds anything that would be fast to guess against.
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use argon2::{Algorithm, Argon2, Block, Params, Version};
+use serde::{Deserialize, Serialize};
+use subtle::ConstantTimeEq as _;
+
+use super::hex;
+
+// The cost of a new hash: as much as lets 10,000 clients log in within their timeout of 30 s when
+// each is another user, the server has just started, and there are two processors. A check takes
+// 2.6 ms on each of two (AMD EPYC), and all of them 17 s. With Apache Iggy's cost (19 MiB, two
+// passes) a check takes 25 ms: what a leaked hash costs to guess is ten times as much there. The
+// figures are printed by `cargo test -p tailwater-server --lib -- --ignored --nocapture
+// --test-threads 1 cost_of_a_check users_that_reconnect`.
+
+/// Memory of a new hash, in KiB.
+const MEMORY_KIB: u32 = 6 * 1024;
+/// Passes over the memory of a new hash.
+const PASSES: u32 = 1;
+/// Lanes of a new hash.
+const LANES: u32 = 1;
+/// Bytes of a new hash's salt.
+const SALT_BYTES: usize = 16;
+/// Bytes of a new hash.
+const HASH_BYTES: usize = 32;
+
+/// Characters of a password that is made up.
+const RANDOM_PASSWORD_CHARACTERS: usize = 32;
+
+/// What hashing needs memory for; kept between hashes.
+#[derive(Default)]
+pub(super) struct Workspace(Vec<Block>);
+
+/// An Argon2id hash, version 19, and what it was made with.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct PasswordHash {
+    memory_kib: u32,
+    passes: u32,
+    lanes: u32,
+    #[serde(with = "hex")]
+    salt: Vec<u8>,
+    #[serde(with = "hex")]
+    hash: Vec<u8>,
+}
+
+impl PasswordHash {
+    /// Hashes a password with a new salt.
+    ///
+    /// # Errors
+    /// Where the system has no random bytes.
+    pub(super) fn new(password: &str, workspace: &mut Workspace) -> Result<Self, getrandom::Error> {
+        Self::with_cost(MEMORY_KIB, PASSES, LANES, password, workspace)
+    }
+
+    fn with_cost(
+        memory_kib: u32,
+        passes: u32,
+        lanes: u32,
+        password: &str,
+        workspace: &mut Workspace,
+    ) -> Result<Self, getrandom::Error> {
+        let mut made = Self { memory_kib, passes, lanes, ..Self::of_nobody()? };
+        made.hash = made.derive(password, workspace).unwrap_or_default();
+        Ok(made)
+    }
+
+    /// Returns a hash that no password has, but that costs as much to check as a new one.
+    ///
+    /// # Errors
+    /// Where the system has no random bytes.
+    pub(super) fn of_nobody() -> Result<Self, getrandom::Error> {
+        let mut salt = vec![0; SALT_BYTES];
+        let mut hash = vec![0; HASH_BYTES];
+        getrandom::fill(&mut salt)?;
+        getrandom::fill(&mut hash)?;
+        Ok(Self { memory_kib: MEMORY_KIB, passes: PASSES, lanes: LANES, salt, hash })
+    }
+
+    /// Returns whether `password` has this hash, in a time that does not depend on the answer.
+    pub(super) fn verify(&self, password: &str, workspace: &mut Workspace) -> bool {
+        let derived = self.derive(password, workspace);
+        derived.is_ok_and(|derived| derived.ct_eq(&self.hash).into())
+    }
+
+    /// Returns why passwords cannot be checked against this hash, if so.
+    pub(super) fn defect(&self) -> Option<argon2::Error> {
+        let salt_is_short = self.salt.len() < argon2::MIN_SALT_LEN;
+        self.params().err().or_else(|| salt_is_short.then_some(argon2::Error::SaltTooShort))
+    }
+
+    fn params(&self) -> argon2::Result<Params> {
+        Params::new(self.memory_kib, self.passes, self.lanes, Some(self.hash.len()))
+    }
+
+    fn derive(&self, password: &str, workspace: &mut Workspace) -> argon2::Result<Vec<u8>> {
+        let params = self.params()?;
+        let blocks = &mut workspace.0;
+        blocks.resize(params.block_count(), Block::default());
+        let mut derived = vec![0; self.hash.len()];
+        let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
+        let password = password.as_bytes();
+        argon2.hash_password_into_with_memory(password, &self.salt, &mut derived, blocks)?;
+        Ok(derived)
+    }
+}
+
+impl fmt::Debug for PasswordHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PasswordHash(m={}, t={}, p={})", self.memory_kib, self.passes, self.lanes)
+    }
+}
+
+/// Makes fast keyed hashes of passwords. Its key is random and never leaves the process.
+pub(super) struct Fingerprints {
+    key: [u8; blake3::KEY_LEN],
+}
+
+impl Fingerprints {
+    /// # Errors
+    /// Where the system has no random bytes.
+    pub(super) fn new() -> Result<Self, getrandom::Error> {
+        let mut key = [0; blake3::KEY_LEN];
+        getrandom::fill(&mut key)?;
+        Ok(Self { key })
+    }
+
+    /// Returns the fast hash of a password that is checked against a credential. Comparing two of
+    /// them takes constant time.
+    pub(super) fn of(&self, credential: &Credential, password: &str) -> blake3::Hash {
+        let mut hasher = blake3::Hasher::new_keyed(&self.key);
+        hasher.update(&credential.hash.salt).update(password.as_bytes());
+        hasher.finalize()
+    }
+}
+
+/// A user's password hash, and the fast hash of the password once it is known.
+pub(super) struct Credential {
+    pub(super) hash: PasswordHash,
+    verified: OnceLock<blake3::Hash>,
+}
+
+impl Credential {
+    pub(super) fn new(hash: PasswordHash) -> Self {
+        Self { hash, verified: OnceLock::new() }
+    }
+
+    /// Returns whether a password with this fast hash is known to be right; if not, it may still
+    /// be.
+    pub(super) fn is_known(&self, fingerprint: &blake3::Hash) -> bool {
+        self.verified.get().is_some_and(|known| known == fingerprint)
+    }
+
+    /// Checks a password by its hash, and remembers its fast hash where it is right.
+    pub(super) fn verify(
+        &self,
+        password: &str,
+        fingerprint: blake3::Hash,
+        workspace: &mut Workspace,
+    ) -> bool {
+        // Of clients that connect at once the first finds out for all.
+        if self.is_known(&fingerprint) {
+            return true;
+        }
+        let is_right = self.hash.verify(password, workspace);
+        if is_right {
+            // Another check of the same password may have been first.
+            let _ = self.verified.set(fingerprint);
+        }
+        is_right
+    }
+}
+
+/// A password that was made up, to be shown once.
+#[derive(PartialEq, Eq)]
+pub(crate) struct RandomPassword(String);
+
+impl RandomPassword {
+    /// # Errors
+    /// Where the system has no random bytes.
+    pub(super) fn new() -> Result<Self, getrandom::Error> {
+        const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+        let mut password = String::with_capacity(RANDOM_PASSWORD_CHARACTERS);
+        while password.len() < RANDOM_PASSWORD_CHARACTERS {
+            let mut bytes = [0; RANDOM_PASSWORD_CHARACTERS];
+            getrandom::fill(&mut bytes)?;
+            // Six bits of each byte; those beyond the alphabet are skipped, so that all characters
+            // are equally likely.
+            let characters = bytes.iter().filter_map(|byte| ALPHABET.get(usize::from(byte & 63)));
+            let wanted = RANDOM_PASSWORD_CHARACTERS - password.len();
+            password.extend(characters.take(wanted).map(|character| char::from(*character)));
+        }
+        Ok(Self(password))
+    }
+
+    /// Returns the password.
+    pub(crate) fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for RandomPassword {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RandomPassword")
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,362 @@
+//! What users may do: Iggy's three levels of permissions, and the rule of each action.
+//!
+//! A permission is held globally, on a stream or on a topic. Managing implies reading, and what is
+//! held on a stream holds on its topics:
+//!
+//! - `manage_streams`, `read_streams`, `manage_topics` or `read_topics` is enough to read a topic
+//!   and to poll its messages;
+//! - `manage_streams` or `manage_topics` is enough to change a topic and to send messages to it.
+//!
+//! A permission to poll or send implies nothing else. Groups take what reading their topic takes.
+
+use std::collections::BTreeMap;
+
+use iggy_binary_protocol::primitives::permissions::{
+    WireGlobalPermissions, WirePermissions, WireStreamPermissions, WireTopicPermissions,
+};
+use serde::{Deserialize, Serialize};
+use tailwater_log::TopicId;
+
+/// What a user asks to do, and to what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Action {
+    GetStats,
+    GetClients,
+    GetClient,
+    GetSnapshot,
+    GetStream(u32),
+    GetStreams,
+    CreateStream,
+    UpdateStream(u32),
+    DeleteStream(u32),
+    PurgeStream(u32),
+    GetTopic(TopicId),
+    /// Topics of a stream.
+    GetTopics(u32),
+    /// A topic in a stream.
+    CreateTopic(u32),
+    UpdateTopic(TopicId),
+    DeleteTopic(TopicId),
+    PurgeTopic(TopicId),
+    CreatePartitions(TopicId),
+    DeletePartitions(TopicId),
+    DeleteSegments(TopicId),
+    PollMessages(TopicId),
+    AppendMessages(TopicId),
+    FlushMessages(TopicId),
+    GetOffset(TopicId),
+    StoreOffset(TopicId),
+    DeleteOffset(TopicId),
+    GetGroup(TopicId),
+    GetGroups(TopicId),
+    CreateGroup(TopicId),
+    DeleteGroup(TopicId),
+    JoinGroup(TopicId),
+    LeaveGroup(TopicId),
+    /// Another user; users may get themselves without asking.
+    GetUser,
+    GetUsers,
+    CreateUser,
+    DeleteUser,
+    UpdateUser,
+    UpdatePermissions,
+    /// Of another user; users may change their own without asking.
+    ChangePassword,
+}
+
+/// Declares the permissions of one level.
+macro_rules! flags {
+    ($(#[$attribute:meta])* $name:ident { $($flag:ident),* $(,)? }) => {
+        $(#[$attribute])*
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(default)]
+        pub(super) struct $name {
+            $(
+                #[serde(skip_serializing_if = "std::ops::Not::not")]
+                pub(super) $flag: bool,
+            )*
+        }
+
+        #[cfg(test)]
+        impl $name {
+            /// Each of them alone, with its name.
+            pub(super) const EACH: &[(&str, Self)] =
+                &[$((stringify!($flag), Self { $flag: true, ..Self::NONE })),*];
+
+            const NONE: Self = Self { $($flag: false),* };
+        }
+
+        #[cfg(test)]
+        impl $name {
+            /// Adds those of another.
+            fn add(&mut self, other: Self) {
+                $(self.$flag |= other.$flag;)*
+            }
+
+            /// Whether it has all those of another.
+            fn has(self, other: Self) -> bool {
+                true $(&& (self.$flag || !other.$flag))*
+            }
+        }
+    };
+}
+
+flags! {
+    /// Permissions on everything.
+    GlobalFlags {
+        manage_servers, read_servers, manage_users, read_users, manage_streams, read_streams,
+        manage_topics, read_topics, poll_messages, send_messages,
+    }
+}
+
+flags! {
+    /// Permissions on a stream and its topics.
+    StreamFlags {
+        manage_stream, read_stream, manage_topics, read_topics, poll_messages, send_messages,
+    }
+}
+
+flags! {
+    /// Permissions on a topic.
+    TopicFlags { manage_topic, read_topic, poll_messages, send_messages }
+}
+
+/// Permissions on one stream.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct StreamPermissions {
+    /// Those on all of it.
+    pub(super) flags: StreamFlags,
+    /// Those on single topics, by their ids.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) topics: BTreeMap<u32, TopicFlags>,
+}
+
+/// All permissions of a user.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Permissions {
+    pub(super) global: GlobalFlags,
+    /// Those on single streams, by their ids.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) streams: BTreeMap<u32, StreamPermissions>,
+}
+
+impl Permissions {
+    /// Returns those of the root user.
+    pub(super) fn root() -> Self {
+        let global = GlobalFlags {
+            manage_servers: true,
+            read_servers: true,
+            manage_users: true,
+            read_users: true,
+            manage_streams: true,
+            read_streams: true,
+            manage_topics: true,
+            read_topics: true,
+            poll_messages: true,
+            send_messages: true,
+        };
+        Self { global, streams: BTreeMap::new() }
+    }
+
+    /// Returns whether they are enough for an action.
+    pub(super) fn allow(&self, action: Action) -> bool {
+        let global = &self.global;
+        match action {
+            Action::GetStats | Action::GetClients | Action::GetClient | Action::GetSnapshot => {
+                global.manage_servers || global.read_servers
+            }
+            Action::GetUser | Action::GetUsers => global.manage_users || global.read_users,
+            Action::CreateUser
+            | Action::DeleteUser
+            | Action::UpdateUser
+            | Action::UpdatePermissions
+            | Action::ChangePassword => global.manage_users,
+            Action::GetStreams => global.manage_streams || global.read_streams,
+            Action::CreateStream => global.manage_streams,
+            Action::GetStream(stream) => {
+                let own = self.on_stream(stream);
+                global.manage_streams || global.read_streams || own.manage_stream || own.read_stream
+            }
+            Action::UpdateStream(stream)
+            | Action::DeleteStream(stream)
+            | Action::PurgeStream(stream) => {
+                global.manage_streams || self.on_stream(stream).manage_stream
+            }
+            Action::GetTopics(stream) => self.read_topics_of(stream),
+            Action::CreateTopic(stream) => self.manage_topics_of(stream),
+            Action::GetTopic(topic)
+            | Action::GetGroup(topic)
+            | Action::GetGroups(topic)
+            | Action::CreateGroup(topic)
+            | Action::DeleteGroup(topic)
+            | Action::JoinGroup(topic)
+            | Action::LeaveGroup(topic) => {
+                let own = self.on_topic(topic);
+                self.read_topics_of(topic.stream) || own.manage_topic || own.read_topic
+            }
+            Action::UpdateTopic(topic)
+            | Action::DeleteTopic(topic)
+            | Action::PurgeTopic(topic)
+            | Action::CreatePartitions(topic)
+            | Action::DeletePartitions(topic)
+            | Action::DeleteSegments(topic) => {
+                self.manage_topics_of(topic.stream) || self.on_topic(topic).manage_topic
+            }
+            Action::PollMessages(topic)
+            | Action::GetOffset(topic)
+            | Action::StoreOffset(topic)
+            | Action::DeleteOffset(topic) => self.allow_polling(topic),
+            Action::AppendMessages(topic) | Action::FlushMessages(topic) => {
+                self.allow_sending(topic)
+            }
+        }
+    }
+
+    fn allow_polling(&self, topic: TopicId) -> bool {
+        let own = self.on_topic(topic);
+        self.global.poll_messages
+            || self.read_topics_of(topic.stream)
+            || self.on_stream(topic.stream).poll_messages
+            || own.manage_topic
+            || own.read_topic
+            || own.poll_messages
+    }
+
+    fn allow_sending(&self, topic: TopicId) -> bool {
+        let own = self.on_topic(topic);
+        self.global.send_messages
+            || self.manage_topics_of(topic.stream)
+            || self.on_stream(topic.stream).send_messages
+            || own.manage_topic
+            || own.send_messages
+    }
+
+    fn read_topics_of(&self, stream: u32) -> bool {
+        let own = self.on_stream(stream);
+        self.manage_topics_of(stream)
+            || self.global.read_streams
+            || self.global.read_topics
+            || own.read_stream
+            || own.read_topics
+    }
+
+    fn manage_topics_of(&self, stream: u32) -> bool {
+        let own = self.on_stream(stream);
+        self.global.manage_streams
+            || self.global.manage_topics
+            || own.manage_stream
+            || own.manage_topics
+    }
+
+    fn on_stream(&self, stream: u32) -> StreamFlags {
+        self.streams.get(&stream).map_or_else(StreamFlags::default, |stream| stream.flags)
+    }
+
+    fn on_topic(&self, topic: TopicId) -> TopicFlags {
+        let stream = self.streams.get(&topic.stream);
+        stream.and_then(|stream| stream.topics.get(&topic.topic)).copied().unwrap_or_default()
+    }
+}
+
+impl From<&WirePermissions> for Permissions {
+    /// Of a stream or topic that is there twice, the last counts.
+    fn from(wire: &WirePermissions) -> Self {
+        let global = &wire.global;
+        Self {
+            global: GlobalFlags {
+                manage_servers: global.manage_servers,
+                read_servers: global.read_servers,
+                manage_users: global.manage_users,
+                read_users: global.read_users,
+                manage_streams: global.manage_streams,
+                read_streams: global.read_streams,
+                manage_topics: global.manage_topics,
+                read_topics: global.read_topics,
+                poll_messages: global.poll_messages,
+                send_messages: global.send_messages,
+            },
+            streams: wire.streams.iter().map(|wire| (wire.stream_id, wire.into())).collect(),
+        }
+    }
+}
+
+impl From<&WireStreamPermissions> for StreamPermissions {
+    fn from(wire: &WireStreamPermissions) -> Self {
+        Self {
+            flags: StreamFlags {
+                manage_stream: wire.manage_stream,
+                read_stream: wire.read_stream,
+                manage_topics: wire.manage_topics,
+                read_topics: wire.read_topics,
+                poll_messages: wire.poll_messages,
+                send_messages: wire.send_messages,
+            },
+            topics: wire.topics.iter().map(|wire| (wire.topic_id, wire.into())).collect(),
+        }
+    }
+}
+
+impl From<&WireTopicPermissions> for TopicFlags {
+    fn from(wire: &WireTopicPermissions) -> Self {
+        Self {
+            manage_topic: wire.manage_topic,
+            read_topic: wire.read_topic,
+            poll_messages: wire.poll_messages,
+            send_messages: wire.send_messages,
+        }
+    }
+}
+
+impl From<&Permissions> for WirePermissions {
+    fn from(permissions: &Permissions) -> Self {
+        let global = permissions.global;
+        Self {
+            global: WireGlobalPermissions {
+                manage_servers: global.manage_servers,
+                read_servers: global.read_servers,
+                manage_users: global.manage_users,
+                read_users: global.read_users,
+                manage_streams: global.manage_streams,
+                read_streams: global.read_streams,
+                manage_topics: global.manage_topics,
+                read_topics: global.read_topics,
+                poll_messages: global.poll_messages,
+                send_messages: global.send_messages,
+            },
+            streams: permissions.streams.iter().map(|(id, stream)| stream.to_wire(*id)).collect(),
+        }
+    }
+}
+
+impl StreamPermissions {
+    fn to_wire(&self, stream_id: u32) -> WireStreamPermissions {
+        let topics = self.topics.iter().map(|(id, topic)| topic.to_wire(*id)).collect();
+        WireStreamPermissions {
+            stream_id,
+            manage_stream: self.flags.manage_stream,
+            read_stream: self.flags.read_stream,
+            manage_topics: self.flags.manage_topics,
+            read_topics: self.flags.read_topics,
+            poll_messages: self.flags.poll_messages,
+            send_messages: self.flags.send_messages,
+            topics,
+        }
+    }
+}
+
+impl TopicFlags {
+    fn to_wire(self, topic_id: u32) -> WireTopicPermissions {
+        WireTopicPermissions {
+            topic_id,
+            manage_topic: self.manage_topic,
+            read_topic: self.read_topic,
+            poll_messages: self.poll_messages,
+            send_messages: self.send_messages,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

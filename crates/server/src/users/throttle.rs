@@ -1,0 +1,172 @@
+//! Logins that fail, and how they slow down those that follow.
+//!
+//! An address may have as many attempts in flight as it has failures left in the current minute,
+//! and one at least. Once it has none left, its attempts run one after another, and each waits a
+//! second after the last failure. An attempt that succeeds delays nobody, so one client with a
+//! wrong password slows its neighbours behind the same address down, but does not lock them out.
+//!
+//! Addresses share a fixed number of slots, so memory is bounded and nothing needs to be evicted.
+//! Which addresses share one is random for each process.
+
+use std::fmt;
+use std::hash::{BuildHasher as _, RandomState};
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use tailwater_io::sync::Mutex;
+use tokio::sync::Notify;
+
+/// Time over which failures count.
+const WINDOW: Duration = Duration::from_secs(60);
+/// Time between a failure beyond the limit and the next attempt.
+const DELAY: Duration = Duration::from_secs(1);
+/// Slots that addresses share.
+const SLOTS: usize = 1024;
+
+/// Limits failed logins per address.
+pub(super) struct Throttle {
+    failures_max: u32,
+    window: Duration,
+    delay: Duration,
+    hasher: RandomState,
+    slots: Box<[Slot]>,
+}
+
+/// What is known of the addresses that share it.
+#[derive(Default)]
+struct Slot {
+    attempts: Mutex<Attempts>,
+    /// An attempt that waits may start.
+    freed: Notify,
+}
+
+#[derive(Default)]
+struct Attempts {
+    in_flight: u32,
+    /// Failures since the window began.
+    failures: u32,
+    /// End of the window that began with the first failure.
+    window_end: Option<Instant>,
+    /// When the next attempt may go on; only beyond the limit.
+    next: Option<Instant>,
+}
+
+impl Throttle {
+    /// One that delays the attempts of an address after `failures_max` failures in a minute.
+    pub(super) fn new(failures_max: u32) -> Self {
+        Self::with_times(failures_max, WINDOW, DELAY)
+    }
+
+    fn with_times(failures_max: u32, window: Duration, delay: Duration) -> Self {
+        let slots = (0..SLOTS).map(|_| Slot::default()).collect();
+        Self { failures_max, window, delay, hasher: RandomState::new(), slots }
+    }
+
+    /// Waits until the address may attempt to log in. The attempt is over when what this returns is
+    /// dropped.
+    pub(super) async fn begin(&self, address: IpAddr) -> Attempt<'_> {
+        let slot = self.slot(address);
+        loop {
+            // Wanted before looking, so that an attempt that ends in between is not missed.
+            let freed = slot.freed.notified();
+            let started = slot.attempts.lock().start(self.failures_max, Instant::now());
+            if let Some(started) = started {
+                let attempt = Attempt { throttle: self, slot, address };
+                if started.has_room {
+                    slot.freed.notify_one();
+                }
+                if let Some(moment) = started.moment {
+                    tokio::time::sleep_until(moment.into()).await;
+                }
+                return attempt;
+            }
+            freed.await;
+        }
+    }
+
+    /// Counts a failure that was no login.
+    pub(super) fn fail(&self, address: IpAddr) {
+        self.count_failure(self.slot(address), address);
+    }
+
+    fn count_failure(&self, slot: &Slot, address: IpAddr) {
+        let now = Instant::now();
+        let mut attempts = slot.attempts.lock();
+        attempts.forget_old_failures(now);
+        attempts.failures = attempts.failures.saturating_add(1);
+        attempts.window_end.get_or_insert(now + self.window);
+        let is_first_beyond = attempts.failures == self.failures_max;
+        if attempts.failures >= self.failures_max {
+            attempts.next = Some(now + self.delay);
+        }
+        drop(attempts);
+        if is_first_beyond {
+            tracing::warn!(%address, failures = self.failures_max, "logins are delayed");
+        }
+    }
+
+    fn slot(&self, address: IpAddr) -> &Slot {
+        let hash = match address.to_canonical() {
+            IpAddr::V4(address) => self.hasher.hash_one(address),
+            // Whoever has one address of IPv6 has 2^64.
+            IpAddr::V6(address) => self.hasher.hash_one(&address.octets()[..8]),
+        };
+        &self.slots[hash as usize % SLOTS]
+    }
+}
+
+/// An attempt that may go on.
+struct Started {
+    /// When; at once where it is `None`.
+    moment: Option<Instant>,
+    /// Whether another may start.
+    has_room: bool,
+}
+
+impl Attempts {
+    fn start(&mut self, failures_max: u32, now: Instant) -> Option<Started> {
+        self.forget_old_failures(now);
+        let in_flight_max = failures_max.saturating_sub(self.failures).max(1);
+        if self.in_flight >= in_flight_max {
+            return None;
+        }
+        self.in_flight += 1;
+        Some(Started { moment: self.next, has_room: self.in_flight < in_flight_max })
+    }
+
+    fn forget_old_failures(&mut self, now: Instant) {
+        if self.window_end.is_some_and(|end| end <= now) {
+            (self.failures, self.window_end, self.next) = (0, None, None);
+        }
+    }
+}
+
+/// An attempt to log in that is in flight.
+pub(super) struct Attempt<'a> {
+    throttle: &'a Throttle,
+    slot: &'a Slot,
+    address: IpAddr,
+}
+
+impl Attempt<'_> {
+    /// Ends it as a failure.
+    pub(super) fn fail(self) {
+        self.throttle.count_failure(self.slot, self.address);
+    }
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        self.slot.attempts.lock().in_flight -= 1;
+        self.slot.freed.notify_one();
+    }
+}
+
+impl fmt::Debug for Throttle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Throttle({} failures in {:?})", self.failures_max, self.window)
+    }
+}
+
+#[cfg(test)]
+mod tests;

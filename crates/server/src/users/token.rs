@@ -1,0 +1,125 @@
+//! Personal access tokens: secrets that log a user in until they expire or are deleted.
+//!
+//! A token is 32 random bytes, shown once; only its hash is kept. It is random enough that a fast
+//! hash does.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use tailwater_log::Log;
+
+use super::{Token, Users, hex, no_random};
+use crate::status::Status;
+
+/// Bytes of a token's name.
+const NAME_BYTES: RangeInclusive<usize> = 3..=30;
+/// Random bytes of a token.
+const SECRET_BYTES: usize = 32;
+
+/// When a token is to expire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Expiry {
+    Never,
+    /// So many microseconds after it was created.
+    AfterUs(u64),
+}
+
+/// A token as it is listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TokenInfo {
+    pub(crate) name: Arc<str>,
+    /// Microseconds since 1970; `None` for never.
+    pub(crate) expires_us: Option<u64>,
+}
+
+impl Users {
+    /// Returns a user's tokens, by their names; also those that have expired and were not removed
+    /// yet.
+    pub(crate) fn tokens(&self, user: u32) -> Vec<TokenInfo> {
+        let directory = self.directory.load();
+        let info = |token: &Arc<Token>| TokenInfo {
+            name: Arc::clone(&token.name),
+            expires_us: token.expires_us,
+        };
+        directory.tokens_of(user).map(info).collect()
+    }
+
+    /// Creates a token, and returns its secret: it is kept nowhere. Tokens of the user that have
+    /// expired are removed.
+    ///
+    /// # Errors
+    /// Unauthenticated, for a user that was deleted or deactivated; too many tokens; invalid name;
+    /// a name that is taken; invalid expiry; those of the log.
+    pub(crate) fn create_token(
+        &self,
+        log: &Log,
+        user: u32,
+        name: &str,
+        expiry: Expiry,
+    ) -> Result<String, Status> {
+        if !NAME_BYTES.contains(&name.len()) {
+            return Err(Status::INVALID_PERSONAL_ACCESS_TOKEN_NAME);
+        }
+        let now_us = self.clock.wall_us();
+        let expires_us = match expiry {
+            Expiry::Never => None,
+            Expiry::AfterUs(us) => Some(now_us.checked_add(us).filter(|us| *us > now_us)),
+        };
+        let mut secret = [0; SECRET_BYTES];
+        getrandom::fill(&mut secret).map_err(no_random)?;
+        let secret = hex::encode(&secret);
+        self.edit(log, |edit| {
+            if !edit.directory.users.get(&user).is_some_and(|user| user.is_active) {
+                return Err(Status::UNAUTHENTICATED);
+            }
+            let (expired, current): (Vec<_>, Vec<_>) =
+                edit.directory.tokens_of(user).cloned().partition(|token| token.is_expired(now_us));
+            if current.len() >= self.tokens_per_user_max {
+                return Err(Status::PERSONAL_ACCESS_TOKENS_LIMIT_REACHED);
+            }
+            if current.iter().any(|token| &*token.name == name) {
+                return Err(Status::PERSONAL_ACCESS_TOKEN_ALREADY_EXISTS);
+            }
+            let expires_us =
+                expires_us.map(|us| us.ok_or(Status::INVALID_PERSONAL_ACCESS_TOKEN_EXPIRY));
+            let expires_us = expires_us.transpose()?;
+            expired.iter().for_each(|token| edit.remove_token(token));
+            let hash = blake3::hash(secret.as_bytes());
+            edit.keep_token(Token { user, name: Arc::from(name), hash, expires_us })
+        })?;
+        Ok(secret)
+    }
+
+    /// Deletes a token. Sessions that logged in with it stay.
+    ///
+    /// # Errors
+    /// Not found; those of the log.
+    pub(crate) fn delete_token(&self, log: &Log, user: u32, name: &str) -> Result<(), Status> {
+        self.edit(log, |edit| {
+            let token = edit.directory.tokens_of(user).find(|token| &*token.name == name).cloned();
+            let token = token.ok_or(Status::RESOURCE_NOT_FOUND)?;
+            edit.remove_token(&token);
+            Ok(())
+        })
+    }
+
+    /// Removes the tokens that have expired at `now_us`, in microseconds since 1970. Returns their
+    /// number. Called once in a while; expired tokens log nobody in before that either.
+    ///
+    /// # Errors
+    /// Those of the log.
+    pub(crate) fn remove_expired(&self, log: &Log, now_us: u64) -> Result<usize, Status> {
+        let is_any_expired =
+            self.directory.load().tokens.values().any(|token| token.is_expired(now_us));
+        if !is_any_expired {
+            return Ok(0);
+        }
+        self.edit(log, |edit| {
+            let tokens = edit.directory.tokens.values();
+            let expired: Vec<_> =
+                tokens.filter(|token| token.is_expired(now_us)).cloned().collect();
+            expired.iter().for_each(|token| edit.remove_token(token));
+            Ok(expired.len())
+        })
+    }
+}

@@ -1,0 +1,164 @@
+//! Streams, topics and partitions: created, found by name and id, changed, deleted.
+
+use iggy::prelude::*;
+
+use crate::common::{Scene, assert_refused, create_topic, id, numbered, poll, send};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn streams() {
+    let scene = Scene::new().await;
+    let client = scene.client().await;
+    let created = client.create_stream("orders").await.expect("a stream");
+    assert_eq!((created.name.as_str(), created.topics_count), ("orders", 0));
+    assert_refused(
+        client.create_stream("orders").await,
+        &IggyError::StreamNameAlreadyExists(String::new()),
+    );
+    let by_id = Identifier::numeric(created.id).expect("an id");
+    for identifier in [id("orders"), by_id.clone()] {
+        let found = client.get_stream(&identifier).await.expect("a reply").expect("a stream");
+        assert_eq!((found.id, found.created_at), (created.id, created.created_at));
+    }
+    let renamed = client.update_stream(&by_id, "sales", &StreamUpdateOptions::default()).await;
+    renamed.expect("another name");
+    assert!(client.get_stream(&id("orders")).await.expect("a reply").is_none());
+    let names: Vec<_> = client.get_streams().await.expect("streams");
+    assert_eq!(names.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["sales"]);
+    client.delete_stream(&id("sales")).await.expect("a deletion");
+    assert!(client.get_streams().await.expect("streams").is_empty());
+    assert_refused(
+        client.delete_stream(&id("sales")).await,
+        &IggyError::StreamIdNotFound(Identifier::default()),
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn topics_and_their_options() {
+    let scene = Scene::new().await;
+    let client = scene.client().await;
+    client.create_stream("s").await.expect("a stream");
+    let options = TopicCreateOptions {
+        partitions_count: Some(3),
+        message_expiry: Some(IggyExpiry::ExpireDuration(IggyDuration::new_from_secs(3600))),
+        max_topic_size: Some(MaxTopicSize::Custom(IggyByteSize::from(10 << 30))),
+        segment_size: Some(IggyByteSize::from(128 << 20)),
+        durability: Durability::Persisted,
+        messages_required_to_save: Some(10),
+        ..TopicCreateOptions::default()
+    };
+    let created = client.create_topic(&id("s"), "t", &options).await.expect("a topic");
+    let found = client.get_topic(&id("s"), &id("t")).await.expect("a reply").expect("a topic");
+    for topic in [&created, &found] {
+        assert_eq!((topic.partitions_count, topic.partitions.len()), (3, 3));
+        assert_eq!(u64::from(topic.message_expiry), 3_600_000_000);
+        assert_eq!(topic.max_topic_size.as_bytes_u64(), 10 << 30);
+    }
+    let text = format!("{:?}", found.options);
+    for key in ["segment_size", "durability", "messages_required_to_save", "preallocate_segments"] {
+        assert!(text.contains(key), "{key} in {text}");
+    }
+
+    let smaller = TopicCreateOptions {
+        max_topic_size: Some(MaxTopicSize::Custom(IggyByteSize::from(1 << 20))),
+        ..TopicCreateOptions::default()
+    };
+    assert_refused(
+        client.create_topic(&id("s"), "u", &smaller).await,
+        &IggyError::InvalidTopicSize(MaxTopicSize::Unlimited, IggyByteSize::default()),
+    );
+    let unknown = TopicCreateOptions {
+        raw: [("colour".to_owned(), "red".to_owned())].into(),
+        ..TopicCreateOptions::default()
+    };
+    assert_refused(
+        client.create_topic(&id("s"), "u", &unknown).await,
+        &IggyError::UnsupportedOptionKey(String::new()),
+    );
+
+    let update = TopicUpdateOptions {
+        message_expiry: Some(IggyExpiry::NeverExpire),
+        ..TopicUpdateOptions::default()
+    };
+    client.update_topic(&id("s"), &id("t"), "t2", &update).await.expect("an update");
+    let found = client.get_topic(&id("s"), &id("t2")).await.expect("a reply").expect("a topic");
+    assert_eq!(found.message_expiry, IggyExpiry::NeverExpire);
+    assert_eq!(found.max_topic_size.as_bytes_u64(), 10 << 30, "what is not named stays");
+
+    client.create_partitions(&id("s"), &id("t2"), 2).await.expect("more partitions");
+    client.delete_partitions(&id("s"), &id("t2"), 4).await.expect("fewer partitions");
+    let topics = client.get_topics(&id("s")).await.expect("topics");
+    assert_eq!(topics.iter().map(|it| it.partitions_count).collect::<Vec<_>>(), [1]);
+    client.delete_topic(&id("s"), &id("t2")).await.expect("a deletion");
+    assert!(client.get_topic(&id("s"), &id("t2")).await.expect("a reply").is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_purge_leaves_nothing_and_offsets_begin_anew() {
+    let scene = Scene::new().await;
+    let client = scene.client().await;
+    create_topic(&client, 2).await;
+    for partition in [0, 1] {
+        send(&client, partition, &numbered("before", 5)).await;
+    }
+    client.purge_topic(&id("s"), &id("t")).await.expect("a purge");
+    for partition in [0, 1] {
+        assert!(poll(&client, partition, PollingStrategy::first(), 10).await.is_empty());
+    }
+    send(&client, 0, &numbered("after", 1)).await;
+    assert_eq!(poll(&client, 0, PollingStrategy::offset(0), 10).await, ["after-0"]);
+    client.purge_stream(&id("s")).await.expect("a purge");
+    assert!(poll(&client, 0, PollingStrategy::first(), 10).await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deleting_segments_stops_at_what_consumers_have_not_read() {
+    let scene = Scene::new().await;
+    let client = scene.client().await;
+    client.create_stream("s").await.expect("a stream");
+    let options = TopicCreateOptions {
+        segment_size: Some(IggyByteSize::from(1 << 20)),
+        ..TopicCreateOptions::default()
+    };
+    client.create_topic(&id("s"), "t", &options).await.expect("a topic");
+    let large = vec!["x".repeat(400 << 10)];
+    for _ in 0..12 {
+        send(&client, 0, &large).await;
+    }
+    client.flush_unsaved_buffer(&id("s"), &id("t"), 0, true).await.expect("a flush");
+    let consumer = Consumer::new(id("slow"));
+    let stored = client.store_consumer_offset(&consumer, &id("s"), &id("t"), Some(0), 4).await;
+    stored.expect("an offset");
+    client.delete_segments(&id("s"), &id("t"), 0, 100).await.expect("a deletion");
+    let left = client
+        .poll_messages(&id("s"), &id("t"), Some(0), &consumer, &PollingStrategy::next(), 1, false)
+        .await
+        .expect("a poll");
+    assert_eq!(left.messages[0].header.offset, 5, "the next message is there");
+    let topic = client.get_topic(&id("s"), &id("t")).await.expect("a reply").expect("a topic");
+    assert!(topic.messages_count < 12, "segments were removed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_server_says_of_itself() {
+    let scene = Scene::new().await;
+    let client = scene.client().await;
+    create_topic(&client, 2).await;
+    send(&client, 0, &numbered("m", 7)).await;
+    let stats = client.get_stats().await.expect("statistics");
+    assert_eq!((stats.streams_count, stats.topics_count, stats.partitions_count), (1, 1, 2));
+    assert_eq!((stats.messages_count, stats.clients_count), (7, 1));
+    assert!(stats.memory_usage.as_bytes_u64() > 0 && stats.total_disk_space.as_bytes_u64() > 0);
+    let me = client.get_me().await.expect("myself");
+    let found = client.get_client(me.client_id).await.expect("a reply").expect("a client");
+    assert_eq!(found.address, me.address);
+    assert_eq!(client.get_clients().await.expect("clients").len(), 1);
+    assert!(client.get_client(me.client_id + 1).await.expect("a reply").is_none());
+    let cluster = client.get_cluster_metadata().await.expect("a cluster");
+    assert_eq!(cluster.nodes.len(), 1);
+    let options = client.describe_options(OptionsScope::Topic).await.expect("options");
+    assert_eq!(options.len(), 9);
+    let types = vec![SystemSnapshotType::All];
+    let snapshot = client.snapshot(SnapshotCompression::Deflated, types).await.expect("a snapshot");
+    assert_eq!(&snapshot.0[..2], b"PK");
+    client.ping().await.expect("an answer");
+}

@@ -1,0 +1,202 @@
+//! Requests that are repeated under their number, and other uses of the protocol below the client.
+
+use bytes::BytesMut;
+use iggy::prelude::PollingStrategy;
+use iggy_binary_protocol::consensus::{Command, ReplyHeader, RequestHeader};
+use iggy_binary_protocol::requests::messages::send_messages::{RawMessage, SendMessagesEncoder};
+use iggy_binary_protocol::requests::streams::CreateStreamRequest;
+use iggy_binary_protocol::requests::users::LoginRegisterRequest;
+use iggy_binary_protocol::responses::users::LoginRegisterResponse;
+use iggy_binary_protocol::{
+    ClientVersionInfo, HEADER_SIZE, IGGY_PROTOCOL_VERSION, Operation, WireDecode, WireEncode,
+    WireIdentifier, WireName, WireOptions, WirePartitioning,
+};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::common::{Scene, create_topic, poll};
+
+/// A client that says byte by byte what it sends.
+pub(crate) struct Raw {
+    pub(crate) stream: TcpStream,
+    client: u128,
+    pub(crate) session: u64,
+}
+
+/// A reply's status and body.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) command: u8,
+    pub(crate) status: u32,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Raw {
+    pub(crate) async fn connect(scene: &Scene, client: u128) -> Self {
+        let stream = TcpStream::connect(scene.address()).await.expect("a connection");
+        Self { stream, client, session: 0 }
+    }
+
+    pub(crate) fn frame(
+        &self,
+        operation: Operation,
+        request: u64,
+        code: u32,
+        body: &[u8],
+    ) -> Vec<u8> {
+        let mut reserved = [0; 60];
+        reserved[..4].copy_from_slice(&code.to_le_bytes());
+        let header = RequestHeader {
+            command: Command::Request,
+            operation,
+            size: (HEADER_SIZE + body.len()) as u32,
+            client: self.client,
+            request,
+            session: self.session,
+            reserved,
+            ..RequestHeader::default()
+        };
+        [bytemuck::bytes_of(&header), body].concat()
+    }
+
+    pub(crate) async fn call(&mut self, operation: Operation, request: u64, body: &[u8]) -> Answer {
+        let frame = self.frame(operation, request, 0, body);
+        self.stream.write_all(&frame).await.expect("a write");
+        self.answer().await
+    }
+
+    pub(crate) async fn answer(&mut self) -> Answer {
+        let mut header = [0; HEADER_SIZE];
+        self.stream.read_exact(&mut header).await.expect("a header");
+        let size = u32::from_le_bytes(header[48..52].try_into().expect("four bytes")) as usize;
+        let mut body = vec![0; size - HEADER_SIZE];
+        self.stream.read_exact(&mut body).await.expect("a body");
+        let command = header[60];
+        let status = if command == Command::Reply as u8 {
+            let header: ReplyHeader = bytemuck::checked::pod_read_unaligned(&header);
+            header.status
+        } else {
+            u32::from(header[255])
+        };
+        Answer { command, status, body }
+    }
+
+    pub(crate) async fn login(&mut self) {
+        let request = LoginRegisterRequest {
+            version_info: ClientVersionInfo {
+                protocol_version: IGGY_PROTOCOL_VERSION,
+                sdk_name: WireName::new("test").expect("a name"),
+                sdk_version: WireName::new("1").expect("a name"),
+            },
+            username: WireName::new("iggy").expect("a name"),
+            password: "iggy".to_owned().into(),
+            client_context: None,
+        };
+        self.session = 0;
+        let answer = self.call(Operation::Register, 0, &request.to_bytes()).await;
+        assert_eq!((answer.command, answer.status), (Command::Reply as u8, 0));
+        let response = LoginRegisterResponse::decode(&answer.body[4..]).expect("a response").0;
+        self.session = response.session;
+    }
+}
+
+/// The body of a send of one message to partition 0 of `s`, `t`.
+fn one_message(payload: &[u8]) -> BytesMut {
+    let mut body = BytesMut::new();
+    let name = |name| WireIdentifier::named(name).expect("a name");
+    let messages = [RawMessage { id: 1, origin_timestamp: 5, headers: None, payload }];
+    let partition = WirePartitioning::PartitionId(0);
+    SendMessagesEncoder::encode(&mut body, &name("s"), &name("t"), &partition, &messages)
+        .expect("a body");
+    body
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeated_request_has_no_further_effect() {
+    let scene = Scene::new().await;
+    let client = scene.client().await;
+    create_topic(&client, 1).await;
+    let mut raw = Raw::connect(&scene, 42).await;
+    raw.login().await;
+    let body = one_message(b"once");
+    let first = raw.call(Operation::SendMessages, 1, &body).await;
+    assert_eq!(first.status, 0);
+    let again = raw.call(Operation::SendMessages, 1, &body).await;
+    assert_eq!(again, first);
+    assert_eq!(poll(&client, 0, PollingStrategy::first(), 10).await, ["once"]);
+    assert_eq!(raw.call(Operation::SendMessages, 2, &one_message(b"twice")).await.status, 0);
+    // An older number than the last was answered long ago.
+    let older = raw.call(Operation::SendMessages, 1, &body).await;
+    assert_eq!(older.status, 59);
+    // The number of another command.
+    let other = raw.call(Operation::StoreConsumerOffset, 2, &body).await;
+    assert_eq!(other.status, 3);
+    assert_eq!(poll(&client, 0, PollingStrategy::first(), 10).await, ["once", "twice"]);
+
+    let name = CreateStreamRequest {
+        name: WireName::new("another").expect("a name"),
+        options: WireOptions::empty(),
+    };
+    let created = raw.call(Operation::CreateStream, 3, &name.to_bytes()).await;
+    assert_eq!(created.status, 0);
+    assert_eq!(raw.call(Operation::CreateStream, 3, &name.to_bytes()).await, created);
+    assert_eq!(raw.call(Operation::CreateStream, 4, &name.to_bytes()).await.status, 1012);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_that_are_not_there() {
+    let scene = Scene::new().await;
+    let client = scene.client().await;
+    create_topic(&client, 1).await;
+    let mut raw = Raw::connect(&scene, 43).await;
+    // Ping goes before a login; reads are refused, and what changes something ends the session.
+    let ping = raw.frame(Operation::NonReplicated, 0, 1, &[]);
+    raw.stream.write_all(&ping).await.expect("a write");
+    assert_eq!(raw.answer().await.status, 0);
+    let list = raw.frame(Operation::NonReplicated, 0, 201, &[]);
+    raw.stream.write_all(&list).await.expect("a write");
+    assert_eq!(raw.answer().await.status, 40);
+    raw.session = 9;
+    let sent = raw.call(Operation::SendMessages, 1, &one_message(b"x")).await;
+    assert_eq!((sent.command, sent.status), (Command::Eviction as u8, 1));
+    raw.login().await;
+    let unknown = raw.frame(Operation::NonReplicated, 0, 9999, &[]);
+    raw.stream.write_all(&unknown).await.expect("a write");
+    assert_eq!(raw.answer().await.status, 3);
+    // A second client with this id ends the first one's session.
+    let mut second = Raw::connect(&scene, 43).await;
+    second.login().await;
+    let evicted = raw.answer().await;
+    assert_eq!((evicted.command, evicted.status), (Command::Eviction as u8, 1));
+    assert_eq!(second.call(Operation::SendMessages, 1, &one_message(b"y")).await.status, 0);
+    // A session's number that is not this one's.
+    second.session += 1;
+    let sent = second.call(Operation::SendMessages, 2, &one_message(b"z")).await;
+    assert_eq!((sent.command, sent.status), (Command::Eviction as u8, 1));
+    assert_eq!(poll(&client, 0, PollingStrategy::first(), 10).await, ["y"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn damaged_batches_are_refused() {
+    let scene = Scene::new().await;
+    let client = scene.client().await;
+    create_topic(&client, 1).await;
+    let mut raw = Raw::connect(&scene, 44).await;
+    raw.login().await;
+    let whole = one_message(b"payload");
+    let mut request = 0;
+    for at in 0..whole.len() {
+        let mut damaged = whole.to_vec();
+        damaged[at] ^= 1;
+        request += 1;
+        let answer = raw.call(Operation::SendMessages, request, &damaged).await;
+        let appended = poll(&client, 0, PollingStrategy::first(), 10).await;
+        // What the checksums do not cover may change: the names decide where it goes.
+        assert!(answer.status != 0 || appended.iter().all(|it| it == "payload"), "byte {at}");
+    }
+    for length in 0..whole.len() {
+        request += 1;
+        let answer = raw.call(Operation::SendMessages, request, &whole[..length]).await;
+        assert_ne!(answer.status, 0, "{length} bytes");
+    }
+}

@@ -53,7 +53,7 @@ pub(super) async fn store(state: &Arc<State>, request: &Request<'_>) -> Outcome 
     let store = StoreConsumerOffsetRequest::decode_from(request.body)?;
     let topic = resolve::topic(state, &store.stream_id, &store.topic_id)?;
     state.users.authorize(request.user, Action::StoreOffset(topic))?;
-    let consumer = consumer(state, topic, &store.consumer)?.ok_or(missing(&store.consumer))?;
+    let consumer = consumer(state, topic, &store.consumer)?.ok_or(Status::RESOURCE_NOT_FOUND)?;
     let id = topic.partition(store.partition_id.unwrap_or(0));
     let keep = || keep(state, id, consumer, store.offset);
     let ticket = match consumer {
@@ -90,7 +90,7 @@ pub(super) async fn delete(state: &Arc<State>, request: &Request<'_>) -> Outcome
     let delete = DeleteConsumerOffsetRequest::decode_from(request.body)?;
     let topic = resolve::topic(state, &delete.stream_id, &delete.topic_id)?;
     state.users.authorize(request.user, Action::DeleteOffset(topic))?;
-    let consumer = consumer(state, topic, &delete.consumer)?.ok_or(missing(&delete.consumer))?;
+    let consumer = consumer(state, topic, &delete.consumer)?.ok_or(Status::RESOURCE_NOT_FOUND)?;
     let id = topic.partition(delete.partition_id.unwrap_or(0));
     state.log.partition(id).map_err(|_| Status::PARTITION_NOT_FOUND)?;
     let forget = || {
@@ -109,11 +109,4 @@ pub(super) async fn delete(state: &Arc<State>, request: &Request<'_>) -> Outcome
         complete(ticket).await.map_err(|_| Status::IO_ERROR)?;
     }
     Ok(Vec::new())
-}
-
-fn missing(consumer: &WireConsumer) -> Status {
-    match consumer.id.as_u32() {
-        Some(_) => Status::CONSUMER_GROUP_ID_NOT_FOUND,
-        None => Status::CONSUMER_GROUP_NAME_NOT_FOUND,
-    }
 }

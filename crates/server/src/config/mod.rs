@@ -160,7 +160,8 @@ pub struct Segment {
 /// `[system.memory]`: bounds on the log's memory, in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Memory {
-    /// Messages that were appended last: unpersisted ones, and persisted ones that are still cached.
+    /// Messages that were appended last: unpersisted ones, and persisted ones that are still
+    /// cached.
     pub tail_bytes_max: usize,
     /// Unpersisted bytes of one partition.
     pub partition_unpersisted_bytes_max: u64,

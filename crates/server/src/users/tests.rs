@@ -1,3 +1,5 @@
+//! Users, as the server keeps them: logins, changes, tokens, restarts.
+
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 

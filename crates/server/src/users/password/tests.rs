@@ -1,3 +1,5 @@
+//! Hashes of passwords, and what one check costs.
+
 use std::time::Instant;
 
 use super::{Credential, Fingerprints, PasswordHash, RandomPassword, Workspace};

@@ -1,3 +1,5 @@
+//! Every action against every permission.
+
 use fastrand::Rng;
 use iggy_binary_protocol::primitives::permissions::WirePermissions;
 use iggy_binary_protocol::{WireDecode, WireEncode};

@@ -1,3 +1,5 @@
+//! Failed logins of an address.
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};

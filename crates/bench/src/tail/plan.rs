@@ -93,7 +93,7 @@ impl Parameters {
         let is_tailwater = row.engine == EngineName::Tailwater;
         let own = is_tailwater.then(|| self.tailwater_options.clone());
         let all = [Some(self.options()), Some(row.options()), table, own];
-        // A configuration without options of its own leaves no empty one between two others.
+        // Two separators in a row are refused: leave out what is empty.
         let all: Vec<String> = all.into_iter().flatten().filter(|it| !it.is_empty()).collect();
         all.join(";")
     }

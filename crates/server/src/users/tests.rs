@@ -203,7 +203,7 @@ fn clients_that_reconnect_at_once_all_log_in() {
 /// Prints how long clients wait that reconnect at once to a server that has just started, each as
 /// another user: run it alone, with `--ignored --nocapture`.
 #[test]
-#[ignore = "a measurement"]
+#[ignore = "prints a measurement and asserts no time; run it alone, with --ignored --nocapture"]
 fn users_that_reconnect_at_once_all_log_in() {
     let fixture = Fixture::new();
     let users = Arc::new(fixture.users);

@@ -110,7 +110,7 @@ fn write_lines(lines: &Receiver<Message>, mut files: Option<Files>, dropped: &At
         if missing > 0 {
             say(format_args!("tailwater: {missing} log lines were dropped"));
         }
-        // If nobody can be told, nobody is.
+        // A write to standard error that fails has nowhere to be reported.
         let _ = io::stderr().lock().write_all(&line);
         if let Some(open) = &mut files
             && let Err(error) = open.write(&line, SystemClock.wall_us())

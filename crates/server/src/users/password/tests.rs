@@ -92,7 +92,7 @@ fn passwords_that_are_made_up_differ() {
 /// Prints what a check costs while two processors do nothing else: run it alone, with `--ignored
 /// --nocapture`.
 #[test]
-#[ignore = "a measurement"]
+#[ignore = "prints a measurement and asserts no time; run it alone, with --ignored --nocapture"]
 fn cost_of_a_check() {
     const CHECKS: u32 = 100;
     let costs = [(19456, 2), (12288, 1), (8192, 1), (6144, 1), (4096, 1)];

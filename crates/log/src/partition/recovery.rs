@@ -300,6 +300,7 @@ fn keep_cut(env: &Env, segment: &Segment, position: u64) -> Result<std::path::Pa
         at += bytes.len() as u64;
     }
     to.sync_all(Purpose::LogAppend)?;
+    env.storage.sync_directory(segment.directory())?;
     Ok(path)
 }
 

@@ -116,6 +116,8 @@ impl SegmentWriter {
         // Readers see the recovered batches and later appends follow them: a later crash must
         // neither lose them nor bring back the bytes that were cut off.
         file.sync_all(Purpose::LogAppend)?;
+        // The process that created the segment may have died before it synced the name.
+        env.storage.sync_directory(segment.directory())?;
         segment.set_length(length);
         Ok(Self {
             segment: Arc::clone(segment),

@@ -7,6 +7,8 @@ mod crash;
 #[cfg(not(shuttle))]
 mod damage;
 #[cfg(not(shuttle))]
+mod durable;
+#[cfg(not(shuttle))]
 mod first;
 #[cfg(not(shuttle))]
 mod held;

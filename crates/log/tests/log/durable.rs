@@ -1,0 +1,277 @@
+//! What is durable when a call returns, one promise at a time, with a power cut right behind it; and
+//! what a process left that died before it synced, when the next one relies on it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tailwater_io::sim::SimStorage;
+use tailwater_io::{Create, IoMode, Purpose, Storage};
+use tailwater_log::{Consumer, Durability, Log, PartialBlocks, Partition, TopicId};
+
+use crate::common::{DIRECTORY, Machine, batch, read_all, topic as topic_options};
+
+/// Power cuts at one moment that keep different parts of what was not synced.
+const IMAGES: u64 = 6;
+
+/// A machine without memory that outlives the process.
+fn machine(storage: SimStorage, boot: u64) -> Machine {
+    Machine { storage: Arc::new(storage), memory: None, boot }
+}
+
+/// Cuts the power now, several times.
+fn after_power_cuts(storage: &SimStorage, mut check: impl FnMut(&Machine)) {
+    for seed in 0..IMAGES {
+        check(&machine(storage.crash_image(seed), 2));
+    }
+}
+
+/// Creates a stream with a topic of one partition.
+fn create_topic(log: &Log, durability: Durability) -> TopicId {
+    let stream = log.create_stream(None, "stream").expect("a stream");
+    let options = topic_options(durability, PartialBlocks::Pad);
+    log.create_topic(stream, None, "topic", &options, 1).expect("a topic")
+}
+
+/// Appends batches of one message, and writes each, without a sync that the topic does not ask for.
+fn append(log: &Log, partition: &Partition, numbers: std::ops::Range<u64>) {
+    for number in numbers {
+        let appended = partition.append(&batch(number..number + 1, 900)).expect("an append");
+        let flushed = partition.flush(false);
+        log.run_pending();
+        flushed.wait().expect("a flush");
+        appended.ticket.wait().expect("an acknowledgement");
+    }
+}
+
+fn assert_holds(log: &Log, topic: TopicId, numbers: std::ops::Range<u64>, what: &str) {
+    let partition = log.partition(topic.partition(0)).expect("a partition");
+    let expected: Vec<(u64, u64)> = numbers.map(|number| (number, number)).collect();
+    assert_eq!(read_all(&partition), expected, "{what}");
+}
+
+#[test]
+fn a_log_opens_whenever_its_creation_was_interrupted() {
+    let machine = Machine::new(1, false);
+    machine.storage.start_recording();
+    let log = machine.open();
+    let topic = create_topic(&log, Durability::Disk);
+    append(&log, &log.partition(topic.partition(0)).expect("a partition"), 0..1);
+    let last = machine.storage.call_count();
+    let mut replay = machine.storage.replay();
+    for call in 0..=last {
+        replay.advance_to(call);
+        for seed in 0..IMAGES {
+            let what = format!("call {call}, seed {seed}");
+            let left = self::machine(replay.crash_image(seed), 2);
+            let log = Log::open(DIRECTORY, &left.options());
+            let log = log.unwrap_or_else(|error| panic!("{what}: {error}"));
+            if call == last {
+                assert_holds(&log, topic, 0..1, &what);
+            }
+            if log.streams().is_empty() {
+                create_topic(&log, Durability::Disk);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_flush_that_syncs_is_durable_whatever_the_topic() {
+    for durability in [Durability::Memory, Durability::Process] {
+        let machine = Machine::new(2, false);
+        let log = machine.open();
+        let topic = create_topic(&log, durability);
+        let partition = log.partition(topic.partition(0)).expect("a partition");
+        append(&log, &partition, 0..5);
+        let flushed = partition.flush(true);
+        log.run_pending();
+        flushed.wait().expect("a flush");
+        after_power_cuts(&machine.storage, |left| {
+            assert_holds(&left.open(), topic, 0..5, "flushed");
+        });
+    }
+}
+
+#[test]
+fn a_closed_log_is_durable_with_its_offsets() {
+    for durability in [Durability::Memory, Durability::Process, Durability::Disk] {
+        let machine = Machine::new(3, false);
+        let log = machine.open();
+        let topic = create_topic(&log, durability);
+        let partition = topic.partition(0);
+        append(&log, &log.partition(partition).expect("a partition"), 0..5);
+        let stored = log.store_offset(partition, Consumer::Single(7), 3, false).expect("stored");
+        log.run_pending();
+        stored.wait().expect("an offset");
+        log.close().expect("it closes");
+        after_power_cuts(&machine.storage, |left| {
+            let log = left.open();
+            assert_holds(&log, topic, 0..5, "closed");
+            let offset = log.offset(partition, Consumer::Single(7)).expect("a partition");
+            assert_eq!(offset, Some(3));
+        });
+    }
+}
+
+#[test]
+fn what_was_truncated_does_not_come_back() {
+    for offset in [0, 1, 3, 4] {
+        let machine = Machine::new(4, false);
+        let log = machine.open();
+        let topic = create_topic(&log, Durability::Disk);
+        append(&log, &log.partition(topic.partition(0)).expect("a partition"), 0..5);
+        log.truncate(topic.partition(0), offset).expect("a truncation");
+        after_power_cuts(&machine.storage, |left| {
+            let log = left.open();
+            assert_holds(&log, topic, 0..offset, "truncated");
+            let partition = log.partition(topic.partition(0)).expect("a partition");
+            append(&log, &partition, offset..offset + 1);
+            assert_holds(&log, topic, 0..offset + 1, "truncated, and appended to");
+        });
+    }
+}
+
+/// The records of the catalog, and of offsets, are rewritten in a new file once they have grown.
+#[test]
+fn journals_survive_power_cuts_while_they_are_rewritten() {
+    let machine = Machine::new(5, false);
+    let log = machine.open();
+    machine.storage.start_recording();
+    let first = machine.storage.call_count();
+    let mut done = Vec::new();
+    let large = "x".repeat(20_000);
+    for number in 0..8 {
+        let value = Some(format!("{number} {large}"));
+        log.set_records(&[("record".to_owned(), value)]).expect("a record");
+        done.push(machine.storage.call_count());
+    }
+    let rewritten = machine.storage.list(Path::new(DIRECTORY)).expect("a list");
+    let is_second = |name: &str| name.starts_with("catalog-") && !name.contains("000001");
+    assert!(rewritten.iter().any(|entry| is_second(&entry.name)), "{rewritten:?}");
+    let number_in = |log: &Log| -> Option<usize> {
+        let records = log.records("record");
+        let value = records.get("record")?;
+        value.split(' ').next().expect("a word").parse().ok()
+    };
+    let mut replay = machine.storage.replay();
+    for call in first..=machine.storage.call_count() {
+        replay.advance_to(call);
+        let least = done.iter().rposition(|end| *end <= call);
+        for seed in 0..IMAGES {
+            // The power is cut at once.
+            let left = self::machine(replay.crash_image(seed), 2);
+            let found = number_in(&left.open());
+            let most = least.map_or(0, |least| least + 1);
+            assert!(found >= least && found <= Some(most), "call {call}: {found:?}, not {least:?}");
+            // The process dies, the next one does something durable, and the power is cut then.
+            let left = self::machine(replay.process_crash_image(seed), 1);
+            let log = left.open();
+            let seen = number_in(&log);
+            log.create_stream(None, "later").expect("a stream");
+            after_power_cuts(&left.storage, |left| {
+                let log = left.open();
+                assert_eq!(log.streams().len(), 1, "call {call}");
+                assert_eq!(number_in(&log), seen, "call {call}");
+            });
+        }
+    }
+}
+
+/// A topic whose record a dying process had not synced takes messages in the next one.
+#[test]
+fn what_a_dead_process_left_is_durable_before_the_next_builds_on_it() {
+    let machine = Machine::new(6, false);
+    let log = machine.open();
+    machine.storage.start_recording();
+    let first = machine.storage.call_count();
+    let topic = create_topic(&log, Durability::Disk);
+    append(&log, &log.partition(topic.partition(0)).expect("a partition"), 0..3);
+    let mut replay = machine.storage.replay();
+    for call in first..=machine.storage.call_count() {
+        replay.advance_to(call);
+        let left = self::machine(replay.process_crash_image(call), 1);
+        let log = left.open();
+        let Ok(partition) = log.partition(topic.partition(0)) else { continue };
+        let count = read_all(&partition).len() as u64;
+        append(&log, &partition, count..count + 2);
+        after_power_cuts(&left.storage, |left| {
+            assert_holds(&left.open(), topic, 0..count + 2, &format!("call {call}"));
+        });
+    }
+}
+
+/// Messages of a topic that did not survive power cuts come before those of one that does.
+#[test]
+fn a_topic_that_becomes_durable_keeps_what_readers_saw() {
+    let machine = Machine::new(7, false);
+    let log = machine.open();
+    let topic = create_topic(&log, Durability::Process);
+    append(&log, &log.partition(topic.partition(0)).expect("a partition"), 0..5);
+    let left = self::machine(machine.storage.process_crash_image(1), 1);
+    let log = left.open();
+    let options = topic_options(Durability::Disk, PartialBlocks::Pad);
+    log.update_topic(topic, "topic", &options).expect("an update");
+    let left = self::machine(left.storage.process_crash_image(2), 1);
+    let log = left.open();
+    // Readers of a durable topic see only what is stable.
+    assert_holds(&log, topic, 0..5, "before the power cut");
+    after_power_cuts(&left.storage, |left| {
+        assert_holds(&left.open(), topic, 0..5, "seen by readers");
+    });
+    append(&log, &log.partition(topic.partition(0)).expect("a partition"), 5..7);
+    after_power_cuts(&left.storage, |left| {
+        assert_holds(&left.open(), topic, 0..7, "durable since it was opened");
+    });
+}
+
+/// After a power cut, what is behind lost messages is copied before the segment is cut.
+#[test]
+fn what_is_behind_a_gap_is_kept_through_another_power_cut() {
+    let machine = Machine::new(8, false);
+    let log = machine.open();
+    let topic = create_topic(&log, Durability::Process);
+    append(&log, &log.partition(topic.partition(0)).expect("a partition"), 0..5);
+    let left = machine.storage.process_crash_image(1);
+    let directory = format!("{DIRECTORY}/streams/0/topics/0/partitions/0.0");
+    let segment = left.list(directory.as_ref()).expect("a list").into_iter();
+    let name = segment.map(|entry| entry.name).find(|name| name.ends_with(".log"));
+    let path = format!("{directory}/{}", name.expect("a segment"));
+    let before = read(&left, &path).expect("the segment");
+    let mut file = left
+        .create(path.as_ref(), Create::Existing, IoMode::Buffered, Purpose::LogAppend)
+        .expect("the segment");
+    file.write_all_at(&[!before[1000]], 1000, Purpose::LogAppend).expect("the damage");
+    file.sync_all(Purpose::LogAppend).expect("a sync");
+    drop(file);
+    left.sync_directory(directory.as_ref()).expect("a sync");
+    let before = read(&left, &path).expect("the segment");
+
+    let left = self::machine(left, 2);
+    left.storage.start_recording();
+    let first = left.storage.call_count();
+    let log = left.open();
+    let notes = &log.open_report().partitions[0].1.notes;
+    assert!(notes.iter().any(|note| note.contains("is kept in")), "{notes:?}");
+    let mut replay = left.storage.replay();
+    for call in first..=left.storage.call_count() {
+        replay.advance_to(call);
+        for seed in 0..IMAGES {
+            let image = replay.crash_image(seed);
+            let is_whole = read(&image, &path).is_some_and(|bytes| bytes == before);
+            let entries = image.list(directory.as_ref()).expect("a list");
+            let is_kept = entries.iter().filter(|entry| entry.name.contains(".cut-")).any(|kept| {
+                let at: usize = kept.name.rsplit('-').next().expect("a position").parse().expect("it");
+                read(&image, &format!("{directory}/{}", kept.name))
+                    .is_some_and(|bytes| bytes == before[at..])
+            });
+            assert!(is_whole || is_kept, "call {call}, seed {seed}: {entries:?}");
+        }
+    }
+}
+
+fn read(storage: &SimStorage, path: &str) -> Option<Vec<u8>> {
+    let file = storage.open(path.as_ref(), IoMode::Buffered, Purpose::LogRead).ok()?;
+    let mut bytes = vec![0; file.length().expect("a length") as usize];
+    file.read_full_at(&mut bytes, 0, Purpose::LogRead).expect("a read");
+    Some(bytes)
+}

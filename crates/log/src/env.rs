@@ -6,8 +6,10 @@ use std::sync::Arc;
 use tailwater_io::buffer::BufferPool;
 use tailwater_io::{Clock, IoMode, Storage};
 
-use crate::persister::Scheduler;
+use crate::identity::LastOpening;
 use crate::room::Room;
+use crate::scheduler::Scheduler;
+use crate::segment::Cursors;
 use crate::tail::TailMemory;
 
 /// The state that all partitions of a log share.
@@ -23,6 +25,8 @@ pub(crate) struct Env {
     pub(crate) append_mode: IoMode,
     /// Whether every write to a segment is durable, whatever the topic's durability.
     pub(crate) syncs_appends: bool,
+    /// This opening.
+    pub(crate) opening: LastOpening,
     /// Whether the log was last opened in this boot of the machine.
     pub(crate) is_same_boot: bool,
     /// Effective mode of reads of segments.
@@ -34,6 +38,8 @@ pub(crate) struct Env {
     pub(crate) scheduler: Arc<Scheduler>,
     /// Buffers for prefetching from segments.
     pub(crate) read_buffers: BufferPool,
+    /// Scanners of consumers that catch up.
+    pub(crate) cursors: Cursors,
     pub(crate) partition_unpersisted_bytes_max: u64,
     pub(crate) batch_bytes_max: usize,
 }

@@ -2,7 +2,9 @@
 //!
 //! A directory that contains other files but no identity is not a log, and is never written to.
 
-use std::path::Path;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use tailwater_io::{Create, IoMode, Purpose, Storage};
 
@@ -46,36 +48,68 @@ pub(crate) fn read(storage: &dyn Storage, directory: &Path) -> Result<Option<u12
     id.map(Some).ok_or_else(|| Error::corruption(&path, HEADING.len() as u64, "it has no id"))
 }
 
-/// Records the machine's present boot. Returns whether the log was last opened in the same boot.
-///
-/// The record is not synced: it can be lost only if the machine dies.
-///
-/// # Errors
-/// Those of the system.
-pub(crate) fn note_boot(
-    storage: &dyn Storage,
-    directory: &Path,
-    boot: Option<&str>,
-) -> Result<bool> {
-    let path = directory.join(BOOT);
-    let mut noted = Vec::new();
-    match storage.open(&path, IoMode::Buffered, Purpose::Metadata) {
-        Ok(file) => {
-            noted.resize(file.length()?.min(LENGTH_MAX) as usize, 0);
-            let count = file.read_full_at(&mut noted, 0, Purpose::Metadata)?;
-            noted.truncate(count);
+/// The last opening of a log, as [`LastOpening::record`] recorded it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct LastOpening {
+    /// The machine's boot.
+    boot: String,
+    /// The directory of its shared memory.
+    pub(crate) shared_memory: Option<PathBuf>,
+}
+
+impl LastOpening {
+    /// Returns an opening in this boot.
+    pub(crate) fn new(boot: Option<&str>, shared_memory: Option<&Path>) -> Self {
+        let boot = boot.unwrap_or_default().to_owned();
+        Self { boot, shared_memory: shared_memory.map(Path::to_owned) }
+    }
+
+    /// Reads the record in a log's directory.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(crate) fn read(storage: &dyn Storage, directory: &Path) -> Result<Self> {
+        let file = match storage.open(&directory.join(BOOT), IoMode::Buffered, Purpose::Metadata) {
+            Ok(file) => file,
+            Err(error) if error.is_not_found() => return Ok(Self::default()),
+            Err(error) => return Err(error.into()),
+        };
+        let mut bytes = vec![0; file.length()?.min(LENGTH_MAX) as usize];
+        let count = file.read_full_at(&mut bytes, 0, Purpose::Metadata)?;
+        bytes.truncate(count);
+        let (boot, path) = match bytes.iter().position(|byte| *byte == b'\n') {
+            Some(end) => (bytes.get(..end), bytes.get(end + 1..)),
+            None => (Some(&bytes[..]), None),
+        };
+        let boot = String::from_utf8_lossy(boot.unwrap_or_default()).into_owned();
+        let path = path.filter(|path| !path.is_empty());
+        Ok(Self { boot, shared_memory: path.map(|path| OsStr::from_bytes(path).into()) })
+    }
+
+    /// Returns whether both openings were in the same boot of the machine.
+    pub(crate) fn is_same_boot(&self, other: &Self) -> bool {
+        !self.boot.is_empty() && self.boot == other.boot
+    }
+
+    /// Records the opening, once all partitions are recovered.
+    ///
+    /// The record is not synced: it can be lost only if the machine dies.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(crate) fn record(&self, storage: &dyn Storage, directory: &Path) -> Result<()> {
+        if Self::read(storage, directory)? == *self {
+            return Ok(());
         }
-        Err(error) if error.is_not_found() => {}
-        Err(error) => return Err(error.into()),
+        let mut bytes = self.boot.clone().into_bytes();
+        if let Some(path) = &self.shared_memory {
+            bytes.push(b'\n');
+            bytes.extend_from_slice(path.as_os_str().as_bytes());
+        }
+        let (path, mode) = (directory.join(BOOT), IoMode::Buffered);
+        let mut file = storage.create(&path, Create::Truncate, mode, Purpose::Metadata)?;
+        Ok(file.write_all_at(&bytes, 0, Purpose::Metadata)?)
     }
-    let boot = boot.unwrap_or_default().as_bytes();
-    if !boot.is_empty() && noted == boot {
-        return Ok(true);
-    }
-    let mode = IoMode::Buffered;
-    let mut file = storage.create(&path, Create::Truncate, mode, Purpose::Metadata)?;
-    file.write_all_at(boot, 0, Purpose::Metadata)?;
-    Ok(false)
 }
 
 /// Makes a directory a log, unless it contains other files. Returns the log's id.
@@ -87,7 +121,7 @@ pub(crate) fn create(storage: &dyn Storage, directory: &Path, id: u128) -> Resul
     let other = others.iter().find(|entry| entry.name != LOCK && !entry.name.starts_with(IDENTITY));
     if let Some(other) = other {
         let message = format!(
-            "{} is no message log of Tailwater's, and not empty: it has '{}'",
+            "{} is not a Tailwater message log and is not empty: it contains '{}'",
             directory.display(),
             other.name
         );

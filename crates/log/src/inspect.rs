@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tailwater_format::message::batch::{Batch, Header, Message};
+use tailwater_format::message::index::Entry;
 use tailwater_format::message::name::Kind;
 use tailwater_io::buffer::{ALIGNMENT, BufferPool};
 use tailwater_io::clock::SystemClock;
@@ -16,11 +17,12 @@ use tailwater_io::{IoMode, Storage};
 
 use crate::catalog::{self, PartitionId, StreamInfo};
 use crate::env::Env;
+use crate::identity::LastOpening;
 use crate::offsets::{self, Consumer};
 use crate::partition::recovery;
-use crate::persister::Scheduler;
 use crate::room::Room;
-use crate::segment::{Segment, dense};
+use crate::scheduler::Scheduler;
+use crate::segment::{Cursors, Segment, dense};
 use crate::tail::{SegmentStart, TailMemory};
 use crate::{Error, ErrorKind, Result, identity, layout};
 
@@ -116,6 +118,7 @@ impl LogDirectory {
             log,
             append_mode: IoMode::Buffered,
             syncs_appends: false,
+            opening: LastOpening::default(),
             is_same_boot: false,
             read_mode: IoMode::Buffered,
             block: ALIGNMENT as u64,
@@ -123,6 +126,7 @@ impl LogDirectory {
             room,
             scheduler: Arc::new(Scheduler::default()),
             read_buffers: BufferPool::new(READ_AHEAD_BYTES),
+            cursors: Cursors::new(0),
             partition_unpersisted_bytes_max: 0,
             batch_bytes_max: 0,
         };
@@ -278,7 +282,6 @@ impl PartitionFiles<'_> {
         for (index, segment) in self.segments.iter().enumerate() {
             let next = self.segments.get(index + 1).map(|next| next.base_offset());
             self.verify_segment(segment, next, report, seen);
-            self.verify_index(segment, report);
         }
     }
 
@@ -291,6 +294,14 @@ impl PartitionFiles<'_> {
     ) {
         report.segments += 1;
         let mut note = |severity, error| report.findings.push(Finding { severity, error });
+        let mut index = match segment.read_index(&self.log.env) {
+            Ok(entries) => entries.into_iter().peekable(),
+            Err(error) => {
+                note(Severity::Note, error);
+                Vec::new().into_iter().peekable()
+            }
+        };
+        let mut wrong = None;
         let mut scanner = match segment.scan(&self.log.env, 0) {
             Ok(scanner) => scanner,
             Err(error) => return note(Severity::Damage, error),
@@ -310,16 +321,31 @@ impl PartitionFiles<'_> {
             };
             let header = scanned.header;
             if header.base_offset != offset {
-                let message = format!("offset {} follows, {offset} is next", header.base_offset);
+                let message = format!("found offset {}, expected {offset}", header.base_offset);
                 let path = segment.path(Kind::Log);
                 let error = Error::corruption(&path, scanned.position, message);
                 return note(Severity::Damage, error);
+            }
+            let here = Entry {
+                offset,
+                timestamp_us: header.base_timestamp_us,
+                position: scanned.position,
+            };
+            while let Some(entry) = index.next_if(|entry| entry.position <= scanned.position) {
+                wrong = wrong.or((entry != here).then_some(entry));
             }
             offset += u64::from(header.count);
             report.batches += 1;
             report.messages += u64::from(header.count);
             report.bytes += header.length;
             seen(report.bytes);
+        }
+        if let Some(Entry { offset, position, .. }) = wrong.or(index.next()) {
+            let message = format!(
+                "the index places offset {offset} at position {position}, where the segment has no \
+                 such batch; it will be rebuilt"
+            );
+            note(Severity::Note, Error::corruption(&segment.path(Kind::Index), 0, message));
         }
         if let Some(next) = next.filter(|next| *next != offset) {
             let message =
@@ -329,36 +355,14 @@ impl PartitionFiles<'_> {
         }
     }
 
-    /// Says what bytes are that are no batch, in the last segment.
+    /// Returns the severity of bytes at the end of the last segment that are not a batch: a torn
+    /// tail or damage.
     fn severity_of_end(&self, segment: &Segment) -> Severity {
         let hole = recovery::find_end(&self.log.env, segment)
             .and_then(|end| recovery::find_hole(&self.log.env, segment, &end));
         match hole {
             Ok(None) => Severity::TornTail,
             Ok(Some(_)) | Err(_) => Severity::Damage,
-        }
-    }
-
-    fn verify_index(&self, segment: &Segment, report: &mut VerifyReport) {
-        let mut note = |error| report.findings.push(Finding { severity: Severity::Note, error });
-        let entries = match segment.read_index(&self.log.env) {
-            Ok(entries) => entries,
-            Err(error) => return note(error),
-        };
-        for entry in entries {
-            let agrees = segment.scan(&self.log.env, entry.position).and_then(|mut scanner| {
-                Ok(scanner.peek()?.is_some_and(|(position, header)| {
-                    position == entry.position && header.base_offset == entry.offset
-                }))
-            });
-            if !agrees.unwrap_or(false) {
-                let message = format!(
-                    "the index says that offset {} is at {}: it will be made anew",
-                    entry.offset, entry.position
-                );
-                let path = segment.path(Kind::Index);
-                return note(Error::corruption(&path, 0, message));
-            }
         }
     }
 }
@@ -381,7 +385,7 @@ pub struct CompactReport {
 pub fn compact(storage: Arc<dyn Storage>, directory: &Path) -> Result<CompactReport> {
     let _lock = storage.lock(&directory.join(layout::LOCK)).map_err(|error| {
         Error::from(error).while_doing(format_args!(
-            "the log in {} is open, and its owner makes segments dense by itself",
+            "cannot lock the log in {}: while it is open, its owner rewrites padded segments itself",
             directory.display()
         ))
     })?;

@@ -52,6 +52,9 @@ pub(crate) struct Journal {
 /// The contents of a journal when it was opened.
 #[derive(Debug)]
 pub(crate) struct Contents {
+    /// The journal's file, and its number.
+    pub(crate) path: PathBuf,
+    number: u64,
     bytes: Vec<u8>,
     end: usize,
 }
@@ -71,7 +74,7 @@ pub(crate) fn read(
     storage: &dyn Storage,
     directory: &Path,
     name: &str,
-) -> Result<Option<(u64, Contents)>> {
+) -> Result<Option<Contents>> {
     let Some(number) = numbers(storage, directory, name)?.into_iter().max() else {
         return Ok(None);
     };
@@ -87,7 +90,7 @@ pub(crate) fn read(
         let message = format!("the journal is damaged after record {records}");
         return Err(Error::corruption(&path, end as u64, message));
     }
-    Ok(Some((number, Contents { bytes, end })))
+    Ok(Some(Contents { path, number, bytes, end }))
 }
 
 fn path(directory: &Path, name: &str, number: u64) -> PathBuf {
@@ -115,13 +118,14 @@ impl Journal {
         name: &'static str,
         first_snapshot: impl FnOnce() -> Vec<u8>,
     ) -> Result<(Self, Option<Contents>)> {
-        let (number, contents) = match read(&**storage, directory, name)? {
-            Some(found) => found,
+        let contents = match read(&**storage, directory, name)? {
+            Some(contents) => contents,
             None => {
                 let journal = Self::begin(storage, directory, name, 1, 0, &first_snapshot())?;
                 return Ok((journal, None));
             }
         };
+        let number = contents.number;
         for old in numbers(&**storage, directory, name)? {
             if old < number {
                 storage.remove(&path(directory, name, old))?;
@@ -132,7 +136,7 @@ impl Journal {
             Err(error) if error.is_not_found() => {}
             removed => removed?,
         }
-        let path = path(directory, name, number);
+        let path = contents.path.clone();
         let mode = IoMode::Buffered;
         let mut file = storage.create(&path, Create::Existing, mode, Purpose::LogJournal)?;
         let end = contents.end as u64;
@@ -202,15 +206,15 @@ impl Journal {
         &self.path
     }
 
-    /// Appends records, and makes them durable if `is_durable`; otherwise they survive the process.
-    /// `snapshot` returns the first record of a new file, if one is begun; it includes `records`.
+    /// Appends a record, and makes it durable if `is_durable`; otherwise it survives the process.
+    /// `snapshot` returns the first record of a new file, if one is begun; it includes `record`.
     ///
     /// # Errors
-    /// Those of the system; then none of `records` is in the journal. After a failed write or sync
-    /// the next call begins a new file, since the end of this one is unknown.
+    /// Those of the system; then the file may contain the record or not. The next call begins a new
+    /// file, which decides that.
     pub(crate) fn append(
         &mut self,
-        records: &[Vec<u8>],
+        record: &[u8],
         is_durable: bool,
         snapshot: impl FnOnce() -> Vec<u8>,
     ) -> Result<()> {
@@ -219,9 +223,7 @@ impl Journal {
             return self.rewrite(&snapshot());
         }
         let mut bytes = Vec::new();
-        for (number, record) in (self.next_record..).zip(records) {
-            put(&mut bytes, number, record)?;
-        }
+        put(&mut bytes, self.next_record, record)?;
         let written =
             self.file.write_all_at(&bytes, self.length, Purpose::LogJournal).and_then(|()| {
                 if is_durable { self.file.sync_data(Purpose::LogJournal) } else { Ok(()) }
@@ -232,7 +234,7 @@ impl Journal {
             return Err(error);
         }
         self.length += bytes.len() as u64;
-        self.next_record += records.len() as u64;
+        self.next_record += 1;
         Ok(())
     }
 
@@ -251,7 +253,11 @@ impl Journal {
         })
     }
 
-    fn rewrite(&mut self, snapshot: &[u8]) -> Result<()> {
+    /// Begins a new file with a snapshot, durably: what the old one contains does not matter then.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(crate) fn rewrite(&mut self, snapshot: &[u8]) -> Result<()> {
         let next = Self::begin(
             &self.storage,
             &self.directory,

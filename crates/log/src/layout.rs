@@ -4,7 +4,7 @@
 //! DIRECTORY/
 //!   LOCK
 //!   TAILWATER-LOG                   identity: format version and id of the log
-//!   BOOT                            id of the machine's boot in which it was last opened
+//!   BOOT                            boot of the machine, and shared memory, of the last opening
 //!   catalog-000001.journal          streams, topics and partitions
 //!   offsets-000001.journal          offsets of consumers and groups
 //!   streams/S/topics/T/partitions/
@@ -18,13 +18,17 @@
 
 use std::path::{Path, PathBuf};
 
+use tailwater_io::Storage;
+
+use crate::Result;
 use crate::catalog::PartitionId;
 
 /// Name of the file that is locked while the log is open.
 pub(crate) const LOCK: &str = "LOCK";
 /// Name of the file that makes a directory a log.
 pub(crate) const IDENTITY: &str = "TAILWATER-LOG";
-/// Name of the file with the boot of the machine in which the log was last opened.
+/// Name of the file with the boot of the machine in which the log was last opened, and the
+/// directory of the shared memory that was used.
 pub(crate) const BOOT: &str = "BOOT";
 /// Name of the directory of all streams.
 pub(crate) const STREAMS: &str = "streams";
@@ -49,6 +53,51 @@ pub(crate) fn parse_incarnation(name: &str) -> Option<(u32, u64)> {
     let (partition, incarnation) = name.split_once('.')?;
     let parsed = (partition.parse().ok()?, incarnation.parse().ok()?);
     (format!("{}.{}", parsed.0, parsed.1) == name).then_some(parsed)
+}
+
+/// Removes the directory of an incarnation with its files. What cannot be removed stays until the log
+/// is opened next.
+pub(crate) fn remove_incarnation(storage: &dyn Storage, directory: &Path) {
+    let Ok(entries) = storage.list(directory) else { return };
+    for entry in entries {
+        let _ = storage.remove(&directory.join(entry.name));
+    }
+    let _ = storage.remove_directory(directory);
+}
+
+/// Removes directories of incarnations that the catalog does not name: those that were purged or
+/// deleted, or whose creation was interrupted.
+///
+/// # Errors
+/// Those of listing.
+pub(crate) fn remove_left_over(
+    storage: &dyn Storage,
+    log: &Path,
+    is_named: impl Fn(PartitionId, u64) -> bool,
+) -> Result<()> {
+    let names = |directory: &Path| -> Result<Vec<String>> {
+        match storage.list(directory) {
+            Ok(entries) => Ok(entries.into_iter().map(|entry| entry.name).collect()),
+            Err(error) if error.is_not_found() => Ok(Vec::new()),
+            Err(error) => Err(error.into()),
+        }
+    };
+    let numbers = |directory: &Path| -> Result<Vec<u32>> {
+        Ok(names(directory)?.iter().filter_map(|name| name.parse().ok()).collect())
+    };
+    let streams = log.join(STREAMS);
+    for stream in numbers(&streams)? {
+        for topic in numbers(&streams.join(stream.to_string()).join("topics"))? {
+            let partitions = partitions_directory(log, stream, topic);
+            for name in names(&partitions)? {
+                let Some((partition, incarnation)) = parse_incarnation(&name) else { continue };
+                if !is_named(PartitionId { stream, topic, partition }, incarnation) {
+                    remove_incarnation(storage, &partitions.join(name));
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

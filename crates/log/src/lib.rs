@@ -51,8 +51,8 @@ mod log;
 mod offsets;
 mod options;
 mod partition;
-mod persister;
 mod room;
+mod scheduler;
 mod segment;
 mod sync;
 mod tail;
@@ -63,5 +63,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use log::{Log, Modes, OpenReport};
 pub use offsets::Consumer;
 pub use options::{Durability, IoModeChoice, LogOptions, PartialBlocks, TailMemory, TopicOptions};
-pub use partition::{Appended, Partition, PartitionStats, Piece, Polled, Recovered, Strategy};
+pub use partition::{
+    Appended, Partition, PartitionStats, Piece, Polled, Recovered, Strategy, VerifiedBatch,
+};
 pub use ticket::Ticket;

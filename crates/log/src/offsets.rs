@@ -51,8 +51,9 @@ struct State {
 }
 
 impl Offsets {
-    /// Opens the offsets of a directory, or begins them. `end_of` returns the end of a partition
-    /// whose incarnation exists: an offset beyond its last message is clamped to that message.
+    /// Opens the offsets in a directory, which are created if they do not exist. `end_of` returns
+    /// the end of a partition whose incarnation exists: an offset beyond its last message is
+    /// clamped to that message.
     ///
     /// # Errors
     /// Corruption; those of the system.
@@ -61,11 +62,12 @@ impl Offsets {
         directory: &Path,
         end_of: impl Fn(PartitionId, u64) -> Option<u64>,
     ) -> Result<Self> {
-        let (journal, contents) = Journal::open(storage, directory, NAME, Vec::new)?;
+        let (mut journal, contents) = Journal::open(storage, directory, NAME, Vec::new)?;
         let mut offsets = BTreeMap::new();
         for record in contents.iter().flat_map(|contents| contents.records()) {
             replay(record, journal.path(), &mut offsets)?;
         }
+        let stored = offsets.clone();
         offsets.retain(|(id, incarnation, _), offset| {
             let last = end_of(*id, *incarnation).and_then(|end| end.checked_sub(1));
             last.is_some_and(|last| {
@@ -73,6 +75,10 @@ impl Offsets {
                 true
             })
         });
+        if offsets != stored {
+            // Otherwise an offset beyond the end would count again once the partition has grown.
+            journal.rewrite(&encode_all(&offsets))?;
+        }
         let state = State {
             offsets,
             pending: Vec::new(),
@@ -123,19 +129,23 @@ impl Offsets {
         Ticket::pending(signal)
     }
 
-    /// Clamps offsets to the last message of a partition that was truncated.
-    pub(crate) fn clamp(&self, id: PartitionId, incarnation: u64, end: u64) {
-        for (consumer, offset) in self.all(id, incarnation) {
-            if offset >= end {
-                let ticket = self.set(id, incarnation, consumer, end.checked_sub(1), false);
-                ticket.on_complete(|_| ());
-            }
+    /// Clamps offsets to the last message of a partition that was truncated, durably.
+    ///
+    /// # Errors
+    /// Those of the journal.
+    pub(crate) fn clamp(&self, id: PartitionId, incarnation: u64, end: u64) -> Result<()> {
+        let beyond = self.all(id, incarnation).into_iter().filter(|(_, offset)| *offset >= end);
+        let set = |(consumer, _)| self.set(id, incarnation, consumer, end.checked_sub(1), true);
+        let tickets: Vec<Ticket> = beyond.map(set).collect();
+        if !tickets.is_empty() {
+            self.write_pending();
         }
+        tickets.into_iter().try_for_each(Ticket::wait)
     }
 
-    /// Drops the offsets of all incarnations of a partition except `stays`.
-    pub(crate) fn forget(&self, id: PartitionId, stays: Option<u64>) {
-        let is_gone = |(of, at, _): &Key| *of == id && Some(*at) != stays;
+    /// Drops the offsets of a partition's incarnations below `incarnation`.
+    pub(crate) fn forget(&self, id: PartitionId, incarnation: u64) {
+        let is_gone = |(of, at, _): &Key| *of == id && *at < incarnation;
         self.state.lock().offsets.retain(|key, _| !is_gone(key));
     }
 
@@ -151,7 +161,7 @@ impl Offsets {
         if waiting.is_empty() {
             return false;
         }
-        let outcome = journal.append(&[pending], is_durable, || self.snapshot());
+        let outcome = journal.append(&pending, is_durable, || self.snapshot());
         drop(journal);
         for signal in waiting {
             signal.complete(outcome.clone());
@@ -161,12 +171,7 @@ impl Offsets {
 
     /// Returns a record with all offsets.
     fn snapshot(&self) -> Vec<u8> {
-        let state = self.state.lock();
-        let mut bytes = Vec::with_capacity(state.offsets.len() * ENTRY_BYTES);
-        for (key, offset) in &state.offsets {
-            encode(&mut bytes, *key, Some(*offset));
-        }
-        bytes
+        encode_all(&self.state.lock().offsets)
     }
 
     /// Writes pending offsets until the log is closed.
@@ -200,6 +205,14 @@ impl Offsets {
         self.write_pending();
         self.journal.lock().sync()
     }
+}
+
+fn encode_all(offsets: &BTreeMap<Key, u64>) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(offsets.len() * ENTRY_BYTES);
+    for (key, offset) in offsets {
+        encode(&mut bytes, *key, Some(*offset));
+    }
+    bytes
 }
 
 fn encode(bytes: &mut Vec<u8>, key: Key, offset: Option<u64>) {
@@ -259,9 +272,9 @@ pub(crate) fn read(
     directory: &Path,
 ) -> Result<BTreeMap<(PartitionId, u64, Consumer), u64>> {
     let mut offsets = BTreeMap::new();
-    if let Some((_, contents)) = journal::read(storage, directory, NAME)? {
+    if let Some(contents) = journal::read(storage, directory, NAME)? {
         for record in contents.records() {
-            replay(record, directory, &mut offsets)?;
+            replay(record, &contents.path, &mut offsets)?;
         }
     }
     Ok(offsets)

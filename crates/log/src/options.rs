@@ -68,7 +68,7 @@ pub struct TopicOptions {
     /// Whether stored offsets of consumers are to survive a power cut. The log only keeps this for
     /// its callers, who say so each time they store one.
     pub are_offsets_durable: bool,
-    /// Text that an application keeps with the topic; the log does not look into it.
+    /// Text that an application keeps with the topic; the log does not interpret it.
     pub attributes: String,
 }
 
@@ -104,10 +104,10 @@ impl TopicOptions {
                 refuse("segment_bytes", "a segment has 1 TiB at most")
             }
             Self { messages_required_to_save: 0, .. } => {
-                refuse("messages_required_to_save", "1 at least")
+                refuse("messages_required_to_save", "at least 1")
             }
             Self { size_of_messages_required_to_save: 0, .. } => {
-                refuse("size_of_messages_required_to_save", "1 byte at least")
+                refuse("size_of_messages_required_to_save", "at least 1 byte")
             }
             _ => Ok(()),
         }

@@ -1,4 +1,4 @@
-//! What came of a run.
+//! Figures of a run.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,9 @@ use serde::Serialize;
 use crate::report::median;
 
 /// Percentiles that are reported, in percent.
-const PERCENTILES: [(&str, f64); 5] = [
-    ("p50_us", 50.0),
-    ("p90_us", 90.0),
-    ("p99_us", 99.0),
-    ("p99_9_us", 99.9),
-    ("p99_99_us", 99.99),
-];
-/// Samples that there must be above a percentile for it to be reported.
+const PERCENTILES: [(&str, f64); 5] =
+    [("p50_us", 50.0), ("p90_us", 90.0), ("p99_us", 99.0), ("p999_us", 99.9), ("p9999_us", 99.99)];
+/// Minimum number of samples above a reported percentile.
 const SAMPLES_ABOVE_MIN: f64 = 10.0;
 
 /// Latencies of producers or consumers.
@@ -23,8 +18,8 @@ const SAMPLES_ABOVE_MIN: f64 = 10.0;
 pub(super) struct Side {
     /// Payload per second, in bytes.
     pub(super) bytes_per_second: f64,
-    /// Percentiles, largest and standard deviation, in microseconds. A percentile that too few
-    /// samples are above is not there.
+    /// Percentiles, maximum and standard deviation, in microseconds, without percentiles that have
+    /// too few samples above them.
     #[serde(flatten)]
     pub(super) latencies: BTreeMap<&'static str, f64>,
 }

@@ -8,15 +8,16 @@ use serde_json::json;
 use super::LogBenchArguments;
 use super::figures::{Figures, Side};
 use super::mode::Mode;
+use crate::files::write_json;
 use crate::store::Failure;
 
-/// Latencies in the table, by their names and what stands above them.
+/// Latencies in the table: their names and column headings.
 const COLUMNS: [(&str, &str); 7] = [
     ("p50_us", "p50"),
     ("p90_us", "p90"),
     ("p99_us", "p99"),
-    ("p99_9_us", "p99.9"),
-    ("p99_99_us", "p99.99"),
+    ("p999_us", "p99.9"),
+    ("p9999_us", "p99.99"),
     ("max_us", "max"),
     ("stddev_us", "stddev"),
 ];
@@ -31,7 +32,7 @@ const KERNEL: [(&str, &str, f64); 6] = [
     ("utilisation", "busy %", 0.01),
 ];
 
-/// What is measured in a row of the table.
+/// A row of the table: a mode and its thresholds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Row {
     pub(super) mode: Mode,
@@ -56,7 +57,16 @@ impl Row {
     }
 }
 
-/// All that came of the experiment.
+/// The results of a row, in report.json.
+#[derive(Debug, Serialize)]
+struct Configuration<'a> {
+    #[serde(flatten)]
+    row: &'a Row,
+    median: Figures,
+    runs: &'a [Figures],
+}
+
+/// The results of the experiment.
 pub(super) struct Report {
     head: String,
     rows: Vec<(Row, Vec<Figures>)>,
@@ -109,13 +119,12 @@ impl Report {
         }
     }
 
-    /// Writes report.json.
-    #[expect(clippy::disallowed_methods, reason = "a report is no file of a log")]
+    /// Writes report.json, in the format of `tail`'s.
     pub(super) fn write(&self, arguments: &LogBenchArguments) -> Result<(), Failure> {
-        let rows: Vec<_> = self
+        let configurations: Vec<_> = self
             .rows
             .iter()
-            .map(|(row, runs)| json!({"row": row, "median": Figures::median(runs), "runs": runs}))
+            .map(|(row, runs)| Configuration { row, median: Figures::median(runs), runs })
             .collect();
         let environment = tailwater_io::kernel::Environment::of_directory(
             &tailwater_io::kernel::System::default(),
@@ -139,13 +148,11 @@ impl Report {
                 "segment_bytes": arguments.segment_size.0,
             },
             "environment": environment,
-            "rows": rows,
+            "configurations": configurations,
         });
         let path = arguments.out.clone();
         let path = path.unwrap_or_else(|| arguments.directory.join("report.json"));
-        std::fs::write(&path, format!("{report:#}\n"))
-            .map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok(())
+        write_json(&path, &report)
     }
 
     fn write_side(
@@ -210,8 +217,8 @@ impl fmt::Display for Report {
         }
         writeln!(
             f,
-            "\nLatencies count from when a send was due: a producer's to its acknowledgement, a consumer's \
-             to the\npoll that has the message. '-': fewer than ten samples are above."
+            "\nLatencies count from the scheduled send time: a producer's to its acknowledgement, a \
+             consumer's\nto the poll that contains the message. '-': fewer than ten samples above."
         )
     }
 }

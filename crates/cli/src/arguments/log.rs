@@ -43,7 +43,7 @@ pub(crate) enum LogVerb {
     Bench(Box<LogBenchArguments>),
 }
 
-/// What stat takes.
+/// Arguments of `log stat`.
 #[derive(Debug, Args)]
 pub(crate) struct LogStatArguments {
     /// The log's directory
@@ -53,7 +53,7 @@ pub(crate) struct LogStatArguments {
     pub(crate) json: bool,
 }
 
-/// What verify takes.
+/// Arguments of `log verify`.
 #[derive(Debug, Args)]
 pub(crate) struct LogVerifyArguments {
     /// The log's directory
@@ -63,7 +63,7 @@ pub(crate) struct LogVerifyArguments {
     pub(crate) json: bool,
 }
 
-/// What dump takes.
+/// Arguments of `log dump`.
 #[derive(Debug, Args)]
 pub(crate) struct LogDumpArguments {
     /// The log's directory
@@ -80,7 +80,7 @@ pub(crate) struct LogDumpArguments {
     /// Offset of the first message to print
     #[arg(long, default_value_t = 0)]
     pub(crate) from: u64,
-    /// Messages to print at most
+    /// Maximum number of messages to print
     #[arg(long)]
     pub(crate) limit: Option<u64>,
     /// Print payloads in hex
@@ -91,7 +91,7 @@ pub(crate) struct LogDumpArguments {
     pub(crate) json: bool,
 }
 
-/// What compact takes.
+/// Arguments of `log compact`.
 #[derive(Debug, Args)]
 pub(crate) struct LogCompactArguments {
     /// The log's directory
@@ -101,7 +101,7 @@ pub(crate) struct LogCompactArguments {
     pub(crate) json: bool,
 }
 
-/// What import takes.
+/// Arguments of `log import`.
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("streams").required(true))]
 pub(crate) struct LogImportArguments {

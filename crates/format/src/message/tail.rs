@@ -13,8 +13,8 @@
 //!           checksum: u64              XXH3 of the fields before
 //! ```
 //!
-//! A chunk has no length: its batches' checksums tell how far it goes. The memory behind them may
-//! hold anything.
+//! A chunk has no length: it ends at the first bytes that are neither a gap nor a batch with valid
+//! checksums. The rest of the region is zero.
 
 use xxhash_rust::xxh3::xxh3_64;
 

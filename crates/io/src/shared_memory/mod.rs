@@ -10,6 +10,7 @@ mod posix;
 mod sim;
 
 use std::fmt::Debug;
+use std::path::Path;
 
 pub use posix::{PosixSharedMemory, Sibling, siblings};
 pub use sim::SimSharedMemory;
@@ -45,12 +46,15 @@ pub trait SharedMemory: Debug + Send + Sync + 'static {
 
     /// Removes the place itself if it has no regions. Nothing may be made there afterwards.
     fn remove_if_empty(&self) {}
+
+    /// Returns the directory of the regions; `None` where they have none.
+    fn directory(&self) -> Option<&Path> {
+        None
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
 
     fn check(memory: &dyn SharedMemory) {

@@ -153,6 +153,10 @@ pub(super) fn allocate_and_map(file: &OwnedFd, bytes: usize) -> rustix::io::Resu
 }
 
 impl SharedMemory for PosixSharedMemory {
+    fn directory(&self) -> Option<&Path> {
+        Some(&self.directory)
+    }
+
     fn create(&self, name: &str, bytes: usize) -> Result<Pages> {
         let path = self.directory.join(name);
         Self::allocate(&path, bytes).map_err(|error| Error::new(Operation::Create, &path, error))

@@ -1,9 +1,9 @@
-//! The catalog: which streams, topics and partitions there are, and in which incarnation.
+//! The catalog of a log: its streams, topics and partitions, and the incarnation of each partition.
 //!
-//! It is a journal of changes, each durable before it counts. One lock orders all of them, and
-//! holds while the journal is synced: changes are rare. Reads take the lock only to copy.
+//! It is a journal of changes. A change is durable before it takes effect. One lock orders all
+//! changes and is held while the journal is synced, since changes are rare.
 //!
-//! An incarnation's number is taken from a counter that the journal keeps, and never used again.
+//! Incarnations are numbered from a counter in the journal; a used number is never reused.
 
 mod snapshot;
 mod state;
@@ -39,6 +39,9 @@ pub(crate) struct Catalog {
 struct Inner {
     journal: Journal,
     state: State,
+    /// Whether the journal may contain a change that the state does not.
+    is_unsettled: bool,
+    is_closed: bool,
 }
 
 /// Reads the catalog of a log that is not opened: its streams by their ids.
@@ -47,13 +50,13 @@ struct Inner {
 /// Corruption; those of the system.
 pub(crate) fn read(storage: &dyn Storage, directory: &Path) -> Result<BTreeMap<u32, StreamInfo>> {
     match journal::read(storage, directory, NAME)? {
-        Some((_, contents)) => Ok(State::replay(contents.records(), directory)?.streams),
+        Some(contents) => Ok(State::replay(contents.records(), &contents.path)?.streams),
         None => Ok(BTreeMap::new()),
     }
 }
 
 impl Catalog {
-    /// Opens the catalog of a directory, or begins it.
+    /// Opens the catalog in a directory, which is created if it does not exist.
     ///
     /// # Errors
     /// Corruption; those of the system.
@@ -65,7 +68,18 @@ impl Catalog {
             None => State::default(),
         };
         let published = ArcSwap::from_pointee(CatalogSnapshot::new(&state));
-        Ok(Self { inner: Mutex::new(Inner { journal, state }), published })
+        let inner = Inner { journal, state, is_unsettled: false, is_closed: false };
+        Ok(Self { inner: Mutex::new(inner), published })
+    }
+
+    /// Refuses all changes from now on: the directory may soon be another process's.
+    pub(crate) fn close(&self) {
+        self.lock().is_closed = true;
+    }
+
+    /// Returns whether a change that failed may nevertheless be found by the next process.
+    pub(crate) fn is_unsettled(&self) -> bool {
+        self.lock().is_unsettled
     }
 
     /// Returns the catalog as it is at this moment, without waiting for a change under way.
@@ -93,7 +107,7 @@ impl Catalog {
     /// Sets records, and removes those without a value.
     ///
     /// # Errors
-    /// Those of the journal: none of the changes then counts.
+    /// Those of the journal; then none of the changes is made.
     pub(crate) fn set_records(&self, changes: &[(String, Option<String>)]) -> Result<()> {
         let change = |(key, value): &(String, Option<String>)| Change::SetRecord {
             key: key.clone(),
@@ -116,18 +130,18 @@ impl Catalog {
         let mut inner = self.lock();
         let streams = &inner.state.streams;
         if let Some((id, _)) = streams.iter().find(|(_, stream)| stream.name == name) {
-            return Err(exists(format!("stream {id} is called '{name}' already")));
+            return Err(exists(format!("the stream name '{name}' is taken by stream {id}")));
         }
         let id = id.unwrap_or_else(|| lowest_free(streams));
         if streams.contains_key(&id) {
-            return Err(exists(format!("stream {id} is there already")));
+            return Err(exists(format!("stream {id} already exists")));
         }
         let name = name.to_owned();
         self.apply(&mut inner, vec![Change::CreateStream { stream: id, name, created_us }])?;
         Ok(id)
     }
 
-    /// Gives a stream another name.
+    /// Renames a stream.
     ///
     /// # Errors
     /// Not found; already exists; those of the journal.
@@ -137,7 +151,7 @@ impl Catalog {
         inner.state.stream(stream)?;
         let taken = |(id, other): (&u32, &StreamInfo)| *id != stream && other.name == name;
         if inner.state.streams.iter().any(taken) {
-            return Err(exists(format!("a stream is called '{name}' already")));
+            return Err(exists(format!("the stream name '{name}' is taken")));
         }
         self.apply(&mut inner, vec![Change::RenameStream { stream, name: name.to_owned() }])
     }
@@ -153,8 +167,7 @@ impl Catalog {
         Ok(deleted)
     }
 
-    /// Returns the id that a new topic gets: the one that is asked for, or the lowest that is free
-    /// in its stream.
+    /// Returns the id of a new topic: the requested one, or the lowest free one in its stream.
     ///
     /// # Errors
     /// Not found, for the stream; already exists; invalid argument, for its name or options.
@@ -168,6 +181,7 @@ impl Catalog {
         check_name("topic", name)?;
         options.check()?;
         let inner = self.lock();
+        inner.check_open()?;
         let topics = &inner.state.stream(stream)?.topics;
         let topic = id.unwrap_or_else(|| lowest_free(topics));
         let id = TopicId { stream, topic };
@@ -175,7 +189,7 @@ impl Catalog {
         Ok(id)
     }
 
-    /// Creates a topic with partitions whose directories are there and durable.
+    /// Creates a topic with partitions whose directories exist and are durable.
     ///
     /// # Errors
     /// Not found, where the stream was deleted meanwhile; already exists; those of the journal.
@@ -213,7 +227,7 @@ impl Catalog {
         inner.state.topic(id)?;
         let topics = &inner.state.stream(stream)?.topics;
         if topics.iter().any(|(other, info)| *other != topic && info.name == name) {
-            return Err(exists(format!("a topic of stream {stream} is called '{name}' already")));
+            return Err(exists(format!("the topic name '{name}' is taken in stream {stream}")));
         }
         let (name, options) = (name.to_owned(), options.clone());
         self.apply(&mut inner, vec![Change::UpdateTopic { stream, topic, name, options }])
@@ -231,8 +245,9 @@ impl Catalog {
         Ok(deleted)
     }
 
-    /// Reserves incarnations for partitions that are about to be created or purged. Only in memory:
-    /// a number that no change names was never used.
+    /// Reserves incarnations for partitions that are about to be created or purged. They are
+    /// reserved in memory only: after a restart, a number that no change in the journal names may
+    /// be reserved again; its directory was removed by then.
     pub(crate) fn reserve_incarnations(&self, count: u64) -> u64 {
         let mut inner = self.lock();
         let first = inner.state.next_incarnation;
@@ -240,18 +255,19 @@ impl Catalog {
         first
     }
 
-    /// Returns the ids that `count` more partitions of a topic get.
+    /// Returns the ids of the next `count` partitions of a topic.
     ///
     /// # Errors
-    /// Not found.
+    /// Not found; closed.
     pub(crate) fn next_partitions(&self, id: TopicId, count: u32) -> Result<Vec<u32>> {
         let inner = self.lock();
+        inner.check_open()?;
         let partitions = &inner.state.topic(id)?.partitions;
         let first = partitions.last_key_value().map_or(0, |(last, _)| last + 1);
         Ok((first..first.saturating_add(count)).collect())
     }
 
-    /// Notes partitions whose directories are there and durable.
+    /// Records new partitions whose directories exist and are durable.
     ///
     /// # Errors
     /// Not found, where the topic was deleted meanwhile; already exists, where somebody else
@@ -265,27 +281,31 @@ impl Catalog {
         let mut inner = self.lock();
         let there = &inner.state.topic(id)?.partitions;
         if let Some((partition, _)) = partitions.iter().find(|(id, _)| there.contains_key(id)) {
-            let message = format!("partition {partition} of topic {} is there already", id.topic);
+            let message = format!("partition {partition} of topic {} already exists", id.topic);
             return Err(exists(message));
         }
         self.apply(&mut inner, create_partitions(id, partitions, created_us).collect())
     }
 
-    /// Notes that a partition goes on in another incarnation, whose directory is there and durable.
+    /// Records that incarnation `from` of a partition is followed by another, whose directory
+    /// exists and is durable.
     ///
     /// # Errors
-    /// Not found, where the partition was deleted meanwhile; those of the journal.
-    pub(crate) fn purge(&self, id: PartitionId, incarnation: u64) -> Result<()> {
+    /// Not found, where the partition was deleted meanwhile, even if another of its id was created;
+    /// those of the journal.
+    pub(crate) fn purge(&self, id: PartitionId, from: u64, incarnation: u64) -> Result<()> {
         let mut inner = self.lock();
-        inner.state.partition(id)?;
+        if inner.state.partition(id)?.incarnation != from {
+            return Err(Error::not_found(format!("{id} was deleted")));
+        }
         let PartitionId { stream, topic, partition } = id;
         self.apply(&mut inner, vec![Change::Purge { stream, topic, partition, incarnation }])
     }
 
-    /// Deletes partitions of a topic, those of the highest ids.
+    /// Deletes the `count` partitions of a topic with the highest ids. Returns their ids.
     ///
     /// # Errors
-    /// Not found, where there are not so many; those of the journal.
+    /// Not found, where the topic has fewer; those of the journal.
     pub(crate) fn delete_partitions(&self, id: TopicId, count: u32) -> Result<Vec<u32>> {
         let TopicId { stream, topic } = id;
         let mut inner = self.lock();
@@ -302,16 +322,31 @@ impl Catalog {
 }
 
 impl Catalog {
-    /// Makes changes durable, and then has them count. All or none of them do.
+    /// Makes changes durable, then publishes them: all of them or none.
+    ///
+    /// A record whose sync failed may be in the journal's file. So the journal is rewritten at once
+    /// without it; where that fails too, the catalog is unsettled until a later change succeeds.
     fn apply(&self, inner: &mut Inner, changes: Vec<Change>) -> Result<()> {
+        inner.check_open()?;
         let mut next = inner.state.clone();
         changes.iter().for_each(|change| next.apply(change));
         // One record, so that a crash leaves all changes or none.
         let record = Change::encode(&changes)?;
-        inner.journal.append(&[record], true, || next.to_snapshot())?;
+        let appended = inner.journal.append(&record, true, || next.to_snapshot());
+        if appended.is_err() {
+            inner.is_unsettled = inner.journal.rewrite(&inner.state.to_snapshot()).is_err();
+            return appended;
+        }
+        inner.is_unsettled = false;
         self.published.store(Arc::new(CatalogSnapshot::new(&next)));
         inner.state = next;
         Ok(())
+    }
+}
+
+impl Inner {
+    fn check_open(&self) -> Result<()> {
+        if self.is_closed { Err(Error::closed("the log")) } else { Ok(()) }
     }
 }
 
@@ -335,10 +370,12 @@ fn create_partitions(
 fn check_new(topics: &BTreeMap<u32, TopicInfo>, id: TopicId, name: &str) -> Result<()> {
     let TopicId { stream, topic } = id;
     if let Some((id, _)) = topics.iter().find(|(_, topic)| topic.name == name) {
-        return Err(exists(format!("topic {id} of stream {stream} is called '{name}' already")));
+        return Err(exists(format!(
+            "the topic name '{name}' is taken in stream {stream}, by topic {id}"
+        )));
     }
     if topics.contains_key(&topic) {
-        return Err(exists(format!("topic {topic} of stream {stream} is there already")));
+        return Err(exists(format!("topic {topic} of stream {stream} already exists")));
     }
     Ok(())
 }

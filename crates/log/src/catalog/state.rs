@@ -66,7 +66,7 @@ pub struct TopicInfo {
     pub name: String,
     /// When it was created, in microseconds since 1970.
     pub created_us: u64,
-    /// What it is asked for.
+    /// Its options.
     pub options: TopicOptions,
     /// Its partitions, by their ids.
     pub partitions: BTreeMap<u32, PartitionInfo>,
@@ -103,12 +103,12 @@ impl Change {
     }
 }
 
-/// All that the catalog holds.
+/// The state of a catalog.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct State {
     pub(super) streams: BTreeMap<u32, StreamInfo>,
     pub(super) next_incarnation: u64,
-    /// What the log's user keeps beside its streams, by its key.
+    /// Records of the application, by their keys.
     #[serde(default)]
     pub(super) records: BTreeMap<String, String>,
 }
@@ -119,10 +119,10 @@ impl State {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// Follows the records of a journal.
+    /// Rebuilds the state from the records of a journal.
     ///
     /// # Errors
-    /// Corruption, for a record that has its checksum and says nothing.
+    /// Corruption, for a record with a valid checksum that cannot be decoded.
     pub(super) fn replay<'a>(
         mut records: impl Iterator<Item = &'a [u8]>,
         path: &Path,

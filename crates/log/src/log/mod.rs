@@ -17,8 +17,8 @@ use open::{incarnation_of, new_id, open_env, open_partitions};
 use crate::catalog::{Catalog, CatalogSnapshot, PartitionId, StreamInfo, TopicId, TopicInfo};
 use crate::env::Env;
 use crate::offsets::{Consumer, Offsets};
-use crate::options::{LogOptions, TopicOptions};
-use crate::partition::{Partition, remove_left_over};
+use crate::options::{Durability, LogOptions, TopicOptions};
+use crate::partition::Partition;
 use crate::sync::Mutex;
 use crate::tail::sizing::Tuner;
 use crate::ticket::Ticket;
@@ -39,8 +39,9 @@ pub struct Log {
     tuner: Arc<Tuner>,
     report: OpenReport,
     is_closed: Mutex<bool>,
-    /// Held while a topic is created, from the choice of its id to its record in the catalog.
-    creating: Mutex<()>,
+    /// Held while topics or partitions are created, changed or deleted, from the choice of an id to
+    /// the partitions that have it: an id is reused only when nothing of its last owner is left.
+    changing: Mutex<()>,
     /// Held until the log is closed.
     lock: Mutex<Option<Box<dyn FileLock>>>,
 }
@@ -56,15 +57,12 @@ impl Log {
     pub fn open(directory: impl AsRef<Path>, options: &LogOptions) -> Result<Self> {
         let directory = directory.as_ref();
         let storage = &options.storage;
-        storage.create_directory(directory)?;
-        // A directory may have several names; the files are found by one of them.
+        create_directory(&**storage, directory)?;
+        // A directory may have several paths; the canonical one is used throughout.
         let directory = storage.canonical_path(directory)?;
-        if let Some(parent) = directory.parent() {
-            storage.sync_directory(parent)?;
-        }
         let lock = storage.lock(&directory.join(layout::LOCK)).map_err(|error| {
-            Error::from(error)
-                .while_doing(format_args!("the log in {} is open elsewhere", directory.display()))
+            let what = format_args!("cannot lock the log in {}", directory.display());
+            Error::from(error).while_doing(what)
         })?;
         let id = match identity::read(&**storage, &directory)? {
             Some(id) => id,
@@ -77,15 +75,19 @@ impl Log {
         let env = Arc::new(open_env(options, directory, id, &mut report)?);
         let catalog = Arc::new(Catalog::open(storage, &env.directory)?);
         let streams = catalog.streams();
-        remove_left_over(&**storage, &env.directory, |id, incarnation| {
+        layout::remove_left_over(&**storage, &env.directory, |id, incarnation| {
             incarnation_of(&streams, id) == Some(incarnation)
         })?;
         let partitions = open_partitions(&env, &catalog, &streams, &mut report)?;
         let offsets = Offsets::open(storage, &env.directory, |id, incarnation| {
             let partition = partitions.get(&id)?;
             let stats = partition.stats();
-            (stats.incarnation == incarnation).then_some(stats.end_offset)
+            // The end of a damaged partition is not known until it is restored.
+            let end = if partition.failure().is_some() { u64::MAX } else { stats.end_offset };
+            (stats.incarnation == incarnation).then_some(end)
         })?;
+        // Only now: until then, the next process must judge by the boot of the last one, too.
+        env.opening.record(&**storage, &env.directory)?;
         let log = Self {
             env,
             catalog,
@@ -95,11 +97,11 @@ impl Log {
             tuner: Arc::default(),
             report,
             is_closed: Mutex::new(false),
-            creating: Mutex::new(()),
+            changing: Mutex::new(()),
             lock: Mutex::new(Some(lock)),
         };
         log.start_threads(options)?;
-        // Retention is due at its time, whether or not anything is appended.
+        // Retention must run on time even if nothing is appended.
         log.partitions().iter().for_each(|partition| partition.wake());
         Ok(log)
     }
@@ -208,18 +210,19 @@ impl Log {
     /// # Errors
     /// Not found; those of the system.
     pub fn delete_stream(&self, stream: u32) -> Result<()> {
-        let deleted = self.catalog.delete_stream(stream)?;
-        for (topic, info) in &deleted.topics {
-            self.delete_partition_files(TopicId { stream, topic: *topic }, info);
-        }
-        Ok(())
+        let _changing = self.changing.lock();
+        let first = TopicId { stream, topic: 0 }.partition(0);
+        let last = TopicId { stream, topic: u32::MAX }.partition(u32::MAX);
+        let partitions = self.partitions_between(first, last);
+        let deleted = self.catalog.delete_stream(stream);
+        self.finish_deletion(deleted.map(|_| ()), partitions)
     }
 
     /// Creates a topic with a number of partitions, whose ids count from 0.
     ///
     /// # Errors
     /// Not found, for the stream; already exists; invalid argument, with the option; those of the
-    /// system. Neither the topic nor any of its partitions is there then.
+    /// system. On an error neither the topic nor any of its partitions exists.
     pub fn create_topic(
         &self,
         stream: u32,
@@ -228,7 +231,7 @@ impl Log {
         options: &TopicOptions,
         partitions: u32,
     ) -> Result<TopicId> {
-        let _creating = self.creating.lock();
+        let _changing = self.changing.lock();
         let id = self.catalog.check_topic(stream, id, name, options)?;
         let ids: Vec<u32> = (0..partitions).collect();
         let created = self.create_directories(id, &ids)?;
@@ -239,13 +242,21 @@ impl Log {
     }
 
     /// Changes a topic's name and options. Its partitions keep their durability and their handling
-    /// of partial blocks until the log is opened again.
+    /// of partial blocks until the log is opened again; only writes for durability `disk` are
+    /// durable from now on.
     ///
     /// # Errors
     /// Not found; already exists; invalid argument; those of the system.
     pub fn update_topic(&self, id: TopicId, name: &str, options: &TopicOptions) -> Result<()> {
+        let _changing = self.changing.lock();
+        let partitions = self.partitions_of(id);
+        if options.durability == Durability::Disk {
+            // Recovery judges by the catalog: what it finds must have been written that way.
+            let tickets: Vec<_> = partitions.iter().map(|partition| partition.harden()).collect();
+            tickets.into_iter().try_for_each(|ticket| self.wait(ticket))?;
+        }
         self.catalog.update_topic(id, name, options)?;
-        for partition in self.partitions_of(id) {
+        for partition in partitions {
             partition.set_options(options);
         }
         Ok(())
@@ -256,9 +267,9 @@ impl Log {
     /// # Errors
     /// Not found; those of the system.
     pub fn delete_topic(&self, id: TopicId) -> Result<()> {
-        let deleted = self.catalog.delete_topic(id)?;
-        self.delete_partition_files(id, &deleted);
-        Ok(())
+        let _changing = self.changing.lock();
+        let deleted = self.catalog.delete_topic(id);
+        self.finish_deletion(deleted.map(|_| ()), self.partitions_of(id))
     }
 
     /// Adds partitions to a topic. Returns their ids.
@@ -269,6 +280,7 @@ impl Log {
         if count == 0 {
             return Ok(Vec::new());
         }
+        let _changing = self.changing.lock();
         let new = self.catalog.next_partitions(id, count)?;
         let options = self.topic(id)?.options;
         let created = self.create_directories(id, &new)?;
@@ -303,7 +315,7 @@ impl Log {
         Ok(created)
     }
 
-    /// Has new partitions, which the catalog names, take appends.
+    /// Opens new partitions, which the catalog contains, for appends.
     fn add_partitions(&self, id: TopicId, options: &TopicOptions, created: Vec<(u32, u64)>) {
         let mut partitions = self.partitions.lock();
         for (partition, incarnation) in created {
@@ -319,10 +331,11 @@ impl Log {
     /// # Errors
     /// Not found, where the topic has fewer; those of the system.
     pub fn delete_partitions(&self, id: TopicId, count: u32) -> Result<()> {
-        for partition in self.catalog.delete_partitions(id, count)? {
-            self.delete_files(id.partition(partition));
-        }
-        Ok(())
+        let _changing = self.changing.lock();
+        let mut partitions = self.partitions_of(id);
+        let stay = partitions.len().saturating_sub(count as usize);
+        let deleted = self.catalog.delete_partitions(id, count);
+        self.finish_deletion(deleted.map(|_| ()), partitions.split_off(stay))
     }
 
     /// Removes all messages of a topic. Offsets begin at 0.
@@ -338,7 +351,7 @@ impl Log {
             .collect();
         for (ticket, partition) in tickets {
             self.wait(ticket)?;
-            self.offsets.forget(partition.id(), Some(partition.stats().incarnation));
+            self.offsets.forget(partition.id(), partition.stats().incarnation);
         }
         Ok(())
     }
@@ -351,19 +364,22 @@ impl Log {
         ticket.wait()
     }
 
-    fn delete_partition_files(&self, id: TopicId, info: &TopicInfo) {
-        for partition in info.partitions.keys() {
-            self.delete_files(id.partition(*partition));
+    /// Closes partitions and removes their files, once the catalog no longer contains them. Where
+    /// that is uncertain, they take no more appends, which the next process might remove.
+    fn finish_deletion(&self, deleted: Result<()>, partitions: Vec<Arc<Partition>>) -> Result<()> {
+        if let Err(error) = &deleted {
+            if self.catalog.is_unsettled() {
+                partitions.iter().for_each(|partition| partition.fail(error));
+            }
+            return deleted;
         }
-    }
-
-    fn delete_files(&self, id: PartitionId) {
-        let partition = self.partitions.lock().remove(&id);
-        if let Some(partition) = partition {
+        for partition in partitions {
+            self.partitions.lock().remove(&partition.id());
+            self.offsets.forget(partition.id(), u64::MAX);
             // Files that cannot be removed are removed when the log is opened next.
             partition.delete().on_complete(|_| ());
         }
-        self.offsets.forget(id, None);
+        Ok(())
     }
 
     fn topic(&self, id: TopicId) -> Result<TopicInfo> {
@@ -375,9 +391,12 @@ impl Log {
     }
 
     fn partitions_of(&self, id: TopicId) -> Vec<Arc<Partition>> {
+        self.partitions_between(id.partition(0), id.partition(u32::MAX))
+    }
+
+    fn partitions_between(&self, first: PartitionId, last: PartitionId) -> Vec<Arc<Partition>> {
         let partitions = self.partitions.lock();
-        let of_it = partitions.range(id.partition(0)..=id.partition(u32::MAX));
-        of_it.map(|(_, partition)| Arc::clone(partition)).collect()
+        partitions.range(first..=last).map(|(_, partition)| Arc::clone(partition)).collect()
     }
 
     /// Returns all partitions.
@@ -410,7 +429,7 @@ impl Log {
         let stats = self.partition(id)?.stats();
         if offset >= stats.end_offset {
             let message =
-                format!("{id} ends at offset {}: {offset} was never read", stats.end_offset);
+                format!("offset {offset} is not below {}, the end of {id}", stats.end_offset);
             return Err(Error::invalid(message));
         }
         Ok(self.offsets.set(id, stats.incarnation, consumer, Some(offset), is_durable))
@@ -458,10 +477,7 @@ impl Log {
     /// Not found; those of [`Partition::truncate`].
     pub fn truncate(&self, id: PartitionId, offset: u64) -> Result<()> {
         let partition = self.partition(id)?;
-        self.wait(partition.truncate(offset))?;
-        let stats = partition.stats();
-        self.offsets.clamp(id, stats.incarnation, stats.end_offset);
-        Ok(())
+        self.wait(partition.truncate_and_clamp(offset, Some(Arc::clone(&self.offsets))))
     }
 
     /// Persists everything and closes the log. No shared memory is left afterwards.
@@ -481,20 +497,37 @@ impl Log {
         for ticket in tickets {
             outcome = outcome.and(self.wait(ticket));
         }
-        if outcome.is_err() {
-            self.env.memory.keep_regions();
-        }
         let synced = self.offsets.sync();
         self.env.scheduler.close();
         self.offsets.close();
         self.tuner.end();
         drop(std::mem::take(&mut *self.threads.lock()));
-        let outcome = outcome.and(synced).and_then(|()| self.env.memory.remove_regions());
+        // Without everything persisted, the next process needs what shared memory holds.
+        let outcome = outcome.and(synced);
+        let outcome = self.env.memory.close(outcome.is_ok()).and(outcome);
         drop(partitions);
+        self.catalog.close();
         // The next process finds the log in its final state.
         *self.lock.lock() = None;
         outcome
     }
+}
+
+/// Creates a directory and those above it, durably.
+fn create_directory(storage: &dyn Storage, directory: &Path) -> Result<()> {
+    let is_missing = |path: &&Path| storage.identity(path).is_err_and(|error| error.is_not_found());
+    let missing: Vec<&Path> = directory
+        .ancestors()
+        .filter(|path| !path.as_os_str().is_empty())
+        .take_while(is_missing)
+        .collect();
+    storage.create_directory(directory)?;
+    for path in missing.into_iter().rev().chain([directory]) {
+        if let Some(parent) = storage.canonical_path(path)?.parent() {
+            storage.sync_directory(parent)?;
+        }
+    }
+    Ok(())
 }
 
 impl Drop for Log {

@@ -12,15 +12,17 @@ use tailwater_io::{Clock, FileIdentity, IoMode, SharedMemory, Storage};
 
 use crate::catalog::{Catalog, PartitionId, PartitionInfo, StreamInfo};
 use crate::env::Env;
+use crate::identity::LastOpening;
 use crate::options::{IoModeChoice, LogOptions, TailMemory as TailMemoryChoice};
 use crate::partition::Partition;
 use crate::partition::recovery::{self, Recovered};
-use crate::persister::Scheduler;
 use crate::room::Room;
+use crate::scheduler::Scheduler;
+use crate::segment::Cursors;
 use crate::tail::TailMemory;
 use crate::tail::sizing::automatic_limit;
 use crate::tail::survivors::Survivors;
-use crate::{Error, ErrorKind, Result, identity};
+use crate::{Error, ErrorKind, Result};
 
 /// Findings of opening a log.
 #[derive(Debug, Clone, Default)]
@@ -89,7 +91,16 @@ pub(super) fn open_env(
         tail: if shared.is_some() { "shared memory" } else { "private memory" },
         block,
     };
-    let is_same_boot = identity::note_boot(&**storage, &directory, options.boot_id.as_deref())?;
+    let memory_directory = shared.as_ref().and_then(|shared| shared.directory());
+    let opening = LastOpening::new(options.boot_id.as_deref(), memory_directory);
+    let last = LastOpening::read(&**storage, &directory)?;
+    let is_same_boot = last.is_same_boot(&opening);
+    let name = shared_name(storage.identity(&directory)?);
+    // Of a copy, it is the original's.
+    let left = last.shared_memory.filter(|left| left.ends_with(&name));
+    if is_same_boot && left != opening.shared_memory {
+        check_left_memory(left.as_deref(), id, &directory)?;
+    }
     let room = Arc::new(Room::default());
     let limit = match options.tail_bytes_max {
         0 => automatic_limit(Memory::of_this_process(System::default()).limit()),
@@ -103,6 +114,7 @@ pub(super) fn open_env(
         log: id,
         append_mode,
         syncs_appends: options.syncs_appends,
+        opening,
         is_same_boot,
         read_mode,
         block,
@@ -110,9 +122,27 @@ pub(super) fn open_env(
         room,
         scheduler: Arc::new(Scheduler::default()),
         read_buffers: BufferPool::new(options.read_ahead_bytes_max),
+        cursors: Cursors::new(options.read_ahead_bytes_max),
         partition_unpersisted_bytes_max: options.partition_unpersisted_bytes_max,
         batch_bytes_max: options.batch_bytes_max,
     })
+}
+
+/// Refuses to go on without batches that were acknowledged, and would be mixed up with later ones.
+fn check_left_memory(left: Option<&Path>, log: u128, directory: &Path) -> Result<()> {
+    let Some(path) = left else { return Ok(()) };
+    // What cannot be opened is gone, as it is for a container that was restarted.
+    let Ok(left) = PosixSharedMemory::open(path) else { return Ok(()) };
+    if Survivors::read(&left, log)?.has_batches() {
+        return Err(Error::invalid(format!(
+            "the process that last had the log in {} open left acknowledged batches in {}: open it \
+             with that shared memory, or remove that directory to lose them",
+            directory.display(),
+            path.display()
+        )));
+    }
+    left.remove_if_empty();
+    Ok(())
 }
 
 /// Probes an I/O mode in the log's directory. Returns the effective mode and its alignment.
@@ -226,33 +256,35 @@ pub(super) fn open_partitions(
         None => Survivors::default(),
     };
     report.warnings.append(&mut survivors.refused);
+    let remove = |regions: Vec<String>| -> Result<()> {
+        let shared = env.memory.shared();
+        let removed =
+            shared.into_iter().flat_map(|shared| regions.iter().map(|it| shared.remove(it)));
+        Ok(removed.collect::<tailwater_io::Result<()>>()?)
+    };
+    // First, because recovery needs memory itself.
+    remove(
+        survivors
+            .take_unclaimed(|id, incarnation| incarnation_of(streams, id) == Some(incarnation)),
+    )?;
     let mut partitions = BTreeMap::new();
-    let mut regions = Vec::new();
     for (stream, info) in streams {
         for (topic, info) in &info.topics {
             for (partition, PartitionInfo { incarnation, .. }) in &info.partitions {
                 let id = PartitionId { stream: *stream, topic: *topic, partition: *partition };
                 let left = survivors.take(id, *incarnation);
+                let options = info.options.clone();
                 let (opened, recovered) =
-                    recovery::open(env, catalog, id, *incarnation, info.options.clone(), &left)?;
-                match &recovered.fenced {
-                    None => regions.extend(left.into_iter().map(|survivor| survivor.region)),
-                    Some(error) => report.warnings.push(format!("{id} takes no appends: {error}")),
+                    recovery::open(env, catalog, id, *incarnation, options, &left);
+                if recovered.fenced.is_none() {
+                    // The batches are persisted. Those of a fenced partition stay.
+                    remove(left.into_iter().map(|survivor| survivor.region).collect())?;
                 }
-                report.warnings.extend(recovered.notes.iter().cloned());
                 partitions.insert(id, opened);
                 if recovered.is_notable() {
                     report.partitions.push((id, recovered));
                 }
             }
-        }
-    }
-    // The batches of these regions are persisted, or belong to no partition. Regions of a fenced
-    // partition stay until it is recovered.
-    regions.extend(survivors.regions_of_nobody());
-    if let Some(shared) = env.memory.shared() {
-        for region in regions {
-            shared.remove(&region)?;
         }
     }
     Ok(partitions)

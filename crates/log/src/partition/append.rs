@@ -17,27 +17,40 @@ pub struct Appended {
     pub ticket: Ticket,
 }
 
+/// A batch whose checksums and lengths are right.
+#[derive(Debug)]
+pub struct VerifiedBatch<'a>(Batch<'a>);
+
+/// Time after which an append is tried again where the system has no more memory, in nanoseconds.
+const REFUSED_RETRY_NS: u64 = 100_000_000;
+
 impl Partition {
     /// Appends a producer's batch ([`Batch`]) without waiting.
     ///
-    /// Its messages get the next offsets. They are readable at once, or on topics whose appends are
-    /// acknowledged only once they are persisted, from then on.
+    /// Its messages get the next offsets. They are readable at once, or, on topics that acknowledge
+    /// only persisted appends, once they are persisted.
     ///
     /// # Errors
     /// Full, where there is no room at this moment: nothing was appended, and
     /// [`Self::try_append_or`] notifies the caller when to try again. Invalid argument, for a batch
     /// that is damaged or too large. No space or I/O, where an earlier persist failed.
     pub fn try_append(&self, batch: &[u8]) -> Result<Appended> {
-        let batch = self.check_batch(batch)?;
+        self.try_append_verified(&self.verify(batch)?)
+    }
+
+    /// As [`Self::try_append`], for a batch of [`Self::verify`].
+    ///
+    /// # Errors
+    /// As [`Self::try_append`].
+    pub fn try_append_verified(&self, batch: &VerifiedBatch<'_>) -> Result<Appended> {
         let now_us = self.env.clock.wall_us();
         let mut owner = self.owner.lock();
-        let taken = match owner.append(&self.env, &batch, now_us) {
+        let taken = match owner.append(&self.env, &batch.0, now_us) {
             Ok(taken) => taken,
             Err(error) => {
                 drop(owner);
-                if error.kind() == ErrorKind::Full && self.env.memory.is_tight() {
-                    // Other partitions may hold batches whose persist is not due for long.
-                    self.env.scheduler.wake_all();
+                if error.kind() == ErrorKind::Full {
+                    self.make_room_soon();
                 }
                 return Err(error);
             }
@@ -45,7 +58,7 @@ impl Partition {
         if taken.has_new_chunk {
             self.publish(&mut owner, |_| ());
         }
-        self.show(&owner);
+        self.publish_end(&owner);
         self.schedule(owner);
         let ticket = match taken.signal {
             Some(signal) => Ticket::pending(signal),
@@ -54,57 +67,74 @@ impl Partition {
         Ok(Appended { base_offset: taken.base_offset, timestamp_us: taken.timestamp_us, ticket })
     }
 
+    /// Lets others give back memory, where memory is what an append lacks.
+    fn make_room_soon(&self) {
+        if !self.env.memory.is_tight() {
+            return;
+        }
+        // Other partitions may hold batches whose persist is not due for long.
+        self.env.scheduler.wake_all();
+        if let (true, Some(me)) = (self.env.memory.is_refused(), self.me.upgrade()) {
+            self.env.scheduler.wake_at(self.env.clock.monotonic_ns() + REFUSED_RETRY_NS, &me);
+        }
+    }
+
     /// Appends a batch, after waiting for room if necessary.
     ///
     /// # Errors
-    /// As [`Self::try_append`], but for full.
+    /// As [`Self::try_append`], except full.
     pub fn append(&self, batch: &[u8]) -> Result<Appended> {
+        let batch = self.verify(batch)?;
         loop {
             let moment = self.env.room.now();
-            match self.try_append(batch) {
-                Err(error) if error.kind() == crate::ErrorKind::Full => {
-                    self.env.room.wait_after(moment);
-                }
+            match self.try_append_verified(&batch) {
+                Err(error) if error.kind() == ErrorKind::Full => self.env.room.wait_after(moment),
                 appended => return appended,
             }
         }
     }
 
-    /// Tries to append a batch. Where there is no room, nothing is appended, and `wake` is called
-    /// once there may be room.
+    /// Tries to append a batch of [`Self::verify`]. Where there is no room, nothing is appended,
+    /// and `wake` is called once there may be room. It may be called while the log holds locks, so
+    /// it must not call the log, only notify somebody who does.
     ///
     /// # Errors
     /// As [`Self::try_append`].
     pub fn try_append_or(
         &self,
-        batch: &[u8],
+        batch: &VerifiedBatch<'_>,
         wake: impl FnOnce() + Send + 'static,
     ) -> Result<Appended> {
         let moment = self.env.room.now();
-        let appended = self.try_append(batch);
-        if appended.as_ref().is_err_and(|error| error.kind() == crate::ErrorKind::Full) {
+        let appended = self.try_append_verified(batch);
+        if appended.as_ref().is_err_and(|error| error.kind() == ErrorKind::Full) {
             self.env.room.on_change_after(moment, Box::new(wake));
         }
         appended
     }
 
-    fn check_batch<'a>(&self, bytes: &'a [u8]) -> Result<Batch<'a>> {
+    /// Verifies a producer's batch, once for any number of attempts to append it.
+    ///
+    /// # Errors
+    /// Invalid argument, for a batch that is damaged or too large.
+    pub fn verify<'a>(&self, bytes: &'a [u8]) -> Result<VerifiedBatch<'a>> {
         let most = self.env.batch_bytes_max;
         if bytes.len() > most {
             let length = bytes.len();
-            return Err(Error::invalid(format!("a batch of {length} bytes; the most is {most}")));
+            return Err(Error::invalid(format!(
+                "the batch has {length} bytes, the maximum is {most}"
+            )));
         }
         let batch = Batch::decode_verified(bytes)
             .and_then(|batch| batch.check_deltas().map(|()| batch))
             .map_err(|error| Error::invalid(error.to_string()))?;
-        if batch.header().length != bytes.len() as u64 {
-            let message = format!(
-                "a batch of {} bytes has {} behind it",
-                batch.header().length,
-                bytes.len() as u64 - batch.header().length
-            );
-            return Err(Error::invalid(message));
+        let length = batch.header().length;
+        if length != bytes.len() as u64 {
+            let more = bytes.len() as u64 - length;
+            return Err(Error::invalid(format!(
+                "a batch of {length} bytes is followed by {more} more"
+            )));
         }
-        Ok(batch)
+        Ok(VerifiedBatch(batch))
     }
 }

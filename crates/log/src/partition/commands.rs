@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use tailwater_format::message::name::Kind;
 
-use super::owner::{Health, Owner, Place, Told};
-use super::{Files, Partition, Snapshot, tell};
+use super::owner::{Completions, Health, Owner, Place};
+use super::{Files, Partition, Snapshot, complete_all};
+use crate::env::Env;
 use crate::layout;
+use crate::offsets::Offsets;
 use crate::segment::{Segment, dense};
 use crate::ticket::{Signal, Ticket};
 use crate::{Error, ErrorKind, Result};
@@ -16,7 +18,7 @@ use crate::{Error, ErrorKind, Result};
 pub(super) struct Command {
     pub(super) what: What,
     /// Whether the persist that the command waits for has failed.
-    pub(super) is_hopeless: bool,
+    pub(super) persist_failed: bool,
     signal: Arc<Signal>,
 }
 
@@ -27,13 +29,15 @@ pub(super) enum What {
     Flush { offset: u64, is_synced: bool },
     /// Removes all messages: another incarnation begins at offset 0.
     Purge,
-    /// Removes the messages from an offset on.
-    Truncate { offset: u64 },
+    /// Removes the messages from an offset on, and clamps the offsets of consumers.
+    Truncate { offset: u64, offsets: Option<Arc<Offsets>> },
     /// Removes up to `count` of the oldest sealed segments, as far as they end at `below` or
     /// earlier.
     DeleteSegments { count: usize, below: u64 },
     /// Removes segments that are expired or exceed the partition's size.
     Retain,
+    /// Makes all writes durable from now on.
+    Harden,
     /// Replaces a segment by its rewritten form without gaps.
     Install(dense::Rewritten),
     /// Persists everything and closes the partition.
@@ -45,16 +49,18 @@ pub(super) enum What {
 impl Command {
     /// Creates a command that nobody waits for.
     pub(super) fn unattended(what: What) -> Self {
-        Self { what, is_hopeless: false, signal: Signal::new() }
+        Self { what, persist_failed: false, signal: Signal::new() }
     }
 
     /// Returns whether appends are refused while the command is queued or executed.
     fn is_barrier(&self) -> bool {
         match self.what {
             What::Purge | What::Truncate { .. } | What::Close | What::Delete => true,
-            What::Flush { .. } | What::DeleteSegments { .. } | What::Retain | What::Install(_) => {
-                false
-            }
+            What::Flush { .. }
+            | What::DeleteSegments { .. }
+            | What::Retain
+            | What::Harden
+            | What::Install(_) => false,
         }
     }
 
@@ -70,6 +76,11 @@ impl Command {
 }
 
 impl Owner {
+    /// Returns the error of a command that needs everything persisted.
+    fn why_not_persisted(&self) -> Error {
+        self.health.error(self.id).unwrap_or_else(|| Error::closed(self.id))
+    }
+
     /// Queues a command.
     fn queue(&mut self, command: Command) {
         self.barriers += usize::from(command.is_barrier());
@@ -77,28 +88,41 @@ impl Owner {
     }
 
     /// Fails the commands that wait for a persist that failed. Returns the signals to complete.
-    pub(super) fn fail_commands(&mut self, error: &Error) -> Told {
-        let mut told = Told::new();
+    pub(super) fn fail_commands(&mut self, error: &Error) -> Completions {
+        let mut completions = Completions::new();
         let mut stay = std::collections::VecDeque::new();
         for mut command in std::mem::take(&mut self.commands) {
-            command.is_hopeless = true;
+            command.persist_failed = true;
             match command.what {
                 What::Flush { .. } | What::Truncate { .. } => {
                     self.barriers -= usize::from(command.is_barrier());
-                    told.push((command.signal, Err(error.clone())));
+                    completions.push((command.signal, Err(error.clone())));
                 }
                 _ => stay.push_back(command),
             }
         }
         self.commands = stay;
-        told
+        completions
+    }
+
+    /// Refuses all queued commands of a partition that was closed. Returns the signals to complete.
+    fn refuse_commands(&mut self, env: &Env) -> Completions {
+        let commands = std::mem::take(&mut self.commands);
+        let refused = commands.into_iter().map(|command| {
+            self.barriers -= usize::from(command.is_barrier());
+            if let What::Install(rewritten) = command.what {
+                rewritten.discard(env);
+            }
+            (command.signal, Err(Error::closed(self.id)))
+        });
+        refused.collect()
     }
 }
 
 impl Partition {
     fn submit(&self, what: What) -> Ticket {
         let signal = Signal::new();
-        let command = Command { what, is_hopeless: false, signal: Arc::clone(&signal) };
+        let command = Command { what, persist_failed: false, signal: Arc::clone(&signal) };
         let mut owner = self.owner.lock();
         if matches!(owner.health, Health::Closed) {
             return Ticket::complete(Err(Error::closed(self.id)));
@@ -126,7 +150,23 @@ impl Partition {
     /// The ticket's error is of kind invalid argument where the offset lies inside a batch, with
     /// the offsets of the batch's ends: a batch is kept or removed as a whole.
     pub fn truncate(&self, offset: u64) -> Ticket {
-        self.submit(What::Truncate { offset })
+        self.truncate_and_clamp(offset, None)
+    }
+
+    /// As [`Self::truncate`], and clamps the offsets of consumers before appends are accepted
+    /// again.
+    pub(crate) fn truncate_and_clamp(&self, offset: u64, offsets: Option<Arc<Offsets>>) -> Ticket {
+        self.submit(What::Truncate { offset, offsets })
+    }
+
+    /// Makes all earlier writes durable, and each later one.
+    pub(crate) fn harden(&self) -> Ticket {
+        self.submit(What::Harden)
+    }
+
+    /// Refuses appends from now on, until the log is opened again.
+    pub(crate) fn fail(&self, error: &Error) {
+        self.owner.lock().fail(error);
     }
 
     /// Removes up to `count` of the oldest sealed segments, those that hold no message of offset
@@ -154,29 +194,40 @@ impl Partition {
     /// Executes a command and completes its ticket.
     pub(super) fn execute(&self, command: Command) {
         let is_barrier = command.is_barrier();
+        let is_last = matches!(command.what, What::Close | What::Delete);
         let mut files = self.files.lock();
-        let mut told = Told::new();
+        let mut completions = Completions::new();
         let outcome = match command.what {
             What::Flush { offset, is_synced } => self.finish_flush(&mut files, offset, is_synced),
-            What::Purge => self.do_purge(&mut files, &mut told),
-            What::Truncate { offset } => self.do_truncate(&mut files, offset),
-            What::DeleteSegments { count, below } => {
-                self.remove_oldest(count, |segment_end, _| segment_end <= below)
+            What::Purge => self.do_purge(&mut files, &mut completions),
+            What::Truncate { offset, offsets } => {
+                self.do_truncate(&mut files, offset).and_then(|()| match offsets {
+                    Some(offsets) => self.clamp(&offsets),
+                    None => Ok(()),
+                })
             }
+            What::DeleteSegments { count, below } => {
+                self.remove_oldest(&mut files, count, |segment_end, _| segment_end <= below)
+            }
+            What::Harden => self.do_harden(&mut files),
             What::Retain => self.do_retain(&mut files),
-            What::Install(rewritten) => self.install(&rewritten),
+            What::Install(rewritten) => self.install(&mut files, &rewritten),
             What::Close => self.do_close(&mut files),
             What::Delete => {
-                self.do_delete(&mut files, &mut told);
+                self.do_delete(&mut files, &mut completions);
                 Ok(())
             }
         };
         drop(files);
-        if is_barrier {
-            self.owner.lock().barriers -= 1;
+        {
+            let mut owner = self.owner.lock();
+            owner.barriers -= usize::from(is_barrier);
+            if is_last {
+                completions.extend(owner.refuse_commands(&self.env));
+            }
         }
-        told.push((command.signal, outcome));
-        tell(told);
+        completions.push((command.signal, outcome));
+        complete_all(completions);
         self.env.room.changed();
     }
 
@@ -184,19 +235,36 @@ impl Partition {
         {
             let owner = self.owner.lock();
             if owner.persisted_offset < offset {
-                return match &owner.health {
-                    Health::NoSpace { error, .. } | Health::Failed(error) => Err(error.clone()),
-                    _ => Err(Error::closed(self.id)),
-                };
+                return Err(owner.why_not_persisted());
             }
         }
         match &mut files.writer {
-            Some(writer) if is_synced => writer.sync(),
+            // A sync is never repeated: the system may have dropped what it could not write.
+            Some(writer) if is_synced => {
+                writer.sync().inspect_err(|error| self.owner.lock().fail(error))
+            }
             _ => Ok(()),
         }
     }
 
-    fn do_purge(&self, files: &mut Files, told: &mut Told) -> Result<()> {
+    fn do_harden(&self, files: &mut Files) -> Result<()> {
+        self.owner.lock().is_hardened = true;
+        match &mut files.writer {
+            Some(writer) => writer.harden().inspect_err(|error| self.owner.lock().fail(error)),
+            None => Ok(()),
+        }
+    }
+
+    /// Clamps the offsets of consumers to the partition's end.
+    fn clamp(&self, offsets: &Offsets) -> Result<()> {
+        let (incarnation, end) = {
+            let owner = self.owner.lock();
+            (owner.incarnation, owner.next_offset)
+        };
+        offsets.clamp(self.id, incarnation, end)
+    }
+
+    fn do_purge(&self, files: &mut Files, completions: &mut Completions) -> Result<()> {
         let incarnation = self.catalog.reserve_incarnations(1);
         let old_incarnation = self.owner.lock().incarnation;
         let directory = self.directory(incarnation);
@@ -205,12 +273,19 @@ impl Partition {
             self.env.storage.sync_directory(parent)?;
         }
         // A crash here is safe: the catalog does not name the directory, and it is removed.
-        self.catalog.purge(self.id, incarnation)?;
+        if let Err(error) = self.catalog.purge(self.id, old_incarnation, incarnation) {
+            if self.catalog.is_unsettled() {
+                self.owner.lock().fail(&error);
+            } else {
+                self.remove_directory(incarnation);
+            }
+            return Err(error);
+        }
         // A crash here is safe: the catalog no longer names the old directory, which is removed.
         *files = Files::default();
         {
             let mut owner = self.owner.lock();
-            told.extend(owner.forget_unpersisted(&self.env, &Ok(())));
+            completions.extend(owner.forget_unpersisted(&self.env, &Ok(())));
             let fresh = Owner::new(
                 &self.env,
                 self.id,
@@ -223,31 +298,24 @@ impl Partition {
             owner.become_incarnation(fresh);
             self.snapshot.store(Some(Arc::new(Snapshot::empty(incarnation))));
         }
-        self.cursors.forget(self.id);
+        self.env.cursors.forget(self.id);
         self.remove_directory(old_incarnation);
         Ok(())
     }
 
     /// Removes an incarnation's files. Files that cannot be removed go when the log is opened next.
     fn remove_directory(&self, incarnation: u64) {
-        let directory = self.directory(incarnation);
-        let Ok(entries) = self.env.storage.list(&directory) else { return };
-        for entry in entries {
-            let _ = self.env.storage.remove(&directory.join(entry.name));
-        }
-        let _ = self.env.storage.remove_directory(&directory);
+        layout::remove_incarnation(&*self.env.storage, &self.directory(incarnation));
     }
 
     /// Removes the messages from an offset on. Everything is persisted, and appends are refused.
     fn do_truncate(&self, files: &mut Files, offset: u64) -> Result<()> {
+        self.remove_unused(files)?;
         let snapshot = self.snapshot();
         let end = {
             let owner = self.owner.lock();
             if owner.persisted_offset < owner.next_offset {
-                return Err(match &owner.health {
-                    Health::NoSpace { error, .. } | Health::Failed(error) => error.clone(),
-                    _ => Error::closed(self.id),
-                });
+                return Err(owner.why_not_persisted());
             }
             owner.next_offset
         };
@@ -272,21 +340,36 @@ impl Partition {
             files.writer = None;
         }
         self.forget_from(&snapshot, stay, offset);
+        let removed = self.remove_from(files, &snapshot, stay, last.map(|last| (&**last, cut)));
+        // Some of the files are there and some are not: the next open finds a truncated partition,
+        // which must not have grown meanwhile.
+        removed.inspect_err(|error| self.owner.lock().fail(error))
+    }
+
+    /// Removes all but the first `stay` segments, and cuts the last one that stays.
+    fn remove_from(
+        &self,
+        files: &mut Files,
+        snapshot: &Snapshot,
+        stay: usize,
+        last: Option<(&Segment, u64)>,
+    ) -> Result<()> {
         // From the end, each removal durable before the next: a crash leaves no hole.
         for segment in snapshot.segments.iter().skip(stay.max(1)).rev() {
-            self.remove_segment(segment)?;
+            self.remove_segment(files, segment)?;
         }
         match (last, snapshot.segments.first()) {
-            (Some(last), _) => self.cut(last, cut),
+            (Some((last, cut)), _) => self.cut(last, cut),
             (None, Some(first)) => {
                 // The name of the next segment keeps the next offset, so it is created before the
                 // last segment is removed.
                 self.begin_segment(files)?;
                 // A crash here is safe: of two segments of one offset the later one counts.
-                let next = files.writer.as_ref().map(|writer| writer.segment().path(Kind::Log));
-                match next {
-                    Some(next) if next == first.path(Kind::Log) => Ok(()),
-                    _ => self.remove_segment(first),
+                let old = first.path(Kind::Log);
+                match &mut files.writer {
+                    // It is the same file, which was truncated.
+                    Some(next) if next.segment().path(Kind::Log) == old => next.sync(),
+                    _ => self.remove_segment(files, first),
                 }
             }
             (None, None) => Ok(()),
@@ -304,7 +387,7 @@ impl Partition {
             }
             if end > offset {
                 let message = format!(
-                    "offset {offset} is inside a batch: {} or {} would do",
+                    "offset {offset} is inside a batch: truncate at {} or {}",
                     header.base_offset, end
                 );
                 return Err(Error::invalid(message));
@@ -326,9 +409,9 @@ impl Partition {
         owner.persisted_end = owner.place;
         let segments: Vec<Arc<Segment>> = snapshot.segments.iter().take(stay).cloned().collect();
         self.publish(&mut owner, |old| *old = segments);
-        self.show(&owner);
+        self.publish_end(&owner);
         drop(owner);
-        self.cursors.forget(self.id);
+        self.env.cursors.forget(self.id);
     }
 
     /// Cuts a sealed segment at a position, and makes that durable.
@@ -351,7 +434,7 @@ impl Partition {
         let start = {
             let mut owner = self.owner.lock();
             if owner.place.position > 0 {
-                owner.end_chunk(&self.env);
+                owner.close_chunk(&self.env);
                 owner.place = owner.next_segment();
             }
             owner.place.segment
@@ -363,7 +446,15 @@ impl Partition {
 
     /// Removes up to `most` of the oldest segments for which `goes` returns true, given the offset
     /// after the segment and the lower bound on the timestamps of the next one. The last one stays.
-    fn remove_oldest(&self, most: usize, goes: impl Fn(u64, u64) -> bool) -> Result<()> {
+    fn remove_oldest(
+        &self,
+        files: &mut Files,
+        most: usize,
+        goes: impl Fn(u64, u64) -> bool,
+    ) -> Result<()> {
+        // A segment whose removal failed goes first: otherwise it would be back after a restart,
+        // with a gap behind it.
+        self.remove_unused(files)?;
         for _ in 0..most {
             let snapshot = self.snapshot();
             let [first, next, ..] = &snapshot.segments[..] else { return Ok(()) };
@@ -377,23 +468,45 @@ impl Partition {
                 });
             }
             // The name of the next segment has been durable since before it was written.
-            self.remove_segment(first)?;
+            self.remove_segment(files, first)?;
+            self.env.cursors.forget_segment(first);
         }
         Ok(())
     }
 
-    fn remove_segment(&self, segment: &Segment) -> Result<()> {
-        let _ = self.env.storage.remove(&segment.path(Kind::Index));
-        match self.env.storage.remove(&segment.path(Kind::Log)) {
-            Err(error) if error.is_not_found() => {}
-            removed => removed?,
+    /// Removes a segment's files, durably. Those that cannot be removed stay unused, and are tried
+    /// again before the next removal.
+    fn remove_segment(&self, files: &mut Files, segment: &Segment) -> Result<()> {
+        files.unused.extend([Kind::Log, Kind::Index].map(|kind| segment.path(kind)));
+        self.remove_unused(files)
+    }
+
+    /// Removes the files that are no longer used, durably.
+    pub(super) fn remove_unused(&self, files: &mut Files) -> Result<()> {
+        while let Some(path) = files.unused.last() {
+            match self.env.storage.remove(path) {
+                Err(error) if error.is_not_found() => {}
+                removed => removed?,
+            }
+            if let Some(directory) = path.parent() {
+                files.unsynced = Some(directory.to_owned());
+            }
+            files.unused.pop();
         }
-        Ok(self.env.storage.sync_directory(segment.directory())?)
+        if let Some(directory) = &files.unsynced {
+            self.env.storage.sync_directory(directory)?;
+            files.unsynced = None;
+        }
+        Ok(())
     }
 
     fn do_retain(&self, files: &mut Files) -> Result<()> {
         let (options, is_persisted, last_timestamp_us) = {
             let owner = self.owner.lock();
+            if matches!(owner.health, Health::Failed(_)) {
+                // What is damaged may be restored, and its end is not known.
+                return Ok(());
+            }
             (owner.options.clone(), !owner.has_unpersisted(), owner.last_timestamp_us)
         };
         let now_us = self.env.clock.wall_us();
@@ -406,25 +519,31 @@ impl Partition {
                 // exists.
                 self.begin_segment(files)?;
             }
-            self.remove_oldest(usize::MAX, |_, next_us| next_us < oldest_us)?;
+            self.remove_oldest(files, usize::MAX, |_, next_us| next_us < oldest_us)?;
         }
         if let Some(most) = options.partition_bytes_max {
             while self.stats().bytes > most && self.snapshot().segments.len() > 1 {
-                self.remove_oldest(1, |_, _| true)?;
+                self.remove_oldest(files, 1, |_, _| true)?;
             }
         }
         Ok(())
     }
 
-    fn install(&self, rewritten: &dense::Rewritten) -> Result<()> {
+    fn install(&self, files: &mut Files, rewritten: &dense::Rewritten) -> Result<()> {
         let is_there = |snapshot: &Snapshot| {
             snapshot.segments.iter().any(|segment| Arc::ptr_eq(segment, &rewritten.old))
         };
-        if !is_there(&self.snapshot()) {
+        // A truncation may have removed or cut the segment since.
+        if !is_there(&self.snapshot()) || !rewritten.is_current() {
             rewritten.discard(&self.env);
             return Ok(());
         }
-        rewritten.install(&self.env)?;
+        if let Err(error) = rewritten.install(&self.env) {
+            // Both generations may be there: neither may outlive the segment.
+            files.unused.push(rewritten.new.path(Kind::Log));
+            let _ = self.remove_unused(files);
+            return Err(error);
+        }
         {
             let mut owner = self.owner.lock();
             self.publish(&mut owner, |segments| {
@@ -435,7 +554,8 @@ impl Partition {
                 }
             });
         }
-        rewritten.remove_old(&self.env);
+        // Files that cannot be removed now are removed with the next segment.
+        let _ = self.remove_segment(files, &rewritten.old);
         Ok(())
     }
 
@@ -449,7 +569,10 @@ impl Partition {
             owner.health = Health::Closed;
             (owner.persisted_end, owner.has_unpersisted(), failure)
         };
-        self.cursors.forget(self.id);
+        self.env.cursors.forget(self.id);
+        if let Some(rewriting) = files.rewriting.take() {
+            rewriting.abandon(&self.env);
+        }
         if let Some(mut writer) = files.writer.take()
             && failure.is_none()
         {
@@ -467,65 +590,18 @@ impl Partition {
         }
     }
 
-    fn do_delete(&self, files: &mut Files, told: &mut Told) {
+    fn do_delete(&self, files: &mut Files, completions: &mut Completions) {
         *files = Files::default();
         let incarnation = {
             let mut owner = self.owner.lock();
             let gone = Err(Error::closed(self.id));
-            told.extend(owner.forget_unpersisted(&self.env, &gone));
+            completions.extend(owner.forget_unpersisted(&self.env, &gone));
             owner.health = Health::Closed;
             owner.take_chunks();
             self.snapshot.store(Some(Arc::new(Snapshot::empty(owner.incarnation))));
             owner.incarnation
         };
-        self.cursors.forget(self.id);
+        self.env.cursors.forget(self.id);
         self.remove_directory(incarnation);
     }
-}
-
-/// Removes directories of incarnations that the catalog does not name: those that were purged or
-/// deleted, or whose creation was interrupted.
-///
-/// # Errors
-/// Those of listing. A directory that cannot be removed stays until the log is opened next.
-pub(crate) fn remove_left_over(
-    storage: &dyn tailwater_io::Storage,
-    log: &std::path::Path,
-    is_named: impl Fn(crate::catalog::PartitionId, u64) -> bool,
-) -> Result<usize> {
-    let numbers = |directory: &std::path::Path| -> Result<Vec<u32>> {
-        match storage.list(directory) {
-            Ok(entries) => Ok(entries.iter().filter_map(|entry| entry.name.parse().ok()).collect()),
-            Err(error) if error.is_not_found() => Ok(Vec::new()),
-            Err(error) => Err(error.into()),
-        }
-    };
-    let mut removed = 0;
-    let streams = log.join(layout::STREAMS);
-    for stream in numbers(&streams)? {
-        for topic in numbers(&streams.join(stream.to_string()).join("topics"))? {
-            let partitions = layout::partitions_directory(log, stream, topic);
-            let entries = match storage.list(&partitions) {
-                Ok(entries) => entries,
-                Err(error) if error.is_not_found() => continue,
-                Err(error) => return Err(error.into()),
-            };
-            for entry in entries {
-                let Some((partition, incarnation)) = layout::parse_incarnation(&entry.name) else {
-                    continue;
-                };
-                let id = crate::catalog::PartitionId { stream, topic, partition };
-                if is_named(id, incarnation) {
-                    continue;
-                }
-                let directory = partitions.join(&entry.name);
-                for file in storage.list(&directory)? {
-                    let _ = storage.remove(&directory.join(file.name));
-                }
-                let _ = storage.remove_directory(&directory);
-                removed += 1;
-            }
-        }
-    }
-    Ok(removed)
 }

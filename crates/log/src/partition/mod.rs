@@ -9,7 +9,7 @@
 //! - An append takes the lock, copies its batch behind the last one, and returns. It never waits
 //!   for a persist.
 //! - Whatever changes files is a step of a thread of the
-//!   [`Scheduler`](crate::persister::Scheduler). Only one thread at a time takes steps for a
+//!   [`Scheduler`](crate::scheduler::Scheduler). Only one thread at a time takes steps for a
 //!   partition: a write in flight is part of the order, and nothing that changes files overtakes
 //!   it.
 //! - A command that ends the present state of a partition (purge, truncate, delete, close) is a
@@ -59,20 +59,23 @@ mod poll;
 pub(crate) mod recovery;
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
-pub use append::Appended;
-pub(crate) use commands::remove_left_over;
+pub use append::{Appended, VerifiedBatch};
 pub use poll::{Piece, Polled, Strategy};
 pub use recovery::Recovered;
 
+use tailwater_format::message::name::Kind;
+
 use commands::{Command, What};
-use owner::{Group, Health, Owner, Told};
+use owner::{Completions, Group, Health, Owner};
 
 use crate::catalog::{Catalog, PartitionId};
 use crate::env::Env;
-use crate::options::TopicOptions;
-use crate::segment::{Cursors, Segment, SegmentWriter, dense};
+use crate::options::{Durability, TopicOptions};
+use crate::segment::dense::Advanced;
+use crate::segment::{Segment, SegmentWriter, dense};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Guard, Mutex, Published};
 use crate::tail::Chunk;
@@ -90,7 +93,6 @@ pub struct Partition {
     /// Locked by the thread that takes a step.
     files: Mutex<Files>,
     snapshot: Published<Snapshot>,
-    cursors: Cursors,
 }
 
 /// The files of a partition, as the writing thread needs them.
@@ -99,6 +101,12 @@ struct Files {
     writer: Option<SegmentWriter>,
     /// Sealed segments that may be worth rewriting.
     padded: Vec<Arc<Segment>>,
+    /// The rewriting under way.
+    rewriting: Option<Box<dense::Rewriting>>,
+    /// Files that are no longer used and not yet removed.
+    unused: Vec<PathBuf>,
+    /// The directory from which files were removed since it was synced.
+    unsynced: Option<PathBuf>,
 }
 
 /// A reader's view of one incarnation of a partition.
@@ -186,7 +194,6 @@ impl Partition {
             owner: Mutex::new(owner),
             files: Mutex::new(files),
             snapshot: Published::new(Some(Arc::new(snapshot))),
-            cursors: Cursors::default(),
         })
     }
 
@@ -210,8 +217,9 @@ impl Partition {
 
     /// Returns its figures.
     pub fn stats(&self) -> PartitionStats {
-        let snapshot = self.snapshot();
         let owner = self.owner.lock();
+        // A purge replaces both under the lock.
+        let snapshot = self.snapshot();
         PartitionStats {
             incarnation: owner.incarnation,
             start_offset: snapshot.start_offset,
@@ -226,11 +234,7 @@ impl Partition {
 
     /// Returns the error that appends get; `None` where they are accepted.
     pub fn failure(&self) -> Option<Error> {
-        match &self.owner.lock().health {
-            Health::Good => None,
-            Health::NoSpace { error, .. } | Health::Failed(error) => Some(error.clone()),
-            Health::Closed => Some(Error::closed(self.id)),
-        }
+        self.owner.lock().health.error(self.id)
     }
 
     /// Replaces the options. The durability and the handling of partial blocks stay until the log
@@ -269,17 +273,17 @@ impl Partition {
     }
 
     /// Publishes the offset up to which readers may read.
-    fn show(&self, owner: &Owner) {
+    fn publish_end(&self, owner: &Owner) {
         self.snapshot().progress.visible_end.store(owner.visible_end(), Ordering::Release);
     }
 
     /// Queues the partition if it has work and is not queued. Releases the lock.
     fn schedule(&self, mut owner: Guard<'_, Owner>) {
-        let now_ns = self.env.clock.monotonic_ns();
-        let Some(me) = self.me.upgrade() else { return };
         if owner.is_scheduled {
             return;
         }
+        let now_ns = self.env.clock.monotonic_ns();
+        let Some(me) = self.me.upgrade() else { return };
         owner.queue_retention(now_ns);
         if owner.has_work(&self.env, now_ns) {
             owner.is_scheduled = true;
@@ -296,6 +300,10 @@ impl Partition {
 
     /// Queues the partition if something is due.
     pub(crate) fn wake(&self) {
+        if self.env.memory.is_refused() {
+            // The system may have memory again, which nobody announces.
+            self.env.room.changed();
+        }
         let mut owner = self.owner.lock();
         owner.woken();
         self.schedule(owner);
@@ -324,26 +332,26 @@ impl Partition {
         let mut files = self.files.lock();
         let written = self.write(&mut files, group);
         let mut owner = self.owner.lock();
-        let told = match &written {
+        let completions = match &written {
             Ok(()) => owner.persisted(&self.env, group),
             Err(error) => {
-                let mut told = owner.not_persisted(&self.env, error);
-                told.extend(owner.fail_commands(error));
+                let mut completions = owner.not_persisted(&self.env, error);
+                completions.extend(owner.fail_commands(error));
                 // Readers must not keep chunks whose batches were dropped.
                 self.publish(&mut owner, |_| ());
-                told
+                completions
             }
         };
         if let (Ok(()), Some(writer)) = (&written, &files.writer) {
             writer.segment().add_entries(group.entries.iter().copied());
             writer.publish(owner.persisted_end.position);
             owner.wants_space = writer.wants_space();
-            owner.wants_rewrite = !files.padded.is_empty();
+            owner.wants_rewrite = files.rewriting.is_some() || !files.padded.is_empty();
         }
-        self.show(&owner);
+        self.publish_end(&owner);
         drop(owner);
         drop(files);
-        tell(told);
+        complete_all(completions);
         self.env.room.changed();
     }
 
@@ -364,9 +372,11 @@ impl Partition {
 
     /// Seals the last segment and begins another.
     fn rotate(&self, files: &mut Files, start: crate::tail::SegmentStart) -> Result<()> {
-        let (data_end, incarnation, options) = {
+        let (data_end, incarnation, durability, segment_bytes) = {
             let owner = self.owner.lock();
-            (owner.persisted_end, owner.incarnation, owner.options.clone())
+            let options = &owner.options;
+            let durability = if owner.is_hardened { Durability::Disk } else { options.durability };
+            (owner.persisted_end, owner.incarnation, durability, options.segment_bytes)
         };
         let directory = self.directory(incarnation);
         if let Some(writer) = &mut files.writer {
@@ -383,8 +393,8 @@ impl Partition {
             &directory,
             start,
             incarnation,
-            options.durability,
-            options.segment_bytes,
+            durability,
+            segment_bytes,
         )?;
         let segment = Arc::clone(writer.segment());
         files.writer = Some(writer);
@@ -393,13 +403,21 @@ impl Partition {
         owner.retains_ns = Some(0);
         self.publish(&mut owner, |segments| {
             // An empty segment that a failed write left is replaced.
-            segments.retain(|other| other.base_offset() != start.base_offset);
+            let is_replaced = |other: &Arc<Segment>| other.base_offset() == start.base_offset;
+            let replaced = segments.iter().filter(|other| is_replaced(other));
+            let paths =
+                replaced.flat_map(|other| [Kind::Log, Kind::Index].map(|it| other.path(it)));
+            files.unused.extend(paths.filter(|path| *path != segment.path(Kind::Log)));
+            segments.retain(|other| !is_replaced(other));
             segments.push(segment);
         });
+        drop(owner);
+        // Files that cannot be removed now are removed with the next segment.
+        let _ = self.remove_unused(files);
         Ok(())
     }
 
-    fn directory(&self, incarnation: u64) -> std::path::PathBuf {
+    fn directory(&self, incarnation: u64) -> PathBuf {
         crate::layout::incarnation_directory(&self.env.directory, self.id, incarnation)
     }
 
@@ -427,12 +445,21 @@ impl Partition {
         }
     }
 
-    /// Rewrites a sealed segment without its gaps, and queues its installation.
+    /// Rewrites a part of a sealed segment without its gaps, and queues the installation of a whole
+    /// one. A segment that cannot be rewritten stays as it is.
     fn rewrite_padded(&self) {
         let mut files = self.files.lock();
-        let padded = files.padded.pop();
-        let has_more = !files.padded.is_empty();
-        let rewritten = padded.and_then(|segment| dense::rewrite(&self.env, &segment).ok());
+        let rewriting = files.rewriting.take().or_else(|| {
+            let segment = files.padded.pop()?;
+            dense::Rewriting::begin(&self.env, &segment).ok()
+        });
+        let mut rewritten = None;
+        match rewriting.map(|rewriting| rewriting.advance(&self.env)) {
+            Some(Ok(Advanced::Part(rest))) => files.rewriting = Some(rest),
+            Some(Ok(Advanced::Whole(whole))) => rewritten = Some(whole),
+            Some(Err(_)) | None => {}
+        }
+        let has_more = files.rewriting.is_some() || !files.padded.is_empty();
         let mut owner = self.owner.lock();
         owner.wants_rewrite = has_more;
         if let Some(rewritten) = rewritten {
@@ -466,7 +493,7 @@ impl Owner {
     /// Queues retention if it is due.
     fn queue_retention(&mut self, now_ns: u64) {
         let Some(interval_ns) = self.retention_interval_ns() else { return };
-        if matches!(self.health, Health::Closed) {
+        if matches!(self.health, Health::Closed | Health::Failed(_)) {
             return;
         }
         if *self.retains_ns.get_or_insert(now_ns + interval_ns) <= now_ns {
@@ -498,7 +525,8 @@ impl Owner {
             None => self.is_persist_due(env, now_ns),
             Some(command) => {
                 let offset = command.persisted_before(self);
-                !command.is_hopeless && offset.is_some_and(|offset| self.persisted_offset < offset)
+                !command.persist_failed
+                    && offset.is_some_and(|offset| self.persisted_offset < offset)
             }
         };
         if can_persist && is_wanted {
@@ -520,8 +548,8 @@ impl Owner {
 }
 
 /// Completes the tickets of appends and commands.
-fn tell(told: Told) {
-    for (signal, outcome) in told {
+fn complete_all(completions: Completions) {
+    for (signal, outcome) in completions {
         signal.complete(outcome);
     }
 }

@@ -204,7 +204,7 @@ impl Partition {
     fn poll_segment(&self, snapshot: &Snapshot, end: u64, wanted: &mut Wanted) -> Result<()> {
         let offset = wanted.offset;
         let (segment, segment_end) = segment_of(snapshot, offset, end)?;
-        let cursor = self.cursors.take(self.id, offset, segment);
+        let cursor = self.env.cursors.take(self.id, offset, segment);
         let mut cursor = match cursor {
             Some(cursor) => cursor,
             None => Cursor {
@@ -262,7 +262,7 @@ impl Partition {
             wanted.polled.pieces.push(Piece::Read(Arc::new(bytes)));
         }
         if wanted.offset < segment_end {
-            self.cursors.keep(self.id, wanted.offset, cursor);
+            self.env.cursors.keep(self.id, wanted.offset, cursor);
         }
         Ok(())
     }

@@ -2,10 +2,11 @@
 //!
 //! # Steps
 //!
-//! 1. The directory is listed. File names tell the segments and their first offsets; of a rewritten
-//!    segment the newer generation is used. No message of a sealed segment is read.
-//! 2. The last segment is scanned from the last batch in its index, if the index is right about it,
-//!    otherwise from the beginning. The scan ends at the first bytes that are no whole batch.
+//! 1. The directory is listed. File names identify the segments and their first offsets; of a
+//!    rewritten segment, the newer generation is used. No message of a sealed segment is read.
+//! 2. The last segment is scanned from the last batch in its index, if the segment has that batch
+//!    at the indexed position, otherwise from the beginning. The scan ends at the first bytes that
+//!    are no whole batch.
 //! 3. If a trailer beyond that end shows that later bytes were acknowledged, the end is a hole. On
 //!    a topic of durability `disk`, or in the same boot of the machine, a hole is damage: the
 //!    partition is *fenced*. It is readable up to the hole and takes no appends until the file is
@@ -27,15 +28,15 @@ use tailwater_format::message::padding::{BLOCK, Trailer};
 use tailwater_io::buffer::AlignedBuffer;
 use tailwater_io::{Create, IoMode, Purpose, Storage};
 
-use super::owner::{Health, Owner, Place, resume_position};
+use super::owner::{Owner, Place, resume_position};
 use super::{Files, Partition};
 use crate::catalog::{Catalog, PartitionId};
 use crate::env::Env;
 use crate::options::{Durability, PartialBlocks, TopicOptions};
-use crate::segment::{Segment, SegmentWriter};
-use crate::tail::SegmentStart;
+use crate::segment::{Scanner, Segment, SegmentWriter};
 use crate::tail::survivors::Survivor;
-use crate::{Error, Result};
+use crate::tail::{MemoryKind, SegmentStart};
+use crate::{Error, ErrorKind, Result};
 
 /// Bytes of a read that searches for trailers.
 const SEARCH_BYTES: usize = 1 << 20;
@@ -43,7 +44,7 @@ const SEARCH_BYTES: usize = 1 << 20;
 /// Findings of a partition's recovery.
 #[derive(Debug, Clone, Default)]
 pub struct Recovered {
-    /// Unacknowledged bytes that were cut off after the last whole batch.
+    /// Bytes after the last whole batch that were cut off.
     pub cut_bytes: u64,
     /// Messages that were recovered from shared memory.
     pub surviving_messages: u64,
@@ -129,10 +130,8 @@ pub(crate) struct End {
     damage: Option<Error>,
 }
 
-/// Opens a partition of an incarnation that the catalog names.
-///
-/// # Errors
-/// Those of the system. Damage is no error: it fences the partition.
+/// Opens a partition of an incarnation that the catalog names. An error, or damage, fences the
+/// partition, so that others are served: its files and its batches in shared memory stay.
 pub(crate) fn open(
     env: &Arc<Env>,
     catalog: &Arc<Catalog>,
@@ -140,13 +139,42 @@ pub(crate) fn open(
     incarnation: u64,
     options: TopicOptions,
     survivors: &[Survivor],
-) -> Result<(Arc<Partition>, Recovered)> {
-    let directory = crate::layout::incarnation_directory(&env.directory, id, incarnation);
+) -> (Arc<Partition>, Recovered) {
     let mut recovered = Recovered::default();
+    let parts = recover(env, id, incarnation, options.clone(), &mut recovered);
+    let (owner, files, segments) = parts.unwrap_or_else(|error| {
+        let mut owner = Owner::new(env, id, incarnation, options, 0, 0, Place::first());
+        owner.fail(&error);
+        recovered.fenced = Some(error);
+        (owner, Files::default(), Vec::new())
+    });
+    let partition = Partition::new(env, catalog, owner, files, segments);
+    if recovered.fenced.is_none()
+        && let Err(error) = partition.take_survivors(survivors, &mut recovered)
+    {
+        partition.fail(&error);
+        recovered.fenced = Some(error);
+    }
+    (partition, recovered)
+}
+
+/// Recovers the state of a partition from its files.
+fn recover(
+    env: &Arc<Env>,
+    id: PartitionId,
+    incarnation: u64,
+    options: TopicOptions,
+    recovered: &mut Recovered,
+) -> Result<(Owner, Files, Vec<Arc<Segment>>)> {
+    let directory = crate::layout::incarnation_directory(&env.directory, id, incarnation);
     let listing = list(&*env.storage, &directory)?;
+    let mut files = Files::default();
     for name in &listing.left_over {
-        // A file that cannot be removed stays until the next open.
-        let _ = env.storage.remove(&directory.join(name));
+        let path = directory.join(name);
+        if env.storage.remove(&path).is_err_and(|error| !error.is_not_found()) {
+            // It may be a generation of a segment, which it must not outlive.
+            files.unused.push(path);
+        }
     }
     let segments: Vec<Arc<Segment>> = listing
         .segments
@@ -159,69 +187,60 @@ pub(crate) fn open(
             Arc::new(Segment::new(&directory, start, name.generation, incarnation, *length))
         })
         .collect();
-    let mut files = Files::default();
-    let owner = match segments.last() {
-        None => Owner::new(env, id, incarnation, options, 0, 0, Place::first()),
-        Some(last) => {
-            let end = find_end(env, last)?;
-            let hole = find_hole(env, last, &end)?;
-            let cut_bytes = last.length() - end.position;
-            let start = last.start();
-            let place = Place { segment: start, position: end.position };
-            let (offset, timestamp_us) = (end.next_offset, end.last_timestamp_us);
-            match hole {
-                Some(stable) if options.durability == Durability::Disk || env.is_same_boot => {
-                    let mut owner =
-                        Owner::new(env, id, incarnation, options, offset, timestamp_us, place);
-                    let error = hole_error(last, &end, stable);
-                    recovered.fenced = Some(error.clone());
-                    owner.health = Health::Failed(error);
-                    last.set_length(end.position);
-                    owner
-                }
-                hole => {
-                    if let Some(stable) = hole {
-                        let kept = keep_cut(env, last, end.position)?;
-                        recovered.notes.push(format!(
-                            "{id}: messages from offset {offset} on are lost: the machine died before \
-                             they were on the device; what is behind the gap (up to position {stable}) \
-                             is kept in {}",
-                            kept.display()
-                        ));
-                    }
-                    recovered.cut_bytes = cut_bytes;
-                    resume(env, &mut files, last, id, incarnation, options, &end)?
-                }
-            }
-        }
+    let Some(last) = segments.last() else {
+        let owner = Owner::new(env, id, incarnation, options, 0, 0, Place::first());
+        return Ok((owner, files, segments));
     };
-    let partition = Partition::new(env, catalog, owner, files, segments);
-    if recovered.fenced.is_none() {
-        partition.take_survivors(survivors, &mut recovered)?;
+    let end = find_end(env, last)?;
+    let hole = find_hole(env, last, &end)?;
+    if let Some(stable) = hole
+        && (options.durability == Durability::Disk || env.is_same_boot)
+    {
+        let place = Place { segment: last.start(), position: end.position };
+        let (offset, timestamp_us) = (end.next_offset, end.last_timestamp_us);
+        let mut owner = Owner::new(env, id, incarnation, options, offset, timestamp_us, place);
+        let error = hole_error(last, &end, stable);
+        owner.fail(&error);
+        recovered.fenced = Some(error);
+        last.set_length(end.position);
+        return Ok((owner, files, segments));
     }
-    Ok((partition, recovered))
+    // Carried blocks have no trailers: what is behind damage may have been acknowledged.
+    let is_uncertain = options.partial_blocks == PartialBlocks::Carry && end.damage.is_some();
+    if hole.is_some() || is_uncertain {
+        let kept = keep_cut(env, last, end.position)?;
+        let offset = end.next_offset;
+        let (path, why) = match hole {
+            Some(_) => (kept.display(), "the machine died before they reached the device"),
+            None => (kept.display(), "a write was interrupted, or the segment is damaged"),
+        };
+        recovered.notes.push(format!(
+            "messages from offset {offset} on were lost: {why}; the bytes behind them are kept in \
+             {path}"
+        ));
+    }
+    recovered.cut_bytes = last.length() - end.position;
+    let last = Arc::clone(last);
+    let owner = resume(env, &mut files, &last, id, incarnation, options, &end)?;
+    Ok((owner, files, segments))
 }
 
 /// Returns the end of the last segment's batches. The scan begins at the last entry of the index,
 /// if the batch there is the one that the entry describes.
 pub(crate) fn find_end(env: &Env, segment: &Segment) -> Result<End> {
     let entries = segment.read_index(env)?;
-    if let Some(last) = entries.last() {
+    if let Some(last) = entries.last().copied() {
         let mut scanner = segment.scan(env, last.position)?;
-        let agrees = scanner
-            .peek()
-            .is_ok_and(|next| next.is_some_and(|(_, header)| header.base_offset == last.offset));
-        if agrees {
-            segment.set_entries(entries.clone());
-            return scan_to_end(env, segment, last.position, last.offset);
+        if scanner.is_at(&last) {
+            segment.set_entries(entries);
+            return scan_to_end(scanner, segment, last.position, last.offset);
         }
     }
     segment.set_entries(Vec::new());
-    scan_to_end(env, segment, 0, segment.base_offset())
+    scan_to_end(segment.scan(env, 0)?, segment, 0, segment.base_offset())
 }
 
-fn scan_to_end(env: &Env, segment: &Segment, position: u64, offset: u64) -> Result<End> {
-    let mut scanner = segment.scan(env, position)?;
+fn scan_to_end(mut scanner: Scanner, segment: &Segment, position: u64, offset: u64) -> Result<End> {
     let mut end = End {
         position,
         next_offset: offset,
@@ -241,7 +260,7 @@ fn scan_to_end(env: &Env, segment: &Segment, position: u64, offset: u64) -> Resu
         let header = scanned.header;
         if header.base_offset != end.next_offset {
             let message =
-                format!("a batch of offset {}; {} comes next", header.base_offset, end.next_offset);
+                format!("found offset {}, expected {}", header.base_offset, end.next_offset);
             end.damage =
                 Some(Error::corruption(&segment.path(Kind::Log), scanned.position, message));
             return Ok(end);
@@ -355,27 +374,37 @@ impl Partition {
         if survivors.is_empty() {
             return Ok(());
         }
-        let mut owner = self.owner.lock();
+        // The survivors may fill the shared memory, and hold what is appended until it is
+        // persisted.
+        let kind = std::mem::replace(&mut self.owner.lock().kind, MemoryKind::Private);
         for batch in survivors.iter().flat_map(Survivor::batches) {
             let header = batch.header();
-            if batch.end_offset() <= owner.next_offset {
+            let next_offset = self.owner.lock().next_offset;
+            if batch.end_offset() <= next_offset {
                 continue;
             }
-            if header.base_offset != owner.next_offset {
+            if header.base_offset != next_offset {
                 recovered.notes.push(format!(
-                    "{}: shared memory goes on at offset {}, the segments end at {}: not taken",
-                    self.id, header.base_offset, owner.next_offset
+                    "batches in shared memory begin at offset {}, but the segments end at \
+                     {next_offset}: not recovered",
+                    header.base_offset
                 ));
                 break;
             }
-            owner.append(&self.env, &batch, header.base_timestamp_us)?;
+            let append = || self.owner.lock().append(&self.env, &batch, header.base_timestamp_us);
+            let mut appended = append();
+            if appended.as_ref().is_err_and(|error| error.kind() == ErrorKind::Full) {
+                self.persist_now()?;
+                appended = append();
+            }
+            appended?;
             recovered.surviving_messages += u64::from(header.count);
         }
-        self.publish(&mut owner, |_| ());
-        self.show(&owner);
-        drop(owner);
         self.persist_now()?;
         self.release();
+        let mut owner = self.owner.lock();
+        owner.kind = kind;
+        self.publish_end(&owner);
         Ok(())
     }
 
@@ -385,8 +414,8 @@ impl Partition {
         loop {
             let group = {
                 let mut owner = self.owner.lock();
-                if let Health::NoSpace { error, .. } | Health::Failed(error) = &owner.health {
-                    return Err(error.clone());
+                if let Some(error) = owner.health.error(self.id) {
+                    return Err(error);
                 }
                 if !owner.has_unpersisted() {
                     return Ok(());

@@ -12,6 +12,9 @@ use crate::sync::Mutex;
 
 /// Maximum number of cursors.
 const KEPT_MAX: usize = 32;
+/// Share of the read-ahead memory that one kept cursor may hold, in bytes of that memory per
+/// cursor.
+const BYTES_PER_CURSOR: usize = 2 << 20;
 
 /// The end of a poll.
 #[derive(Debug)]
@@ -22,13 +25,20 @@ pub(crate) struct Cursor {
 }
 
 /// The cursors of all partitions.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Cursors {
+    kept_max: usize,
     /// The least recently used first.
     kept: Mutex<Vec<(PartitionId, u64, Cursor)>>,
 }
 
 impl Cursors {
+    /// Keeps only as many cursors as leave most of the read-ahead memory to scans under way.
+    pub(crate) fn new(read_ahead_bytes_max: usize) -> Self {
+        let kept_max = (read_ahead_bytes_max / BYTES_PER_CURSOR).min(KEPT_MAX);
+        Self { kept_max, kept: Mutex::default() }
+    }
+
     /// Removes and returns the cursor of an offset, in a segment that the partition still has.
     pub(crate) fn take(
         &self,
@@ -48,7 +58,7 @@ impl Cursors {
         let dropped = {
             let mut kept = self.kept.lock();
             kept.push((id, offset, cursor));
-            (kept.len() > KEPT_MAX).then(|| kept.remove(0))
+            (kept.len() > self.kept_max).then(|| kept.remove(0))
         };
         // Dropping it may wait for requests in flight, so the lock is released first.
         drop(dropped);
@@ -56,12 +66,20 @@ impl Cursors {
 
     /// Drops a partition's cursors.
     pub(crate) fn forget(&self, id: PartitionId) {
-        let (gone, stay) = {
+        self.forget_where(|partition, _| *partition == id);
+    }
+
+    /// Drops the cursors that pin a segment, which is removed.
+    pub(crate) fn forget_segment(&self, segment: &Segment) {
+        self.forget_where(|_, cursor| std::ptr::eq(&*cursor.segment, segment));
+    }
+
+    fn forget_where(&self, is_gone: impl Fn(&PartitionId, &Cursor) -> bool) {
+        let gone: Vec<_> = {
             let mut kept = self.kept.lock();
-            std::mem::take(&mut *kept).into_iter().partition(|(partition, _, _)| *partition == id)
+            kept.extract_if(.., |(partition, _, cursor)| is_gone(partition, cursor)).collect()
         };
-        let gone: Vec<_> = gone;
-        self.kept.lock().extend::<Vec<_>>(stay);
+        // Dropping them may wait for requests in flight, so the lock is released first.
         drop(gone);
     }
 }

@@ -22,10 +22,13 @@ use tailwater_format::message::name::{Kind, TEMPORARY};
 use tailwater_io::stream::{SequentialWriter, WriterOptions};
 use tailwater_io::{Create, Purpose};
 
-use super::Segment;
 use super::index::INTERVAL;
+use super::{Scanner, Segment};
 use crate::Result;
 use crate::env::Env;
+
+/// Bytes of batches that one step copies, so that other partitions are persisted in between.
+const STEP_BYTES: u64 = 4 << 20;
 
 /// A rewritten segment that is not installed yet.
 #[derive(Debug)]
@@ -34,54 +37,133 @@ pub(crate) struct Rewritten {
     pub(crate) old: Arc<Segment>,
     /// The new segment.
     pub(crate) new: Arc<Segment>,
+    /// Length of the old segment when it was copied, in bytes.
+    old_length: u64,
     temporary: PathBuf,
 }
 
-/// Copies the batches of a sealed segment (step 1).
-///
-/// # Errors
-/// Corruption, where the segment is damaged: it stays as it is; those of the system.
-pub(crate) fn rewrite(env: &Env, old: &Arc<Segment>) -> Result<Rewritten> {
-    let new =
-        Segment::new(old.directory(), old.start(), old.generation() + 1, old.incarnation(), 0);
-    let mut temporary = new.path(Kind::Log).into_os_string();
-    temporary.push(TEMPORARY);
-    let temporary = PathBuf::from(temporary);
-    let copied = copy(env, old, &temporary);
-    if copied.is_err() {
-        let _ = env.storage.remove(&temporary);
-    }
-    let (length, entries) = copied?;
-    new.set_length(length);
-    new.set_entries(entries);
-    Ok(Rewritten { old: Arc::clone(old), new: Arc::new(new), temporary })
+/// The copying of a segment's batches (step 1).
+#[derive(Debug)]
+pub(crate) struct Rewriting {
+    rewritten: Rewritten,
+    scanner: Scanner,
+    writer: SequentialWriter,
+    entries: Vec<Entry>,
+    /// Bytes that were copied.
+    position: u64,
 }
 
-fn copy(env: &Env, old: &Segment, to: &std::path::Path) -> Result<(u64, Vec<Entry>)> {
-    let file = env.storage.create(to, Create::Truncate, env.append_mode, Purpose::LogAppend)?;
-    let options = WriterOptions::new(Purpose::LogAppend);
-    let mut writer = SequentialWriter::new(file, options, &env.read_buffers, None)?;
-    let mut scanner = old.scan(env, 0)?;
-    let mut entries: Vec<Entry> = Vec::new();
-    let mut position = 0;
-    while let Some(scanned) = scanner.read_verified()? {
-        if entries.last().is_none_or(|last| position >= last.position + INTERVAL) {
-            entries.push(Entry {
-                offset: scanned.header.base_offset,
-                timestamp_us: scanned.header.base_timestamp_us,
-                position,
-            });
+/// The outcome of one step of copying.
+#[derive(Debug)]
+pub(crate) enum Advanced {
+    /// There is more to copy.
+    Part(Box<Rewriting>),
+    /// Everything was copied and synced.
+    Whole(Rewritten),
+}
+
+/// Copies the batches of a sealed segment in the calling thread.
+///
+/// # Errors
+/// As [`Rewriting::advance`].
+pub(crate) fn rewrite(env: &Env, old: &Arc<Segment>) -> Result<Rewritten> {
+    let mut rewriting = Rewriting::begin(env, old)?;
+    loop {
+        match rewriting.advance(env)? {
+            Advanced::Part(rest) => rewriting = rest,
+            Advanced::Whole(rewritten) => return Ok(rewritten),
         }
-        writer.append(&scanned.header.encode())?;
-        writer.append(scanned.messages)?;
-        position += scanned.header.length;
     }
-    writer.sync()?;
-    writer.close()?;
-    Ok((position, entries))
+}
+
+impl Rewriting {
+    /// Begins to copy the batches of a sealed segment.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(crate) fn begin(env: &Env, old: &Arc<Segment>) -> Result<Box<Self>> {
+        let new =
+            Segment::new(old.directory(), old.start(), old.generation() + 1, old.incarnation(), 0);
+        let mut temporary = new.path(Kind::Log).into_os_string();
+        temporary.push(TEMPORARY);
+        let (old, new) = (Arc::clone(old), Arc::new(new));
+        let (old_length, temporary) = (old.length(), PathBuf::from(temporary));
+        let rewritten = Rewritten { old, new, old_length, temporary };
+        let begun = rewritten.open(env);
+        if begun.is_err() {
+            rewritten.discard(env);
+        }
+        let (scanner, writer) = begun?;
+        let entries = Vec::new();
+        Ok(Box::new(Self { rewritten, scanner, writer, entries, position: 0 }))
+    }
+
+    /// Copies some more batches.
+    ///
+    /// # Errors
+    /// Corruption, where the segment is damaged: it stays as it is; those of the system.
+    pub(crate) fn advance(mut self: Box<Self>, env: &Env) -> Result<Advanced> {
+        match self.copy() {
+            Ok(true) => return Ok(Advanced::Part(self)),
+            Ok(false) => {}
+            Err(error) => {
+                self.abandon(env);
+                return Err(error);
+            }
+        }
+        let Self { rewritten, mut writer, entries, position, .. } = *self;
+        let finished = writer.sync().and_then(|()| writer.close());
+        if finished.is_err() {
+            rewritten.discard(env);
+        }
+        finished?;
+        rewritten.new.set_length(position);
+        rewritten.new.set_entries(entries);
+        Ok(Advanced::Whole(rewritten))
+    }
+
+    /// Copies up to [`STEP_BYTES`]; false at the end.
+    fn copy(&mut self) -> Result<bool> {
+        let end = self.position + STEP_BYTES;
+        while self.position < end {
+            let Some(scanned) = self.scanner.read_verified()? else { return Ok(false) };
+            let last = self.entries.last();
+            if last.is_none_or(|last| self.position >= last.position + INTERVAL) {
+                self.entries.push(Entry {
+                    offset: scanned.header.base_offset,
+                    timestamp_us: scanned.header.base_timestamp_us,
+                    position: self.position,
+                });
+            }
+            self.writer.append(&scanned.header.encode())?;
+            self.writer.append(scanned.messages)?;
+            self.position += scanned.header.length;
+        }
+        Ok(true)
+    }
+
+    /// Gives up, and removes the copy.
+    pub(crate) fn abandon(self: Box<Self>, env: &Env) {
+        let Self { rewritten, writer, .. } = *self;
+        drop(writer);
+        rewritten.discard(env);
+    }
 }
 
 impl Rewritten {
+    fn open(&self, env: &Env) -> Result<(Scanner, SequentialWriter)> {
+        let (mode, purpose) = (env.append_mode, Purpose::LogAppend);
+        let file = env.storage.create(&self.temporary, Create::Truncate, mode, purpose)?;
+        let options = WriterOptions::new(purpose);
+        let writer = SequentialWriter::new(file, options, &env.read_buffers, None)?;
+        Ok((self.old.scan(env, 0)?, writer))
+    }
+
+    /// Returns whether the old segment is what it was when it was copied.
+    pub(crate) fn is_current(&self) -> bool {
+        self.old.length() == self.old_length
+    }
+
     /// Installs it (step 2), and writes its index.
     ///
     /// # Errors

@@ -122,7 +122,7 @@ impl Segment {
         Ok(Arc::clone(self.file.get_or_init(|| file)))
     }
 
-    /// Begins to scan it at a position.
+    /// Returns a scanner that starts at a position.
     ///
     /// # Errors
     /// Those of the system.
@@ -130,15 +130,15 @@ impl Segment {
         Scanner::new(env, self.file(env)?, position..self.length())
     }
 
-    /// Begins to scan it at the indexed batch at or before an offset.
+    /// Returns a scanner that starts at the indexed batch at or before an offset.
     ///
     /// # Errors
-    /// Those of the system; corruption, where the segment must be scanned to make the index anew.
+    /// Those of the system; corruption, where the segment must be scanned to rebuild the index.
     pub(crate) fn scan_for_offset(&self, env: &Env, offset: u64) -> Result<Scanner> {
         self.scan_from(env, |entry| entry.offset <= offset)
     }
 
-    /// Begins to scan it at the last indexed batch that is older than a timestamp.
+    /// Returns a scanner that starts at the last indexed batch that is older than a timestamp.
     ///
     /// # Errors
     /// As [`Self::scan_for_offset`].
@@ -154,15 +154,7 @@ impl Segment {
                 break;
             };
             let mut scanner = self.scan(env, entry.position)?;
-            // The index is never trusted over the log: the batch must match its entry.
-            let agrees = scanner.peek().is_ok_and(|next| {
-                next.is_some_and(|(position, header)| {
-                    position == entry.position
-                        && header.base_offset == entry.offset
-                        && header.base_timestamp_us == entry.timestamp_us
-                })
-            });
-            if agrees {
+            if scanner.is_at(entry) {
                 return Ok(scanner);
             }
             if attempt == 0 {

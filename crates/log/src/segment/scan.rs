@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tailwater_format::message::batch::{Batch, HEADER_BYTES, Header};
+use tailwater_format::message::index::Entry;
 use tailwater_format::message::padding::{BLOCK, Next, batch_at, gap_end};
 use tailwater_io::stream::{ReaderOptions, SequentialReader};
 use tailwater_io::{Purpose, ReadFile};
@@ -114,6 +115,18 @@ impl Scanner {
         Ok(Some((self.position, header)))
     }
 
+    /// Returns whether the next batch is the one that an entry of the index describes. The index is
+    /// never trusted over the segment.
+    pub(crate) fn is_at(&mut self, entry: &Entry) -> bool {
+        self.peek().is_ok_and(|next| {
+            next.is_some_and(|(position, header)| {
+                position == entry.position
+                    && header.base_offset == entry.offset
+                    && header.base_timestamp_us == entry.timestamp_us
+            })
+        })
+    }
+
     /// Skips the batch that [`Self::peek`] returned.
     pub(crate) fn skip(&mut self) {
         if let Some(header) = self.next.take() {
@@ -121,11 +134,11 @@ impl Scanner {
         }
     }
 
-    /// Reads the batch that [`Self::peek`] returned; `None` at the end.
+    /// Reads the batch that [`Self::peek`] returned, and verifies all checksums; `None` at the end.
     ///
     /// # Errors
-    /// As [`Self::peek`].
-    pub(crate) fn read(&mut self) -> Result<Option<Scanned<'_>>> {
+    /// As [`Self::peek`]; corruption also where a checksum is wrong.
+    pub(crate) fn read_verified(&mut self) -> Result<Option<Scanned<'_>>> {
         let Some((position, header)) = self.peek()? else { return Ok(None) };
         self.next = None;
         self.position += header.length;
@@ -135,19 +148,9 @@ impl Scanner {
             let message = "the segment became shorter while it was read";
             return Err(Error::corruption(&self.path, position, message));
         }
-        Ok(Some(Scanned { position, header, messages }))
-    }
-
-    /// As [`Self::read`], and verifies all checksums.
-    ///
-    /// # Errors
-    /// As [`Self::peek`]; corruption also where a checksum is wrong.
-    pub(crate) fn read_verified(&mut self) -> Result<Option<Scanned<'_>>> {
-        let path = self.path.clone();
-        let Some(scanned) = self.read()? else { return Ok(None) };
-        Batch::from_parts(scanned.header, scanned.messages)
+        Batch::from_parts(header, messages)
             .and_then(|batch| batch.verify())
-            .map_err(|error| Error::decoding(&path, scanned.position, error))?;
-        Ok(Some(scanned))
+            .map_err(|error| Error::decoding(&self.path, position, error))?;
+        Ok(Some(Scanned { position, header, messages }))
     }
 }

@@ -21,10 +21,10 @@ use tailwater_io::buffer::AlignedBuffer;
 use tailwater_io::{Create, Purpose, WriteFile};
 
 use super::Segment;
-use crate::Result;
 use crate::env::Env;
 use crate::options::Durability;
 use crate::tail::SegmentStart;
+use crate::{Error, Result};
 
 /// Upper bound on the space that is preallocated ahead of the writes, in bytes.
 const AHEAD_MAX: u64 = 16 << 20;
@@ -60,6 +60,8 @@ pub(crate) struct SegmentWriter {
     begun: u64,
     /// Length of the last write, in bytes.
     last_group: u64,
+    /// The error of a sync, which is never tried again: the system may have dropped the bytes.
+    failed: Option<Error>,
 }
 
 impl SegmentWriter {
@@ -93,6 +95,7 @@ impl SegmentWriter {
             batch_bytes: 0,
             begun: 0,
             last_group: 0,
+            failed: None,
         })
     }
 
@@ -131,6 +134,7 @@ impl SegmentWriter {
             batch_bytes: 0,
             begun: length,
             last_group: 0,
+            failed: None,
         })
     }
 
@@ -224,7 +228,28 @@ impl SegmentWriter {
     /// # Errors
     /// Those of the system.
     pub(crate) fn sync(&mut self) -> Result<()> {
-        Ok(self.file.sync_data(Purpose::LogAppend)?)
+        self.sync_once(|file| file.sync_data(Purpose::LogAppend))
+    }
+
+    /// Makes all writes durable, and each later one.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(crate) fn harden(&mut self) -> Result<()> {
+        self.is_durable = true;
+        self.sync()
+    }
+
+    fn sync_once(
+        &mut self,
+        sync: impl FnOnce(&mut dyn WriteFile) -> tailwater_io::Result<()>,
+    ) -> Result<()> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        sync(&mut *self.file).map_err(Error::from).inspect_err(|error| {
+            self.failed = Some(error.clone());
+        })
     }
 
     /// Cuts the segment after its last batch. A sealed segment is durable whatever the topic's
@@ -244,7 +269,7 @@ impl SegmentWriter {
         if self.file.length()? != data_end {
             self.file.truncate(data_end)?;
         }
-        self.file.sync_all(Purpose::LogAppend)?;
+        self.sync_once(|file| file.sync_all(Purpose::LogAppend))?;
         self.segment.set_length(data_end);
         Ok(())
     }

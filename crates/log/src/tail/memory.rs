@@ -65,8 +65,8 @@ struct State {
     next_region: u64,
     /// Whether the system refused the last request for memory.
     is_refused: bool,
-    /// Whether regions stay as they are, because the next process needs their batches.
-    keeps_regions: bool,
+    /// Whether the log was closed: its regions are removed, or are the next process's.
+    is_closed: bool,
 }
 
 struct Piece {
@@ -124,6 +124,11 @@ impl TailMemory {
     /// full.
     pub(crate) fn is_tight(&self) -> bool {
         self.is_tight.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether the system refused the last request for memory.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.state.lock().is_refused
     }
 
     fn note_tightness(&self, state: &State) {
@@ -297,25 +302,21 @@ impl TailMemory {
         }
     }
 
-    /// Leaves all regions as they are from now on: the log is closed with unpersisted batches,
-    /// which the next process recovers from them.
-    pub(crate) fn keep_regions(&self) {
-        self.state.lock().keeps_regions = true;
-    }
-
-    /// Removes all regions of this process: everything is persisted.
+    /// Evicts all chunks, and removes the regions of this process if `is_persisted`. Otherwise they
+    /// stay: the next process recovers batches from them.
     ///
     /// # Errors
     /// Those of the system.
-    pub(crate) fn remove_regions(&self) -> Result<()> {
+    pub(crate) fn close(&self, is_persisted: bool) -> Result<()> {
         let mut state = self.state.lock();
+        state.is_closed = true;
         let cached = std::mem::take(&mut state.cached);
         state.cached_bytes = 0;
         state.free.clear();
         state.free_bytes = 0;
         drop(state);
         cached.iter().for_each(|chunk| chunk.evict());
-        if let Some(shared) = &self.shared {
+        if let (Some(shared), true) = (&self.shared, is_persisted) {
             for name in shared.list()? {
                 if name.parse::<u64>().is_ok_and(|number| number >= self.first_region) {
                     shared.remove(&name)?;
@@ -379,7 +380,8 @@ struct Source {
 impl PageSource for Source {
     fn give_back(&self, mut pages: Pages) {
         let mut state = self.memory.state.lock();
-        if self.kind == MemoryKind::Shared && state.keeps_regions {
+        if state.is_closed {
+            // The names of its regions may be another owner's by now.
             return;
         }
         if state.used > state.target {

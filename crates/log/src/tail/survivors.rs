@@ -63,10 +63,24 @@ impl Survivors {
         Ok(survivors)
     }
 
-    /// Returns the regions of no existing incarnation, and those without batches.
-    pub(crate) fn regions_of_nobody(self) -> impl Iterator<Item = String> {
-        let untaken = self.chunks.into_values().flatten().map(|survivor| survivor.region);
-        untaken.chain(self.empty)
+    /// Returns whether any region has batches.
+    pub(crate) fn has_batches(&self) -> bool {
+        !self.chunks.is_empty()
+    }
+
+    /// Removes and returns the regions without batches, and those of incarnations that do not
+    /// exist.
+    pub(crate) fn take_unclaimed(
+        &mut self,
+        exists: impl Fn(PartitionId, u64) -> bool,
+    ) -> Vec<String> {
+        let mut regions = std::mem::take(&mut self.empty);
+        let chunks = std::mem::take(&mut self.chunks).into_iter();
+        let (claimed, unclaimed): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            chunks.partition(|((id, incarnation), _)| exists(*id, *incarnation));
+        self.chunks = claimed;
+        regions.extend(unclaimed.into_values().flatten().map(|survivor| survivor.region));
+        regions
     }
 
     /// Removes and returns the regions of one incarnation of a partition, in order.

@@ -411,7 +411,7 @@ fn check(machine: &Machine, histories: &[History], call: u64, end: End, what: &s
 }
 
 #[test]
-fn what_was_promised_survives_power_cuts() {
+fn acknowledged_messages_survive_power_cuts() {
     for seed in rounds(25) {
         let mut work = Work::new(seed, true);
         work.machine.storage.start_recording();
@@ -436,7 +436,7 @@ fn what_was_promised_survives_power_cuts() {
 }
 
 #[test]
-fn what_was_promised_survives_the_process() {
+fn acknowledged_messages_survive_the_process() {
     for seed in rounds(40) {
         let has_memory = seed % 4 != 0;
         let mut work = Work::new(seed, has_memory);

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use crate::common::{Machine, batch, read_all, topic};
 use tailwater_format::message::name::{FileName, Kind};
-use tailwater_io::sim::SimStorage;
-use tailwater_io::{Create, IoMode, Purpose, Storage};
+use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
+use tailwater_io::{Create, IoMode, Operation, Purpose, Storage};
 use tailwater_log::inspect::{LogDirectory, Severity};
 use tailwater_log::{
-    Durability, ErrorKind, Log, PartialBlocks, PartitionId, Strategy, TopicId, TopicOptions,
+    Consumer, Durability, ErrorKind, Log, PartialBlocks, PartitionId, Strategy, TopicId,
+    TopicOptions,
 };
 
 /// A closed log of two partitions with several segments each.
@@ -152,6 +153,100 @@ fn a_hole_in_the_last_segment_fences_its_partition_alone() {
         let partition = log.partition(topic.partition(0)).expect("it is there");
         assert_eq!(read_all(&partition).len(), 320);
     }
+}
+
+/// Retention must not take what may be restored, nor numbers be used again.
+#[test]
+fn a_fenced_partition_is_not_trimmed() {
+    let (machine, topic) = filled(Durability::Disk);
+    let log = machine.open();
+    let options = TopicOptions {
+        message_expiry_us: Some(1_000_000),
+        ..crate::common::topic(Durability::Disk, PartialBlocks::Pad)
+    };
+    log.update_topic(topic, "t", &options).expect("an update");
+    let partition = log.partition(topic.partition(0)).expect("it is there");
+    for round in 60..64 {
+        drop(partition.try_append(&batch(round * 5..round * 5 + 5, 700)).expect("an append"));
+        log.run_pending();
+    }
+    let crashed = machine.storage.process_crash_image(1);
+    let logs = files(&crashed, topic.partition(0), Kind::Log);
+    let last = logs.last().expect("a segment");
+    let mut bytes = read(&crashed, last);
+    bytes[100] ^= 1;
+    write(&crashed, last, &bytes);
+    let left = Machine { storage: Arc::new(crashed), memory: None, boot: 1 };
+    for _ in 0..2 {
+        let log = left.open();
+        let partition = log.partition(topic.partition(0)).expect("it is there");
+        assert!(partition.failure().is_some(), "it is fenced");
+        for _ in 0..5 {
+            left.storage.clock().advance(100_000_000_000);
+            log.run_pending();
+            partition.retain().on_complete(|_| ());
+            log.run_pending();
+        }
+        assert_eq!(files(&left.storage, topic.partition(0), Kind::Log), logs);
+        let _ = log.close();
+    }
+}
+
+/// Carried blocks have no trailers that tell a hole from a torn end: nothing is thrown away.
+#[test]
+fn bytes_behind_damage_in_carried_blocks_are_kept() {
+    let machine = Machine::new(1, false);
+    let log = machine.open();
+    let stream = log.create_stream(None, "s").expect("a stream");
+    let options = crate::common::topic(Durability::Disk, PartialBlocks::Carry);
+    let topic = log.create_topic(stream, None, "t", &options, 1).expect("a topic");
+    let partition = log.partition(topic.partition(0)).expect("it is there");
+    for round in 0..6 {
+        drop(partition.try_append(&batch(round * 5..round * 5 + 5, 700)).expect("an append"));
+        log.run_pending();
+    }
+    let crashed = machine.storage.process_crash_image(1);
+    let logs = files(&crashed, topic.partition(0), Kind::Log);
+    let mut bytes = read(&crashed, &logs[0]);
+    bytes[10_000] ^= 1;
+    write(&crashed, &logs[0], &bytes);
+    let left = Machine { storage: Arc::new(crashed), memory: None, boot: 1 };
+    let log = left.open();
+    let (_, recovered) = &log.open_report().partitions[0];
+    assert!(recovered.notes[0].contains("are kept in"), "{recovered:?}");
+    let partition = log.partition(topic.partition(0)).expect("it is there");
+    let count = read_all(&partition).len();
+    assert!(count > 0 && count < 30, "{count}");
+    let directory = directory(topic.partition(0));
+    let entries = left.storage.list(Path::new(&directory)).expect("a list");
+    let kept = entries.iter().find(|entry| entry.name.contains(".cut-")).expect("a copy");
+    let at: usize = kept.name.rsplit('-').next().expect("a position").parse().expect("a number");
+    assert_eq!(read(&left.storage, &format!("{directory}/{}", kept.name)), bytes[at..]);
+}
+
+/// A device that fails to read one partition is no reason to serve none.
+#[test]
+fn a_partition_that_cannot_be_read_is_fenced_alone() {
+    let (machine, topic) = filled(Durability::Process);
+    let rule = FaultRule::new(Fault::InputOutput)
+        .operation(Operation::Read)
+        .path_containing(&directory(topic.partition(0)))
+        .from(0);
+    machine.storage.set_faults(FaultPlan::none().with(rule));
+    let log = machine.open();
+    let consumer = Consumer::Single(1);
+    let broken = log.partition(topic.partition(0)).expect("it is there");
+    assert_eq!(broken.failure().expect("it is fenced").kind(), ErrorKind::Io);
+    broken.try_append(&batch(0..1, 10)).expect_err("it takes no appends");
+    let other = log.partition(topic.partition(1)).expect("it is there");
+    assert_eq!(read_all(&other), expected());
+    log.store_offset(topic.partition(1), consumer, 7, true).expect("an offset").on_complete(|_| ());
+    let _ = log.close();
+    drop(log);
+    machine.storage.set_faults(FaultPlan::none());
+    let log = machine.open();
+    assert_eq!(read_all(&log.partition(topic.partition(0)).expect("it is there")), expected());
+    assert_eq!(log.offset(topic.partition(1), consumer).expect("it is there"), Some(7));
 }
 
 #[test]

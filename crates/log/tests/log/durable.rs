@@ -1,5 +1,5 @@
-//! What is durable when a call returns, one promise at a time, with a power cut right behind it; and
-//! what a process left that died before it synced, when the next one relies on it.
+//! What is durable when a call returns, one promise at a time, with a power cut right behind it;
+//! and what a process left that died before it synced, when the next one relies on it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -251,7 +251,7 @@ fn what_is_behind_a_gap_is_kept_through_another_power_cut() {
     let first = left.storage.call_count();
     let log = left.open();
     let notes = &log.open_report().partitions[0].1.notes;
-    assert!(notes.iter().any(|note| note.contains("is kept in")), "{notes:?}");
+    assert!(notes.iter().any(|note| note.contains("are kept in")), "{notes:?}");
     let mut replay = left.storage.replay();
     for call in first..=left.storage.call_count() {
         replay.advance_to(call);
@@ -260,7 +260,8 @@ fn what_is_behind_a_gap_is_kept_through_another_power_cut() {
             let is_whole = read(&image, &path).is_some_and(|bytes| bytes == before);
             let entries = image.list(directory.as_ref()).expect("a list");
             let is_kept = entries.iter().filter(|entry| entry.name.contains(".cut-")).any(|kept| {
-                let at: usize = kept.name.rsplit('-').next().expect("a position").parse().expect("it");
+                let at: usize =
+                    kept.name.rsplit('-').next().expect("a position").parse().expect("it");
                 read(&image, &format!("{directory}/{}", kept.name))
                     .is_some_and(|bytes| bytes == before[at..])
             });
@@ -274,4 +275,117 @@ fn read(storage: &SimStorage, path: &str) -> Option<Vec<u8>> {
     let mut bytes = vec![0; file.length().expect("a length") as usize];
     file.read_full_at(&mut bytes, 0, Purpose::LogRead).expect("a read");
     Some(bytes)
+}
+
+/// Consumers of a topic that lost messages with its process are set back, once and for all.
+#[test]
+fn an_offset_beyond_the_end_stays_where_it_was_set_back() {
+    let machine = Machine::new(9, false);
+    let log = machine.open();
+    let topic = create_topic(&log, Durability::Memory);
+    let id = topic.partition(0);
+    let partition = log.partition(id).expect("a partition");
+    append(&log, &partition, 0..3);
+    drop(partition.append(&batch(3..10, 100)).expect("an append"));
+    let stored = log.store_offset(id, Consumer::Single(1), 8, true).expect("it is there");
+    log.run_pending();
+    stored.wait().expect("an offset");
+    let mut storage = machine.storage.process_crash_image(1);
+    for round in 0..2 {
+        let left = self::machine(storage, 1);
+        let log = left.open();
+        assert_eq!(log.offset(id, Consumer::Single(1)).expect("a partition"), Some(2), "{round}");
+        let partition = log.partition(id).expect("a partition");
+        append(&log, &partition, 3 + 10 * round..13 + 10 * round);
+        storage = left.storage.process_crash_image(2 + round);
+    }
+}
+
+#[test]
+fn offsets_beyond_a_truncation_are_set_back_durably() {
+    let machine = Machine::new(10, false);
+    let log = machine.open();
+    let topic = create_topic(&log, Durability::Disk);
+    let id = topic.partition(0);
+    let partition = log.partition(id).expect("a partition");
+    append(&log, &partition, 0..10);
+    let stored = log.store_offset(id, Consumer::Single(1), 8, true).expect("it is there");
+    log.run_pending();
+    stored.wait().expect("an offset");
+    log.truncate(id, 5).expect("a truncation");
+    append(&log, &partition, 5..15);
+    after_power_cuts(&machine.storage, |left| {
+        let offset = left.open().offset(id, Consumer::Single(1)).expect("a partition");
+        assert_eq!(offset, Some(4));
+    });
+}
+
+/// The file of the first segment is truncated and goes on under its name.
+#[test]
+fn a_truncation_to_the_first_offset_is_durable_where_the_name_stays() {
+    let machine = Machine::new(11, false);
+    let log = machine.open();
+    let topic = create_topic(&log, Durability::Disk);
+    let id = topic.partition(0);
+    let partition = log.partition(id).expect("a partition");
+    for number in 0..2 {
+        // Each is larger than a segment.
+        let appended = partition.append(&batch(number..number + 1, 70_000)).expect("an append");
+        log.run_pending();
+        appended.ticket.wait().expect("an acknowledgement");
+    }
+    let deleted = partition.delete_segments(1, u64::MAX);
+    log.run_pending();
+    deleted.wait().expect("a deletion");
+    log.truncate(id, 1).expect("a truncation");
+    after_power_cuts(&machine.storage, |left| assert_holds(&left.open(), topic, 0..0, "truncated"));
+}
+
+/// After a power cut, an interrupted opening does not make the next one think that the machine
+/// never died.
+#[test]
+fn an_interrupted_opening_fences_nothing() {
+    let machine = Machine::new(12, false);
+    let log = machine.open();
+    let topic = create_topic(&log, Durability::Process);
+    let partition = log.partition(topic.partition(0)).expect("a partition");
+    append(&log, &partition, 0..8);
+    drop(partition);
+    let mut holes = 0;
+    for seed in 0..40 {
+        let left = self::machine(machine.storage.crash_image(seed), 2);
+        left.storage.start_recording();
+        let first = left.storage.call_count();
+        let whole = left.open();
+        holes += usize::from(!whole.open_report().partitions.is_empty());
+        let mut replay = left.storage.replay();
+        for call in first..=left.storage.call_count() {
+            replay.advance_to(call);
+            let again = self::machine(replay.process_crash_image(seed), 2).open();
+            for (id, recovered) in &again.open_report().partitions {
+                assert!(recovered.fenced.is_none(), "{id}, seed {seed}, call {call}");
+            }
+        }
+    }
+    assert!(holes > 0, "no power cut left anything to recover");
+}
+
+/// Recovery judges a partition by the durability that the catalog has for it.
+#[test]
+fn a_topic_that_becomes_durable_while_it_is_open_is_not_fenced() {
+    let machine = Machine::new(13, false);
+    let log = machine.open();
+    let topic = create_topic(&log, Durability::Process);
+    let partition = log.partition(topic.partition(0)).expect("a partition");
+    append(&log, &partition, 0..4);
+    let options = topic_options(Durability::Disk, PartialBlocks::Pad);
+    log.update_topic(topic, "topic", &options).expect("an update");
+    append(&log, &partition, 4..12);
+    for seed in 0..30 {
+        let log = self::machine(machine.storage.crash_image(seed), 2).open();
+        for (id, recovered) in &log.open_report().partitions {
+            assert!(recovered.fenced.is_none(), "{id}, seed {seed}: {:?}", recovered.fenced);
+        }
+        assert_holds(&log, topic, 0..12, "written durably since the update");
+    }
 }

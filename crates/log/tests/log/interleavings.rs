@@ -20,13 +20,16 @@ fn explore(scenario: impl Fn() + Send + Sync + Clone + 'static) {
     shuttle::check_pct(scenario, PCT_RUNS, 3);
 }
 
-/// A log of one partition, and a thread that does what is due until the log is let go.
+/// Threads that take steps: with two, a step could overtake another.
+const PERSISTERS: usize = 2;
+
+/// A log of one partition, and threads that do what is due until the log is let go.
 struct Served {
     machine: Machine,
     log: Arc<Log>,
     partition: Arc<Partition>,
     is_over: Arc<AtomicBool>,
-    persister: thread::JoinHandle<()>,
+    persisters: Vec<thread::JoinHandle<()>>,
 }
 
 impl Served {
@@ -42,7 +45,7 @@ impl Served {
         let topic = log.create_topic(stream, None, "t", &options, 1).expect("a topic");
         let partition = log.partition(topic.partition(0)).expect("it is there");
         let is_over = Arc::new(AtomicBool::new(false));
-        let persister = {
+        let persist = |_| {
             let (log, is_over) = (Arc::clone(&log), Arc::clone(&is_over));
             thread::spawn(move || {
                 while !is_over.load(Ordering::SeqCst) {
@@ -52,13 +55,16 @@ impl Served {
                 log.run_pending();
             })
         };
-        Self { machine, log, partition, is_over, persister }
+        let persisters = (0..PERSISTERS).map(persist).collect();
+        Self { machine, log, partition, is_over, persisters }
     }
 
     /// Ends the persister, and opens the log again.
     fn reopen(self) -> (Log, PartitionId) {
         self.is_over.store(true, Ordering::SeqCst);
-        self.persister.join().expect("it does not panic");
+        for persister in self.persisters {
+            persister.join().expect("it does not panic");
+        }
         let id = self.partition.id();
         drop(self.partition);
         self.log.close().expect("it closes");

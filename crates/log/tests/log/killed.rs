@@ -31,11 +31,34 @@ fn kill_repeatedly(logs: usize, has_shared: bool) {
 }
 
 #[test]
-fn what_was_acknowledged_survives_the_process_in_shared_memory() {
+fn acknowledged_messages_survive_the_process_in_shared_memory() {
     kill_repeatedly(2 * tailwater_testkit::seed::rounds(), true);
 }
 
 #[test]
-fn what_was_acknowledged_survives_the_process_without_shared_memory() {
+fn acknowledged_messages_survive_the_process_without_shared_memory() {
     kill_repeatedly(tailwater_testkit::seed::rounds(), false);
+}
+
+/// Batches in shared memory would be missing, and later be taken for those that follow others.
+#[test]
+fn a_log_does_not_open_without_the_batches_that_a_process_left() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let directory = scratch.path().join("log");
+    let mut promised = [Promised::default(); TOPICS.len()];
+    let time = Duration::from_millis(100);
+    process::append_until(&directory, true, &mut promised, Some(time)).expect("it appends");
+    if !process::has_shared_memory() {
+        return println!("skipped: there is no shared memory in /dev/shm");
+    }
+    let error = process::find(&directory, false).expect_err("it refuses");
+    assert!(error.contains("left acknowledged batches in /dev/shm/"), "{error}");
+    // A copy has no part in it.
+    let copy = scratch.path().join("copy");
+    let copied = std::process::Command::new("cp").arg("-r").args([&directory, &copy]).status();
+    assert!(copied.expect("cp").success());
+    process::find(&copy, false).expect("a copy opens");
+    let found = process::find(&directory, true).expect("it opens");
+    process::check(&found, &promised, |durability| durability != Durability::Memory)
+        .expect("all is there");
 }

@@ -9,6 +9,8 @@ mod damage;
 #[cfg(not(shuttle))]
 mod durable;
 #[cfg(not(shuttle))]
+mod failures;
+#[cfg(not(shuttle))]
 mod first;
 #[cfg(not(shuttle))]
 mod held;
@@ -20,6 +22,8 @@ mod interleavings;
 mod killed;
 #[cfg(not(shuttle))]
 mod model;
+#[cfg(not(shuttle))]
+mod order;
 #[cfg(not(shuttle))]
 mod partial_blocks;
 #[cfg(all(not(shuttle), target_os = "linux"))]

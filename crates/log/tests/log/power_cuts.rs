@@ -58,11 +58,11 @@ fn play(kind: &str, sector: usize, seed: u64) -> Result<(), String> {
 }
 
 #[test]
-fn what_was_acknowledged_survives_power_cuts_on_ext4() {
+fn acknowledged_messages_survive_power_cuts_on_ext4() {
     cut("ext4", 512);
 }
 
 #[test]
-fn what_was_acknowledged_survives_power_cuts_on_xfs() {
+fn acknowledged_messages_survive_power_cuts_on_xfs() {
     cut("xfs", 512);
 }

@@ -213,6 +213,13 @@ fn start(word: &str, directory: &Path, has_shared: bool, next: u64) -> Process {
     Process(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("a process"))
 }
 
+/// Returns whether logs here have shared memory.
+pub(crate) fn has_shared_memory() -> bool {
+    let directory = tempfile::tempdir().expect("a directory");
+    let log = Log::open(directory.path().join("log"), &LogOptions::default()).expect("a log");
+    log.modes().tail == "shared memory"
+}
+
 /// Has a process append, and hears what it promises, until it ends. `began` is called in another
 /// thread when it has promised something, to end it; without an end it is killed in time.
 ///

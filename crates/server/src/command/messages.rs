@@ -112,11 +112,12 @@ fn target(state: &State, user: u32, header: &SendMessagesHeader) -> Result<Parti
 /// Appends a batch, waits until it is acknowledged, and returns its first offset. Where there is no
 /// room, the reply waits.
 async fn append(partition: &Partition, batch: &[u8]) -> Result<u64, Status> {
+    let batch = partition.verify(batch).map_err(|error| append_status(partition, &error))?;
     let wait = async {
         loop {
             let room = Arc::new(Notify::new());
             let wake = Arc::clone(&room);
-            match partition.try_append_or(batch, move || wake.notify_one()) {
+            match partition.try_append_or(&batch, move || wake.notify_one()) {
                 Err(error) if error.kind() == ErrorKind::Full => room.notified().await,
                 appended => return appended,
             }

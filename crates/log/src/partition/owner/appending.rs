@@ -7,7 +7,7 @@ use tailwater_format::message::padding::{GAP_MIN, Trailer, gap_end};
 use tailwater_format::message::tail::ChunkHeader;
 use tailwater_io::buffer::AppendBuffer;
 
-use super::{Active, Filled, Health, Mark, Owner, Place};
+use super::{Active, Filled, Owner, PendingBatch, Place};
 use crate::env::Env;
 use crate::options::PartialBlocks;
 use crate::tail::{Chunk, ChunkPlace, MemoryKind, SegmentStart};
@@ -22,7 +22,7 @@ const CHUNK_MAX: usize = 1 << 20;
 
 /// An accepted append.
 #[derive(Debug)]
-pub(in crate::partition) struct Taken {
+pub(in crate::partition) struct Accepted {
     pub(in crate::partition) base_offset: u64,
     pub(in crate::partition) timestamp_us: u64,
     pub(in crate::partition) signal: Option<Arc<Signal>>,
@@ -33,20 +33,18 @@ pub(in crate::partition) struct Taken {
 impl Owner {
     /// Checks that an append can be accepted.
     pub(in crate::partition) fn check(&self, env: &Env, length: u64) -> Result<()> {
-        match &self.health {
-            Health::Good => {}
-            Health::NoSpace { error, .. } | Health::Failed(error) => return Err(error.clone()),
-            Health::Closed => return Err(Error::closed(self.id)),
+        if let Some(error) = self.health.error(self.id) {
+            return Err(error);
         }
         let full =
             |message: &str| Err(Error::new(ErrorKind::Full, format!("{}: {message}", self.id)));
         if self.barriers > 0 {
-            return full("a command that changes its files is under way");
+            return full("a command that changes its files is in progress");
         }
-        // A batch that is larger than the bound alone is taken where nothing else is unpersisted.
+        // A batch larger than the bound is accepted if nothing else is unpersisted.
         let after = self.unpersisted_bytes + length;
         if self.unpersisted_bytes > 0 && after > env.partition_unpersisted_bytes_max {
-            return full("as much as may be is unpersisted");
+            return full("the limit of unpersisted bytes is reached");
         }
         Ok(())
     }
@@ -60,7 +58,7 @@ impl Owner {
         env: &Env,
         batch: &Batch<'_>,
         now_us: u64,
-    ) -> Result<Taken> {
+    ) -> Result<Accepted> {
         let length = batch.header().length;
         self.check(env, length)?;
         // Timestamps never go back, whatever the clock does: readers search by them.
@@ -83,7 +81,7 @@ impl Owner {
         let signal = self.acknowledges_persisted().then(Signal::new);
         let appended_ns = env.clock.monotonic_ns();
         (self.last_append_ns, self.is_released) = (appended_ns, false);
-        self.marks.push_back(Mark {
+        self.pending.push_back(PendingBatch {
             segment: self.place.segment,
             end_position: self.place.position,
             end_offset: self.next_offset,
@@ -92,7 +90,7 @@ impl Owner {
             appended_ns,
             signal: signal.clone(),
         });
-        Ok(Taken { base_offset, timestamp_us, signal, has_new_chunk })
+        Ok(Accepted { base_offset, timestamp_us, signal, has_new_chunk })
     }
 
     /// Provides a chunk with room for a batch and the gap after it. Returns whether the chunk is
@@ -163,7 +161,7 @@ impl Owner {
 
     /// Closes the active chunk. Its bytes are written up to a block boundary; with carried blocks,
     /// the rest is copied to the next chunk.
-    pub(super) fn close_chunk(&mut self, env: &Env) {
+    pub(in crate::partition) fn close_chunk(&mut self, env: &Env) {
         if self.options.partial_blocks == PartialBlocks::Pad {
             self.pad(env);
         }
@@ -180,7 +178,7 @@ impl Owner {
         }
         let data_end = self.data_end();
         if end > active.persisted
-            || self.marks.iter().any(|mark| mark.segment == self.place.segment)
+            || self.pending.iter().any(|batch| batch.segment == self.place.segment)
         {
             self.filled.push_back(Filled {
                 chunk: active.chunk,
@@ -197,8 +195,8 @@ impl Owner {
 
     /// Returns the end of the segment's last batch.
     pub(super) fn data_end(&self) -> u64 {
-        match self.marks.back() {
-            Some(mark) if mark.segment == self.place.segment => mark.end_position,
+        match self.pending.back() {
+            Some(batch) if batch.segment == self.place.segment => batch.end_position,
             _ => self.persisted_end.position,
         }
     }

@@ -3,13 +3,13 @@
 use tailwater_format::message::index::Entry;
 use tailwater_io::buffer::{AlignedBuffer, AppendedBytes, AppendedSlice};
 
-use super::{Filled, Health, Mark, Owner, Place, Told};
+use super::{Completions, Filled, Health, Owner, PendingBatch, Place};
 use crate::env::Env;
 use crate::options::PartialBlocks;
 use crate::tail::{Chunk, SegmentStart};
 use crate::{Error, ErrorKind};
 
-/// Bytes from which on a group takes no further chunk.
+/// Size at which a group takes no further chunk, in bytes.
 const GROUP_BYTES: usize = 4 << 20;
 /// First and longest delay of a retry after a full disk, in nanoseconds.
 const RETRY_NS: [u64; 2] = [100_000_000, 5_000_000_000];
@@ -127,9 +127,10 @@ impl Owner {
 
     /// Sets the bytes of a group's batches; `None` for a group without bytes.
     pub(super) fn weigh(&self, mut group: Group) -> Option<Group> {
-        let is_in =
-            |mark: &&Mark| (mark.segment, mark.end_position) <= (group.segment, group.data_end);
-        group.batch_bytes = self.marks.iter().take_while(is_in).map(|mark| mark.bytes).sum();
+        let is_in = |batch: &&PendingBatch| {
+            (batch.segment, batch.end_position) <= (group.segment, group.data_end)
+        };
+        group.batch_bytes = self.pending.iter().take_while(is_in).map(|batch| batch.bytes).sum();
         (!group.parts.is_empty()).then_some(group)
     }
 
@@ -156,28 +157,29 @@ impl Owner {
 
     /// Returns the end of the last batch that ends within the first `end` bytes of a segment.
     pub(super) fn data_end_within(&self, segment: SegmentStart, end: u64) -> u64 {
-        let is_within = |mark: &Mark| (mark.segment, mark.end_position) <= (segment, end);
-        let count = self.marks.partition_point(is_within);
-        match count.checked_sub(1).and_then(|last| self.marks.get(last)) {
-            Some(mark) if mark.segment == segment => mark.end_position,
+        let is_within =
+            |batch: &PendingBatch| (batch.segment, batch.end_position) <= (segment, end);
+        let count = self.pending.partition_point(is_within);
+        match count.checked_sub(1).and_then(|last| self.pending.get(last)) {
+            Some(batch) if batch.segment == segment => batch.end_position,
             _ if self.persisted_end.segment == segment => self.persisted_end.position,
             _ => 0,
         }
     }
 
     /// Notes that a group was persisted. Returns the signals to complete.
-    pub(in crate::partition) fn persisted(&mut self, env: &Env, group: &Group) -> Told {
-        let mut told = Told::new();
-        while let Some(mark) = self.marks.front() {
-            let is_in = mark.segment == group.segment && mark.end_position <= group.data_end;
+    pub(in crate::partition) fn persisted(&mut self, env: &Env, group: &Group) -> Completions {
+        let mut completions = Completions::new();
+        while let Some(batch) = self.pending.front() {
+            let is_in = batch.segment == group.segment && batch.end_position <= group.data_end;
             if !is_in {
                 break;
             }
-            if let Some(mark) = self.marks.pop_front() {
-                self.unpersisted_bytes -= mark.bytes;
-                self.unpersisted_messages -= u64::from(mark.messages);
-                self.persisted_offset = mark.end_offset;
-                told.extend(mark.signal.map(|signal| (signal, Ok(()))));
+            if let Some(batch) = self.pending.pop_front() {
+                self.unpersisted_bytes -= batch.bytes;
+                self.unpersisted_messages -= u64::from(batch.messages);
+                self.persisted_offset = batch.end_offset;
+                completions.extend(batch.signal.map(|signal| (signal, Ok(()))));
             }
         }
         self.persisted_end = Place { segment: group.segment, position: group.data_end };
@@ -207,18 +209,17 @@ impl Owner {
         if matches!(self.health, Health::NoSpace { .. }) {
             self.health = Health::Good;
         }
-        if self.marks.is_empty() && env.memory.is_tight() {
+        if self.pending.is_empty() && env.memory.is_tight() {
             // Others need the memory of this chunk; the next append takes another one.
             self.close_chunk(env);
         }
-        told
+        completions
     }
 
     /// Notes that a group could not be persisted. Returns the signals to complete.
-    pub(in crate::partition) fn not_persisted(&mut self, env: &Env, error: &Error) -> Told {
+    pub(in crate::partition) fn not_persisted(&mut self, env: &Env, error: &Error) -> Completions {
         if error.kind() != ErrorKind::NoSpace {
-            let failed = error.clone().while_doing(format_args!("{} takes no more", self.id));
-            self.health = Health::Failed(failed);
+            self.fail(error);
             return self.drop_unacknowledged(env, error);
         }
         if self.acknowledges_persisted() {
@@ -231,24 +232,26 @@ impl Owner {
         };
         let retry_ns = env.clock.monotonic_ns() + wait_ns;
         self.health = Health::NoSpace { error: error.clone(), retry_ns, wait_ns };
-        Told::new()
+        Completions::new()
     }
 
     /// Drops unacknowledged batches, where appends are acknowledged only once they are persisted.
-    pub(super) fn drop_unacknowledged(&mut self, env: &Env, error: &Error) -> Told {
+    pub(super) fn drop_unacknowledged(&mut self, env: &Env, error: &Error) -> Completions {
         if !self.acknowledges_persisted() {
-            return Told::new();
+            return Completions::new();
         }
         let first = self.filled.front().map(|filled| filled.chunk.place().segment);
         let first = first.or(self.active.as_ref().map(|active| active.chunk.place().segment));
-        let told = self.forget_unpersisted(env, &Err(error.clone()));
+        let completions = self.forget_unpersisted(env, &Err(error.clone()));
+        // Readers must not find the dropped batches, whose offsets are used again.
+        env.memory.release_chunks(&self.take_chunks());
         let goes_on = first.is_none_or(|first| first == self.written_end.segment);
         self.place = match (goes_on, self.options.partial_blocks) {
             (true, PartialBlocks::Pad) => self.written_end,
             // The bytes of the last block are no longer in memory.
             _ => self.next_segment(),
         };
-        told
+        completions
     }
 
     /// Returns whether there is a whole block to persist, besides a carried partial one.

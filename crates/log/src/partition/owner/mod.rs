@@ -58,9 +58,20 @@ pub(super) enum Health {
     Closed,
 }
 
+impl Health {
+    /// Returns the error that appends get; `None` where they are accepted.
+    pub(super) fn error(&self, id: PartitionId) -> Option<Error> {
+        match self {
+            Self::Good => None,
+            Self::NoSpace { error, .. } | Self::Failed(error) => Some(error.clone()),
+            Self::Closed => Some(Error::closed(id)),
+        }
+    }
+}
+
 /// An unpersisted batch.
 #[derive(Debug)]
-struct Mark {
+struct PendingBatch {
     segment: SegmentStart,
     /// End of the batch in the segment.
     end_position: u64,
@@ -99,7 +110,7 @@ struct Filled {
 }
 
 /// Signals to complete with their outcomes.
-pub(super) type Told = Vec<(Arc<Signal>, Result<()>)>;
+pub(super) type Completions = Vec<(Arc<Signal>, Result<()>)>;
 
 /// The state of an owner.
 #[derive(Debug)]
@@ -112,6 +123,8 @@ pub(super) struct Owner {
     /// With carried blocks, the bytes of the segment's last block before `place`.
     pub(super) carried: Vec<u8>,
     pub(super) options: TopicOptions,
+    /// Whether writes are durable whatever the durability.
+    pub(super) is_hardened: bool,
     pub(super) health: Health,
     pub(super) commands: VecDeque<Command>,
     /// Number of barriers that are queued or executed.
@@ -139,11 +152,11 @@ pub(super) struct Owner {
     pub(super) wakes_ns: Option<u64>,
     /// Time of the next retention on the monotonic clock.
     pub(super) retains_ns: Option<u64>,
-    kind: MemoryKind,
+    pub(super) kind: MemoryKind,
     chunk_bytes: usize,
     active: Option<Active>,
     filled: VecDeque<Filled>,
-    marks: VecDeque<Mark>,
+    pending: VecDeque<PendingBatch>,
     /// Chunks for readers, the oldest first.
     pub(super) chunks: Vec<Arc<Chunk>>,
 }
@@ -171,6 +184,7 @@ impl Owner {
             place,
             carried: Vec::new(),
             options,
+            is_hardened: false,
             health: Health::Good,
             commands: VecDeque::new(),
             barriers: 0,
@@ -190,7 +204,7 @@ impl Owner {
             chunk_bytes: CHUNK_MIN,
             active: None,
             filled: VecDeque::new(),
-            marks: VecDeque::new(),
+            pending: VecDeque::new(),
             chunks: Vec::new(),
         }
     }
@@ -219,9 +233,9 @@ impl Owner {
     }
 
     /// Drops all unpersisted batches. Returns their signals with `outcome`.
-    pub(super) fn forget_unpersisted(&mut self, env: &Env, outcome: &Result<()>) -> Told {
-        let told = self.marks.drain(..).filter_map(|mark| mark.signal);
-        let told = told.map(|signal| (signal, outcome.clone())).collect();
+    pub(super) fn forget_unpersisted(&mut self, env: &Env, outcome: &Result<()>) -> Completions {
+        let completions = self.pending.drain(..).filter_map(|batch| batch.signal);
+        let completions = completions.map(|signal| (signal, outcome.clone())).collect();
         for filled in std::mem::take(&mut self.filled) {
             self.release(env, filled.chunk, &filled.bytes);
         }
@@ -232,7 +246,7 @@ impl Owner {
         self.unpersisted_bytes = 0;
         self.unpersisted_messages = 0;
         self.carried.clear();
-        told
+        completions
     }
 
     /// Keeps a persisted chunk as a cache; it need not outlive the process any more.
@@ -243,17 +257,20 @@ impl Owner {
         env.memory.cache(chunk);
     }
 
-    /// Ends the chunk that is appended to, so that the next append begins another one.
-    pub(super) fn end_chunk(&mut self, env: &Env) {
-        self.close_chunk(env);
+    /// Refuses appends until the log is opened again. A partition that is closed stays closed.
+    pub(super) fn fail(&mut self, error: &Error) {
+        if !matches!(self.health, Health::Closed) {
+            let failed = error.clone().while_doing(format_args!("{} takes no more", self.id));
+            self.health = Health::Failed(failed);
+        }
     }
 
     /// Continues as a fresh incarnation. Commands and barriers keep their order.
     pub(super) fn become_incarnation(&mut self, fresh: Self) {
         let commands = std::mem::take(&mut self.commands);
         let (barriers, is_scheduled) = (self.barriers, self.is_scheduled);
-        let wakes_ns = self.wakes_ns;
-        *self = Self { commands, barriers, is_scheduled, wakes_ns, ..fresh };
+        let (wakes_ns, is_hardened) = (self.wakes_ns, self.is_hardened);
+        *self = Self { commands, barriers, is_scheduled, wakes_ns, is_hardened, ..fresh };
     }
 
     /// Places the next batch at a position of the last segment, after the present bytes of its
@@ -278,12 +295,12 @@ impl Owner {
 
     /// Returns whether there are unpersisted batches.
     pub(super) fn has_unpersisted(&self) -> bool {
-        !self.marks.is_empty()
+        !self.pending.is_empty()
     }
 
     /// Returns the time on the monotonic clock at which the oldest unpersisted batch was appended.
     pub(super) fn unpersisted_since_ns(&self) -> Option<u64> {
-        self.marks.front().map(|mark| mark.appended_ns)
+        self.pending.front().map(|batch| batch.appended_ns)
     }
 
     /// Returns whether a persist is due, at a time of the monotonic clock.
@@ -325,7 +342,7 @@ impl Owner {
     /// Returns when the partition will be idle if nothing is appended until then, on the monotonic
     /// clock; `None` where it holds nothing, or not everything is persisted.
     pub(super) fn release_ns(&self) -> Option<u64> {
-        let holds = !self.is_released && self.marks.is_empty();
+        let holds = !self.is_released && self.pending.is_empty();
         let is_well = matches!(self.health, Health::Good);
         (holds && is_well).then(|| self.last_append_ns.saturating_add(IDLE_NS))
     }
@@ -333,7 +350,7 @@ impl Owner {
     /// Gives back the chunks of an idle partition; they are evicted from the cache. Returns whether
     /// the partition is idle still.
     pub(super) fn release_memory(&mut self, env: &Env) -> bool {
-        if !self.marks.is_empty() {
+        if !self.pending.is_empty() {
             return false;
         }
         self.close_chunk(env);

@@ -29,8 +29,6 @@ pub(crate) struct Scheduler {
 struct State {
     ready: VecDeque<Arc<Partition>>,
     deadlines: BinaryHeap<Reverse<Deadline>>,
-    /// Number of partitions that threads take steps for.
-    working: usize,
     is_closed: bool,
 }
 
@@ -106,10 +104,7 @@ impl Scheduler {
             }
         }
         match state.ready.pop_front() {
-            Some(partition) => {
-                state.working += 1;
-                Next::Work(partition)
-            }
+            Some(partition) => Next::Work(partition),
             None => Next::Wait(state.deadlines.peek().map(|first| first.0.at_ns)),
         }
     }
@@ -123,7 +118,6 @@ impl Scheduler {
                 Next::Work(partition) => {
                     drop(state);
                     partition.run_step();
-                    self.state.lock().working -= 1;
                 }
                 Next::Due(partition) => {
                     drop(state);
@@ -145,10 +139,7 @@ impl Scheduler {
             let now_ns = clock.monotonic_ns();
             let next = Self::next(&mut self.state.lock(), now_ns);
             match next {
-                Next::Work(partition) => {
-                    partition.run_step();
-                    self.state.lock().working -= 1;
-                }
+                Next::Work(partition) => partition.run_step(),
                 Next::Due(partition) => partition.wake(),
                 Next::Wait(_) => return,
             }
@@ -165,6 +156,6 @@ impl Scheduler {
 impl fmt::Debug for Scheduler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.state.lock();
-        write!(f, "Scheduler({} ready, {} at work)", state.ready.len(), state.working)
+        write!(f, "Scheduler({} ready)", state.ready.len())
     }
 }

@@ -1,0 +1,262 @@
+//! What a log accepts and returns after a call has failed, while the process goes on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tailwater_io::shared_memory::SimSharedMemory;
+use tailwater_io::sim::{Fault, FaultPlan, FaultRule};
+use tailwater_io::thread::spawn;
+use tailwater_io::{Operation, Purpose, SharedMemory};
+use tailwater_log::{Durability, ErrorKind, Log, LogOptions, PartialBlocks, Partition, TopicId};
+
+use crate::common::{DIRECTORY, Machine, batch, read_all, topic};
+
+fn create_topic(log: &Log, durability: Durability) -> (TopicId, Arc<Partition>) {
+    let stream = log.create_stream(None, "stream").expect("a stream");
+    let options = topic(durability, PartialBlocks::Pad);
+    let id = log.create_topic(stream, None, "topic", &options, 1).expect("a topic");
+    (id, log.partition(id.partition(0)).expect("a partition"))
+}
+
+/// Appends batches of one message of `length` bytes and does what is due.
+fn append(log: &Log, partition: &Partition, numbers: std::ops::Range<u64>, length: usize) {
+    for number in numbers {
+        let appended = partition.append(&batch(number..number + 1, length)).expect("an append");
+        let flushed = partition.flush(false);
+        log.run_pending();
+        flushed.wait().expect("a flush");
+        appended.ticket.wait().expect("an acknowledgement");
+    }
+}
+
+fn numbers(partition: &Partition) -> Vec<u64> {
+    read_all(partition).into_iter().map(|(_, number)| number).collect()
+}
+
+fn fail(machine: &Machine, fault: Fault, operation: Operation, index: u64) {
+    let rule = FaultRule::new(fault).operation(operation).at(index);
+    machine.storage.set_faults(FaultPlan::none().with(rule));
+}
+
+#[test]
+fn batches_that_a_full_disk_refused_are_never_read() {
+    let machine = Machine::new(1, false);
+    let log = machine.open();
+    let (_, partition) = create_topic(&log, Durability::Disk);
+    append(&log, &partition, 0..1, 100);
+    // Each takes a chunk of its own.
+    let rule = FaultRule::new(Fault::NoSpace).operation(Operation::Write).from(0);
+    machine.storage.set_faults(FaultPlan::none().with(rule));
+    let refused: Vec<_> = (100..103)
+        .map(|number| partition.append(&batch(number..number + 1, 40_000)).expect("it is taken"))
+        .collect();
+    log.run_pending();
+    for appended in refused {
+        let error = appended.ticket.wait().expect_err("the disk is full");
+        assert_eq!(error.kind(), ErrorKind::NoSpace);
+    }
+    machine.storage.set_faults(FaultPlan::none());
+    append(&log, &partition, 1..3, 40_000);
+    assert_eq!(numbers(&partition), [0, 1, 2]);
+    log.close().expect("it closes");
+    drop(log);
+    let log = machine.open();
+    assert_eq!(numbers(&log.partitions()[0]), [0, 1, 2]);
+}
+
+#[test]
+fn a_change_that_failed_is_not_made_by_the_next_process() {
+    for change in 0..4 {
+        let machine = Machine::new(2, false);
+        let log = machine.open();
+        let (topic, partition) = create_topic(&log, Durability::Disk);
+        append(&log, &partition, 0..3, 100);
+        // The record was written, and only its sync fails.
+        let rule = FaultRule::new(Fault::InputOutput)
+            .operation(Operation::Sync)
+            .purpose(Purpose::LogJournal)
+            .at(0);
+        machine.storage.set_faults(FaultPlan::none().with(rule));
+        let changed = match change {
+            0 => log.purge_topic(topic),
+            1 => log.delete_topic(topic),
+            2 => log.delete_stream(topic.stream),
+            _ => log.delete_partitions(topic, 1),
+        };
+        assert_eq!(changed.expect_err("the sync failed").kind(), ErrorKind::Io);
+        machine.storage.set_faults(FaultPlan::none());
+        append(&log, &partition, 3..5, 100);
+        let storage = Arc::new(machine.storage.process_crash_image(1));
+        let log = Machine { storage, memory: None, boot: 1 }.open();
+        let partition = log.partition(topic.partition(0)).expect("it was not deleted");
+        assert_eq!(numbers(&partition), [0, 1, 2, 3, 4], "change {change}");
+    }
+}
+
+#[test]
+fn where_a_failed_change_may_count_nothing_more_is_accepted() {
+    for change in 0..2 {
+        let machine = Machine::new(3, false);
+        let log = machine.open();
+        let (topic, partition) = create_topic(&log, Durability::Disk);
+        append(&log, &partition, 0..3, 100);
+        // The journal cannot be rewritten without the change either.
+        let rule = FaultRule::new(Fault::InputOutput)
+            .operation(Operation::Sync)
+            .purpose(Purpose::LogJournal)
+            .from(0);
+        machine.storage.set_faults(FaultPlan::none().with(rule));
+        let changed = if change == 0 { log.purge_topic(topic) } else { log.delete_topic(topic) };
+        changed.expect_err("the sync failed");
+        machine.storage.set_faults(FaultPlan::none());
+        let error = partition.try_append(&batch(3..4, 100)).expect_err("its fate is unknown");
+        assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+        assert_eq!(numbers(&partition), [0, 1, 2]);
+    }
+}
+
+#[test]
+fn a_truncation_that_fails_half_way_accepts_nothing_more() {
+    for index in 0..6 {
+        let machine = Machine::new(4, false);
+        let log = machine.open();
+        let (topic, partition) = create_topic(&log, Durability::Disk);
+        append(&log, &partition, 0..4, 50_000);
+        assert_eq!(partition.stats().segments, 4);
+        fail(&machine, Fault::InputOutput, Operation::Remove, index);
+        let truncated = log.truncate(topic.partition(0), 1);
+        machine.storage.set_faults(FaultPlan::none());
+        let kept = match truncated {
+            Ok(()) => {
+                append(&log, &partition, 1..3, 100);
+                vec![0, 1, 2]
+            }
+            Err(_) => {
+                partition.try_append(&batch(1..2, 100)).expect_err("it is half truncated");
+                numbers(&partition)
+            }
+        };
+        let storage = Arc::new(machine.storage.process_crash_image(index));
+        let log = Machine { storage, memory: None, boot: 1 }.open();
+        let found = numbers(&log.partitions()[0]);
+        assert!(found.starts_with(&kept), "removal {index}: {found:?}, not {kept:?}");
+        assert!((0..).zip(&found).all(|(at, number)| at == *number), "a gap: {found:?}");
+    }
+}
+
+#[test]
+fn a_segment_that_could_not_be_removed_does_not_come_back() {
+    for operation in [Operation::Remove, Operation::SyncDirectory] {
+        for index in 0..5 {
+            let machine = Machine::new(5, false);
+            let log = machine.open();
+            let (_, partition) = create_topic(&log, Durability::Disk);
+            append(&log, &partition, 0..6, 50_000);
+            fail(&machine, Fault::InputOutput, operation, index);
+            for _ in 0..3 {
+                let deleted = partition.delete_segments(1, u64::MAX);
+                log.run_pending();
+                let _ = deleted.wait();
+            }
+            machine.storage.set_faults(FaultPlan::none());
+            let storage = Arc::new(machine.storage.process_crash_image(index));
+            let log = Machine { storage, memory: None, boot: 1 }.open();
+            let found = numbers(&log.partitions()[0]);
+            let first = found.first().copied().unwrap_or(6);
+            assert_eq!(found, (first..6).collect::<Vec<_>>(), "{operation:?} {index}: a gap");
+            assert!(first >= 2, "{operation:?} {index}: two were removed: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn a_sync_that_failed_is_not_repeated() {
+    let machine = Machine::new(6, false);
+    let log = machine.open();
+    let (_, partition) = create_topic(&log, Durability::Process);
+    append(&log, &partition, 0..2, 100);
+    fail(&machine, Fault::InputOutput, Operation::Sync, 0);
+    for _ in 0..2 {
+        let flushed = partition.flush(true);
+        log.run_pending();
+        assert_eq!(flushed.wait().expect_err("the first sync failed").kind(), ErrorKind::Io);
+        machine.storage.set_faults(FaultPlan::none());
+    }
+    partition.try_append(&batch(2..3, 100)).expect_err("what it wrote may be lost");
+}
+
+/// A full shared memory: recovery needs memory itself, and cannot have that.
+#[test]
+fn a_log_opens_while_shared_memory_is_full_of_what_was_left() {
+    let memory = SimSharedMemory::new(600_000);
+    let machine = Machine { memory: Some(memory), ..Machine::new(7, false) };
+    let options = LogOptions { tail_bytes_max: 64 << 20, ..machine.options() };
+    let log = Log::open(DIRECTORY, &options).expect("the log opens");
+    let (topic, partition) = create_topic(&log, Durability::Process);
+    let mut count = 0;
+    while let Ok(appended) = partition.try_append(&batch(count..count + 1, 30_000)) {
+        appended.ticket.wait().expect("an acknowledgement");
+        count += 1;
+        assert!(count < 1000, "shared memory has no bound");
+    }
+    let storage = Arc::new(machine.storage.process_crash_image(1));
+    let memory = machine.memory.as_ref().map(|memory| memory.snapshot().expect("a copy"));
+    let left = Machine { storage, memory, boot: 1 };
+    let options = LogOptions { tail_bytes_max: 64 << 20, ..left.options() };
+    let log = Log::open(DIRECTORY, &options).expect("the log opens");
+    let partition = log.partition(topic.partition(0)).expect("a partition");
+    assert_eq!(numbers(&partition), (0..count).collect::<Vec<_>>());
+    let regions = left.memory.as_ref().expect("memory").list().expect("a list");
+    assert_eq!(regions, [""; 0], "regions are left over");
+}
+
+/// Memory that the system refused may be there later, and nobody says when.
+#[test]
+fn an_append_waits_until_the_system_has_memory_again() {
+    let memory = SimSharedMemory::new(1 << 30);
+    let machine = Machine { memory: Some(memory.clone()), ..Machine::new(8, false) };
+    let options =
+        LogOptions { persisters: 1, clock: LogOptions::default().clock, ..machine.options() };
+    let log = Arc::new(Log::open(DIRECTORY, &options).expect("the log opens"));
+    let (_, partition) = create_topic(&log, Durability::Process);
+    // Somebody else fills the memory.
+    let others = memory.create("other", 1 << 30).expect("all of it");
+    let error = partition.try_append(&batch(0..1, 100)).expect_err("there is no memory");
+    assert_eq!(error.kind(), ErrorKind::Full);
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let waiting = Arc::clone(&partition);
+    let thread = spawn("waiting", move || {
+        let appended = waiting.append(&batch(0..1, 100));
+        sender.send(appended.is_ok()).expect("a receiver");
+    });
+    assert!(receiver.recv_timeout(Duration::from_millis(300)).is_err(), "there is no memory");
+    drop(others);
+    memory.remove("other").expect("it is removed");
+    assert!(receiver.recv_timeout(Duration::from_secs(60)).expect("it returns"));
+    drop(thread);
+    assert_eq!(numbers(&partition), [0]);
+}
+
+#[test]
+fn a_log_that_could_not_be_closed_gives_back_its_memory() {
+    let machine = Machine::new(9, true);
+    let log = machine.open();
+    let (_, partition) = create_topic(&log, Durability::Process);
+    append(&log, &partition, 0..3, 100);
+    let slice = partition.poll(tailwater_log::Strategy::First, 10).expect("a poll");
+    fail(&machine, Fault::InputOutput, Operation::Sync, 0);
+    log.close().expect_err("it cannot be sealed");
+    machine.storage.set_faults(FaultPlan::none());
+    drop((log, partition));
+    // The next owner's regions have the same names as those that a reader still holds.
+    let storage = Arc::new(machine.storage.process_crash_image(1));
+    let next = Machine { storage, memory: machine.memory.clone(), boot: 1 };
+    let log = next.open();
+    let partition = &log.partitions()[0];
+    drop(partition.append(&batch(3..4, 100)).expect("an append"));
+    let before = next.memory.as_ref().expect("memory").list().expect("a list");
+    drop(slice);
+    let after = next.memory.as_ref().expect("memory").list().expect("a list");
+    assert_eq!(before, after);
+    assert_eq!(numbers(partition), [0, 1, 2, 3]);
+}

@@ -1,0 +1,221 @@
+//! Commands and partitions that meet: reused ids, rewriting, closing.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, Weak};
+
+use tailwater_io::sim::SimStorage;
+use tailwater_io::{Create, IoMode, Purpose, ReadFile, Result, Storage, WriteFile};
+use tailwater_log::{
+    Durability, ErrorKind, Log, LogOptions, PartialBlocks, Partition, Strategy, TopicId,
+    TopicOptions,
+};
+
+use crate::common::{DIRECTORY, Machine, batch, read_all, topic};
+
+fn create_topic(log: &Log) -> (TopicId, Arc<Partition>) {
+    let options = topic(Durability::Disk, PartialBlocks::Pad);
+    let id = log.create_topic(0, None, "topic", &options, 1).expect("a topic");
+    (id, log.partition(id.partition(0)).expect("a partition"))
+}
+
+fn append(log: &Log, partition: &Partition, numbers: std::ops::Range<u64>) {
+    for number in numbers {
+        let appended = partition.append(&batch(number..number + 1, 900)).expect("an append");
+        log.run_pending();
+        appended.ticket.wait().expect("an acknowledgement");
+    }
+}
+
+fn numbers(partition: &Partition) -> Vec<u64> {
+    read_all(partition).into_iter().map(|(_, number)| number).collect()
+}
+
+#[test]
+fn a_purge_of_a_deleted_topic_leaves_the_next_one_of_its_id_alone() {
+    let machine = Machine::new(1, false);
+    let log = machine.open();
+    log.create_stream(Some(0), "stream").expect("a stream");
+    let (first, old) = create_topic(&log);
+    append(&log, &old, 0..3);
+    let purged = old.purge();
+    log.delete_topic(first).expect("a deletion");
+    let (second, new) = create_topic(&log);
+    assert_eq!(second, first, "the id is used again");
+    log.run_pending();
+    assert_eq!(purged.wait().expect_err("it was deleted").kind(), ErrorKind::NotFound);
+    append(&log, &new, 10..13);
+    log.close().expect("it closes");
+    drop(log);
+    let log = machine.open();
+    assert_eq!(numbers(&log.partition(second.partition(0)).expect("a partition")), [10, 11, 12]);
+}
+
+#[test]
+fn topics_of_one_id_are_deleted_and_created_at_once() {
+    let machine = Machine::new(2, false);
+    let options = LogOptions { persisters: 1, ..machine.options() };
+    let log = Log::open(DIRECTORY, &options).expect("the log opens");
+    log.create_stream(Some(0), "stream").expect("a stream");
+    let options = topic(Durability::Disk, PartialBlocks::Pad);
+    for round in 0..20 {
+        let id = log.create_topic(0, Some(0), "topic", &options, 50).expect("a topic");
+        std::thread::scope(|scope| {
+            scope.spawn(|| log.delete_topic(id).expect("a deletion"));
+            scope.spawn(|| while log.create_topic(0, Some(0), "topic", &options, 50).is_err() {});
+        });
+        for partition in 0..50 {
+            let partition = log.partition(id.partition(partition));
+            let partition = partition.unwrap_or_else(|error| panic!("round {round}: {error}"));
+            if partition.id().partition == 7 {
+                let appended = partition.append(&batch(0..1, 10)).expect("an append");
+                appended.ticket.wait().expect("an acknowledgement");
+            }
+        }
+        let storage = Arc::new(machine.storage.process_crash_image(round));
+        let left = Machine { storage, memory: None, boot: 1 }.open();
+        assert_eq!(numbers(&left.partition(id.partition(7)).expect("a partition")), [0]);
+        log.delete_topic(id).expect("a deletion");
+    }
+}
+
+/// Does something when a segment is about to be rewritten, and remembers open files.
+struct Watched {
+    files: Arc<SimStorage>,
+    on_rewrite: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+    opened: Mutex<Vec<(PathBuf, Weak<dyn ReadFile>)>>,
+}
+
+impl Watched {
+    fn new(machine: &Machine) -> Arc<Self> {
+        let (on_rewrite, opened) = (Mutex::default(), Mutex::default());
+        Arc::new(Self { files: Arc::clone(&machine.storage), on_rewrite, opened })
+    }
+
+    /// Opens the log of a machine.
+    fn open_log(self: &Arc<Self>, machine: &Machine) -> Log {
+        let storage = Arc::clone(self) as Arc<dyn Storage>;
+        Log::open(DIRECTORY, &LogOptions { storage, ..machine.options() }).expect("the log opens")
+    }
+
+    /// Returns how many segments are open for reading.
+    fn open_segments(&self) -> usize {
+        let opened = self.opened.lock().expect("no panic");
+        let is_open = |(path, file): &&(PathBuf, Weak<dyn ReadFile>)| {
+            path.extension().is_some_and(|it| it == "log") && file.strong_count() > 0
+        };
+        opened.iter().filter(is_open).count()
+    }
+}
+
+impl std::fmt::Debug for Watched {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Watched")
+    }
+}
+
+impl Storage for Watched {
+    tailwater_testkit::forward_storage!(
+        files: rename, remove, remove_directory, link, list, create_directory, metadata,
+        identity, canonical_path, capabilities, resident_pages, sync_directory, lock, statistics,
+    );
+
+    fn open(&self, path: &Path, mode: IoMode, purpose: Purpose) -> Result<Arc<dyn ReadFile>> {
+        let file = self.files.open(path, mode, purpose)?;
+        self.opened.lock().expect("no panic").push((path.to_owned(), Arc::downgrade(&file)));
+        Ok(file)
+    }
+
+    fn create(
+        &self,
+        path: &Path,
+        create: Create,
+        mode: IoMode,
+        purpose: Purpose,
+    ) -> Result<Box<dyn WriteFile>> {
+        if path.to_string_lossy().ends_with("-1.log.tmp")
+            && let Some(act) = self.on_rewrite.lock().expect("no panic").take()
+        {
+            act();
+        }
+        self.files.create(path, create, mode, purpose)
+    }
+}
+
+#[test]
+fn a_rewritten_segment_does_not_bring_back_what_was_truncated_meanwhile() {
+    let machine = Machine::new(3, false);
+    let watched = Watched::new(&machine);
+    let log = watched.open_log(&machine);
+    log.create_stream(Some(0), "stream").expect("a stream");
+    let (id, partition) = create_topic(&log);
+    let truncated: Arc<Mutex<Option<tailwater_log::Ticket>>> = Arc::default();
+    let (weak, ticket): (Weak<Partition>, _) = (Arc::downgrade(&partition), Arc::clone(&truncated));
+    *watched.on_rewrite.lock().expect("no panic") = Some(Box::new(move || {
+        let partition = weak.upgrade().expect("the partition is open");
+        *ticket.lock().expect("no panic") = Some(partition.truncate(3));
+    }));
+    // Blocks of one small message: the first segment is rewritten once it is sealed.
+    let mut count = 0;
+    while truncated.lock().expect("no panic").is_none() {
+        append(&log, &partition, count..count + 1);
+        count += 1;
+        assert!(count < 1000, "no segment was rewritten");
+    }
+    log.run_pending();
+    let ticket = truncated.lock().expect("no panic").take().expect("a ticket");
+    ticket.wait().expect("a truncation");
+    assert_eq!(numbers(&partition), [0, 1, 2]);
+    let storage = Arc::new(machine.storage.process_crash_image(1));
+    let left = Machine { storage, memory: None, boot: 1 }.open();
+    assert_eq!(numbers(&left.partition(id.partition(0)).expect("a partition")), [0, 1, 2]);
+}
+
+#[test]
+fn nothing_is_changed_once_a_log_is_closed() {
+    let machine = Machine::new(4, false);
+    let log = machine.open();
+    log.create_stream(Some(0), "stream").expect("a stream");
+    let (id, partition) = create_topic(&log);
+    append(&log, &partition, 0..2);
+    log.close().expect("it closes");
+    let before = machine.storage.call_count();
+    let options = TopicOptions::default();
+    for changed in [
+        log.create_stream(None, "more").map(|_| ()),
+        log.rename_stream(0, "other"),
+        log.create_topic(0, None, "more", &options, 1).map(|_| ()),
+        log.update_topic(id, "other", &options),
+        log.create_partitions(id, 1).map(|_| ()),
+        log.set_records(&[("key".to_owned(), Some("value".to_owned()))]),
+        partition.purge().wait(),
+        log.delete_partitions(id, 1),
+        log.delete_topic(id),
+        log.delete_stream(0),
+    ] {
+        assert_eq!(changed.expect_err("it is closed").kind(), ErrorKind::Closed);
+    }
+    assert_eq!(machine.storage.call_count(), before, "files were touched");
+}
+
+#[test]
+fn a_removed_segment_is_not_kept_open_for_a_consumer() {
+    let machine = Machine::new(5, false);
+    let log = machine.open();
+    log.create_stream(Some(0), "stream").expect("a stream");
+    let (_, partition) = create_topic(&log);
+    append(&log, &partition, 0..60);
+    assert!(partition.stats().segments > 3);
+    drop(log.close());
+    drop((log, partition));
+    let watched = Watched::new(&machine);
+    let log = watched.open_log(&machine);
+    let partition = &log.partitions()[0];
+    let held = watched.open_segments();
+    // A consumer stops within the first segment.
+    assert_eq!(partition.poll(Strategy::First, 3).expect("a poll").count, 3);
+    assert_eq!(watched.open_segments(), held + 1);
+    let deleted = partition.delete_segments(1, u64::MAX);
+    log.run_pending();
+    deleted.wait().expect("a deletion");
+    assert_eq!(watched.open_segments(), held, "the removed segment is still open");
+}

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use tailwater_format::message::batch::{Batch, HEADER_BYTES, Header, Part};
+use tailwater_format::message::name::Kind;
 use tailwater_io::buffer::{AppendedBytes, AppendedSlice};
 
 use super::{Partition, Snapshot};
@@ -123,7 +124,10 @@ impl Partition {
     pub fn poll(&self, strategy: Strategy, count: u32) -> Result<Polled> {
         match self.poll_from(strategy, count, true)? {
             Some(polled) => Ok(polled),
-            None => Err(Error::new(ErrorKind::Internal, "a poll that may read did not")),
+            None => Err(Error::new(
+                ErrorKind::Internal,
+                "poll_from returned no result although it may read segments",
+            )),
         }
     }
 
@@ -188,7 +192,7 @@ impl Partition {
                     break;
                 }
                 match self.poll_segment(snapshot, end, &mut wanted) {
-                    // The next poll begins there, and fails.
+                    // The next poll starts at the damage and returns the error.
                     Err(_) if wanted.polled.count > 0 => break,
                     polled => polled?,
                 }
@@ -200,12 +204,11 @@ impl Partition {
         Ok(Some(wanted.polled))
     }
 
-    /// Reads batches from the segment of the wanted offset.
+    /// Reads batches from the segment of the wanted offset. What precedes an error is polled.
     fn poll_segment(&self, snapshot: &Snapshot, end: u64, wanted: &mut Wanted) -> Result<()> {
         let offset = wanted.offset;
         let (segment, segment_end) = segment_of(snapshot, offset, end)?;
-        let cursor = self.env.cursors.take(self.id, offset, segment);
-        let mut cursor = match cursor {
+        let mut cursor = match self.env.cursors.take(self.id, offset, segment) {
             Some(cursor) => cursor,
             None => Cursor {
                 segment: Arc::clone(segment),
@@ -213,12 +216,31 @@ impl Partition {
             },
         };
         let mut bytes = Vec::new();
+        let copied = self.copy_batches(&mut cursor, segment_end, wanted, &mut bytes);
+        if !bytes.is_empty() {
+            wanted.polled.pieces.push(Piece::Read(Arc::new(bytes)));
+        }
+        copied?;
+        if wanted.offset < segment_end {
+            self.env.cursors.keep(self.id, wanted.offset, cursor);
+        }
+        Ok(())
+    }
+
+    /// Copies batches from a cursor, up to the offset `segment_end`.
+    fn copy_batches(
+        &self,
+        cursor: &mut Cursor,
+        segment_end: u64,
+        wanted: &mut Wanted,
+        bytes: &mut Vec<u8>,
+    ) -> Result<()> {
+        let Cursor { segment, scanner } = cursor;
         while !wanted.is_done() && wanted.offset < segment_end {
-            let Some((position, header)) = cursor.scanner.peek()? else {
+            let Some((position, header)) = scanner.peek()? else {
                 // The last segment may have grown since the cursor was created.
-                if wanted.polled.count == 0 && cursor.scanner.position() < segment.length() {
-                    let position = cursor.scanner.position();
-                    cursor.scanner = segment.scan(&self.env, position)?;
+                if wanted.polled.count == 0 && scanner.position() < segment.length() {
+                    *scanner = segment.scan(&self.env, scanner.position())?;
                     continue;
                 }
                 if wanted.polled.count == 0 {
@@ -228,16 +250,16 @@ impl Partition {
             };
             let batch_end = header.base_offset + u64::from(header.count);
             if batch_end <= wanted.offset {
-                cursor.scanner.skip();
+                scanner.skip();
                 continue;
             }
             if header.base_offset > wanted.offset {
                 let message =
                     format!("offsets {} to {} are missing", wanted.offset, header.base_offset);
-                return Err(Error::corruption(cursor.scanner.path(), position, message));
+                return Err(Error::corruption(scanner.path(), position, message));
             }
             let is_whole = wanted.takes_whole(&header);
-            let Some(scanned) = cursor.scanner.read_verified()? else { break };
+            let Some(scanned) = scanner.read_verified()? else { break };
             if is_whole {
                 bytes.extend_from_slice(&scanned.header.encode());
                 bytes.extend_from_slice(scanned.messages);
@@ -246,7 +268,7 @@ impl Partition {
                 continue;
             }
             let batch = Batch::from_parts(scanned.header, scanned.messages)
-                .map_err(|error| Error::decoding(&segment.path(LOG), position, error))?;
+                .map_err(|error| Error::decoding(&segment.path(Kind::Log), position, error))?;
             let Some(part) = batch.part(wanted.offset, wanted.count) else { break };
             let Part { header: part_header, messages } = part;
             bytes.extend_from_slice(&part_header.encode());
@@ -255,21 +277,15 @@ impl Partition {
             wanted.took(first, taken, HEADER_BYTES + messages.len());
             if wanted.offset < batch_end {
                 // The next poll begins inside this batch, which the cursor has passed.
-                cursor.scanner = segment.scan(&self.env, position)?;
+                *scanner = segment.scan(&self.env, position)?;
             }
-        }
-        if !bytes.is_empty() {
-            wanted.polled.pieces.push(Piece::Read(Arc::new(bytes)));
-        }
-        if wanted.offset < segment_end {
-            self.env.cursors.keep(self.id, wanted.offset, cursor);
         }
         Ok(())
     }
 
     fn missing(&self, segment: &Segment, offset: u64, end: u64) -> Error {
         let message = format!("offsets {offset} to {end} are missing at the segment's end");
-        Error::corruption(&segment.path(LOG), segment.length(), message)
+        Error::corruption(&segment.path(Kind::Log), segment.length(), message)
     }
 
     /// Returns the offset of the first message that is not older than a timestamp, or the end where
@@ -322,9 +338,6 @@ impl Partition {
         Ok(Some(next.or(first_in_memory).unwrap_or(end)))
     }
 }
-
-/// Kind of the file with a segment's batches.
-const LOG: tailwater_format::message::name::Kind = tailwater_format::message::name::Kind::Log;
 
 /// Returns the segment of an offset, and the offset after its last message.
 fn segment_of(snapshot: &Snapshot, offset: u64, end: u64) -> Result<(&Arc<Segment>, u64)> {

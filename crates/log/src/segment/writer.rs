@@ -228,7 +228,7 @@ impl SegmentWriter {
     /// # Errors
     /// Those of the system.
     pub(crate) fn sync(&mut self) -> Result<()> {
-        self.sync_once(|file| file.sync_data(Purpose::LogAppend))
+        self.attempt(|file| file.sync_data(Purpose::LogAppend))
     }
 
     /// Makes all writes durable, and each later one.
@@ -240,14 +240,15 @@ impl SegmentWriter {
         self.sync()
     }
 
-    fn sync_once(
+    /// Makes a call, unless an earlier one failed.
+    fn attempt(
         &mut self,
-        sync: impl FnOnce(&mut dyn WriteFile) -> tailwater_io::Result<()>,
+        call: impl FnOnce(&mut dyn WriteFile) -> tailwater_io::Result<()>,
     ) -> Result<()> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
-        sync(&mut *self.file).map_err(Error::from).inspect_err(|error| {
+        call(&mut *self.file).map_err(Error::from).inspect_err(|error| {
             self.failed = Some(error.clone());
         })
     }
@@ -269,7 +270,7 @@ impl SegmentWriter {
         if self.file.length()? != data_end {
             self.file.truncate(data_end)?;
         }
-        self.sync_once(|file| file.sync_all(Purpose::LogAppend))?;
+        self.attempt(|file| file.sync_all(Purpose::LogAppend))?;
         self.segment.set_length(data_end);
         Ok(())
     }

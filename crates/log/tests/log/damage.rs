@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::common::{Machine, batch, read_all, topic};
+use crate::common::{Machine, batch, messages, read_all, topic};
 use tailwater_format::message::name::{FileName, Kind};
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
 use tailwater_io::{Create, IoMode, Operation, Purpose, Storage};
@@ -81,9 +81,13 @@ fn a_flipped_bit_in_a_sealed_segment_is_found_when_it_is_read() {
         let partition = log.partition(topic.partition(0)).expect("it is there");
         let mut next = Strategy::First;
         let error = loop {
-            match partition.poll(next, 10) {
+            // A poll that meets the damage returns the batches before it.
+            match partition.poll(next, 30) {
                 Ok(polled) if polled.end_offset() > 50 => break None,
-                Ok(polled) => next = Strategy::Offset(polled.end_offset()),
+                Ok(polled) => {
+                    assert_eq!(messages(&polled).len(), polled.count as usize);
+                    next = Strategy::Offset(polled.end_offset());
+                }
                 Err(error) => break Some(error),
             }
         };

@@ -193,6 +193,9 @@ fn what_a_dead_process_left_is_durable_before_the_next_builds_on_it() {
         let log = left.open();
         let Ok(partition) = log.partition(topic.partition(0)) else { continue };
         let count = read_all(&partition).len() as u64;
+        after_power_cuts(&left.storage, |left| {
+            assert_holds(&left.open(), topic, 0..count, &format!("seen after call {call}"));
+        });
         append(&log, &partition, count..count + 2);
         after_power_cuts(&left.storage, |left| {
             assert_holds(&left.open(), topic, 0..count + 2, &format!("call {call}"));

@@ -9,7 +9,9 @@
 //! | module | responsibility |
 //! |---|---|
 //! | `server` | starting, listening, shutting down |
+//! | `listener` | accepting connections |
 //! | `connection` | one client's socket: frames in, replies out, limits |
+//! | `in_flight` | the bound on the memory of requests and replies |
 //! | `protocol` | the bytes of frames; the codecs are `iggy_binary_protocol`'s |
 //! | `command` | one handler per command |
 //! | `session` | who is connected, logged in, and which requests were answered |
@@ -17,18 +19,20 @@
 //! | `groups` | consumer groups: members, assignments, rebalancing |
 //! | `config` | the configuration file, environment and flags |
 //! | `http` | metrics and health |
-//! | [`client`] | filling a log from a server that runs |
+//! | [`import`] | filling a log from a server that runs |
 //!
 //! `state` holds what all handlers share. Streams, topics and partitions are the log's; users,
 //! tokens and groups are records beside them in its catalog, so that one journal orders all
 //! changes of metadata.
 
-pub mod client;
 mod command;
 mod config;
 mod connection;
 mod groups;
 mod http;
+pub mod import;
+mod in_flight;
+mod listener;
 mod metrics;
 mod protocol;
 mod server;

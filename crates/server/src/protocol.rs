@@ -3,7 +3,9 @@
 //! Only this module knows offsets in headers. Bodies are decoded and encoded with
 //! `iggy_binary_protocol`, whose version is the protocol's.
 
-use iggy_binary_protocol::consensus::{Command, EvictionHeader, ReplyHeader, RequestHeader};
+use iggy_binary_protocol::consensus::{
+    Command, EvictionHeader, RESULT_COUNT_LEN, ReplyHeader, RequestHeader, read_size_field,
+};
 use iggy_binary_protocol::{
     ConsensusHeader, EvictionReason, HEADER_SIZE, IGGY_PROTOCOL_VERSION, IGGY_PROTOCOL_VERSION_MIN,
     Operation, lookup_by_operation,
@@ -12,7 +14,11 @@ use iggy_binary_protocol::{
 /// Length of a frame's header, in bytes.
 pub(crate) const HEADER_BYTES: usize = HEADER_SIZE;
 /// Length of the section that says "no error" at the beginning of some replies, in bytes.
-const RESULT_BYTES: usize = 4;
+const RESULT_BYTES: usize = RESULT_COUNT_LEN;
+/// Offset of the command in all headers.
+const COMMAND_OFFSET: usize = 60;
+/// Range of the client's id in a request's header.
+const CLIENT_RANGE: std::ops::Range<usize> = 128..144;
 
 /// What a request's header says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,44 +34,33 @@ pub(crate) struct Head {
     pub(crate) code: u32,
     /// Checksum of the body that tells a repeated request from another one with its number.
     pub(crate) checksum: u128,
-    /// Length of the body, in bytes.
-    pub(crate) body_bytes: usize,
 }
 
-/// Why a header is not a request's.
+/// A header with a value that no client sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum HeadError {
-    /// The size is below the header's or above the largest frame's, or the command is no request:
-    /// the next frame cannot be found.
-    Garbage,
-    /// A field has a value that no client sends; the frame's end is known.
-    Invalid {
-        /// The id that the client gave itself.
-        client: u128,
-        /// Length of the body, in bytes.
-        body_bytes: usize,
-        reason: EvictionReason,
-    },
+pub(crate) struct InvalidHead {
+    /// The id that the client gave itself.
+    pub(crate) client: u128,
+    pub(crate) reason: EvictionReason,
 }
 
-/// Decodes the header of a request.
+/// Returns the length of a request's body, in bytes. `None` where the size is below the header's or
+/// above the largest frame's, or the command is no request: the next frame cannot be found then.
+pub(crate) fn body_bytes(header: &[u8; HEADER_BYTES], frame_bytes_max: usize) -> Option<usize> {
+    let size = read_size_field(header)? as usize;
+    let is_request = header[COMMAND_OFFSET] == Command::Request as u8;
+    size.checked_sub(HEADER_BYTES).filter(|_| is_request && size <= frame_bytes_max)
+}
+
+/// Decodes the header of a request, whose length is right.
 ///
 /// # Errors
-/// See [`HeadError`].
-pub(crate) fn decode_head(
-    bytes: &[u8; HEADER_BYTES],
-    frame_bytes_max: usize,
-) -> Result<Head, HeadError> {
-    // Only these three are at the same offsets in all versions.
-    let size = u32::from_le_bytes([bytes[48], bytes[49], bytes[50], bytes[51]]) as usize;
-    if bytes[60] != Command::Request as u8 || !(HEADER_BYTES..=frame_bytes_max).contains(&size) {
-        return Err(HeadError::Garbage);
-    }
-    let body_bytes = size - HEADER_BYTES;
+/// A field has a value that no client sends.
+pub(crate) fn decode_head(bytes: &[u8; HEADER_BYTES]) -> Result<Head, InvalidHead> {
     let mut client = [0; 16];
-    client.copy_from_slice(&bytes[128..144]);
+    client.copy_from_slice(&bytes[CLIENT_RANGE]);
     let client = u128::from_le_bytes(client);
-    let invalid = |reason| HeadError::Invalid { client, body_bytes, reason };
+    let invalid = |reason| InvalidHead { client, reason };
     let header: RequestHeader = bytemuck::checked::try_pod_read_unaligned(bytes)
         .map_err(|_| invalid(EvictionReason::InvalidRequestOperation))?;
     header.validate().map_err(|_| invalid(EvictionReason::InvalidRequestBody))?;
@@ -88,7 +83,6 @@ pub(crate) fn decode_head(
         operation: header.operation,
         code,
         checksum: header.request_checksum,
-        body_bytes,
     })
 }
 

@@ -1,7 +1,10 @@
 //! Starting, listening and shutting down.
 
 use std::fmt;
+use std::fs::DirBuilder;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -10,34 +13,38 @@ use std::time::{Duration, Instant};
 use iggy_binary_protocol::EvictionReason;
 use tailwater_io::Clock;
 use tailwater_io::clock::SystemClock;
+use tailwater_io::sync::Mutex;
 use tailwater_io::{Storage, posix::PosixStorage};
 use tailwater_log::{Log, LogOptions, OpenReport, TailMemory};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
+use tokio::time::timeout_at;
 use tokio_rustls::TlsAcceptor;
 use tracing::{debug, info, warn};
 
-use crate::command::{self, Balancer};
+use crate::command::{self, Balancer, Consumers};
 use crate::config::{self, Config};
 use crate::connection::{self, End};
 use crate::groups::Groups;
+use crate::in_flight::InFlight;
+use crate::listener::{self, Seldom, listen};
 use crate::metrics::Metrics;
 use crate::session::{Session, Sessions};
-use crate::state::{InFlight, State};
+use crate::state::State;
 use crate::users::{RandomPassword, Users};
 use crate::{http, tls};
 
 /// The log's directory under the system path.
 const LOG: &str = "log";
 /// Entries of a system path that only Apache Iggy's server makes.
-const IGGYS: &[&str] = &["streams", "state", "metadata", "server.superblock"];
+const IGGY_ENTRIES: &[&str] = &["streams", "state", "metadata", "server.superblock"];
+/// Mode of the directory of all data.
+const PRIVATE: u32 = 0o700;
 /// Time between looks at heartbeats, groups and expired tokens.
 const TICK: Duration = Duration::from_secs(1);
 /// Longest time that a shutdown waits for requests under way.
 const DRAIN: Duration = Duration::from_secs(10);
-/// Time to wait after the system refused a connection, for want of descriptors for example.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Why a server does not start or end.
 #[derive(Debug)]
@@ -58,6 +65,8 @@ pub enum ServerError {
     },
     /// A certificate or key cannot be used.
     Tls(String),
+    /// The directory cannot be created.
+    Directory(String),
     /// The directory cannot be written to.
     Storage(tailwater_io::Error),
 }
@@ -66,7 +75,9 @@ impl fmt::Display for ServerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Log(error) => error.fmt(f),
-            Self::ForeignData(message) | Self::Tls(message) => f.write_str(message),
+            Self::ForeignData(message) | Self::Tls(message) | Self::Directory(message) => {
+                f.write_str(message)
+            }
             Self::Listen { key, address, source } => {
                 write!(f, "{key}: cannot listen on {address}: {source}")
             }
@@ -81,7 +92,7 @@ impl std::error::Error for ServerError {
             Self::Log(error) => Some(error),
             Self::Listen { source, .. } => Some(source),
             Self::Storage(error) => Some(error),
-            Self::ForeignData(_) | Self::Tls(_) => None,
+            Self::ForeignData(_) | Self::Tls(_) | Self::Directory(_) => None,
         }
     }
 }
@@ -124,8 +135,10 @@ pub struct Shutdown {
 /// closes its log.
 pub struct Server {
     state: Arc<State>,
+    storage: Arc<dyn Storage>,
     addresses: Addresses,
     root_password: Option<RandomPassword>,
+    has_exposed_defaults: bool,
     shutdown: watch::Sender<bool>,
     tasks: JoinSet<usize>,
 }
@@ -138,10 +151,6 @@ impl Server {
     pub async fn start(config: Config) -> Result<Self, ServerError> {
         let storage: Arc<dyn Storage> = Arc::new(PosixStorage::new());
         refuse_foreign_data(&*storage, &config.path)?;
-        let log = open_log(&storage, &config)?;
-        command::apply_config(&log, &config)?;
-        let (users, root_password) = Users::open(&log, &config)?;
-        let groups = Groups::open(&log, &config)?;
         let tcp = match &config.tcp {
             Some(tcp) => Some((listen("tcp.address", tcp.address).await?, acceptor(&tcp.tls)?)),
             None => None,
@@ -155,11 +164,26 @@ impl Server {
             tcp: tcp.as_ref().and_then(|(listener, _)| address(listener)),
             http: http.as_ref().and_then(|(listener, _)| address(listener)),
         };
+        let log = open_log(&storage, &config)?;
+        // From here on the directory is this server's. What an earlier one left is not true.
+        config::remove_current(&*storage, &config)?;
+        command::apply_config(&log, &config)?;
+        let groups = Groups::open(&log, &config)?;
         config::write_current(&*storage, &config, addresses.tcp, addresses.http)?;
+        // Last: a password that is made up here is known to nobody where the start fails.
+        let opened = Users::open(&log, &config);
+        if opened.is_err() {
+            // It says that somebody listens; the error that counts is the other one.
+            let _ = config::remove_current(&*storage, &config);
+        }
+        let (users, root_password) = opened?;
+        let is_exposed = config.tcp.as_ref().is_some_and(|tcp| !tcp.address.ip().is_loopback());
 
         let now_us = SystemClock.wall_us();
         let state = Arc::new(State {
             in_flight: InFlight::new(config.limits.in_flight_bytes_max),
+            consumers: Consumers::new(config.limits.consumers_max),
+            changing: Mutex::default(),
             log,
             users,
             groups,
@@ -173,20 +197,9 @@ impl Server {
             config,
         });
         let (shutdown, is_shutdown) = watch::channel(false);
-        let mut tasks = JoinSet::new();
-        if let Some((listener, tls)) = tcp {
-            tasks.spawn(accept(Arc::clone(&state), listener, tls, is_shutdown.clone()));
-        }
-        if let Some((listener, tls)) = http {
-            let state = Arc::clone(&state);
-            let is_shutdown = is_shutdown.clone();
-            tasks.spawn(async move {
-                http::serve(listener, tls, state, is_shutdown).await;
-                0
-            });
-        }
-        tasks.spawn(maintain(Arc::clone(&state), is_shutdown));
-        Ok(Self { state, addresses, root_password, shutdown, tasks })
+        let tasks = spawn_tasks(&state, tcp, http, &is_shutdown);
+        let has_exposed_defaults = is_exposed && state.users.has_default_root();
+        Ok(Self { state, storage, addresses, root_password, has_exposed_defaults, shutdown, tasks })
     }
 
     /// Returns where it listens.
@@ -197,6 +210,18 @@ impl Server {
     /// Returns the password that was made up for the root user of a new directory.
     pub fn root_password(&self) -> Option<&str> {
         self.root_password.as_ref().map(RandomPassword::reveal)
+    }
+
+    /// Returns whether others than this machine's users can reach the server, and can log in as
+    /// iggy with the password iggy.
+    pub fn has_exposed_defaults(&self) -> bool {
+        self.has_exposed_defaults
+    }
+
+    /// Returns what its tasks share, for tests that look into it.
+    #[cfg(test)]
+    pub(crate) fn state(&self) -> &Arc<State> {
+        &self.state
     }
 
     /// Returns what opening the log found.
@@ -217,11 +242,39 @@ impl Server {
         while let Some(ended) = self.tasks.join_next().await {
             abandoned += ended.unwrap_or(0);
         }
+        // While the directory is this server's still.
+        let removed = config::remove_current(&*self.storage, &self.state.config);
         let state = Arc::clone(&self.state);
         let closed = tokio::task::spawn_blocking(move || state.log.close()).await;
         closed.unwrap_or(Ok(()))?;
+        removed?;
         Ok(Shutdown { elapsed: began.elapsed(), connections, abandoned })
     }
+}
+
+/// Where to accept connections, and how to encrypt them.
+type Listener = (TcpListener, Option<TlsAcceptor>);
+
+/// Begins to serve clients and HTTP, and to maintain what is kept in memory.
+fn spawn_tasks(
+    state: &Arc<State>,
+    tcp: Option<Listener>,
+    http: Option<Listener>,
+    is_shutdown: &watch::Receiver<bool>,
+) -> JoinSet<usize> {
+    let mut tasks = JoinSet::new();
+    if let Some((listener, tls)) = tcp {
+        tasks.spawn(accept(Arc::clone(state), listener, tls, is_shutdown.clone()));
+    }
+    if let Some((listener, tls)) = http {
+        let (state, is_shutdown) = (Arc::clone(state), is_shutdown.clone());
+        tasks.spawn(async move {
+            http::serve(listener, tls, state, is_shutdown).await;
+            0
+        });
+    }
+    tasks.spawn(maintain(Arc::clone(state), is_shutdown.clone()));
+    tasks
 }
 
 impl fmt::Debug for Server {
@@ -237,7 +290,7 @@ fn refuse_foreign_data(storage: &dyn Storage, path: &Path) -> Result<(), ServerE
         Err(error) if error.is_not_found() => return Ok(()),
         Err(error) => return Err(error.into()),
     };
-    let is_iggys = |name: &str| IGGYS.contains(&name);
+    let is_iggys = |name: &str| IGGY_ENTRIES.contains(&name);
     match entries.iter().find(|entry| is_iggys(&entry.name)) {
         None => Ok(()),
         Some(entry) => Err(ServerError::ForeignData(format!(
@@ -250,8 +303,8 @@ fn refuse_foreign_data(storage: &dyn Storage, path: &Path) -> Result<(), ServerE
 }
 
 fn open_log(storage: &Arc<dyn Storage>, config: &Config) -> Result<Log, ServerError> {
-    let directory = config.path.join(LOG);
-    create_directories(&**storage, &config.path)?;
+    create_private_directory(&**storage, &config.path)?;
+    let limits = &config.limits;
     let options = LogOptions {
         storage: Arc::clone(storage),
         tail_memory: match config.segment.has_shared_memory {
@@ -263,28 +316,27 @@ fn open_log(storage: &Arc<dyn Storage>, config: &Config) -> Result<Log, ServerEr
         read_io_mode: config.segment.read_io_mode,
         tail_bytes_max: config.memory.tail_bytes_max,
         partition_unpersisted_bytes_max: config.memory.partition_unpersisted_bytes_max,
-        batch_bytes_max: config.limits.frame_bytes_max,
+        batch_bytes_max: limits.frame_bytes_max.min(limits.connection_bytes_max),
         persisters: config.segment.persisters,
         read_ahead_bytes_max: config.memory.read_ahead_bytes_max,
         ..LogOptions::default()
     };
-    Ok(Log::open(directory, &options)?)
+    Ok(Log::open(config.path.join(LOG), &options)?)
 }
 
-/// Creates a directory and those above it, where they are missing.
-fn create_directories(storage: &dyn Storage, path: &Path) -> Result<(), ServerError> {
-    if path.as_os_str().is_empty() || storage.metadata(path).is_ok() {
-        return Ok(());
+/// Creates the directory of all data, which has hashes of passwords, for its owner only. One that
+/// is there is left as it is.
+fn create_private_directory(storage: &dyn Storage, path: &Path) -> Result<(), ServerError> {
+    if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        storage.create_directory(parent)?;
     }
-    if let Some(parent) = path.parent() {
-        create_directories(storage, parent)?;
+    match DirBuilder::new().mode(PRIVATE).create(path) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+            let directory = path.display();
+            Err(ServerError::Directory(format!("{directory}: cannot create it: {error}")))
+        }
+        _ => Ok(()),
     }
-    Ok(storage.create_directory(path)?)
-}
-
-async fn listen(key: &'static str, address: SocketAddr) -> Result<TcpListener, ServerError> {
-    let listen = |source| ServerError::Listen { key, address, source };
-    TcpListener::bind(address).await.map_err(listen)
 }
 
 fn acceptor(tls: &Option<config::Tls>) -> Result<Option<TlsAcceptor>, ServerError> {
@@ -296,37 +348,26 @@ async fn accept(
     state: Arc<State>,
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
-    mut is_shutdown: watch::Receiver<bool>,
+    is_shutdown: watch::Receiver<bool>,
 ) -> usize {
     let places = Arc::new(Semaphore::new(state.config.limits.connections_max));
-    let mut connections = JoinSet::new();
-    loop {
-        let accepted = tokio::select! {
-            biased;
-            _ = is_shutdown.wait_for(|is_shutdown| *is_shutdown) => break,
-            Some(_) = connections.join_next(), if !connections.is_empty() => continue,
-            accepted = listener.accept() => accepted,
-        };
-        let (stream, address) = match accepted {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                warn!(%error, "connection not accepted");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-                continue;
-            }
-        };
+    let mut warning = Seldom::default();
+    let shutdown = is_shutdown.clone();
+    let mut connections = listener::accept(listener, shutdown, |connections, stream, address| {
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-            warn!(%address, "connection refused: limits.connections_max are open");
             state.metrics.refused("connections_max");
-            continue;
+            if warning.is_due() {
+                warn!(%address, "connections are refused: limits.connections_max are open");
+            }
+            return;
         };
         let (state, tls, is_shutdown) = (Arc::clone(&state), tls.clone(), is_shutdown.clone());
         connections.spawn(async move {
             serve(&state, stream, address, tls, is_shutdown).await;
             drop(place);
         });
-    }
-    drop(listener);
+    })
+    .await;
     let drained =
         tokio::time::timeout(DRAIN, async { while connections.join_next().await.is_some() {} });
     match drained.await {
@@ -345,42 +386,49 @@ async fn serve(
     stream: TcpStream,
     address: SocketAddr,
     tls: Option<TlsAcceptor>,
-    is_shutdown: watch::Receiver<bool>,
+    mut is_shutdown: watch::Receiver<bool>,
 ) {
-    // A reply goes out at once.
-    if let Err(error) = stream.set_nodelay(true) {
-        debug!(%address, %error, "TCP_NODELAY not set");
-    }
+    let login_by = tokio::time::Instant::now() + state.config.limits.unauthenticated_timeout;
     state.metrics.connection_opened();
-    let open = Open { state, session: state.sessions.open(address) };
-    let session = &open.session;
+    let guard = ConnectionGuard { state, session: state.sessions.open(address) };
+    let session = &guard.session;
     debug!(%address, session = session.id.0, "connected");
     let end = match tls {
-        None => connection::serve(state, session, stream, is_shutdown).await,
+        None => connection::serve(state, session, stream, is_shutdown, login_by).await,
         Some(tls) => {
-            let limit = state.config.limits.unauthenticated_timeout;
-            match tokio::time::timeout(limit, tls.accept(stream)).await {
-                Ok(Ok(stream)) => connection::serve(state, session, stream, is_shutdown).await,
-                Ok(Err(error)) => End::Io(error),
-                Err(_) => End::Slow("negotiating TLS"),
+            let handshake = timeout_at(login_by, tls.accept(stream));
+            let encrypted = tokio::select! {
+                biased;
+                _ = is_shutdown.wait_for(|is_shutdown| *is_shutdown) => Err(End::Shutdown),
+                done = handshake => match done {
+                    Ok(stream) => stream.map_err(End::Io),
+                    Err(_) => Err(End::Slow("negotiating TLS")),
+                },
+            };
+            match encrypted {
+                Ok(stream) => {
+                    connection::serve(state, session, stream, is_shutdown, login_by).await
+                }
+                Err(end) => end,
             }
         }
     };
-    match end {
-        End::Closed | End::Shutdown => {
-            debug!(%address, session = session.id.0, %end, "connection ended");
-        }
-        end => info!(%address, session = session.id.0, %end, "connection ended"),
+    let is_notable = !matches!(end, End::Closed | End::Shutdown);
+    // Everybody can have as many connections without a login as they like.
+    if is_notable && session.binding().is_some() {
+        info!(%address, session = session.id.0, %end, "connection ended");
+    } else {
+        debug!(%address, session = session.id.0, %end, "connection ended");
     }
 }
 
-/// A session whose connection is open. Dropping it ends the session, however the task ends.
-struct Open<'a> {
+/// Ends the session of a connection when it is dropped, however the task ends.
+struct ConnectionGuard<'a> {
     state: &'a State,
     session: Arc<Session>,
 }
 
-impl Drop for Open<'_> {
+impl Drop for ConnectionGuard<'_> {
     fn drop(&mut self) {
         self.state.groups.leave_all(self.session.id);
         self.state.sessions.close(&self.session);
@@ -396,13 +444,7 @@ async fn maintain(state: Arc<State>, mut is_shutdown: watch::Receiver<bool>) -> 
             return 0;
         }
         state.groups.tick(Instant::now());
-        if let Some(limit) = state.config.heartbeat_timeout {
-            for session in state.sessions.all() {
-                if session.idle() > limit && state.groups.is_member_anywhere(session.id) {
-                    session.evict(EvictionReason::StaleClient);
-                }
-            }
-        }
+        evict_silent_members(&state);
         let state = Arc::clone(&state);
         let now_us = SystemClock.wall_us();
         let removed =
@@ -411,3 +453,19 @@ async fn maintain(state: Arc<State>, mut is_shutdown: watch::Receiver<bool>) -> 
         let _ = removed.await;
     }
 }
+
+/// Evicts the members of groups that have sent no request for 1.2 heartbeat intervals.
+fn evict_silent_members(state: &State) {
+    let Some(interval) = state.config.heartbeat_interval else { return };
+    let limit = interval.saturating_mul(6) / 5;
+    for session in state.sessions.all() {
+        if session.idle() > limit && state.groups.is_member_anywhere(session.id) {
+            session.evict(EvictionReason::StaleClient);
+            // At once: its connection may be writing a reply that nobody takes.
+            state.groups.leave_all(session.id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

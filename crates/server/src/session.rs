@@ -13,13 +13,15 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use iggy_binary_protocol::EvictionReason;
+use tailwater_io::sync::Mutex;
 use tokio::sync::Notify;
 
+use crate::protocol::Head;
 use crate::status::Status;
 
 /// Number of a connection: unique while the server runs, and never used again.
@@ -87,7 +89,7 @@ impl Session {
 
     /// Returns what it is bound to; none before a login.
     pub(crate) fn binding(&self) -> Option<Binding> {
-        *lock(&self.binding)
+        *self.binding.lock()
     }
 
     /// Notes a sign of life.
@@ -103,13 +105,13 @@ impl Session {
     }
 
     /// Says whether a request is new.
-    pub(crate) fn admit(&self, request: u64, code: u32, checksum: u128) -> Admission {
-        match &*lock(&self.last) {
-            Some(last) if request < last.request => {
+    pub(crate) fn admit(&self, head: &Head) -> Admission {
+        match &*self.last.lock() {
+            Some(last) if head.request < last.request => {
                 Admission::Refuse(Status::REQUEST_ALREADY_APPLIED)
             }
-            Some(last) if request == last.request => {
-                if last.code == code && last.checksum == checksum {
+            Some(last) if head.request == last.request => {
+                if last.code == head.code && last.checksum == head.checksum {
                     Admission::Repeat(last.status, Arc::clone(&last.body))
                 } else {
                     Admission::Refuse(Status::INVALID_COMMAND)
@@ -120,28 +122,26 @@ impl Session {
     }
 
     /// Remembers the reply of a request that was executed.
-    pub(crate) fn answered(
-        &self,
-        request: u64,
-        code: u32,
-        checksum: u128,
-        status: u32,
-        body: &[u8],
-    ) {
-        let body = Arc::from(body);
-        *lock(&self.last) = Some(Answered { request, code, checksum, status, body });
+    pub(crate) fn remember_reply(&self, head: &Head, status: u32, body: &[u8]) {
+        *self.last.lock() = Some(Answered {
+            request: head.request,
+            code: head.code,
+            checksum: head.checksum,
+            status,
+            body: Arc::from(body),
+        });
     }
 
     /// Ends the session: its client is told why, and its connection closed.
     pub(crate) fn evict(&self, reason: EvictionReason) {
-        lock(&self.evicted).get_or_insert(reason);
+        self.evicted.lock().get_or_insert(reason);
         self.eviction.notify_one();
     }
 
     /// Waits until the session is evicted, and returns why.
     pub(crate) async fn evicted(&self) -> EvictionReason {
         loop {
-            if let Some(reason) = *lock(&self.evicted) {
+            if let Some(reason) = *self.evicted.lock() {
                 return reason;
             }
             self.eviction.notified().await;
@@ -183,17 +183,33 @@ impl Sessions {
     pub(crate) fn open(&self, address: SocketAddr) -> Arc<Session> {
         let id = SessionId(self.next_id.fetch_add(1, Ordering::Relaxed));
         let session = Arc::new(Session::new(id, address));
-        lock(&self.inner).sessions.insert(id, Arc::clone(&session));
+        self.inner.lock().sessions.insert(id, Arc::clone(&session));
         session
     }
 
-    /// Binds a session to a user and a client's id. Another session that was bound to this id is
-    /// evicted. A second login on one connection keeps the session's number.
-    pub(crate) fn bind(&self, session: &Arc<Session>, user: u32, client: u128) -> Binding {
-        let mut inner = lock(&self.inner);
-        let mut binding = lock(&session.binding);
+    /// Binds a session to a user and a client's id. Another session of this user that was bound to
+    /// this id is evicted. A second login on one connection keeps the session's number.
+    ///
+    /// # Errors
+    /// The reason to evict this session: the id is bound to a session of another user.
+    pub(crate) fn bind(
+        &self,
+        session: &Arc<Session>,
+        user: u32,
+        client: u128,
+    ) -> Result<Binding, EvictionReason> {
+        let mut inner = self.inner.lock();
+        let other = inner.by_client.get(&client).filter(|other| **other != session.id);
+        let other = other.and_then(|other| inner.sessions.get(other)).cloned();
+        if let Some(other) = other {
+            if other.binding().is_some_and(|bound| bound.user != user) {
+                return Err(EvictionReason::SessionError);
+            }
+            other.evict(EvictionReason::NoSession);
+        }
+        let mut binding = session.binding.lock();
         if let Some(old) = *binding
-            && old.client != client
+            && inner.by_client.get(&old.client) == Some(&session.id)
         {
             inner.by_client.remove(&old.client);
         }
@@ -204,46 +220,43 @@ impl Sessions {
         let bound = Binding { user, client, session: number };
         *binding = Some(bound);
         // The client numbers its requests from 1 again.
-        *lock(&session.last) = None;
-        let before = inner.by_client.insert(client, session.id).filter(|old| *old != session.id);
-        if let Some(other) = before.and_then(|old| inner.sessions.get(&old)) {
-            other.evict(EvictionReason::NoSession);
-        }
-        bound
+        *session.last.lock() = None;
+        inner.by_client.insert(client, session.id);
+        Ok(bound)
     }
 
     /// Ends a login; the connection may log in again.
     pub(crate) fn unbind(&self, session: &Session) {
-        let mut inner = lock(&self.inner);
-        if let Some(binding) = lock(&session.binding).take()
+        let mut inner = self.inner.lock();
+        if let Some(binding) = session.binding.lock().take()
             && inner.by_client.get(&binding.client) == Some(&session.id)
         {
             inner.by_client.remove(&binding.client);
         }
-        *lock(&session.last) = None;
+        *session.last.lock() = None;
     }
 
     /// Forgets a session whose connection is closed.
     pub(crate) fn close(&self, session: &Session) {
         self.unbind(session);
-        lock(&self.inner).sessions.remove(&session.id);
+        self.inner.lock().sessions.remove(&session.id);
     }
 
     /// Returns a session.
     pub(crate) fn get(&self, id: SessionId) -> Option<Arc<Session>> {
-        lock(&self.inner).sessions.get(&id).cloned()
+        self.inner.lock().sessions.get(&id).cloned()
     }
 
     /// Returns all sessions, by their ids.
     pub(crate) fn all(&self) -> Vec<Arc<Session>> {
-        let mut all: Vec<_> = lock(&self.inner).sessions.values().cloned().collect();
+        let mut all: Vec<_> = self.inner.lock().sessions.values().cloned().collect();
         all.sort_by_key(|session| session.id);
         all
     }
 
     /// Returns the number of sessions.
     pub(crate) fn count(&self) -> usize {
-        lock(&self.inner).sessions.len()
+        self.inner.lock().sessions.len()
     }
 
     /// Evicts all sessions of a user.
@@ -256,7 +269,34 @@ impl Sessions {
     }
 }
 
-/// Locks what a panicking thread leaves consistent: each change here is one assignment.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    const ALICE: u32 = 1;
+    const BOB: u32 = 2;
+    const CLIENT: u128 = 7;
+
+    #[test]
+    fn a_clients_id_is_taken_over_by_its_own_user_only() {
+        let sessions = Sessions::new(1);
+        let [first, second, third] =
+            [1, 2, 3].map(|port| sessions.open(SocketAddr::from((Ipv4Addr::LOCALHOST, port))));
+        let bound = sessions.bind(&first, ALICE, CLIENT).expect("it is free");
+        let refused = sessions.bind(&second, BOB, CLIENT);
+        assert_eq!(refused, Err(EvictionReason::SessionError));
+        assert_eq!((first.binding(), second.binding()), (Some(bound), None));
+        assert_eq!(*first.evicted.lock(), None);
+
+        let taken = sessions.bind(&third, ALICE, CLIENT).expect("its own");
+        assert!(taken.session > bound.session);
+        assert_eq!(*first.evicted.lock(), Some(EvictionReason::NoSession));
+        // What the first one leaves is not its own any more.
+        sessions.close(&first);
+        assert_eq!(sessions.bind(&second, BOB, CLIENT), Err(EvictionReason::SessionError));
+        sessions.close(&third);
+        sessions.bind(&second, BOB, CLIENT).expect("it is free");
+    }
 }

@@ -1,15 +1,15 @@
 //! What all connections and handlers share.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use tailwater_io::sync::Mutex;
 use tailwater_log::Log;
-use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::command::Balancer;
+use crate::command::{Balancer, Consumers};
 use crate::config::Config;
 use crate::groups::Groups;
+use crate::in_flight::InFlight;
 use crate::metrics::Metrics;
 use crate::session::Sessions;
 use crate::users::Users;
@@ -24,6 +24,10 @@ pub(crate) struct State {
     pub(crate) balancer: Balancer,
     pub(crate) metrics: Metrics,
     pub(crate) in_flight: InFlight,
+    pub(crate) consumers: Consumers,
+    /// Held while streams, topics or partitions are created, changed or deleted, from the reading
+    /// of what is there to the last consequence. Taken before any other lock.
+    pub(crate) changing: Mutex<()>,
     /// Number of changes of metadata, which replies carry.
     pub(crate) commits: AtomicU64,
     /// When the server started.
@@ -40,41 +44,15 @@ impl State {
         self.commits.load(Ordering::Acquire)
     }
 
+    /// Forgets what is kept of topics and partitions that are not there any more.
+    pub(crate) fn forget_deleted(&self) {
+        let catalog = self.log.catalog();
+        self.balancer.retain(&catalog);
+        self.consumers.retain(&catalog);
+    }
+
     /// Notes a change of metadata.
     pub(crate) fn changed(&self) {
         self.commits.fetch_add(1, Ordering::AcqRel);
-    }
-}
-
-/// Unit of the bound on bytes in memory, in bytes.
-const UNIT: usize = 1 << 10;
-
-/// The bound on the bytes of requests and replies in memory.
-#[derive(Debug, Clone)]
-pub(crate) struct InFlight {
-    units: Arc<Semaphore>,
-    units_max: usize,
-}
-
-impl InFlight {
-    /// A bound, in bytes.
-    pub(crate) fn new(bytes_max: usize) -> Self {
-        let units_max = (bytes_max / UNIT).clamp(1, u32::MAX as usize);
-        Self { units: Arc::new(Semaphore::new(units_max)), units_max }
-    }
-
-    /// Waits until there is room for `bytes`, which is taken until the permit is dropped. One that
-    /// needs more than all of it has all of it.
-    pub(crate) async fn reserve(&self, bytes: usize) -> Option<SemaphorePermit<'_>> {
-        let units = bytes.div_ceil(UNIT).min(self.units_max);
-        if units == 0 {
-            return None;
-        }
-        self.units.acquire_many(u32::try_from(units).unwrap_or(u32::MAX)).await.ok()
-    }
-
-    /// Returns the bytes that are taken.
-    pub(crate) fn bytes(&self) -> usize {
-        (self.units_max - self.units.available_permits().min(self.units_max)) * UNIT
     }
 }

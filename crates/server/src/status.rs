@@ -55,6 +55,7 @@ statuses! {
     INVALID_PERSONAL_ACCESS_TOKEN_EXPIRY = 56, "InvalidPersonalAccessTokenExpiry";
     TRANSIENT_NOT_ACCEPTED = 58, "TransientNotAccepted";
     REQUEST_ALREADY_APPLIED = 59, "RequestAlreadyApplied";
+    INVALID_SIZE_BYTES = 80, "InvalidSizeBytes";
     STREAM_ID_NOT_FOUND = 1009, "StreamIdNotFound";
     STREAM_NAME_ALREADY_EXISTS = 1012, "StreamNameAlreadyExists";
     INVALID_STREAM_NAME = 1013, "InvalidStreamName";
@@ -68,6 +69,7 @@ statuses! {
     PARTITION_NOT_FOUND = 3007, "PartitionNotFound";
     NO_PARTITIONS = 3008, "NoPartitions";
     CONSUMER_OFFSET_NOT_FOUND = 3021, "ConsumerOffsetNotFound";
+    TOO_MANY_CONSUMER_OFFSETS = 3024, "TooManyConsumerOffsets";
     INVALID_MESSAGES_COUNT = 4009, "InvalidMessagesCount";
     CANNOT_APPEND_MESSAGE = 4010, "CannotAppendMessage";
     CANNOT_READ_MESSAGE = 4011, "CannotReadMessage";

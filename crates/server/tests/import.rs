@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use iggy::prelude::*;
 use tailwater_format::message::batch::Batch;
 use tailwater_log::{Log, LogOptions, Strategy, TopicId};
-use tailwater_server::client::{ClientError, ImportError, Imported, Source, import};
+use tailwater_server::import::{ClientError, ImportError, Imported, Source, import};
 use tailwater_server::{Config, Flags, Server};
 
 async fn server(path: &Path) -> Server {
@@ -160,4 +160,52 @@ async fn an_import_refuses_what_is_no_log_and_writes_nothing() {
     assert!(matches!(error, ImportError::Source(ClientError::Evicted("login"))), "{error}");
     assert!(!target.exists(), "nothing is made before the login");
     server.shutdown().await.expect("a shutdown");
+}
+
+/// A topic keeps its expiry and size, also in a server that is started on what was imported.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_imported_topic_keeps_its_bounds() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let first = server(&directory.path().join("source")).await;
+    let source = source(&first, "iggy");
+    let connect = async |address: &str| {
+        let url = format!("iggy://iggy:iggy@{address}");
+        let client = IggyClient::from_connection_string(&url).expect("a client");
+        client.connect().await.expect("a connection");
+        client
+    };
+    let client = connect(&source.address).await;
+    client.create_stream("shop").await.expect("a stream");
+    let options = TopicCreateOptions {
+        partitions_count: Some(2),
+        message_expiry: Some(IggyExpiry::ExpireDuration(IggyDuration::new_from_secs(3600))),
+        max_topic_size: Some(MaxTopicSize::Custom(IggyByteSize::from(10 << 30))),
+        ..TopicCreateOptions::default()
+    };
+    client.create_topic(&id("shop"), "orders", &options).await.expect("a topic");
+    let plain = TopicCreateOptions::default();
+    client.create_topic(&id("shop"), "plain", &plain).await.expect("a topic");
+    send(&client, 0, 0..5).await;
+    let target = directory.path().join("target");
+    run(&source, None, &target.join("log")).await.expect("an import");
+    first.shutdown().await.expect("a shutdown");
+
+    for _ in 0..2 {
+        let second = server(&target).await;
+        let address = second.addresses().tcp.expect("an address").to_string();
+        let client = connect(&address).await;
+        let find = async |name| {
+            let found = client.get_topic(&id("shop"), &id(name)).await;
+            found.expect("a reply").expect("a topic")
+        };
+        let orders = find("orders").await;
+        assert_eq!((orders.messages_count, orders.partitions_count), (5, 2));
+        assert_eq!(u64::from(orders.message_expiry), 3_600_000_000);
+        assert_eq!(orders.max_topic_size.as_bytes_u64(), 10 << 30);
+        let plain = find("plain").await;
+        assert_eq!(plain.message_expiry, IggyExpiry::NeverExpire);
+        assert_eq!(plain.max_topic_size, MaxTopicSize::Unlimited);
+        drop(client);
+        second.shutdown().await.expect("a shutdown");
+    }
 }

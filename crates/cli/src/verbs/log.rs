@@ -1,4 +1,6 @@
-//! `tailwater log`: looking into a message log, and measuring one.
+//! `tailwater log`: looking into a message log, filling one, and measuring one.
+
+mod import;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -41,7 +43,7 @@ pub(crate) fn start(verb: &LogVerb) -> ExitCode {
         LogVerb::Verify(arguments) => verify(arguments, output),
         LogVerb::Dump(arguments) => dump(arguments, output),
         LogVerb::Compact(arguments) => compact(arguments, output),
-        LogVerb::Import(arguments) => super::import::run(arguments, output),
+        LogVerb::Import(arguments) => import::run(arguments, output),
         LogVerb::Bench(_) => Ok(Outcome::Well),
     })
 }

@@ -13,7 +13,6 @@ pub(crate) mod drop_column_family;
 pub(crate) mod dump;
 pub(crate) mod flush;
 pub(crate) mod get;
-mod import;
 pub(crate) mod ingest;
 pub(crate) mod load;
 pub(crate) mod log;

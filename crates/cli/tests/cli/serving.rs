@@ -1,6 +1,6 @@
 //! `tailwater serve`: what it says when it starts and ends, and what it refuses.
 
-use std::io::{Read, Write};
+use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -11,7 +11,7 @@ use crate::support::{program, run_with};
 /// Longest time that a start or an end may take.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-fn start(path: &Path, more: &[&str]) -> Child {
+fn command(path: &Path, more: &[&str]) -> Command {
     let mut command = program();
     command.arg("serve").arg("--path").arg(path).args(["--address", "127.0.0.1:0"]);
     command.args(["--set", "http.address=127.0.0.1:0"]).args(more);
@@ -20,7 +20,11 @@ fn start(path: &Path, more: &[&str]) -> Child {
             command.env_remove(name);
         }
     }
-    command.stderr(Stdio::piped()).spawn().expect("the program starts")
+    command
+}
+
+fn start(path: &Path, more: &[&str]) -> Child {
+    command(path, more).stderr(Stdio::piped()).spawn().expect("the program starts")
 }
 
 /// Waits for the file with the addresses, and returns that of a transport.
@@ -60,7 +64,7 @@ fn a_signal_ends_the_server_which_says_what_it_did() {
         let server = start(&path, &["--set", "system.logging.format=json"]);
         let http = address(&path, "http");
         assert!(!http.ends_with(":0"), "{http}");
-        // The file of the round before is there at once.
+        // The server may listen and not answer yet.
         let deadline = Instant::now() + TIMEOUT;
         let answer = loop {
             let answer = TcpStream::connect(address(&path, "http")).and_then(|mut stream| {
@@ -132,4 +136,63 @@ fn an_address_that_is_taken_is_named() {
     let (code, complaints) = end(server);
     assert_eq!(code, Some(1), "{complaints}");
     assert!(complaints.contains(&format!("http.address: cannot listen on {address}")));
+}
+
+/// A pipe that takes nothing any more.
+fn full_pipe() -> (PipeReader, PipeWriter) {
+    use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+
+    let (reader, mut writer) = pipe().expect("a pipe");
+    let flags = fcntl_getfl(&writer).expect("flags");
+    fcntl_setfl(&writer, flags | OFlags::NONBLOCK).expect("flags");
+    while writer.write(&[b'x'; 4096]).is_ok() {}
+    while writer.write(b"x").is_ok() {}
+    fcntl_setfl(&writer, flags).expect("flags");
+    (reader, writer)
+}
+
+/// Waits for the end of a process that may hang.
+fn end_in_time(mut child: Child) -> Option<i32> {
+    let deadline = Instant::now() + TIMEOUT;
+    loop {
+        if let Some(status) = child.try_wait().expect("a status") {
+            return status.code();
+        }
+        if Instant::now() > deadline {
+            // It is dead after that.
+            let _ = child.kill();
+            panic!("the server hangs");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Nobody may read standard error any more: a signal must end the server all the same.
+#[test]
+fn signals_end_a_server_whose_standard_error_is_full() {
+    for signals in [1, 2] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("data");
+        let (_reader, writer) = full_pipe();
+        let mut command = command(&path, &["--with-default-root-credentials"]);
+        let server = command.stderr(writer).spawn().expect("the program starts");
+        address(&path, "tcp");
+        for _ in 0..signals {
+            signal(&server, "-TERM");
+            // So that they are two signals.
+            std::thread::sleep(Duration::from_millis(300));
+        }
+        let code = end_in_time(server).expect("an exit code");
+        assert_eq!(code, if signals == 1 { 0 } else { 1 });
+    }
+}
+
+#[test]
+fn a_level_that_cannot_be_used_leaves_no_directory() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("data");
+    let (code, complaints) = end(start(&path, &["--set", "system.logging.level=a=b=c"]));
+    assert_eq!(code, Some(2), "{complaints}");
+    assert!(complaints.contains("system.logging.level: 'a=b=c' cannot be used"), "{complaints}");
+    assert!(!path.exists(), "nothing is made before the level is known");
 }

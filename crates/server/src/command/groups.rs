@@ -13,7 +13,7 @@ use iggy_binary_protocol::{WireDecode, WireEncode, WireIdentifier, WireName};
 use tailwater_log::TopicId;
 
 use super::{Outcome, Request, resolve};
-use crate::groups::{Member, Summary};
+use crate::groups::{MemberSummary, Summary};
 use crate::state::State;
 use crate::status::Status;
 use crate::users::Action;
@@ -111,8 +111,8 @@ fn group_response(summary: &Summary) -> Result<ConsumerGroupResponse, Status> {
     })
 }
 
-fn details(summary: &Summary, members: Vec<Member>) -> Outcome {
-    let member = |(id, partitions): Member| ConsumerGroupMemberResponse {
+fn details(summary: &Summary, members: Vec<MemberSummary>) -> Outcome {
+    let member = |MemberSummary { id, partitions }| ConsumerGroupMemberResponse {
         id,
         partitions_count: partitions.len() as u32,
         partitions,
@@ -128,13 +128,15 @@ mod tests {
     use iggy_binary_protocol::responses::consumer_groups::ConsumerGroupDetailsResponse;
 
     use super::details;
-    use crate::groups::Summary;
+    use crate::groups::{MemberSummary, Summary};
 
     #[test]
     fn details_decode_as_clients_decode_them() {
         let name = "workers".to_owned();
         let summary = Summary { id: 7, name, partitions: 3, members: 2 };
-        let bytes = details(&summary, vec![(0, vec![0, 2]), (1, vec![1])]).expect("details");
+        let members = [(0, vec![0, 2]), (1, vec![1])];
+        let members = members.map(|(id, partitions)| MemberSummary { id, partitions });
+        let bytes = details(&summary, members.to_vec()).expect("details");
         let decoded = ConsumerGroupDetailsResponse::decode_from(&bytes).expect("a response");
         assert_eq!((decoded.group.id, decoded.group.partitions_count), (7, 3));
         assert_eq!((decoded.group.members_count, decoded.group.name.as_str()), (2, "workers"));

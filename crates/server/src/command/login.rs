@@ -9,7 +9,7 @@ use iggy_binary_protocol::{
     WireEncode, WireName, is_protocol_compatible,
 };
 use secrecy::ExposeSecret;
-use tracing::{info, warn};
+use tracing::{debug, info};
 
 use crate::protocol::Head;
 use crate::session::Session;
@@ -29,7 +29,9 @@ pub(crate) async fn login(
     let malformed = |_| EvictionReason::MalformedLogin;
     let (version, prefix_bytes) = ClientVersionInfo::decode(body).map_err(malformed)?;
     if !is_protocol_compatible(version.protocol_version) {
-        warn!(
+        // Everybody can have as many of these lines as they like.
+        state.metrics.refused("protocol_version");
+        debug!(
             address = %session.address,
             sdk = version.sdk_name.as_str(),
             protocol = %ProtocolVersion(version.protocol_version),
@@ -51,7 +53,8 @@ pub(crate) async fn login(
         }
     };
     let user = user.map_err(|error| {
-        warn!(address = %session.address, sdk, ?error, "login refused");
+        state.metrics.refused("login");
+        debug!(address = %session.address, sdk, ?error, "login refused");
         match error {
             LoginError::InvalidCredentials => EvictionReason::InvalidCredentials,
             LoginError::InvalidToken | LoginError::ExpiredToken => EvictionReason::InvalidToken,
@@ -59,14 +62,16 @@ pub(crate) async fn login(
         }
     })?;
     let before = session.binding();
+    let binding = state.sessions.bind(session, user, head.client).inspect_err(|_| {
+        state.metrics.refused("client_id");
+        debug!(address = %session.address, user, sdk, "login refused: another user has its client");
+    })?;
     if before.is_some_and(|before| before.client != head.client || before.user != user) {
         // What the session was a member of was somebody else's.
         state.groups.leave_all(session.id);
     }
-    let binding = state.sessions.bind(session, user, head.client);
     info!(address = %session.address, session = session.id.0, user, sdk, "logged in");
-    let server_version = WireName::new(concat!("tailwater-", env!("CARGO_PKG_VERSION")))
-        .map_err(|_| EvictionReason::SessionError)?;
+    let server_version = WireName::new(super::VERSION).map_err(|_| EvictionReason::SessionError)?;
     let response = LoginRegisterResponse {
         user_id: user,
         session: binding.session,
@@ -83,8 +88,8 @@ enum Credentials {
 }
 
 impl Credentials {
-    /// Decodes a login behind its version. Both kinds have the same operation: the one whose end is
-    /// the body's is meant.
+    /// Decodes the login that follows the version. Both kinds use the same operation; the right
+    /// kind is the one whose encoding ends with the body.
     fn decode(version: ClientVersionInfo, body: &[u8]) -> Option<Self> {
         let password = LoginRegisterRequest::decode_after_prefix(version.clone(), body);
         if let Ok((login, length)) = password

@@ -8,7 +8,6 @@ use std::time::Duration;
 use iggy_binary_protocol::requests::messages::{
     FlushUnsavedBufferRequest, PollMessagesRequest, SendMessagesHeader,
 };
-use iggy_binary_protocol::responses::messages::PollMessagesResponseHeader;
 use iggy_binary_protocol::responses::messages::send_messages::{
     SendMessagesConfirmationResponse, SendMessagesResponse,
 };
@@ -24,7 +23,8 @@ use tokio::time::timeout;
 use tracing::warn;
 use xxhash_rust::xxh32::xxh32;
 
-use super::{Body, Outcome, Request, complete, offsets, resolve};
+use super::{Body, Content, Outcome, POLL_HEADER_BYTES, Request, complete, offsets, resolve};
+use crate::in_flight::Room;
 use crate::state::State;
 use crate::status::Status;
 use crate::users::Action;
@@ -32,8 +32,20 @@ use crate::users::Action;
 /// Longest time that a send waits for room before its client is told to repeat it. Clients give up
 /// after 30 s.
 const ROOM_TIMEOUT: Duration = Duration::from_secs(20);
+/// Time after which a send that waits for room gives way to others that wait for its memory.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Room that is reserved for a poll before it reads, in bytes: what the log returns at most, where
+/// no batch is larger.
+const POLL_BYTES: usize = (1 << 20) + POLL_HEADER_BYTES;
 /// The partition in a reply to a group's member that must synchronize before it polls again.
 const SYNCHRONIZE: u32 = u32::MAX;
+
+/// Kinds of a poll's strategy on the wire.
+const STRATEGY_OFFSET: u8 = 1;
+const STRATEGY_TIMESTAMP: u8 = 2;
+const STRATEGY_FIRST: u8 = 3;
+const STRATEGY_LAST: u8 = 4;
+const STRATEGY_NEXT: u8 = 5;
 
 /// Spreads batches without a partition over a topic's partitions, in turn.
 #[derive(Debug, Default)]
@@ -71,7 +83,7 @@ pub(super) async fn send(state: &Arc<State>, request: &Request<'_>) -> Outcome {
     if count != header.messages_count || count == 0 {
         return Err(Status::INVALID_MESSAGES_COUNT);
     }
-    let base_offset = append(&partition, batch).await?;
+    let base_offset = append(&partition, batch, request.room).await?;
     let confirmation = SendMessagesConfirmationResponse {
         stream_id: id.stream,
         topic_id: id.topic,
@@ -110,23 +122,28 @@ fn target(state: &State, user: u32, header: &SendMessagesHeader) -> Result<Parti
 }
 
 /// Appends a batch, waits until it is acknowledged, and returns its first offset. Where there is no
-/// room, the reply waits.
-async fn append(partition: &Partition, batch: &[u8]) -> Result<u64, Status> {
+/// room, the reply waits, unless others wait for the memory that the batch takes: a partition that
+/// is stuck must not fill it.
+async fn append(partition: &Partition, batch: &[u8], memory: Option<&Room>) -> Result<u64, Status> {
     let batch = partition.verify(batch).map_err(|error| append_status(partition, &error))?;
     let wait = async {
         loop {
             let room = Arc::new(Notify::new());
             let wake = Arc::clone(&room);
             match partition.try_append_or(&batch, move || wake.notify_one()) {
-                Err(error) if error.kind() == ErrorKind::Full => room.notified().await,
-                appended => return appended,
+                Err(error) if error.kind() == ErrorKind::Full => {
+                    while timeout(PATIENCE, room.notified()).await.is_err() {
+                        if memory.is_some_and(Room::is_wanted) {
+                            return Err(Status::TRANSIENT_NOT_ACCEPTED);
+                        }
+                    }
+                }
+                appended => return appended.map_err(|error| append_status(partition, &error)),
             }
         }
     };
-    let appended = match timeout(ROOM_TIMEOUT, wait).await {
-        Ok(appended) => appended.map_err(|error| append_status(partition, &error))?,
-        Err(_) => return Err(Status::TRANSIENT_NOT_ACCEPTED),
-    };
+    let appended = timeout(ROOM_TIMEOUT, wait).await;
+    let appended = appended.unwrap_or(Err(Status::TRANSIENT_NOT_ACCEPTED))?;
     complete(appended.ticket).await.map_err(|error| append_status(partition, &error))?;
     Ok(appended.base_offset)
 }
@@ -147,19 +164,20 @@ pub(super) async fn poll(state: &Arc<State>, request: &Request<'_>) -> Result<Bo
     let poll = PollMessagesRequest::decode_from(request.body)?;
     let topic = resolve::topic(state, &poll.stream_id, &poll.topic_id)?;
     state.users.authorize(request.user, Action::PollMessages(topic))?;
-    let reply = |partition, polled| Ok(polled_body(partition, polled));
+    let reply = |partition, read| Ok(polled_body(partition, read));
+    let synchronize = || Ok(polled_body(SYNCHRONIZE, Read::default()));
     match poll.consumer.kind {
         KIND_CONSUMER => {
             let consumer = resolve::consumer(&poll.consumer.id);
             let id = topic.partition(poll.partition_id.unwrap_or(0));
-            let polled = read(state, id, consumer, &poll).await?;
+            let read = read(state, id, consumer, &poll).await?;
             if poll.auto_commit
-                && let Some(last) = last_offset(&polled)
+                && let Some(last) = read.last_offset()
             {
                 // The reply does not wait for it: a consumer that dies reads the messages again.
                 offsets::keep(state, id, consumer, last).map(drop)?;
             }
-            reply(id.partition, polled)
+            reply(id.partition, read)
         }
         KIND_CONSUMER_GROUP => {
             let group = state.groups.resolve(topic, &poll.consumer.id);
@@ -168,17 +186,17 @@ pub(super) async fn poll(state: &Arc<State>, request: &Request<'_>) -> Result<Bo
                 let begun = state.groups.begin_poll(session, topic, group, poll.partition_id)?;
                 Some((Consumer::Group(group), begun))
             });
-            let Some((consumer, begun)) = begun else { return Ok(nothing(SYNCHRONIZE)) };
+            let Some((consumer, begun)) = begun else { return synchronize() };
             let id = topic.partition(begun.partition());
-            let polled = read(state, id, consumer, &poll).await?;
-            let Some(last) = last_offset(&polled) else { return reply(id.partition, polled) };
+            let read = read(state, id, consumer, &poll).await?;
+            let Some(last) = read.last_offset() else { return reply(id.partition, read) };
             if !poll.auto_commit {
                 begun.polled(last);
-                return reply(id.partition, polled);
+                return reply(id.partition, read);
             }
             match begun.committed(last, || offsets::keep(state, id, consumer, last)) {
-                Ok(_) => reply(id.partition, polled),
-                Err(Status::CONSUMER_GROUP_PARTITION_NOT_OWNED) => Ok(nothing(SYNCHRONIZE)),
+                Ok(_) => reply(id.partition, read),
+                Err(Status::CONSUMER_GROUP_PARTITION_NOT_OWNED) => synchronize(),
                 Err(status) => Err(status),
             }
         }
@@ -186,17 +204,27 @@ pub(super) async fn poll(state: &Arc<State>, request: &Request<'_>) -> Result<Bo
     }
 }
 
-/// Returns the offset of the last message of a poll.
-fn last_offset(polled: &Polled) -> Option<u64> {
-    polled.end_offset().checked_sub(1).filter(|_| polled.count > 0)
+/// What a poll read, and the memory that is reserved for it.
+#[derive(Default)]
+struct Read {
+    polled: Polled,
+    room: Option<Room>,
 }
 
-fn polled_body(partition: u32, polled: Polled) -> Body {
-    let mut header = [0; 16];
+impl Read {
+    /// Returns the offset of the last message.
+    fn last_offset(&self) -> Option<u64> {
+        self.polled.end_offset().checked_sub(1).filter(|_| self.polled.count > 0)
+    }
+}
+
+fn polled_body(partition: u32, read: Read) -> Body {
+    let Read { polled, room } = read;
+    let mut header = [0; POLL_HEADER_BYTES];
     header[..4].copy_from_slice(&partition.to_le_bytes());
     header[4..12].copy_from_slice(&polled.last_offset.unwrap_or(0).to_le_bytes());
     header[12..].copy_from_slice(&polled.count.to_le_bytes());
-    Body::Polled { header, polled }
+    Body { content: Content::Polled { header, polled }, room }
 }
 
 /// Returns where a poll begins.
@@ -208,32 +236,63 @@ fn strategy(
     value: u64,
 ) -> Result<Strategy, Status> {
     Ok(match kind {
-        1 => Strategy::Offset(value),
-        2 => Strategy::Timestamp(value),
-        3 => Strategy::First,
-        4 => Strategy::Last,
-        5 => match state.log.offset(id, consumer).map_err(|_| Status::PARTITION_NOT_FOUND)? {
-            Some(stored) => Strategy::Offset(stored.saturating_add(1)),
-            None => Strategy::First,
-        },
+        STRATEGY_OFFSET => Strategy::Offset(value),
+        STRATEGY_TIMESTAMP => Strategy::Timestamp(value),
+        STRATEGY_FIRST => Strategy::First,
+        STRATEGY_LAST => Strategy::Last,
+        STRATEGY_NEXT => {
+            match state.log.offset(id, consumer).map_err(|_| Status::PARTITION_NOT_FOUND)? {
+                Some(stored) => Strategy::Offset(stored.saturating_add(1)),
+                None => Strategy::First,
+            }
+        }
         _ => return Err(Status::INVALID_COMMAND),
     })
 }
 
-/// Reads from memory at once, or from a segment on a thread that may block.
+/// Reads messages, once there is room for them.
+///
+/// There must be room before they are read, because a reply that waits for it would keep the
+/// messages in memory. How many bytes a poll reads is known only then: where a batch is larger
+/// than what was reserved, and there is no more room at once, it is read again.
 async fn read(
     state: &State,
     id: PartitionId,
     consumer: Consumer,
     poll: &PollMessagesRequest,
-) -> Result<Polled, Status> {
+) -> Result<Read, Status> {
     let partition = state.log.partition(id).map_err(|_| Status::PARTITION_NOT_FOUND)?;
-    let strategy = strategy(state, id, consumer, poll.strategy.kind, poll.strategy.value)?;
-    let count = poll.count;
+    let mut strategy = strategy(state, id, consumer, poll.strategy.kind, poll.strategy.value)?;
+    let mut count = poll.count;
+    let mut room = state.in_flight.reply(POLL_BYTES).await;
+    loop {
+        let polled = read_once(&partition, strategy, count).await?;
+        let bytes = POLL_HEADER_BYTES + polled.length();
+        if bytes > state.config.limits.connection_bytes_max {
+            if polled.count < 2 {
+                return Err(Status::INVALID_SIZE_BYTES);
+            }
+            (strategy, count) = (Strategy::Offset(polled.first_offset), polled.count / 2);
+            continue;
+        }
+        if room.as_mut().is_some_and(|room| room.resize(bytes)) {
+            return Ok(Read { polled, room });
+        }
+        drop((polled, room.take()));
+        room = state.in_flight.reply(bytes).await;
+    }
+}
+
+/// Reads from memory at once, or from a segment on a thread that may block.
+async fn read_once(
+    partition: &Arc<Partition>,
+    strategy: Strategy,
+    count: u32,
+) -> Result<Polled, Status> {
     let polled = match partition.poll_memory(strategy, count) {
         Ok(Some(polled)) => return Ok(polled),
         Ok(None) => {
-            let partition = Arc::clone(&partition);
+            let partition = Arc::clone(partition);
             tokio::task::spawn_blocking(move || partition.poll(strategy, count))
                 .await
                 .map_err(|_| Status::ERROR)?
@@ -247,16 +306,6 @@ async fn read(
             Status::CANNOT_READ_MESSAGE
         }
     })
-}
-
-/// A reply without messages.
-fn nothing(partition: u32) -> Body {
-    let header = PollMessagesResponseHeader {
-        partition_id: partition,
-        current_offset: 0,
-        messages_count: 0,
-    };
-    Body::Bytes(header.to_bytes().to_vec())
 }
 
 /// Persists what a partition has.

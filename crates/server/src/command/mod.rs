@@ -5,6 +5,7 @@
 //! thread that may block. Every handler checks the user's permission itself, once it knows what
 //! the request is about.
 
+mod consumers;
 mod groups;
 mod login;
 mod messages;
@@ -22,12 +23,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use iggy_binary_protocol::codes;
-use tailwater_log::{Error, ErrorKind, Polled, Ticket};
+use tailwater_log::{Error, ErrorKind, Piece, Polled, Ticket};
 
+pub(crate) use consumers::Consumers;
 pub(crate) use login::login;
 pub(crate) use messages::Balancer;
-pub(crate) use options::apply_config;
+pub(crate) use options::{apply_config, imported_options};
 
+use crate::in_flight::Room;
 use crate::protocol::Head;
 use crate::session::{Binding, Session};
 use crate::state::State;
@@ -41,37 +44,76 @@ pub(crate) struct Request<'a> {
     pub(crate) user: u32,
     /// The body, without the header.
     pub(crate) body: &'a [u8],
+    /// The memory that the body takes; none where it is not counted.
+    pub(crate) room: Option<&'a Room>,
 }
 
-/// The body of a reply, without the section of results that some replies begin with.
+/// The content of a reply, without the section of results that some replies begin with.
 pub(crate) type Outcome = Result<Vec<u8>, Status>;
 
-/// The body of a reply.
+/// The body of a reply, without the section of results that some replies begin with.
+#[derive(Debug, Default)]
+pub(crate) struct Body {
+    pub(crate) content: Content,
+    /// Memory that was reserved for it.
+    pub(crate) room: Option<Room>,
+}
+
+/// The bytes of a reply's body.
 #[derive(Debug)]
-pub(crate) enum Body {
+pub(crate) enum Content {
     /// Bytes.
     Bytes(Vec<u8>),
-    /// A header, and behind it batches where they are: in the log's memory, as a rule.
+    /// A header, followed by batches that are not copied: usually slices of the log's tail.
     Polled {
         /// Partition, current offset, number of messages.
-        header: [u8; 16],
+        header: [u8; POLL_HEADER_BYTES],
         /// The batches.
         polled: Polled,
     },
 }
 
-impl Default for Body {
+/// Length of the header in front of a poll's batches, in bytes.
+pub(crate) const POLL_HEADER_BYTES: usize = 16;
+
+impl Default for Content {
     fn default() -> Self {
         Self::Bytes(Vec::new())
     }
 }
 
+impl From<Vec<u8>> for Body {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self { content: Content::Bytes(bytes), room: None }
+    }
+}
+
 impl Body {
+    /// Returns its bytes; none of a poll's, which is never remembered.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match &self.content {
+            Content::Bytes(bytes) => bytes,
+            Content::Polled { .. } => &[],
+        }
+    }
+}
+
+impl Content {
     /// Returns its length, in bytes.
     pub(crate) fn length(&self) -> usize {
         match self {
             Self::Bytes(bytes) => bytes.len(),
             Self::Polled { header, polled } => header.len() + polled.length(),
+        }
+    }
+
+    /// Returns whether it keeps memory of the log's tail from being used again.
+    pub(crate) fn is_in_tail(&self) -> bool {
+        match self {
+            Self::Bytes(_) => false,
+            Self::Polled { polled, .. } => {
+                polled.pieces.iter().any(|piece| matches!(piece, Piece::Tail(_)))
+            }
         }
     }
 
@@ -86,6 +128,11 @@ impl Body {
         }
     }
 }
+
+/// Name and version of this server, as clients see it.
+const VERSION: &str = concat!("tailwater-", env!("CARGO_PKG_VERSION"));
+/// Room that is reserved before a reply is made that may be large, in bytes.
+const BULKY_BYTES: usize = 1 << 20;
 
 /// A handler that is called with a request.
 type Handler = fn(&State, &Request<'_>) -> Outcome;
@@ -102,6 +149,8 @@ enum Command {
     Poll,
     /// Persists messages.
     Flush,
+    /// Checks a password, and hashes another.
+    ChangePassword,
     /// Stores how far a consumer has come.
     StoreOffset,
     /// Forgets how far a consumer has come.
@@ -128,7 +177,7 @@ fn command(code: u32) -> Option<Command> {
         codes::DELETE_USER_CODE => Blocking(users::delete_user),
         codes::UPDATE_USER_CODE => Blocking(users::update_user),
         codes::UPDATE_PERMISSIONS_CODE => Blocking(users::update_permissions),
-        codes::CHANGE_PASSWORD_CODE => Blocking(users::change_password),
+        codes::CHANGE_PASSWORD_CODE => Command::ChangePassword,
         codes::GET_PERSONAL_ACCESS_TOKENS_CODE => Quick(tokens::get_tokens),
         codes::CREATE_PERSONAL_ACCESS_TOKEN_CODE => Blocking(tokens::create_token),
         codes::DELETE_PERSONAL_ACCESS_TOKEN_CODE => Blocking(tokens::delete_token),
@@ -168,7 +217,21 @@ fn command(code: u32) -> Option<Command> {
     })
 }
 
-/// Executes a request of a client that is logged in.
+/// Returns whether replies to a command may be large, so that there must be room before they are
+/// made. A poll sees to that itself.
+fn is_bulky(code: u32) -> bool {
+    matches!(
+        code,
+        codes::GET_SNAPSHOT_FILE_CODE
+            | codes::GET_CLIENTS_CODE
+            | codes::GET_USERS_CODE
+            | codes::GET_STREAM_CODE
+            | codes::GET_STREAMS_CODE
+            | codes::GET_TOPICS_CODE
+    )
+}
+
+/// Executes a request of a client that is logged in. `room` is the memory that its body takes.
 ///
 /// # Errors
 /// The status of the reply.
@@ -178,30 +241,47 @@ pub(crate) async fn execute(
     binding: &Binding,
     head: &Head,
     body: Bytes,
+    room: Option<&Room>,
 ) -> Result<Body, Status> {
-    let request = Request { session, user: binding.user, body: &body };
+    let user = binding.user;
+    let request = Request { session, user, body: &body, room };
+    let reserved = match is_bulky(head.code) {
+        true => state.in_flight.reply(BULKY_BYTES).await,
+        false => None,
+    };
     let done = match command(head.code) {
         None => Err(Status::INVALID_COMMAND),
         Some(Command::Cluster) => Err(Status::FEATURE_UNAVAILABLE),
-        Some(Command::Quick(handler)) => handler(state, &request).map(Body::Bytes),
-        Some(Command::Send) => messages::send(state, &request).await.map(Body::Bytes),
-        Some(Command::Poll) => messages::poll(state, &request).await,
-        Some(Command::Flush) => messages::flush(state, &request).await.map(Body::Bytes),
-        Some(Command::StoreOffset) => offsets::store(state, &request).await.map(Body::Bytes),
-        Some(Command::DeleteOffset) => offsets::delete(state, &request).await.map(Body::Bytes),
+        Some(Command::Poll) => return messages::poll(state, &request).await,
+        Some(Command::Quick(handler)) => handler(state, &request),
+        Some(Command::Send) => messages::send(state, &request).await,
+        Some(Command::Flush) => messages::flush(state, &request).await,
+        Some(Command::StoreOffset) => offsets::store(state, &request).await,
+        Some(Command::DeleteOffset) => offsets::delete(state, &request).await,
+        Some(Command::ChangePassword) => users::change_password(state, &request).await,
         Some(Command::Blocking(handler)) => {
-            let (state, session, user) = (Arc::clone(state), Arc::clone(session), binding.user);
+            let (state, session) = (Arc::clone(state), Arc::clone(session));
             let body = body.clone();
             let done = tokio::task::spawn_blocking(move || {
-                handler(&state, &Request { session: &session, user, body: &body })
+                handler(&state, &Request { session: &session, user, body: &body, room: None })
             });
-            done.await.unwrap_or(Err(Status::ERROR)).map(Body::Bytes)
+            done.await.unwrap_or(Err(Status::ERROR))
         }
     };
     if head.operation.is_metadata() && done.is_ok() {
         state.changed();
     }
-    done
+    let bytes = done?;
+    let most = state.config.limits.connection_bytes_max;
+    if bytes.len() > most {
+        tracing::warn!(
+            code = head.code,
+            bytes = bytes.len(),
+            "reply refused: it exceeds limits.connection_bytes_max"
+        );
+        return Err(Status::INVALID_SIZE_BYTES);
+    }
+    Ok(Body { room: reserved, ..Body::from(bytes) })
 }
 
 /// Waits for a ticket without a thread.
@@ -216,6 +296,11 @@ async fn complete(ticket: Ticket) -> Result<(), Error> {
     });
     let ended = || Err(Error::new(ErrorKind::Closed, "the log was closed"));
     receiver.await.unwrap_or_else(|_| ended())
+}
+
+/// Returns a number as it goes into a reply.
+fn count(value: usize) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
 }
 
 /// Returns the status of a change that the storage refused, and logs the error: a client is told

@@ -60,7 +60,14 @@ pub(super) async fn store(state: &Arc<State>, request: &Request<'_>) -> Outcome 
         Consumer::Single(_) => keep(),
         Consumer::Group(group) => {
             let session = request.session.id;
-            state.groups.committed(session, topic, group, id.partition, store.offset, keep)
+            state.groups.change_offset(
+                session,
+                topic,
+                group,
+                id.partition,
+                Some(store.offset),
+                keep,
+            )
         }
     }?;
     if store.ack != AckLevel::NoAck {
@@ -77,11 +84,13 @@ pub(super) fn keep(
     offset: u64,
 ) -> Result<Ticket, Status> {
     let is_durable = options::are_offsets_durable(state, id.topic());
-    let stored = state.log.store_offset(id, consumer, offset, is_durable);
-    stored.map_err(|error| match error.kind() {
-        ErrorKind::InvalidArgument => Status::INVALID_OFFSET,
-        ErrorKind::NotFound => Status::PARTITION_NOT_FOUND,
-        _ => super::storage_status(&error),
+    state.consumers.store(&state.log, id, consumer, || {
+        let stored = state.log.store_offset(id, consumer, offset, is_durable);
+        stored.map_err(|error| match error.kind() {
+            ErrorKind::InvalidArgument => Status::INVALID_OFFSET,
+            ErrorKind::NotFound => Status::PARTITION_NOT_FOUND,
+            _ => super::storage_status(&error),
+        })
     })
 }
 
@@ -99,10 +108,10 @@ pub(super) async fn delete(state: &Arc<State>, request: &Request<'_>) -> Outcome
         deleted.map_err(|_| Status::CONSUMER_OFFSET_NOT_FOUND)
     };
     let ticket = match consumer {
-        Consumer::Single(_) => forget(),
+        Consumer::Single(_) => state.consumers.delete(id, forget),
         Consumer::Group(group) => {
             let session = request.session.id;
-            state.groups.offset_deleted(session, topic, group, id.partition, forget)
+            state.groups.change_offset(session, topic, group, id.partition, None, forget)
         }
     }?;
     if delete.ack != AckLevel::NoAck {

@@ -10,6 +10,7 @@ use bytes::BytesMut;
 use iggy_binary_protocol::requests::system::{
     DescribeOptionsRequest, OPTIONS_SCOPE_STREAM, OPTIONS_SCOPE_TOPIC, OPTIONS_SCOPE_USER,
 };
+use iggy_binary_protocol::responses::streams::get_stream::TopicHeader;
 use iggy_binary_protocol::responses::system::describe_options::{
     DescribeOptionsResponse, OptionDescriptor,
 };
@@ -20,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use tailwater_log::{Durability, Log, TopicId, TopicOptions};
 
 use super::{Outcome, Request};
-use crate::config::{self, Config, TopicDefaults};
+use crate::config::{self, Bound, Config, TopicDefaults};
 use crate::state::State;
 use crate::status::Status;
 
@@ -32,11 +33,7 @@ const UINT32: u8 = 11;
 const UINT64: u8 = 12;
 
 /// The value that means no bound and no expiry.
-pub(super) const UNLIMITED: u64 = u64::MAX;
-/// Smallest and largest segment, in bytes.
-const SEGMENT_BYTES: std::ops::RangeInclusive<u64> = (1 << 20)..=(1 << 30);
-/// Unit of a segment's size, in bytes.
-const SEGMENT_UNIT: u64 = 512;
+const UNLIMITED: u64 = u64::MAX;
 /// Largest number of unpersisted messages that begins a persist.
 const MESSAGES_REQUIRED_MAX: u32 = 16 << 20;
 /// Largest number of unpersisted bytes that begins a persist.
@@ -227,7 +224,7 @@ impl Settings {
             Key::SegmentSize => {
                 let value = number(entry, config::parse_size)?;
                 let value = non_zero(value).unwrap_or(default.segment_bytes);
-                if !SEGMENT_BYTES.contains(&value) || !value.is_multiple_of(SEGMENT_UNIT) {
+                if !config::is_segment_size(value) {
                     return Err(Status::INVALID_OPTION_VALUE);
                 }
                 self.segment_bytes = value;
@@ -321,6 +318,24 @@ impl Settings {
             Key::PreallocateSegments => vec![u8::from(self.preallocates)],
         }
     }
+}
+
+/// Returns the options of a topic that is imported with so many partitions: those that the source
+/// says of it, and otherwise defaults.
+pub(crate) fn imported_options(topic: &TopicHeader, partitions: u32) -> TopicOptions {
+    let config = Config::default();
+    let mut settings = Settings::defaults(&config.topics);
+    settings.compression = topic.compression_algorithm;
+    for (key, value, kept) in [
+        (Key::MessageExpiry, topic.message_expiry, &mut settings.message_expiry_us),
+        (Key::MaxTopicSize, topic.max_topic_size, &mut settings.topic_bytes_max),
+    ] {
+        if value != 0 && value != UNLIMITED {
+            settings.explicit.insert(key);
+            *kept = value;
+        }
+    }
+    settings.to_log(&config, partitions as usize)
 }
 
 /// Has topics go by the configuration where it has changed since they were created: whether
@@ -442,8 +457,8 @@ fn durability(entry: &WireUserHeaderEntry<'_>) -> Result<Durability, Status> {
     value.ok_or(Status::INVALID_OPTION_VALUE)
 }
 
-/// Returns Iggy's name for a durability. What only the configuration can ask for has the name of
-/// what promises no more than it does.
+/// Returns Iggy's name for a durability. Iggy has no name for `memory`, which only the
+/// configuration can select; it is reported as `replicated`.
 fn durability_name(durability: Durability) -> &'static str {
     match durability {
         Durability::Disk => "persisted",
@@ -452,20 +467,19 @@ fn durability_name(durability: Durability) -> &'static str {
 }
 
 fn expiry_us(text: &str) -> Option<u64> {
-    match text {
-        "none" | "unlimited" | "never_expire" => Some(UNLIMITED),
-        "server_default" => Some(0),
-        text => {
-            let us = config::parse_duration(text).as_ref().map(Duration::as_micros)?;
-            u64::try_from(us).ok()
-        }
-    }
+    let micros = |expiry: Duration| u64::try_from(expiry.as_micros()).ok();
+    from_bound(config::parse_bound(text, |text| config::parse_duration(text).and_then(micros))?)
 }
 
 fn size_bytes(text: &str) -> Option<u64> {
-    match text {
-        "unlimited" => Some(UNLIMITED),
-        "server_default" => Some(0),
-        text => config::parse_size(text),
-    }
+    from_bound(config::parse_bound(text, config::parse_size)?)
+}
+
+/// Returns a bound as it travels: 0 is the server's default.
+fn from_bound(bound: Bound<u64>) -> Option<u64> {
+    Some(match bound {
+        Bound::Default => 0,
+        Bound::Unlimited => UNLIMITED,
+        Bound::At(value) => value,
+    })
 }

@@ -17,6 +17,7 @@ use crate::users::Action;
 /// Adds partitions to a topic.
 pub(super) fn create_partitions(state: &State, request: &Request<'_>) -> Outcome {
     let create = CreatePartitionsRequest::decode_from(request.body)?;
+    let _changing = state.changing.lock();
     let id = resolve::topic(state, &create.stream_id, &create.topic_id)?;
     state.users.authorize(request.user, Action::CreatePartitions(id))?;
     let count = create.partitions_count;
@@ -34,6 +35,7 @@ pub(super) fn create_partitions(state: &State, request: &Request<'_>) -> Outcome
 /// Deletes the last partitions of a topic.
 pub(super) fn delete_partitions(state: &State, request: &Request<'_>) -> Outcome {
     let delete = DeletePartitionsRequest::decode_from(request.body)?;
+    let _changing = state.changing.lock();
     let id = resolve::topic(state, &delete.stream_id, &delete.topic_id)?;
     state.users.authorize(request.user, Action::DeletePartitions(id))?;
     let count = delete.partitions_count;
@@ -43,11 +45,13 @@ pub(super) fn delete_partitions(state: &State, request: &Request<'_>) -> Outcome
     }
     state.log.delete_partitions(id, count).map_err(|error| topics::status(&error))?;
     changed(state, id)?;
+    state.forget_deleted();
     info!(stream = id.stream, topic = id.topic, count, user = request.user, "partitions deleted");
     Ok(Vec::new())
 }
 
-/// Has groups and options follow a change of a topic's partitions.
+/// Has groups and options follow a change of a topic's partitions. The caller holds the lock on
+/// changes.
 fn changed(state: &State, id: TopicId) -> Result<(), Status> {
     let catalog = state.log.catalog();
     let Some(info) = catalog.topic(id) else { return Ok(()) };

@@ -11,7 +11,7 @@ use iggy_binary_protocol::{WireDecode, WireEncode, WireName, WireOptions};
 use tailwater_log::{Error, ErrorKind, StreamInfo, TopicId};
 use tracing::info;
 
-use super::{Outcome, Request, options, resolve, topics};
+use super::{Outcome, Request, count, options, resolve, topics};
 use crate::state::State;
 use crate::status::Status;
 use crate::users::Action;
@@ -50,7 +50,7 @@ fn response(state: &State, id: u32, info: &StreamInfo) -> Result<StreamResponse,
     Ok(StreamResponse {
         id,
         created_at: info.created_us,
-        topics_count: u32::try_from(info.topics.len()).unwrap_or(u32::MAX),
+        topics_count: count(info.topics.len()),
         size_bytes,
         messages_count,
         name: WireName::new(info.name.as_str())?,
@@ -63,6 +63,7 @@ pub(super) fn create_stream(state: &State, request: &Request<'_>) -> Outcome {
     let create = CreateStreamRequest::decode_from(request.body)?;
     state.users.authorize(request.user, Action::CreateStream)?;
     options::refuse_all(&create.options)?;
+    let _changing = state.changing.lock();
     if state.log.catalog().streams().len() >= state.config.limits.streams_max {
         return Err(Status::TOO_MANY_STREAMS);
     }
@@ -77,6 +78,7 @@ pub(super) fn create_stream(state: &State, request: &Request<'_>) -> Outcome {
 /// Gives a stream another name.
 pub(super) fn update_stream(state: &State, request: &Request<'_>) -> Outcome {
     let update = UpdateStreamRequest::decode_from(request.body)?;
+    let _changing = state.changing.lock();
     let id = resolve::stream(state, &update.stream_id)?;
     state.users.authorize(request.user, Action::UpdateStream(id))?;
     options::refuse_all(&update.options)?;
@@ -87,11 +89,16 @@ pub(super) fn update_stream(state: &State, request: &Request<'_>) -> Outcome {
 /// Deletes a stream with its topics and groups.
 pub(super) fn delete_stream(state: &State, request: &Request<'_>) -> Outcome {
     let delete = DeleteStreamRequest::decode_from(request.body)?;
+    let _changing = state.changing.lock();
     let id = resolve::stream(state, &delete.stream_id)?;
     state.users.authorize(request.user, Action::DeleteStream(id))?;
+    // Its id may be used again. A crash between the two changes leaves users with fewer rights.
+    state.users.forget_stream(&state.log, id)?;
     state.log.delete_stream(id).map_err(|error| status(&error))?;
+    // Rights that were given meanwhile.
+    state.users.forget_stream(&state.log, id)?;
     state.groups.stream_deleted(&state.log, id);
-    state.balancer.retain(&state.log.catalog());
+    state.forget_deleted();
     info!(stream = id, user = request.user, "stream deleted");
     Ok(Vec::new())
 }

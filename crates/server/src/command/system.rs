@@ -1,7 +1,6 @@
 //! The server itself: clients, statistics, the cluster of one node, diagnostics.
 
 use std::io::{Cursor, Write};
-use std::sync::{Mutex, PoisonError};
 
 use iggy_binary_protocol::requests::system::{GetClientRequest, GetSnapshotRequest};
 use iggy_binary_protocol::responses::clients::{
@@ -13,10 +12,11 @@ use iggy_binary_protocol::responses::system::get_cluster_metadata::{
 use iggy_binary_protocol::responses::system::get_stats::StatsResponse;
 use iggy_binary_protocol::{IGGY_PROTOCOL_VERSION, WireDecode, WireEncode};
 use sysinfo::{Disks, ProcessRefreshKind, ProcessesToUpdate, System};
+use tailwater_io::sync::Mutex;
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
-use super::{Outcome, Request};
+use super::{Outcome, Request, count, topics};
 use crate::session::{Session, SessionId};
 use crate::state::State;
 use crate::status::Status;
@@ -76,10 +76,6 @@ fn details(state: &State, session: &Session) -> ClientDetailsResponse {
     ClientDetailsResponse { client: client(state, session), consumer_groups }
 }
 
-fn count(value: usize) -> u32 {
-    u32::try_from(value).unwrap_or(u32::MAX)
-}
-
 /// Returns a cluster of one node: this server, which leads and is healthy.
 pub(super) fn get_cluster_metadata(state: &State, _request: &Request<'_>) -> Outcome {
     let ip = state.config.tcp.as_ref().map(|tcp| tcp.address.ip());
@@ -105,7 +101,7 @@ pub(super) fn get_stats(state: &State, request: &Request<'_>) -> Outcome {
 
 fn stats(state: &State) -> StatsResponse {
     let catalog = state.log.catalog();
-    let topics: usize = catalog.streams().values().map(|stream| stream.topics.len()).sum();
+    let topics_count: usize = catalog.streams().values().map(|stream| stream.topics.len()).sum();
     let partitions: Vec<_> = state.log.partitions().iter().map(|it| it.stats()).collect();
     let machine = Machine::probe(state);
     StatsResponse {
@@ -119,19 +115,19 @@ fn stats(state: &State) -> StatsResponse {
         start_time: state.started_us,
         read_bytes: machine.read_bytes,
         written_bytes: machine.written_bytes,
-        messages_size_bytes: partitions.iter().map(|it| it.bytes + it.unpersisted_bytes).sum(),
+        messages_size_bytes: partitions.iter().map(topics::size).sum(),
         streams_count: count(catalog.streams().len()),
-        topics_count: count(topics),
+        topics_count: count(topics_count),
         partitions_count: count(partitions.len()),
         segments_count: count(partitions.iter().map(|it| it.segments.max(1)).sum()),
-        messages_count: partitions.iter().map(|it| it.end_offset - it.start_offset).sum(),
+        messages_count: partitions.iter().map(topics::messages).sum(),
         clients_count: count(state.sessions.count()),
         consumer_groups_count: count(state.groups.count()),
         hostname: System::host_name().unwrap_or_default(),
         os_name: System::name().unwrap_or_default(),
         os_version: System::long_os_version().unwrap_or_default(),
         kernel_version: System::kernel_version().unwrap_or_default(),
-        iggy_server_version: concat!("tailwater-", env!("CARGO_PKG_VERSION")).to_owned(),
+        iggy_server_version: super::VERSION.to_owned(),
         iggy_server_semver: Some(IGGY_PROTOCOL_VERSION),
         cache_metrics: Vec::new(),
         threads_count: machine.threads,
@@ -157,7 +153,7 @@ struct Machine {
 
 impl Machine {
     fn probe(state: &State) -> Self {
-        let mut probe = PROBE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut probe = PROBE.lock();
         let system = probe.get_or_insert_with(System::new);
         system.refresh_memory();
         system.refresh_cpu_usage();

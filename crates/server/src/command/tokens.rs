@@ -11,25 +11,22 @@ use iggy_binary_protocol::{WireDecode, WireEncode, WireName};
 use crate::command::{Outcome, Request};
 use crate::state::State;
 use crate::status::Status;
-use crate::users::{Expiry, TokenInfo};
+use crate::users::Token;
 
 /// 41: the tokens of the user, by their names, without their secrets.
 pub(crate) fn get_tokens(state: &State, request: &Request<'_>) -> Outcome {
     let tokens = state.users.tokens(request.user);
-    let tokens = tokens.iter().map(entry).collect::<Result<_, _>>()?;
+    let tokens = tokens.iter().map(|token| entry(token)).collect::<Result<_, _>>()?;
     Ok(GetPersonalAccessTokensResponse { tokens }.to_bytes().into())
 }
 
-/// 42: creates a token. The reply has its secret, which is kept nowhere: a repeated request cannot
-/// be answered from what is remembered of the first.
+/// 42: creates a token. The reply has the token's secret. It is not stored; only the session's last
+/// reply holds it, in memory, until its next numbered request.
 pub(crate) fn create_token(state: &State, request: &Request<'_>) -> Outcome {
     let new = CreatePersonalAccessTokenRequest::decode_from(request.body)?;
-    let expiry = match new.expiry {
-        // The server's default is none.
-        0 | u64::MAX => Expiry::Never,
-        us => Expiry::AfterUs(us),
-    };
-    let secret = state.users.create_token(&state.log, request.user, &new.name, expiry)?;
+    // The server's default is none.
+    let expires_after_us = Some(new.expiry).filter(|us| !matches!(*us, 0 | u64::MAX));
+    let secret = state.users.create_token(&state.log, request.user, &new.name, expires_after_us)?;
     tracing::info!(user = request.user, token = &*new.name, "personal access token created");
     let token = WireName::new(secret)?;
     Ok(RawPersonalAccessTokenResponse { token }.to_bytes().into())
@@ -43,7 +40,7 @@ pub(crate) fn delete_token(state: &State, request: &Request<'_>) -> Outcome {
     Ok(Vec::new())
 }
 
-fn entry(token: &TokenInfo) -> Result<PersonalAccessTokenResponse, Status> {
+fn entry(token: &Token) -> Result<PersonalAccessTokenResponse, Status> {
     let name = WireName::new(&*token.name)?;
     Ok(PersonalAccessTokenResponse { name, expiry_at: token.expires_us.unwrap_or(0) })
 }

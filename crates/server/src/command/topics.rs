@@ -13,7 +13,7 @@ use tailwater_log::{Error, ErrorKind, PartitionId, PartitionStats, TopicId, Topi
 use tracing::info;
 
 use super::options::Settings;
-use super::{Outcome, Request, resolve};
+use super::{Outcome, Request, count, resolve};
 use crate::state::State;
 use crate::status::Status;
 use crate::users::Action;
@@ -52,10 +52,10 @@ fn details(state: &State, id: TopicId) -> Outcome {
         PartitionResponse {
             id: *partition,
             created_at: info.created_us,
-            segments_count: stats.map_or(1, |it| u32::try_from(it.segments.max(1)).unwrap_or(1)),
+            segments_count: stats.map_or(1, |it| count(it.segments.max(1))),
             current_offset: stats.map_or(0, |stats| stats.end_offset.saturating_sub(1)),
             size_bytes: stats.map_or(0, |stats| size(&stats)),
-            messages_count: stats.map_or(0, |stats| stats.end_offset - stats.start_offset),
+            messages_count: stats.map_or(0, |stats| messages(&stats)),
         }
     });
     let partitions = partitions.collect();
@@ -69,17 +69,20 @@ fn stats(state: &State, id: PartitionId) -> Option<PartitionStats> {
 }
 
 /// Returns the bytes of a partition, in segments and not yet there.
-fn size(stats: &PartitionStats) -> u64 {
+pub(super) fn size(stats: &PartitionStats) -> u64 {
     stats.bytes + stats.unpersisted_bytes
+}
+
+/// Returns the number of messages of a partition.
+pub(super) fn messages(stats: &PartitionStats) -> u64 {
+    stats.end_offset.saturating_sub(stats.start_offset)
 }
 
 /// Returns the bytes and messages of a topic.
 pub(super) fn totals(state: &State, id: TopicId, info: &TopicInfo) -> (u64, u64) {
     let stats =
         info.partitions.keys().filter_map(|partition| stats(state, id.partition(*partition)));
-    stats.fold((0, 0), |(bytes, messages), stats| {
-        (bytes + size(&stats), messages + (stats.end_offset - stats.start_offset))
-    })
+    stats.fold((0, 0), |(bytes, count), stats| (bytes + size(&stats), count + messages(&stats)))
 }
 
 /// Returns what replies say of a topic.
@@ -89,7 +92,7 @@ pub(super) fn header(state: &State, id: TopicId, info: &TopicInfo) -> Result<Top
     Ok(TopicHeader {
         id: id.topic,
         created_at: info.created_us,
-        partitions_count: u32::try_from(info.partitions.len()).unwrap_or(u32::MAX),
+        partitions_count: count(info.partitions.len()),
         message_expiry: settings.message_expiry_us,
         compression_algorithm: settings.compression,
         max_topic_size: settings.topic_bytes_max,
@@ -108,27 +111,29 @@ pub(super) fn create_topic(state: &State, request: &Request<'_>) -> Outcome {
     state.users.authorize(request.user, Action::CreateTopic(stream))?;
     let defaults = &state.config.topics;
     let settings = Settings::create(&create.options, defaults)?;
-    let count = create.partitions_count;
+    let partitions = create.partitions_count;
     let limits = &state.config.limits;
-    if count > MAX_PARTITIONS_PER_REQUEST || count as usize > limits.partitions_max {
+    if partitions > MAX_PARTITIONS_PER_REQUEST || partitions as usize > limits.partitions_max {
         return Err(Status::TOO_MANY_PARTITIONS);
     }
+    let _changing = state.changing.lock();
     let catalog = state.log.catalog();
     let topics = catalog.streams().get(&stream).map_or(0, |stream| stream.topics.len());
     if topics >= limits.topics_max {
         return Err(Status::TOO_MANY_TOPICS);
     }
-    let options = settings.to_log(&state.config, count as usize);
-    let created = state.log.create_topic(stream, None, create.name.as_str(), &options, count);
-    let id = created.map_err(|error| status(&error))?;
+    let options = settings.to_log(&state.config, partitions as usize);
     let name = create.name.as_str();
-    info!(stream, topic = id.topic, name, partitions = count, user = request.user, "topic created");
+    let created = state.log.create_topic(stream, None, name, &options, partitions);
+    let id = created.map_err(|error| status(&error))?;
+    info!(stream, topic = id.topic, name, partitions, user = request.user, "topic created");
     details(state, id)
 }
 
 /// Gives a topic another name and other options.
 pub(super) fn update_topic(state: &State, request: &Request<'_>) -> Outcome {
     let update = UpdateTopicRequest::decode_from(request.body)?;
+    let _changing = state.changing.lock();
     let id = resolve::topic(state, &update.stream_id, &update.topic_id)?;
     state.users.authorize(request.user, Action::UpdateTopic(id))?;
     let catalog = state.log.catalog();
@@ -145,11 +150,16 @@ pub(super) fn update_topic(state: &State, request: &Request<'_>) -> Outcome {
 /// Deletes a topic with its partitions and groups.
 pub(super) fn delete_topic(state: &State, request: &Request<'_>) -> Outcome {
     let delete = DeleteTopicRequest::decode_from(request.body)?;
+    let _changing = state.changing.lock();
     let id = resolve::topic(state, &delete.stream_id, &delete.topic_id)?;
     state.users.authorize(request.user, Action::DeleteTopic(id))?;
+    // Its id may be used again. A crash between the two changes leaves users with fewer rights.
+    state.users.forget_topic(&state.log, id)?;
     state.log.delete_topic(id).map_err(|error| status(&error))?;
+    // Rights that were given meanwhile.
+    state.users.forget_topic(&state.log, id)?;
     state.groups.topic_deleted(&state.log, id);
-    state.balancer.retain(&state.log.catalog());
+    state.forget_deleted();
     info!(stream = id.stream, topic = id.topic, user = request.user, "topic deleted");
     Ok(Vec::new())
 }

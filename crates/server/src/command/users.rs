@@ -3,6 +3,8 @@
 //! Users may get themselves and change their own password; the rest takes a permission. As in Iggy,
 //! who may not read users is told of a user that it exists, by the refusal.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use iggy_binary_protocol::primitives::permissions::WirePermissions;
 use iggy_binary_protocol::requests::users::{
@@ -13,8 +15,9 @@ use iggy_binary_protocol::responses::users::get_user::UserDetailsResponse;
 use iggy_binary_protocol::responses::users::get_users::GetUsersResponse;
 use iggy_binary_protocol::responses::users::user_response::UserResponse;
 use iggy_binary_protocol::{WireDecode, WireEncode, WireIdentifier, WireName, WireOptions};
+use tokio::time::timeout;
 
-use crate::command::{Outcome, Request};
+use super::{Outcome, Request, options};
 use crate::state::State;
 use crate::status::Status;
 use crate::users::{Action, NewUser, Permissions, User};
@@ -46,7 +49,7 @@ pub(crate) fn get_users(state: &State, request: &Request<'_>) -> Outcome {
 pub(crate) fn create_user(state: &State, request: &Request<'_>) -> Outcome {
     let new = CreateUserRequest::decode_from(request.body)?;
     state.users.authorize(request.user, Action::CreateUser)?;
-    refuse_options(&new.options)?;
+    options::refuse_all(&new.options)?;
     let user = state.users.create(
         &state.log,
         NewUser {
@@ -74,7 +77,7 @@ pub(crate) fn delete_user(state: &State, request: &Request<'_>) -> Outcome {
 pub(crate) fn update_user(state: &State, request: &Request<'_>) -> Outcome {
     let update = UpdateUserRequest::decode_from(request.body)?;
     state.users.authorize(request.user, Action::UpdateUser)?;
-    refuse_options(&update.options)?;
+    options::refuse_all(&update.options)?;
     let is_active = update.status.map(is_active).transpose()?;
     let name = update.username.as_deref();
     let updated = state.users.update(&state.log, &update.user_id, name, is_active)?;
@@ -95,28 +98,27 @@ pub(crate) fn update_permissions(state: &State, request: &Request<'_>) -> Outcom
     Ok(Vec::new())
 }
 
-/// 37: changes a password. Hashes passwords, so it blocks. As in Iggy, the user's sessions and
-/// tokens stay.
-pub(crate) fn change_password(state: &State, request: &Request<'_>) -> Outcome {
+/// 37: changes a password. As in Iggy, the user's sessions and tokens stay.
+pub(crate) async fn change_password(state: &Arc<State>, request: &Request<'_>) -> Outcome {
     let change = ChangePasswordRequest::decode_from(request.body)?;
     let target = state.users.find(&change.user_id).ok_or(Status::RESOURCE_NOT_FOUND)?.id;
     if target != request.user {
         state.users.authorize(request.user, Action::ChangePassword)?;
     }
-    let user = state.users.change_password(
-        &state.log,
-        &WireIdentifier::Numeric(target),
-        &change.current_password,
-        &change.new_password,
-        request.session.address.ip(),
-    )?;
-    tracing::info!(user, by = request.user, "password changed");
-    Ok(Vec::new())
-}
-
-/// Users have no options yet, neither here nor in Iggy.
-fn refuse_options(options: &WireOptions) -> Result<(), Status> {
-    options.is_empty().then_some(()).ok_or(Status::UNSUPPORTED_OPTION_KEY)
+    let target = WireIdentifier::Numeric(target);
+    let (current, new) = (&change.current_password, &change.new_password);
+    let address = request.session.address.ip();
+    let prepared = state.users.prepare_password(&target, current, new, address);
+    // Failed logins of its address may make it wait for long.
+    let prepared = timeout(state.config.limits.stall_timeout, prepared).await;
+    let prepared = prepared.unwrap_or(Err(Status::TRANSIENT_NOT_ACCEPTED))?;
+    let (state, by) = (Arc::clone(state), request.user);
+    let changed = tokio::task::spawn_blocking(move || {
+        let user = state.users.set_password(&state.log, prepared)?;
+        tracing::info!(user, by, "password changed");
+        Ok(Vec::new())
+    });
+    changed.await.unwrap_or(Err(Status::ERROR))
 }
 
 fn is_active(status: u8) -> Result<bool, Status> {

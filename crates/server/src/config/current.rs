@@ -40,6 +40,18 @@ pub(crate) fn write_current(
     storage.sync_directory(&directory)
 }
 
+/// Removes the file, where it is there.
+///
+/// # Errors
+/// Those of the system.
+pub(crate) fn remove_current(storage: &dyn Storage, config: &Config) -> tailwater_io::Result<()> {
+    let directory = config.path.join(&config.runtime_path);
+    match storage.remove(&directory.join(NAME)) {
+        Err(error) if !error.is_not_found() => Err(error),
+        _ => Ok(()),
+    }
+}
+
 fn write(storage: &dyn Storage, path: &Path, bytes: &[u8]) -> tailwater_io::Result<()> {
     let purpose = Purpose::Metadata;
     let mut file = storage.create(path, Create::Truncate, IoMode::Buffered, purpose)?;
@@ -179,8 +191,7 @@ fn transports(
 
 fn limits(config: &Config) -> Vec<(&'static str, Value)> {
     let limits = &config.limits;
-    // The inverse of the factor that reading applies.
-    let interval = config.heartbeat_timeout.map(|timeout| timeout.saturating_mul(5) / 6);
+    let interval = config.heartbeat_interval;
     vec![
         ("heartbeat.enabled", interval.is_some().into()),
         ("heartbeat.interval", duration(interval.unwrap_or(Duration::from_secs(30)))),
@@ -197,6 +208,7 @@ fn limits(config: &Config) -> Vec<(&'static str, Value)> {
         ("limits.topics_max", number(limits.topics_max)),
         ("limits.partitions_max", number(limits.partitions_max)),
         ("limits.groups_max", number(limits.groups_max)),
+        ("limits.consumers_max", number(limits.consumers_max)),
         ("limits.failed_logins_max", i64::from(limits.failed_logins_max).into()),
         ("limits.password_hashers", number(limits.password_hashers)),
     ]

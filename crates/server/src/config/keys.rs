@@ -96,6 +96,7 @@ pub(super) const KEYS: &[Key] = &[
     key("limits.topics_max", "4096"),
     key("limits.partitions_max", "1000"),
     key("limits.groups_max", "1024"),
+    key("limits.consumers_max", "10000"),
     key("limits.failed_logins_max", "10"),
     key("limits.password_hashers", "2"),
 ];
@@ -178,6 +179,8 @@ pub(super) const OTHER_VARIABLES: &[&str] = &[
     "IGGY_CONFIG_PATH",
     "IGGY_ROOT_USERNAME",
     "IGGY_ROOT_PASSWORD",
+    // Of `tailwater log import`.
+    "IGGY_PASSWORD",
     "IGGY_CI_BUILD",
     "IGGY_SHARD_RUNTIME_CAPACITY",
 ];
@@ -198,6 +201,11 @@ pub(super) fn is_within(path: &str, section: &str) -> bool {
 /// Returns the key with an effect.
 pub(super) fn find(path: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| key.path == path)
+}
+
+/// Returns the text of a key's default.
+pub(super) fn default(path: &str) -> &'static str {
+    find(path).map_or("", |key| key.default)
 }
 
 /// Returns the section or key without effect that a path belongs to.

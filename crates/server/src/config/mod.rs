@@ -21,8 +21,9 @@ use std::time::Duration;
 
 use tailwater_log::{Durability, IoModeChoice, PartialBlocks};
 
-pub(crate) use current::write_current;
-pub(crate) use units::{parse_duration, parse_size};
+pub(crate) use current::{remove_current, write_current};
+pub(crate) use read::is_segment_size;
+pub(crate) use units::{Bound, parse_bound, parse_duration, parse_size};
 
 /// All that can be configured, with every value checked.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,9 +38,9 @@ pub struct Config {
     pub http: Option<Http>,
     /// Credentials of the user that is created with a new directory.
     pub root: Root,
-    /// `[heartbeat]`: longest time without a request of a member of a group, which is 1.2 times the
-    /// interval; none is evicted where it is off.
-    pub heartbeat_timeout: Option<Duration>,
+    /// `[heartbeat] interval`: a member of a group is evicted after 1.2 of these without a request;
+    /// none is evicted where it is off.
+    pub heartbeat_interval: Option<Duration>,
     /// `[personal_access_token] max_tokens_per_user`.
     pub tokens_per_user_max: u32,
     /// `[consumer_group] rebalancing_timeout`.
@@ -178,9 +179,10 @@ pub struct Limits {
     pub connections_max: usize,
     /// Time in which a connection must log in.
     pub unauthenticated_timeout: Duration,
-    /// Time in which a frame that has begun must be complete, and in which a reply must be taken.
+    /// Time in which a frame that has begun must be complete, and in which a reply must be taken; a
+    /// second more for each MiB.
     pub stall_timeout: Duration,
-    /// Bytes of one connection's requests and replies in memory.
+    /// Bytes of one connection's request or reply, of which one is in memory at a time.
     pub connection_bytes_max: usize,
     /// Bytes of all connections' requests and replies in memory.
     pub in_flight_bytes_max: usize,
@@ -192,6 +194,8 @@ pub struct Limits {
     pub partitions_max: usize,
     /// Number of consumer groups of one topic.
     pub groups_max: usize,
+    /// Number of consumers with a stored offset in one partition.
+    pub consumers_max: usize,
     /// Failed logins of one address in a minute, after which further ones are delayed.
     pub failed_logins_max: u32,
     /// Number of passwords that are hashed at the same time.
@@ -244,6 +248,18 @@ pub enum ConfigSource {
     Environment(String),
     /// A flag.
     Flag(String),
+}
+
+impl ConfigSource {
+    /// Returns its weight: a source overrides those of a lower one.
+    fn rank(&self) -> u8 {
+        match self {
+            Self::Default => 0,
+            Self::File(_) => 1,
+            Self::Environment(_) => 2,
+            Self::Flag(_) => 3,
+        }
+    }
 }
 
 impl fmt::Display for ConfigSource {

@@ -10,11 +10,12 @@ use std::time::Duration;
 use tailwater_log::{Durability, IoModeChoice, PartialBlocks};
 
 use super::sources::{Given, Values};
-use super::units::{parse_duration, parse_size};
+use super::units::{Bound, parse_bound, parse_duration, parse_size};
 use super::{
     Config, ConfigError, ConfigSource, Flags, Http, Limits, Logging, Memory, Root, Segment, Tcp,
-    Tls, TopicDefaults,
+    Tls, TopicDefaults, keys,
 };
+use crate::users::{NAME_BYTES, PASSWORD_BYTES};
 
 type Result<T> = std::result::Result<T, ConfigError>;
 
@@ -25,9 +26,11 @@ const SEGMENT_UNIT: u64 = 512;
 const FRAME_BYTES_MIN: u64 = 64 << 10;
 /// Largest bound on a frame, in bytes: its length is a `u32`.
 const FRAME_BYTES_MAX: u64 = u32::MAX as u64;
-/// Lengths of a user's name and password, in bytes: Iggy's.
-const NAME_LENGTH: RangeInclusive<usize> = 3..=50;
-const PASSWORD_LENGTH: RangeInclusive<usize> = 3..=100;
+
+/// Returns whether a segment may have a size, in bytes.
+pub(crate) fn is_segment_size(bytes: u64) -> bool {
+    SEGMENT_BYTES.contains(&bytes) && bytes.is_multiple_of(SEGMENT_UNIT)
+}
 
 /// Checks all values.
 pub(super) fn config(
@@ -43,10 +46,7 @@ pub(super) fn config(
         tcp: tcp(values)?,
         http: http(values)?,
         root: root(flags, environment, warnings)?,
-        heartbeat_timeout: match values.boolean("heartbeat.enabled")? {
-            true => Some(heartbeat.saturating_mul(6) / 5),
-            false => None,
-        },
+        heartbeat_interval: values.boolean("heartbeat.enabled")?.then_some(heartbeat),
         tokens_per_user_max: values.number("personal_access_token.max_tokens_per_user", 0)?,
         rebalancing_timeout: values.positive_duration("consumer_group.rebalancing_timeout")?,
         topics: topics(values)?,
@@ -108,7 +108,7 @@ fn certificate(values: &Values, section: &str) -> Result<Tls> {
 
 fn topics(values: &Values) -> Result<TopicDefaults> {
     let segment_bytes = values.size("topic_defaults.segment_size", *SEGMENT_BYTES.start())?;
-    if segment_bytes > *SEGMENT_BYTES.end() || !segment_bytes.is_multiple_of(SEGMENT_UNIT) {
+    if !is_segment_size(segment_bytes) {
         let want = "1 MiB to 1 GiB, in multiples of 512 bytes";
         return Err(values.refuse("topic_defaults.segment_size", want));
     }
@@ -162,14 +162,20 @@ fn durability(values: &Values) -> Result<Durability> {
             return Err(values.refuse(key, want));
         }
     };
-    if !values.boolean("topic_defaults.enforce_fsync")? {
-        return Ok(durability);
+    let alias = "topic_defaults.enforce_fsync";
+    let is_enforced = values.boolean(alias)?;
+    let (rank, alias_rank) = (values.get(key).source.rank(), values.get(alias).source.rank());
+    match (is_enforced, durability) {
+        // What a stronger source says counts.
+        _ if rank > alias_rank => Ok(durability),
+        (false, Durability::Disk) if rank < alias_rank => Ok(Durability::default()),
+        (true, other) if rank == alias_rank && other != Durability::Disk => {
+            let message = format!("true, which is 'disk', but {key} is '{}'", other.name());
+            Err(values.refuse_with(alias, message))
+        }
+        (true, _) => Ok(Durability::Disk),
+        (false, durability) => Ok(durability),
     }
-    if values.is_given(key) && durability != Durability::Disk {
-        let message = format!("true, which is 'disk', but {key} is '{}'", durability.name());
-        return Err(values.refuse_with("topic_defaults.enforce_fsync", message));
-    }
-    Ok(Durability::Disk)
 }
 
 fn io_mode(values: &Values, key: &str) -> Result<IoModeChoice> {
@@ -197,17 +203,14 @@ fn limits(values: &Values) -> Result<Limits> {
         topics_max: values.between("limits.topics_max", 1..=1 << 20)?,
         partitions_max: values.between("limits.partitions_max", 1..=1_000_000)?,
         groups_max: values.between("limits.groups_max", 1..=1 << 20)?,
+        consumers_max: values.between("limits.consumers_max", 1..=1 << 20)?,
         failed_logins_max: values.number("limits.failed_logins_max", 1)?,
         password_hashers: values.between("limits.password_hashers", 1..=256)?,
     };
-    // A frame that never fits would wait for ever.
-    for (key, bytes) in [
-        ("limits.connection_bytes_max", limits.connection_bytes_max),
-        ("limits.in_flight_bytes_max", limits.in_flight_bytes_max),
-    ] {
-        if bytes < frame_bytes_max {
-            return Err(values.refuse(key, "message_bus.max_message_size at least"));
-        }
+    // A frame that does not fit would be more than all connections together may have.
+    if limits.in_flight_bytes_max < frame_bytes_max.min(limits.connection_bytes_max) {
+        let want = "message_bus.max_message_size or limits.connection_bytes_max at least";
+        return Err(values.refuse("limits.in_flight_bytes_max", want));
     }
     Ok(limits)
 }
@@ -241,7 +244,8 @@ fn root(
     warnings: &mut Vec<String>,
 ) -> Result<Root> {
     let [name, password] = ["IGGY_ROOT_USERNAME", "IGGY_ROOT_PASSWORD"];
-    let given = |variable| environment.get(variable).cloned();
+    // As for other variables, an empty one counts as not set.
+    let given = |variable| environment.get(variable).filter(|text| !text.is_empty()).cloned();
     let refuse = |variable: &str, message: String| {
         Err(ConfigError {
             key: None,
@@ -268,7 +272,7 @@ fn root(
         ));
     }
     for (variable, text, length) in
-        [(name, &root.0, NAME_LENGTH), (password, &root.1, PASSWORD_LENGTH)]
+        [(name, &root.0, NAME_BYTES), (password, &root.1, PASSWORD_BYTES)]
     {
         if !length.contains(&text.len()) {
             let (start, end) = length.into_inner();
@@ -278,22 +282,9 @@ fn root(
     Ok(Root::Given { name: root.0, password: root.1 })
 }
 
-/// Warns of what others than this machine's users can reach.
+/// Warns of what others than this machine's users can reach. Whether they can log in as iggy with
+/// the password iggy, only the directory says.
 fn warn_of_exposure(config: &Config, warnings: &mut Vec<String>) {
-    let is_default = match &config.root {
-        Root::Given { name, password } => name == "iggy" && password == "iggy",
-        Root::Default => true,
-        Root::Random => false,
-    };
-    if let Some(Tcp { address, .. }) = &config.tcp
-        && is_default
-        && !address.ip().is_loopback()
-    {
-        warnings.push(format!(
-            "default credentials on {address}, which is not a loopback address: in a new \
-             directory, everyone who reaches it can log in as iggy with the password iggy"
-        ));
-    }
     if let Some(Http { address, metrics_path: Some(path), .. }) = &config.http
         && !address.ip().is_loopback()
     {
@@ -368,14 +359,16 @@ impl Values {
         duration.ok_or_else(|| self.refuse(key, "a duration above zero, as \"30s\" or \"1 m\""))
     }
 
-    /// A bound; none for "unlimited", and for "server_default", as there is none by default.
+    /// A bound; none where there is none.
     fn bound<T>(&self, key: &str, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>> {
-        match self.lower(key).as_str() {
-            "unlimited" | "none" | "never_expire" | "default" | "server_default" => Ok(None),
-            _ => match parse(&self.get(key).text) {
-                Some(bound) => Ok(Some(bound)),
-                None => Err(self.refuse(key, "\"unlimited\", or as \"10 GiB\" or \"7 days\"")),
-            },
+        let text = match parse_bound(&self.get(key).text, &parse) {
+            Some(Bound::Default) => keys::default(key).to_owned(),
+            _ => self.get(key).text,
+        };
+        match parse_bound(&text, parse) {
+            Some(Bound::At(bound)) => Ok(Some(bound)),
+            Some(Bound::Unlimited | Bound::Default) => Ok(None),
+            None => Err(self.refuse(key, "\"unlimited\", or as \"10 GiB\" or \"7 days\"")),
         }
     }
 

@@ -27,14 +27,9 @@ impl Values {
     /// Returns the value of a key, or its default.
     pub(super) fn get(&self, path: &str) -> Given {
         self.given.get(path).cloned().unwrap_or_else(|| Given {
-            text: keys::find(path).map_or_else(String::new, |key| key.default.to_owned()),
+            text: keys::default(path).to_owned(),
             source: ConfigSource::Default,
         })
-    }
-
-    /// Returns whether a key has a value other than its default's.
-    pub(super) fn is_given(&self, path: &str) -> bool {
-        self.given.contains_key(path)
     }
 
     fn set(&mut self, path: &str, text: &str, source: ConfigSource) {

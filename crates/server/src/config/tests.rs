@@ -9,8 +9,11 @@ use std::time::Duration;
 use tailwater_io::posix::PosixStorage;
 use tailwater_log::{Durability, IoModeChoice, PartialBlocks};
 
-use super::units::{format_duration, format_size, parse_duration, parse_size};
-use super::{Config, ConfigError, ConfigSource, Flags, Root, Tls, current, keys, write_current};
+use super::units::{Bound, format_duration, format_size, parse_bound, parse_duration, parse_size};
+use super::{
+    Config, ConfigError, ConfigSource, Flags, Root, Tls, current, keys, remove_current,
+    write_current,
+};
 
 /// The keys of Iggy's own default file, with its values; the file itself is not in this repository.
 const IGGYS: &str = r#"
@@ -198,7 +201,7 @@ fn flags_override_the_environment_which_overrides_the_file() {
     assert_eq!(config.tcp.expect("on").address.port(), 2);
     assert_eq!(config.http.expect("on").address.port(), 4);
     assert_eq!(config.path, PathBuf::from("file"));
-    assert_eq!(config.heartbeat_timeout, Some(Duration::from_secs(36)));
+    assert_eq!(config.heartbeat_interval, Some(Duration::from_secs(30)));
     assert!(warnings.is_empty(), "{warnings:?}");
 
     flags.path = Some(PathBuf::from("flag"));
@@ -213,7 +216,7 @@ fn the_environment_names_the_file_and_an_empty_variable_is_none() {
     let path = file.path().to_str().expect("a path in UTF-8");
     let variables = [("IGGY_CONFIG_PATH", path), ("IGGY_TCP_ADDRESS", "")];
     let (config, _) = load_variables(&variables).expect("it loads");
-    assert_eq!(config.heartbeat_timeout, None);
+    assert_eq!(config.heartbeat_interval, None);
     assert_eq!(config.tcp, Config::default().tcp);
 }
 
@@ -265,6 +268,34 @@ fn durability_has_iggys_names_and_an_alias() {
 }
 
 #[test]
+fn the_stronger_source_says_what_the_durability_is() {
+    const DURABILITY: &str = "topic_defaults.durability";
+    const FSYNC: &str = "topic_defaults.enforce_fsync";
+    let durability = |text: &str, flags: &[(&str, &str)]| {
+        let file = written(&format!("[topic_defaults]\n{text}"));
+        let flags = Flags { config: Some(file.path().to_owned()), ..settings(flags) };
+        Config::load(&flags, &BTreeMap::new()).map(|(config, _)| config.topics.durability)
+    };
+    for (text, flag, expected) in [
+        ("enforce_fsync = true", (DURABILITY, "process"), Durability::Process),
+        ("enforce_fsync = true", (DURABILITY, "memory"), Durability::Memory),
+        ("enforce_fsync = false", (DURABILITY, "disk"), Durability::Disk),
+        ("durability = 'process'", (FSYNC, "true"), Durability::Disk),
+        ("durability = 'disk'", (FSYNC, "false"), Durability::Process),
+        ("durability = 'memory'", (FSYNC, "false"), Durability::Memory),
+        ("durability = 'disk'\nenforce_fsync = true", (DURABILITY, "memory"), Durability::Memory),
+    ] {
+        assert_eq!(durability(text, &[flag]), Ok(expected), "{text}, {flag:?}");
+    }
+    let file = "durability = 'process'\nenforce_fsync = true";
+    let flags = [(DURABILITY, "process"), (FSYNC, "true")];
+    for (text, flags) in [(file, &[][..]), ("", &flags[..])] {
+        let error = durability(text, flags).expect_err("one source says both");
+        assert_eq!(error.key.as_deref(), Some(FSYNC), "{error}");
+    }
+}
+
+#[test]
 fn unknown_names_are_warned_of_with_the_nearest_known_one() {
     let (_, warnings) = load(
         "[tcp]\nadress = '127.0.0.1:1'\n[htttp]\nenabled = true\n[system.segmnet]\nx = 1\n\
@@ -284,7 +315,9 @@ fn unknown_names_are_warned_of_with_the_nearest_known_one() {
         };
         assert_eq!(warnings.iter().filter(is_it).count(), 1, "{unknown}: {warnings:?}");
     }
-    let (_, warnings) = load_variables(&[("IGGY_TCP_ADDRES", "x")]).expect("it loads");
+    let variables = [("IGGY_TCP_ADDRES", "x"), ("IGGY_PASSWORD", "of the import")];
+    let (_, warnings) = load_variables(&variables).expect("it loads");
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0].contains("nearest one is IGGY_TCP_ADDRESS"), "{warnings:?}");
 }
 
@@ -336,7 +369,8 @@ fn every_value_that_cannot_be_used_is_refused_with_its_key() {
         ("message_bus.max_message_size", "64 Mb"),
         ("message_bus.max_message_size", "8 GiB"),
         ("limits.in_flight_bytes_max", "1 MiB"),
-        ("limits.connection_bytes_max", "1 MiB"),
+        ("limits.connection_bytes_max", "1 KiB"),
+        ("limits.consumers_max", "0"),
         ("limits.connections_max", "0"),
         ("limits.failed_logins_max", "0"),
     ] {
@@ -420,6 +454,10 @@ fn the_root_user_has_both_credentials_or_neither() {
         assert!(error.message.contains("set both or neither"), "{error}");
         assert!(!error.to_string().contains("secret"));
     }
+    // As for other variables, an empty one counts as not set.
+    let (config, _) = load_variables(&[(name, ""), (password, "")]).expect("neither");
+    assert_eq!(config.root, Root::Random);
+    load_variables(&[(name, "admin"), (password, "")]).expect_err("one of two");
     let (config, _) = load_variables(&[(name, "admin"), (password, "secret")]).expect("both");
     let given = Root::Given { name: "admin".to_owned(), password: "secret".to_owned() };
     assert_eq!(config.root, given);
@@ -438,17 +476,10 @@ fn the_root_user_has_both_credentials_or_neither() {
 
 #[test]
 fn what_others_can_reach_is_warned_of() {
-    let flags = Flags {
-        has_default_root_credentials: true,
-        address: Some("0.0.0.0:8090".to_owned()),
-        ..Flags::default()
-    };
-    let (_, warnings) = Config::load(&flags, &BTreeMap::new()).expect("it loads");
-    assert!(warnings[0].starts_with("default credentials on 0.0.0.0:8090"), "{warnings:?}");
-    let variables = [("IGGY_ROOT_USERNAME", "iggy"), ("IGGY_ROOT_PASSWORD", "iggy")];
     let flags = settings(&[("tcp.address", "[::]:1"), ("http.address", "[::]:2")]);
-    let (_, warnings) = Config::load(&flags, &environment(&variables)).expect("it loads");
-    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    let (_, warnings) = Config::load(&flags, &BTreeMap::new()).expect("it loads");
+    let [warning] = warnings.as_slice() else { panic!("{warnings:?}") };
+    assert!(warning.starts_with("http.address [::]:2 is not a loopback address"), "{warning}");
 }
 
 #[test]
@@ -472,8 +503,6 @@ fn certificates_are_made_only_where_there_is_no_file() {
 fn sizes_are_parsed_as_iggy_does() {
     for (text, bytes) in [
         ("0", 0),
-        ("unlimited", 0),
-        ("None", 0),
         ("123456789", 123_456_789),
         ("4096 B", 4096),
         ("1 GB", 1_000_000_000),
@@ -487,7 +516,8 @@ fn sizes_are_parsed_as_iggy_does() {
     ] {
         assert_eq!(parse_size(text), Some(bytes), "{text}");
     }
-    for text in ["", "x", "-1", "1 XB", "64 Mb", "1.", ".5 MB", "1 2 MB", "99999 EB", "iB", "1 iB"]
+    for text in
+        ["", "x", "none", "-1", "1 XB", "64 Mb", "1.", ".5 MB", "1 2 MB", "99999 EB", "iB", "1 iB"]
     {
         assert_eq!(parse_size(text), None, "{text}");
     }
@@ -497,9 +527,6 @@ fn sizes_are_parsed_as_iggy_does() {
 fn durations_are_parsed_as_iggy_does() {
     for (text, ms) in [
         ("0", 0),
-        ("unlimited", 0),
-        ("none", 0),
-        ("disabled", 0),
         ("0s", 0),
         ("30s", 30_000),
         ("1 m", 60_000),
@@ -514,6 +541,28 @@ fn durations_are_parsed_as_iggy_does() {
     for text in ["", "30", "s", "1 hour and 30 minutes", "-1s", "1.5 h", "99999999999999 years"] {
         assert_eq!(parse_duration(text), None, "{text}");
     }
+}
+
+#[test]
+fn bounds_have_words_for_none_and_for_the_default() {
+    for text in ["unlimited", " None ", "disabled", "never_expire"] {
+        assert_eq!(parse_bound(text, parse_size), Some(Bound::Unlimited), "{text}");
+        assert_eq!(parse_bound(text, parse_duration), Some(Bound::Unlimited), "{text}");
+    }
+    for text in ["default", "Server_Default"] {
+        assert_eq!(parse_bound(text, parse_size), Some(Bound::Default), "{text}");
+    }
+    assert_eq!(parse_bound("2 KiB", parse_size), Some(Bound::At(2048)));
+    assert_eq!(parse_bound("much", parse_size), None);
+
+    let (config, _) = load(
+        "[system.logging]\nmax_file_size = 'default'\nretention = 'disabled'\n\
+         [topic_defaults]\nmessage_expiry = 'server_default'\nmax_topic_size = '0'",
+    )
+    .expect("it loads");
+    assert_eq!(config.logging.file_bytes_max, Some(500_000_000));
+    assert_eq!(config.logging.retention, None);
+    assert_eq!((config.topics.message_expiry, config.topics.topic_bytes_max), (None, None));
 }
 
 #[test]
@@ -596,6 +645,11 @@ fn the_current_configuration_has_ports_and_no_secret() {
     assert!(!text.contains("TOP-SECRET") && !text.contains("admin"), "{text}");
     assert_eq!(std::iter::once(runtime).flat_map(|path| path.read_dir()).flatten().count(), 1);
     assert!(!format!("{config:?}").contains("TOP-SECRET"));
+    for _ in 0..2 {
+        remove_current(&storage, &config).expect("it is removed, or gone already");
+    }
+    let left = directory.path().join("runtime").read_dir().expect("a directory").count();
+    assert_eq!(left, 0);
 }
 
 #[test]

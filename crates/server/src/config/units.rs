@@ -2,21 +2,35 @@
 
 use std::time::Duration;
 
-/// Texts that mean zero: for a size or an age, no bound.
-const ZERO: [&str; 4] = ["0", "unlimited", "none", "disabled"];
-
 /// Units of sizes, with the exponents of their factors.
 const PREFIXES: [&str; 7] = ["", "k", "m", "g", "t", "p", "e"];
 
+/// A bound on a size or an age.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bound<T> {
+    /// The server's default.
+    Default,
+    /// None.
+    Unlimited,
+    /// This value.
+    At(T),
+}
+
+/// Parses a bound: a word for none or for the default, or what `parse` understands.
+pub(crate) fn parse_bound<T>(text: &str, parse: impl Fn(&str) -> Option<T>) -> Option<Bound<T>> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "unlimited" | "none" | "disabled" | "never_expire" => Some(Bound::Unlimited),
+        "default" | "server_default" => Some(Bound::Default),
+        _ => parse(text).map(Bound::At),
+    }
+}
+
 /// Parses a size: a number, with a fraction if it must be, and a unit, as "64 MiB", "1.5GB" or
-/// "4096". Returns bytes; "unlimited", "none" and "disabled" are 0.
+/// "4096". Returns bytes.
 ///
 /// A lower-case `b` at the end would mean bits in Iggy, and is refused.
 pub(crate) fn parse_size(text: &str) -> Option<u64> {
     let text = text.trim();
-    if ZERO.contains(&text.to_ascii_lowercase().as_str()) {
-        return Some(0);
-    }
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let factor = size_factor(unit.trim())?;
@@ -51,11 +65,11 @@ fn size_factor(unit: &str) -> Option<u128> {
     Some(base.pow(u32::try_from(power).ok()?))
 }
 
-/// Parses a duration: whole numbers with units, as "30s", "1 m", "1h 30m" or "7 days". "0",
-/// "unlimited", "none" and "disabled" are a duration of zero.
+/// Parses a duration: whole numbers with units, as "30s", "1 m", "1h 30m" or "7 days". Only "0"
+/// needs no unit.
 pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
     let text = text.trim().to_lowercase();
-    if ZERO.contains(&text.as_str()) {
+    if text == "0" {
         return Some(Duration::ZERO);
     }
     let mut rest = text.as_str();

@@ -26,6 +26,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::time::{Duration, Instant};
 
+use super::MemberSummary;
 use super::assignment::{Held, assign};
 use crate::session::SessionId;
 
@@ -351,15 +352,16 @@ impl Members {
 
     /// Returns each member's number and the partitions that it owns, those that it hands over
     /// included, in the order of the numbers.
-    pub(super) fn list(&self) -> Vec<(u32, Vec<u32>)> {
+    pub(super) fn list(&self) -> Vec<MemberSummary> {
         let mut owned: BTreeMap<SessionId, Vec<u32>> = BTreeMap::new();
         for (id, partition) in &self.partitions {
             if let Some(owner) = partition.owner {
                 owned.entry(owner).or_default().push(*id);
             }
         }
-        let member = |(session, member): (&SessionId, &Member)| {
-            (member.id, owned.remove(session).unwrap_or_default())
+        let member = |(session, member): (&SessionId, &Member)| MemberSummary {
+            id: member.id,
+            partitions: owned.remove(session).unwrap_or_default(),
         };
         let mut list: Vec<_> = self.members.iter().map(member).collect();
         list.sort_unstable();

@@ -83,8 +83,14 @@ pub(crate) struct Summary {
     pub(crate) members: u32,
 }
 
-/// A member's number within its group, and its partitions.
-pub(crate) type Member = (u32, Vec<u32>);
+/// What clients see of a member.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct MemberSummary {
+    /// Number of the member within its group.
+    pub(crate) id: u32,
+    /// The partitions that it owns, those that it hands over included.
+    pub(crate) partitions: Vec<u32>,
+}
 
 impl Groups {
     /// Reads the groups from the log's records, and forgets the offsets of groups whose deletion
@@ -151,7 +157,7 @@ impl Groups {
     }
 
     /// Returns a group with its members, by their numbers.
-    pub(crate) fn get(&self, topic: TopicId, id: u32) -> Option<(Summary, Vec<Member>)> {
+    pub(crate) fn get(&self, topic: TopicId, id: u32) -> Option<(Summary, Vec<MemberSummary>)> {
         let group = self.group(topic, id)?;
         let members = group.members.lock();
         Some((group.summary(&members), members.list()))
@@ -210,8 +216,7 @@ impl Groups {
         log.set_records(&[(record::key(topic, id), None)])?;
         // A crash here is safe: the next start forgets the offsets.
         if let Some(of_topic) = self.topics_mut().get_mut(&topic) {
-            of_topic.groups.remove(&id);
-            of_topic.ids.remove(&group.name);
+            of_topic.remove(&group);
         }
         // Without members nobody stores an offset, so none is stored after they are forgotten.
         self.disband(&group);
@@ -318,39 +323,13 @@ impl Groups {
         Some(Poll::new(group, begun))
     }
 
-    /// Stores a group's offset for a partition, with `store`. No other member owns the partition
-    /// before `store` has returned, so `store` must not wait for the disk.
+    /// Changes a group's offset for a partition with `change`: it is stored, or with `None`
+    /// deleted. No other member owns the partition before `change` has returned, so `change` must
+    /// not wait for the disk.
     ///
     /// # Errors
-    /// Not found, for the group; member not found; partition not owned; those of `store`.
-    pub(crate) fn committed<T>(
-        &self,
-        session: SessionId,
-        topic: TopicId,
-        id: u32,
-        partition: u32,
-        offset: u64,
-        store: impl FnOnce() -> Result<T, Status>,
-    ) -> Result<T, Status> {
-        self.change_offset(session, topic, id, partition, Some(offset), store)
-    }
-
-    /// Deletes a group's offset for a partition, with `delete`, as [`Self::committed`] stores it.
-    ///
-    /// # Errors
-    /// Those of [`Self::committed`].
-    pub(crate) fn offset_deleted<T>(
-        &self,
-        session: SessionId,
-        topic: TopicId,
-        id: u32,
-        partition: u32,
-        delete: impl FnOnce() -> Result<T, Status>,
-    ) -> Result<T, Status> {
-        self.change_offset(session, topic, id, partition, None, delete)
-    }
-
-    fn change_offset<T>(
+    /// Not found, for the group; member not found; partition not owned; those of `change`.
+    pub(crate) fn change_offset<T>(
         &self,
         session: SessionId,
         topic: TopicId,
@@ -421,10 +400,7 @@ impl Groups {
                 topics.remove(&topic);
             }
             if let Some(of_topic) = topics.get_mut(&topic) {
-                for group in &deleted {
-                    of_topic.groups.remove(&group.id);
-                    of_topic.ids.remove(&group.name);
-                }
+                deleted.iter().for_each(|group| of_topic.remove(group));
             }
         }
         deleted.iter().for_each(|group| self.disband(group));
@@ -444,6 +420,11 @@ impl Topic {
         self.next = self.next.max(group.id.saturating_add(1));
         self.ids.insert(group.name.clone(), group.id);
         self.groups.insert(group.id, group);
+    }
+
+    fn remove(&mut self, group: &Group) {
+        self.groups.remove(&group.id);
+        self.ids.remove(&group.name);
     }
 }
 

@@ -1,15 +1,16 @@
 //! Metrics and health over HTTP.
 //!
 //! Iggy's own HTTP interface is not offered: its paths are answered with 501. A connection serves
-//! one request, and has little time and memory; only so many are served at once, and the others
-//! are closed. What a request asks for is rendered on a thread that may block, because it visits
-//! every partition.
+//! one request, and has little time and memory. Only so many are served at once; a new one takes
+//! the place of the oldest that has asked for nothing yet. What a request asks for is rendered on a
+//! thread that may block, because it visits every partition.
 
 #[cfg(test)]
 mod tests;
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hyper::body::Incoming;
@@ -21,12 +22,13 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
-use tokio::task::JoinSet;
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tracing::{debug, warn};
 
+use crate::listener;
 use crate::metrics;
 use crate::state::State;
 
@@ -40,8 +42,6 @@ const HEADERS: usize = 64;
 const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time that a connection has in all.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(15);
-/// Time to wait after the system refused a connection.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Number of failed partitions that `/health` lists.
 const FAILURES: usize = 100;
 
@@ -54,36 +54,22 @@ pub(crate) async fn serve(
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
     state: Arc<State>,
-    mut shutdown: watch::Receiver<bool>,
+    shutdown: watch::Receiver<bool>,
 ) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
-    let mut connections = JoinSet::new();
-    loop {
-        let accepted = tokio::select! {
-            biased;
-            _ = shutdown.wait_for(|is_shutdown| *is_shutdown) => break,
-            Some(_) = connections.join_next(), if !connections.is_empty() => continue,
-            accepted = listener.accept() => accepted,
-        };
-        let (stream, address) = match accepted {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                warn!(%error, "HTTP connection not accepted");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-                continue;
-            }
-        };
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+    let mut places = Places::default();
+    let connections = listener::accept(listener, shutdown, |connections, stream, address| {
+        if !places.make_room() {
             state.metrics.refused("http_connections_max");
-            continue;
-        };
-        let (state, tls) = (Arc::clone(&state), tls.clone());
-        connections.spawn(async move {
+            return;
+        }
+        let has_asked = Arc::new(AtomicBool::new(false));
+        let (state, tls, asked) = (Arc::clone(&state), tls.clone(), Arc::clone(&has_asked));
+        let task = connections.spawn(async move {
             let served = timeout(CONNECTION_TIMEOUT, async {
                 match tls {
-                    None => serve_connection(state, stream).await,
+                    None => serve_connection(state, stream, &asked).await,
                     Some(tls) => match tls.accept(stream).await {
-                        Ok(stream) => serve_connection(state, stream).await,
+                        Ok(stream) => serve_connection(state, stream, &asked).await,
                         Err(error) => debug!(%address, %error, "TLS of an HTTP connection failed"),
                     },
                 }
@@ -91,18 +77,47 @@ pub(crate) async fn serve(
             if served.await.is_err() {
                 debug!(%address, "HTTP connection took too long");
             }
-            drop(place);
         });
-    }
+        places.0.push(Place { task, has_asked });
+    })
+    .await;
     // Nobody waits for a scrape; dropping the set ends what is under way.
     drop(connections);
 }
 
-async fn serve_connection<S>(state: Arc<State>, stream: S)
+/// Connections that are served, the oldest first.
+#[derive(Default)]
+struct Places(Vec<Place>);
+
+struct Place {
+    task: AbortHandle,
+    /// Whether the headers of its request have arrived.
+    has_asked: Arc<AtomicBool>,
+}
+
+impl Places {
+    /// Makes room for another connection: where all places are taken, the oldest connection ends
+    /// that has asked for nothing yet. Returns whether there is room.
+    fn make_room(&mut self) -> bool {
+        self.0.retain(|place| !place.task.is_finished());
+        if self.0.len() < CONNECTIONS {
+            return true;
+        }
+        let is_silent = |place: &Place| !place.has_asked.load(Ordering::Relaxed);
+        let Some(oldest) = self.0.iter().position(is_silent) else { return false };
+        self.0.remove(oldest).task.abort();
+        true
+    }
+}
+
+async fn serve_connection<S>(state: Arc<State>, stream: S, has_asked: &AtomicBool)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let service = service_fn(|request| answer(Arc::clone(&state), request));
+    let service = service_fn(|request| {
+        has_asked.store(true, Ordering::Relaxed);
+        answer(Arc::clone(&state), request)
+    });
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_TIMEOUT)
@@ -163,7 +178,8 @@ fn health(state: &State) -> Response<String> {
                 "stream": id.stream,
                 "topic": id.topic,
                 "partition": id.partition,
-                "error": error.to_string(),
+                // Not its text: that has paths, and no login is needed here.
+                "error": format!("{:?}", error.kind()),
             })
         })
         .collect();

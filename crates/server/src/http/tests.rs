@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -86,7 +85,7 @@ async fn metrics_and_health_are_served_and_the_rest_is_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn idle_connections_keep_nobody_waiting_for_ever() {
+async fn idle_connections_keep_nobody_waiting() {
     let directory = tempfile::tempdir().expect("a directory");
     let server = Server::start(config(directory.path())).await.expect("it starts");
     let address = server.addresses().http.expect("HTTP is on");
@@ -94,19 +93,69 @@ async fn idle_connections_keep_nobody_waiting_for_ever() {
     for _ in 0..super::CONNECTIONS {
         idle.push(TcpStream::connect(address).await.expect("a connection"));
     }
-    // The places are taken, until the time for headers is over.
-    let deadline = tokio::time::Instant::now() + super::HEADER_TIMEOUT * 2;
-    loop {
-        let mut stream = TcpStream::connect(address).await.expect("a connection");
-        let _ = stream.write_all(b"GET /ping HTTP/1.1\r\nhost: here\r\n\r\n").await;
-        let mut answer = Vec::new();
-        let _ = stream.read_to_end(&mut answer).await;
-        if answer.starts_with(b"HTTP/1.1 200") {
-            break;
-        }
-        assert!(tokio::time::Instant::now() < deadline, "idle connections are kept");
-        tokio::time::sleep(Duration::from_millis(100)).await;
+    // All places are taken, and the oldest connection gives up its own.
+    for _ in 0..3 {
+        let (status, _, body) = get(address, "/ping").await;
+        assert_eq!((status, body.as_str()), (200, "pong"));
     }
+    let mut rest = Vec::new();
+    let closed = tokio::time::timeout(super::HEADER_TIMEOUT / 2, idle[0].read_to_end(&mut rest));
+    assert!(closed.await.is_ok(), "the oldest connection is open still");
+    let newest = idle.last_mut().expect("a connection");
+    newest.write_all(b"GET /ping HTTP/1.1\r\nhost: here\r\n\r\n").await.expect("a request");
+    newest.read_to_end(&mut rest).await.expect("an answer");
+    assert!(rest.starts_with(b"HTTP/1.1 200"), "the newest connection is served");
     drop(idle);
     server.shutdown().await.expect("it ends");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn health_names_no_files() {
+    use tailwater_log::{Log, LogOptions, TopicOptions};
+
+    let directory = tempfile::tempdir().expect("a directory");
+    let log_directory = directory.path().join("log");
+    let log = Log::open(&log_directory, &LogOptions::default()).expect("a log");
+    let stream = log.create_stream(None, "s").expect("a stream");
+    let topic = log.create_topic(stream, None, "t", &TopicOptions::default(), 1);
+    let partition = log.partition(topic.expect("a topic").partition(0)).expect("a partition");
+    // What comes last says that what is before it was whole.
+    for _ in 0..5 {
+        let mut batch = tailwater_format::message::batch::Builder::new(0);
+        batch.push(1, 0, b"payload", b"").expect("a message");
+        partition.append(&batch.finish()).expect("an append").ticket.wait().expect("acknowledged");
+        partition.flush(true).wait().expect("persisted");
+    }
+    log.close().expect("closed");
+    damage(&log_directory);
+
+    let server = Server::start(config(directory.path())).await.expect("it starts");
+    let (status, _, body) = get(server.addresses().http.expect("HTTP is on"), "/health").await;
+    assert_eq!(status, 503, "{body}");
+    let document: serde_json::Value = serde_json::from_str(&body).expect("JSON");
+    assert_eq!(document["failures"][0]["error"], "Corruption");
+    assert!(!body.contains(".log") && !body.contains('/'), "{body}");
+    server.shutdown().await.expect_err("it ends with the damage");
+}
+
+/// Changes a byte of the first batch of every segment below a directory. Without an index it is
+/// found when the log is opened.
+fn damage(directory: &Path) {
+    use std::io::{Seek, SeekFrom, Write};
+
+    for entry in directory.read_dir().expect("a directory") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            damage(&path);
+        } else if path.extension().is_some_and(|extension| extension == "index") {
+            #[expect(clippy::disallowed_methods, reason = "damages a log behind its back")]
+            std::fs::remove_file(&path).expect("an index");
+        } else if path.extension().is_some_and(|extension| extension == "log") {
+            #[expect(clippy::disallowed_types, reason = "damages a file behind the log's back")]
+            let file = std::fs::OpenOptions::new().write(true).open(&path);
+            let mut file = file.expect("a segment");
+            file.seek(SeekFrom::Start(300)).expect("a position");
+            file.write_all(&[0xff]).expect("a write");
+        }
+    }
 }

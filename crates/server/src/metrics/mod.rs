@@ -1,19 +1,19 @@
 //! Counters of requests and connections.
 //!
-//! Recording a request takes no lock and allocates nothing: each command has counters of its own,
-//! which are added to without order. A reader sees each counter as it is at one moment, and may
-//! see a request in one counter that is not in another yet.
+//! Recording a request that succeeded takes no lock and allocates nothing: each command has
+//! counters of its own, which are added to without order. A reader sees each counter as it is at
+//! one moment, and may see a request in one counter that is not in another yet.
 
 mod text;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicU32, AtomicU64};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use iggy_binary_protocol::codes::LOGIN_REGISTER_CODE;
 use iggy_binary_protocol::dispatch::COMMAND_TABLE;
+use tailwater_io::sync::Mutex;
 
 pub(crate) use text::render;
 #[cfg(test)]
@@ -27,8 +27,6 @@ const OTHER: usize = 0;
 const OTHER_NAME: &str = "unknown";
 /// Number of buckets of a latency: two for each power of two, from 1 microsecond to 67 seconds.
 const BUCKETS: usize = 53;
-/// Number of different statuses that are counted one by one.
-const STATUSES: usize = 128;
 
 /// Counters of a server.
 #[derive(Debug)]
@@ -37,7 +35,8 @@ pub(crate) struct Metrics {
     places: Box<[u8; CODES]>,
     /// The counters of unknown codes first.
     commands: Vec<Command>,
-    statuses: Statuses,
+    /// Replies with a status other than 0, by their status.
+    statuses: Mutex<BTreeMap<u32, u64>>,
     open: AtomicU64,
     opened: AtomicU64,
     refused: Mutex<BTreeMap<&'static str, u64>>,
@@ -53,13 +52,6 @@ struct Command {
     bytes_out: AtomicU64,
     total_us: AtomicU64,
     buckets: [AtomicU64; BUCKETS],
-}
-
-/// Counters by status, in a table that is filled and never emptied.
-#[derive(Debug)]
-struct Statuses {
-    /// A status, 0 where none is yet, and its count.
-    slots: Vec<(AtomicU32, AtomicU64)>,
 }
 
 impl Command {
@@ -93,38 +85,6 @@ fn bucket_end_us(bucket: usize) -> Option<u64> {
     Some(if next.is_multiple_of(2) { power } else { power + power / 2 })
 }
 
-impl Statuses {
-    fn new() -> Self {
-        let empty = || (AtomicU32::new(0), AtomicU64::new(0));
-        Self { slots: std::iter::repeat_with(empty).take(STATUSES).collect() }
-    }
-
-    /// Counts a status. Where the table is full, it is not counted.
-    fn count(&self, status: u32) {
-        let start = status as usize % STATUSES;
-        for step in 0..STATUSES {
-            let (slot, count) = &self.slots[(start + step) % STATUSES];
-            let claimed = match slot.load(Relaxed) {
-                0 => slot.compare_exchange(0, status, Relaxed, Relaxed).unwrap_or_else(|is| is),
-                taken => taken,
-            };
-            // 0 is what an exchange that took place answers.
-            if claimed == status || claimed == 0 {
-                count.fetch_add(1, Relaxed);
-                return;
-            }
-        }
-    }
-
-    fn counts(&self) -> BTreeMap<u32, u64> {
-        let counts = self.slots.iter().map(|(slot, count)| (slot.load(Relaxed), count));
-        counts
-            .filter(|(status, _)| *status != 0)
-            .map(|(s, count)| (s, count.load(Relaxed)))
-            .collect()
-    }
-}
-
 impl Metrics {
     /// Counters at zero.
     pub(crate) fn new() -> Self {
@@ -143,7 +103,7 @@ impl Metrics {
         Self {
             places,
             commands,
-            statuses: Statuses::new(),
+            statuses: Mutex::default(),
             open: AtomicU64::new(0),
             opened: AtomicU64::new(0),
             refused: Mutex::default(),
@@ -169,7 +129,7 @@ impl Metrics {
         command.bytes_out.fetch_add(bytes_out as u64, Relaxed);
         if status != 0 {
             command.errors.fetch_add(1, Relaxed);
-            self.statuses.count(status);
+            *self.statuses.lock().entry(status).or_default() += 1;
         }
     }
 
@@ -186,8 +146,7 @@ impl Metrics {
 
     /// Counts a connection or frame that was refused, by its reason.
     pub(crate) fn refused(&self, reason: &'static str) {
-        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        *refused.entry(reason).or_default() += 1;
+        *self.refused.lock().entry(reason).or_default() += 1;
     }
 }
 
@@ -224,7 +183,7 @@ mod tests {
                 });
             }
         });
-        let counts = metrics.statuses.counts();
+        let counts = metrics.statuses.lock().clone();
         assert_eq!(counts, BTreeMap::from([(41, 1336), (169, 1332), (297, 1332)]));
         let send = metrics.commands.iter().find(|command| command.name == "message.send");
         assert_eq!(send.expect("a command").errors.load(Relaxed), 4000);

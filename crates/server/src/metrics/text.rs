@@ -1,7 +1,6 @@
 //! The metrics in Prometheus's text format, version 0.0.4.
 
 use std::fmt::{Display, Write};
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering::Relaxed;
 
 use tailwater_io::{Latencies, Purpose};
@@ -111,9 +110,9 @@ fn requests(text: &mut Text, metrics: &Metrics) {
     }
     let name = "tailwater_request_statuses_total";
     text.metric(name, "counter", "Replies by status, without status 0; see Iggy's error codes.");
-    for (status, count) in metrics.statuses.counts() {
-        let label = Status(status).name();
-        text.value(name, &[("status", &status), ("name", &label)], count);
+    for (status, count) in &*metrics.statuses.lock() {
+        let label = Status(*status).name();
+        text.value(name, &[("status", status), ("name", &label)], count);
     }
     latencies(text, &used);
 }
@@ -151,7 +150,7 @@ fn connections(text: &mut Text, state: &State) {
     );
     let name = "tailwater_refused_total";
     text.metric(name, "counter", "Connections and frames that were refused.");
-    for (reason, count) in &*metrics.refused.lock().unwrap_or_else(PoisonError::into_inner) {
+    for (reason, count) in &*metrics.refused.lock() {
         text.value(name, &[("reason", reason)], count);
     }
     text.single(

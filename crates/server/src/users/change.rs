@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use iggy_binary_protocol::WireIdentifier;
 use secrecy::{ExposeSecret as _, SecretString};
-use tailwater_log::{Error, Log};
+use tailwater_log::{Error, Log, TopicId};
+use tokio::sync::oneshot;
 
 use super::password::{Credential, PasswordHash};
 use super::permission::Permissions;
-use super::{
-    Check, Directory, NAME_BYTES, PASSWORD_BYTES, ROOT, Token, User, Users, no_random, record,
-};
+use super::{Directory, NAME_BYTES, PASSWORD_BYTES, ROOT, Token, User, Users, no_random, record};
 use crate::status::Status;
 
 /// A user to create.
@@ -28,6 +27,13 @@ pub(crate) struct Updated {
     pub(crate) user: u32,
     /// Whether the user was active before and is not any more: its sessions are to end.
     pub(crate) was_deactivated: bool,
+}
+
+/// A password that replaces another one.
+pub(crate) struct NewPassword {
+    user: u32,
+    replaced: Arc<Credential>,
+    credential: Arc<Credential>,
 }
 
 /// A directory that replaces the current one once its changes are durable.
@@ -115,7 +121,8 @@ impl Users {
     pub(crate) fn create(&self, log: &Log, new: NewUser<'_>) -> Result<Arc<User>, Status> {
         // Also before the password is hashed, so that a wrong call costs nothing.
         check_name(&self.directory.load(), new.name, None)?;
-        let credential = self.hash(new.password)?;
+        let hash = self.hash(new.password)?.blocking_recv().map_err(|_| Status::IO_ERROR)?;
+        let credential = Arc::new(Credential::new(hash.map_err(no_random)?));
         let created_us = self.clock.wall_us();
         let retired = self.retired.lock();
         self.edit_locked(log, |edit| {
@@ -156,7 +163,8 @@ impl Users {
     /// Gives a user another name, and activates or deactivates it.
     ///
     /// # Errors
-    /// Not found; invalid name; a name that is taken; those of the log.
+    /// Not found; invalid name; a name that is taken; invalid status, for a root user that would be
+    /// inactive: nobody could activate it again; those of the log.
     pub(crate) fn update(
         &self,
         log: &Log,
@@ -169,9 +177,12 @@ impl Users {
             if let Some(name) = name {
                 check_name(&edit.directory, name, Some(old.id))?;
             }
+            if old.id == ROOT && is_active == Some(false) {
+                return Err(Status::INVALID_USER_STATUS);
+            }
             let is_active = is_active.unwrap_or(old.is_active);
             let was_deactivated = old.is_active && !is_active;
-            let mut new = old.copy();
+            let mut new = User::clone(&old);
             new.name = name.map_or_else(|| Arc::clone(&old.name), Arc::from);
             new.is_active = is_active;
             if was_deactivated {
@@ -198,76 +209,99 @@ impl Users {
             if old.id == ROOT {
                 return Err(Status::CANNOT_CHANGE_PERMISSIONS);
             }
-            edit.keep_user(User { permissions, ..old.copy() })?;
+            edit.keep_user(User { permissions, ..User::clone(&old) })?;
             Ok(old.id)
         })
     }
 
-    /// Changes a user's password. Its sessions and tokens stay as they are. Checks and hashes
-    /// passwords, so the calling thread must be one that may block; a wrong current password counts
-    /// as a failed login of `address`.
+    /// Ends the permissions of all users on a stream that is deleted, and on its topics.
     ///
     /// # Errors
-    /// Not found; invalid credentials, for the current password; invalid password, for the new one;
-    /// those of the log.
-    pub(crate) fn change_password(
+    /// Those of the log.
+    pub(crate) fn forget_stream(&self, log: &Log, stream: u32) -> Result<(), Status> {
+        self.forget(log, |permissions| permissions.forget_stream(stream))
+    }
+
+    /// Ends the permissions of all users on a topic that is deleted.
+    ///
+    /// # Errors
+    /// Those of the log.
+    pub(crate) fn forget_topic(&self, log: &Log, topic: TopicId) -> Result<(), Status> {
+        self.forget(log, |permissions| permissions.forget_topic(topic))
+    }
+
+    /// Has `forget` change the permissions of all users; it returns whether it changed any.
+    fn forget(&self, log: &Log, forget: impl Fn(&mut Permissions) -> bool) -> Result<(), Status> {
+        self.edit(log, |edit| {
+            let users: Vec<_> = edit.directory.users.values().cloned().collect();
+            for user in users {
+                let mut user = User::clone(&user);
+                if user.permissions.as_mut().is_some_and(&forget) {
+                    edit.keep_user(user)?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Checks a user's current password, and hashes another. Waits for the pool, and where logins
+    /// from the address failed, for its turn; a wrong password counts as a failed login.
+    ///
+    /// # Errors
+    /// Not found; invalid credentials, for the current password; invalid password, for the new one.
+    pub(crate) async fn prepare_password(
         &self,
-        log: &Log,
         user: &WireIdentifier,
         current: &str,
         new: &str,
         address: IpAddr,
-    ) -> Result<u32, Status> {
-        let old = self.find(user).ok_or(Status::RESOURCE_NOT_FOUND)?;
-        let is_right = match self.check_password(&old.credential, current) {
-            Check::Done => true,
-            // There is no answer where hashing panicked.
-            Check::Pending(receiver) => receiver.blocking_recv().unwrap_or(false),
-        };
-        if !is_right {
-            self.throttle.fail(address);
+    ) -> Result<NewPassword, Status> {
+        let attempt = self.throttle.begin(address).await;
+        let user = self.find(user).ok_or(Status::RESOURCE_NOT_FOUND)?;
+        if !self.check_password(&user.credential, current).await {
+            attempt.fail();
             return Err(Status::INVALID_CREDENTIALS);
         }
-        let credential = self.hash(new)?;
+        drop(attempt);
+        let hash = self.hash(new)?.await.map_err(|_| Status::IO_ERROR)?;
+        let credential = Arc::new(Credential::new(hash.map_err(no_random)?));
+        Ok(NewPassword { user: user.id, replaced: Arc::clone(&user.credential), credential })
+    }
+
+    /// Gives a user the password that was prepared, and returns the user's id. Its sessions and
+    /// tokens stay as they are.
+    ///
+    /// # Errors
+    /// Not found; invalid credentials, where the password was changed meanwhile; those of the log.
+    pub(crate) fn set_password(&self, log: &Log, new: NewPassword) -> Result<u32, Status> {
+        let NewPassword { user, replaced, credential } = new;
         self.edit(log, |edit| {
-            let latest = edit.find(&WireIdentifier::Numeric(old.id))?;
-            if !Arc::ptr_eq(&latest.credential, &old.credential) {
-                // Somebody else was first: the current password is another.
+            let latest = edit.find(&WireIdentifier::Numeric(user))?;
+            if !Arc::ptr_eq(&latest.credential, &replaced) {
                 return Err(Status::INVALID_CREDENTIALS);
             }
-            edit.keep_user(User { credential, ..latest.copy() })?;
-            Ok(old.id)
+            edit.keep_user(User { credential, ..User::clone(&latest) })?;
+            Ok(user)
         })
     }
 
-    /// Hashes a password on the pool.
-    fn hash(&self, password: &str) -> Result<Arc<Credential>, Status> {
+    /// Begins to hash a password on the pool.
+    ///
+    /// # Errors
+    /// Invalid password.
+    fn hash(&self, password: &str) -> Result<Hashing, Status> {
         if !PASSWORD_BYTES.contains(&password.len()) {
             return Err(Status::INVALID_PASSWORD);
         }
         let password = SecretString::from(password);
-        let hash = self
+        Ok(self
             .hashers
-            .run(move |workspace| PasswordHash::new(password.expose_secret(), workspace));
-        // There is no answer where hashing panicked.
-        let hash = hash.blocking_recv().map_err(|_| Status::IO_ERROR)?;
-        let hash = hash.map_err(no_random)?;
-        Ok(Arc::new(Credential::new(hash)))
+            .run(move |workspace| PasswordHash::new(password.expose_secret(), workspace)))
     }
 }
 
-impl User {
-    fn copy(&self) -> Self {
-        Self {
-            id: self.id,
-            name: Arc::clone(&self.name),
-            is_active: self.is_active,
-            created_us: self.created_us,
-            permissions: self.permissions.clone(),
-            credential: Arc::clone(&self.credential),
-        }
-    }
-}
+/// A password that is being hashed. There is no answer where hashing panicked.
+type Hashing = oneshot::Receiver<Result<PasswordHash, getrandom::Error>>;
 
 #[cold]
 fn log_failure(changes: &[record::Change], error: Error) -> Status {

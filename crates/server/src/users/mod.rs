@@ -1,19 +1,18 @@
 //! Users: passwords, tokens and what each user may do.
 //!
-//! Users and their personal access tokens are records of the log ([`record`]). What they say is in
-//! memory as a whole that is never changed but replaced, so that a request that asks what its user
-//! may do takes no lock.
+//! Users and their personal access tokens are records of the log ([`record`]). In memory they are
+//! an immutable snapshot that each change replaces, so that permission checks take no lock.
 //!
 //! # Invariants
 //!
 //! - The records are changed first, then the memory, under one lock: nothing is ever seen that a
 //!   restart could take back. A crash in between is safe: the change was not acknowledged.
-//! - The user with id 0 is the root user. It is created with the directory, is never deleted, and
-//!   keeps all permissions.
+//! - The user with id 0 is the root user. It is created with the directory, is never deleted or
+//!   deactivated, and keeps all permissions.
 //! - An id is not given to another user while the process runs, so a session of a user that was
 //!   deleted never becomes one of a later user.
-//! - Names, passwords and tokens are never compared byte by byte with a secret: hashes are, in
-//!   constant time.
+//! - Passwords and tokens are compared only as hashes, in constant time.
+//! - Permissions on a stream or topic end with it: its id may be used again.
 //!
 //! # What a login costs
 //!
@@ -43,7 +42,6 @@ use tailwater_io::Clock;
 use tailwater_io::clock::SystemClock;
 use tailwater_io::sync::Mutex;
 use tailwater_log::{Error, ErrorKind, Log, Result};
-use tokio::sync::oneshot;
 
 pub(crate) use change::NewUser;
 use hashers::Hashers;
@@ -51,7 +49,6 @@ pub(crate) use password::RandomPassword;
 use password::{Credential, Fingerprints, PasswordHash, Workspace};
 pub(crate) use permission::{Action, Permissions};
 use throttle::Throttle;
-pub(crate) use token::{Expiry, TokenInfo};
 
 use crate::config::{Config, Root};
 use crate::status::Status;
@@ -59,10 +56,10 @@ use crate::status::Status;
 /// Id of the root user.
 pub(crate) const ROOT: u32 = 0;
 
-/// Bytes of a user's name.
-const NAME_BYTES: std::ops::RangeInclusive<usize> = 3..=50;
-/// Bytes of a password.
-const PASSWORD_BYTES: std::ops::RangeInclusive<usize> = 3..=100;
+/// Bytes of a user's name: Iggy's.
+pub(crate) const NAME_BYTES: std::ops::RangeInclusive<usize> = 3..=50;
+/// Bytes of a password: Iggy's.
+pub(crate) const PASSWORD_BYTES: std::ops::RangeInclusive<usize> = 3..=100;
 /// Longest token that is looked up, in bytes.
 const TOKEN_BYTES_MAX: usize = 100;
 
@@ -70,6 +67,7 @@ const DEFAULT_ROOT_NAME: &str = "iggy";
 const DEFAULT_ROOT_PASSWORD: &str = "iggy";
 
 /// A user.
+#[derive(Clone)]
 pub(crate) struct User {
     pub(crate) id: u32,
     pub(crate) name: Arc<str>,
@@ -83,13 +81,13 @@ pub(crate) struct User {
 }
 
 /// A personal access token, without its secret.
-struct Token {
+pub(crate) struct Token {
     user: u32,
-    name: Arc<str>,
+    pub(crate) name: Arc<str>,
     /// BLAKE3 of the token. Comparing two of them takes constant time.
     hash: blake3::Hash,
     /// Microseconds since 1970; `None` for never.
-    expires_us: Option<u64>,
+    pub(crate) expires_us: Option<u64>,
 }
 
 impl Token {
@@ -184,19 +182,6 @@ pub(crate) enum LoginError {
     Inactive,
 }
 
-impl fmt::Display for LoginError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::InvalidCredentials => "invalid user name or password",
-            Self::InvalidToken => "invalid personal access token",
-            Self::ExpiredToken => "expired personal access token",
-            Self::Inactive => "the user is not active",
-        })
-    }
-}
-
-impl std::error::Error for LoginError {}
-
 /// All users, their tokens and their permissions. Safe to use from any thread.
 pub(crate) struct Users {
     directory: ArcSwap<Directory>,
@@ -282,6 +267,17 @@ impl Users {
         Ok(made_up)
     }
 
+    /// Returns whether the root user has the name and password that everybody knows. Takes
+    /// milliseconds.
+    pub(crate) fn has_default_root(&self) -> bool {
+        let directory = self.directory.load();
+        directory.users.get(&ROOT).is_some_and(|root| {
+            let hash = &root.credential.hash;
+            &*root.name == DEFAULT_ROOT_NAME
+                && hash.verify(DEFAULT_ROOT_PASSWORD, &mut Workspace::default())
+        })
+    }
+
     /// Returns whether a user may do something: it exists, is active and has the permission.
     ///
     /// # Errors
@@ -336,11 +332,7 @@ impl Users {
         }
         let user = self.directory.load().named(name).cloned();
         let credential = user.as_ref().map_or(&self.nobody, |user| &user.credential);
-        let is_right = match self.check_password(credential, password) {
-            Check::Done => true,
-            // There is no answer where hashing panicked.
-            Check::Pending(receiver) => receiver.await.unwrap_or(false),
-        };
+        let is_right = self.check_password(credential, password).await;
         // The user may have been deleted, deactivated or given another password meanwhile.
         let directory = self.directory.load();
         let is_current = |user: &User| {
@@ -354,18 +346,19 @@ impl Users {
         }
     }
 
-    /// Begins to check a password against a credential.
-    fn check_password(&self, credential: &Arc<Credential>, password: &str) -> Check {
+    /// Returns whether a password is a credential's. Waits for the pool.
+    async fn check_password(&self, credential: &Arc<Credential>, password: &str) -> bool {
         let fingerprint = self.fingerprints.of(credential, password);
         if credential.is_known(&fingerprint) {
-            return Check::Done;
+            return true;
         }
         let credential = Arc::clone(credential);
         let password = SecretString::from(password);
         let check = move |workspace: &mut Workspace| {
             credential.verify(password.expose_secret(), fingerprint, workspace)
         };
-        Check::Pending(self.hashers.run(check))
+        // There is no answer where hashing panicked.
+        self.hashers.run(check).await.unwrap_or(false)
     }
 
     /// Logs a user in with a personal access token, and returns the user's id. Waits for its turn
@@ -399,14 +392,6 @@ impl Users {
         }
         user.is_active.then_some(user.id).ok_or(LoginError::Inactive)
     }
-}
-
-/// A password that is being checked.
-enum Check {
-    /// It is right: it was before.
-    Done,
-    /// The pool tells whether it is right.
-    Pending(oneshot::Receiver<bool>),
 }
 
 #[cold]

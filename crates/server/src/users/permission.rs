@@ -64,9 +64,12 @@ pub(crate) enum Action {
     ChangePassword,
 }
 
-/// Declares the permissions of one level.
+/// Declares the permissions of one level, which a type of the protocol has with other fields.
 macro_rules! flags {
-    ($(#[$attribute:meta])* $name:ident { $($flag:ident),* $(,)? }) => {
+    (
+        $(#[$attribute:meta])*
+        $name:ident, $wire:ident($($field:ident: $type:ty),*) { $($flag:ident),* $(,)? }
+    ) => {
         $(#[$attribute])*
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(default)]
@@ -77,6 +80,24 @@ macro_rules! flags {
             )*
         }
 
+        impl $name {
+            fn from_wire(wire: &$wire) -> Self {
+                Self { $($flag: wire.$flag),* }
+            }
+
+            /// Returns them with the other fields of the protocol's type.
+            fn to_wire(self, $($field: $type),*) -> $wire {
+                $wire { $($field,)* $($flag: self.$flag),* }
+            }
+        }
+
+        impl From<bool> for $name {
+            /// All of them, or none.
+            fn from(are_given: bool) -> Self {
+                Self { $($flag: are_given),* }
+            }
+        }
+
         #[cfg(test)]
         impl $name {
             /// Each of them alone, with its name.
@@ -84,10 +105,7 @@ macro_rules! flags {
                 &[$((stringify!($flag), Self { $flag: true, ..Self::NONE })),*];
 
             const NONE: Self = Self { $($flag: false),* };
-        }
 
-        #[cfg(test)]
-        impl $name {
             /// Adds those of another.
             fn add(&mut self, other: Self) {
                 $(self.$flag |= other.$flag;)*
@@ -103,7 +121,7 @@ macro_rules! flags {
 
 flags! {
     /// Permissions on everything.
-    GlobalFlags {
+    GlobalFlags, WireGlobalPermissions() {
         manage_servers, read_servers, manage_users, read_users, manage_streams, read_streams,
         manage_topics, read_topics, poll_messages, send_messages,
     }
@@ -111,14 +129,16 @@ flags! {
 
 flags! {
     /// Permissions on a stream and its topics.
-    StreamFlags {
+    StreamFlags, WireStreamPermissions(stream_id: u32, topics: Vec<WireTopicPermissions>) {
         manage_stream, read_stream, manage_topics, read_topics, poll_messages, send_messages,
     }
 }
 
 flags! {
     /// Permissions on a topic.
-    TopicFlags { manage_topic, read_topic, poll_messages, send_messages }
+    TopicFlags, WireTopicPermissions(topic_id: u32) {
+        manage_topic, read_topic, poll_messages, send_messages,
+    }
 }
 
 /// Permissions on one stream.
@@ -145,19 +165,7 @@ pub(crate) struct Permissions {
 impl Permissions {
     /// Returns those of the root user.
     pub(super) fn root() -> Self {
-        let global = GlobalFlags {
-            manage_servers: true,
-            read_servers: true,
-            manage_users: true,
-            read_users: true,
-            manage_streams: true,
-            read_streams: true,
-            manage_topics: true,
-            read_topics: true,
-            poll_messages: true,
-            send_messages: true,
-        };
-        Self { global, streams: BTreeMap::new() }
+        Self { global: GlobalFlags::from(true), streams: BTreeMap::new() }
     }
 
     /// Returns whether they are enough for an action.
@@ -214,6 +222,17 @@ impl Permissions {
         }
     }
 
+    /// Removes those on a stream and its topics. Returns whether there were any.
+    pub(super) fn forget_stream(&mut self, stream: u32) -> bool {
+        self.streams.remove(&stream).is_some()
+    }
+
+    /// Removes those on a topic. Returns whether there were any.
+    pub(super) fn forget_topic(&mut self, topic: TopicId) -> bool {
+        let stream = self.streams.get_mut(&topic.stream);
+        stream.is_some_and(|stream| stream.topics.remove(&topic.topic).is_some())
+    }
+
     fn allow_polling(&self, topic: TopicId) -> bool {
         let own = self.on_topic(topic);
         self.global.poll_messages
@@ -263,97 +282,27 @@ impl Permissions {
 impl From<&WirePermissions> for Permissions {
     /// Of a stream or topic that is there twice, the last counts.
     fn from(wire: &WirePermissions) -> Self {
-        let global = &wire.global;
+        let topic = |wire: &WireTopicPermissions| (wire.topic_id, TopicFlags::from_wire(wire));
+        let stream = |wire: &WireStreamPermissions| {
+            let topics = wire.topics.iter().map(topic).collect();
+            (wire.stream_id, StreamPermissions { flags: StreamFlags::from_wire(wire), topics })
+        };
         Self {
-            global: GlobalFlags {
-                manage_servers: global.manage_servers,
-                read_servers: global.read_servers,
-                manage_users: global.manage_users,
-                read_users: global.read_users,
-                manage_streams: global.manage_streams,
-                read_streams: global.read_streams,
-                manage_topics: global.manage_topics,
-                read_topics: global.read_topics,
-                poll_messages: global.poll_messages,
-                send_messages: global.send_messages,
-            },
-            streams: wire.streams.iter().map(|wire| (wire.stream_id, wire.into())).collect(),
-        }
-    }
-}
-
-impl From<&WireStreamPermissions> for StreamPermissions {
-    fn from(wire: &WireStreamPermissions) -> Self {
-        Self {
-            flags: StreamFlags {
-                manage_stream: wire.manage_stream,
-                read_stream: wire.read_stream,
-                manage_topics: wire.manage_topics,
-                read_topics: wire.read_topics,
-                poll_messages: wire.poll_messages,
-                send_messages: wire.send_messages,
-            },
-            topics: wire.topics.iter().map(|wire| (wire.topic_id, wire.into())).collect(),
-        }
-    }
-}
-
-impl From<&WireTopicPermissions> for TopicFlags {
-    fn from(wire: &WireTopicPermissions) -> Self {
-        Self {
-            manage_topic: wire.manage_topic,
-            read_topic: wire.read_topic,
-            poll_messages: wire.poll_messages,
-            send_messages: wire.send_messages,
+            global: GlobalFlags::from_wire(&wire.global),
+            streams: wire.streams.iter().map(stream).collect(),
         }
     }
 }
 
 impl From<&Permissions> for WirePermissions {
     fn from(permissions: &Permissions) -> Self {
-        let global = permissions.global;
+        let topic = |(id, flags): (&u32, &TopicFlags)| flags.to_wire(*id);
+        let stream = |(id, stream): (&u32, &StreamPermissions)| {
+            stream.flags.to_wire(*id, stream.topics.iter().map(topic).collect())
+        };
         Self {
-            global: WireGlobalPermissions {
-                manage_servers: global.manage_servers,
-                read_servers: global.read_servers,
-                manage_users: global.manage_users,
-                read_users: global.read_users,
-                manage_streams: global.manage_streams,
-                read_streams: global.read_streams,
-                manage_topics: global.manage_topics,
-                read_topics: global.read_topics,
-                poll_messages: global.poll_messages,
-                send_messages: global.send_messages,
-            },
-            streams: permissions.streams.iter().map(|(id, stream)| stream.to_wire(*id)).collect(),
-        }
-    }
-}
-
-impl StreamPermissions {
-    fn to_wire(&self, stream_id: u32) -> WireStreamPermissions {
-        let topics = self.topics.iter().map(|(id, topic)| topic.to_wire(*id)).collect();
-        WireStreamPermissions {
-            stream_id,
-            manage_stream: self.flags.manage_stream,
-            read_stream: self.flags.read_stream,
-            manage_topics: self.flags.manage_topics,
-            read_topics: self.flags.read_topics,
-            poll_messages: self.flags.poll_messages,
-            send_messages: self.flags.send_messages,
-            topics,
-        }
-    }
-}
-
-impl TopicFlags {
-    fn to_wire(self, topic_id: u32) -> WireTopicPermissions {
-        WireTopicPermissions {
-            topic_id,
-            manage_topic: self.manage_topic,
-            read_topic: self.read_topic,
-            poll_messages: self.poll_messages,
-            send_messages: self.send_messages,
+            global: permissions.global.to_wire(),
+            streams: permissions.streams.iter().map(stream).collect(),
         }
     }
 }

@@ -9,7 +9,7 @@ use tailwater_log::{ErrorKind, Log, LogOptions, TopicId};
 use tempfile::TempDir;
 
 use super::change::Updated;
-use super::permission::GlobalFlags;
+use super::permission::{GlobalFlags, StreamFlags, StreamPermissions, TopicFlags};
 use super::*;
 
 const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -64,7 +64,9 @@ impl Fixture {
         current: &str,
         new: &str,
     ) -> std::result::Result<u32, Status> {
-        self.users.change_password(&self.log, &named(user), current, new, ADDRESS)
+        let user = named(user);
+        let prepared = self.users.prepare_password(&user, current, new, ADDRESS);
+        self.users.set_password(&self.log, block_on(prepared)?)
     }
 
     fn advance_us(&self, us: u64) {
@@ -170,7 +172,8 @@ fn a_right_password_is_hashed_once() {
     let fixture = Fixture::new();
     let root = fixture.users.find(&WireIdentifier::Numeric(ROOT)).unwrap();
     let is_known = |password: &str| {
-        matches!(fixture.users.check_password(&root.credential, password), Check::Done)
+        let fingerprint = fixture.users.fingerprints.of(&root.credential, password);
+        root.credential.is_known(&fingerprint)
     };
     assert!(!is_known("iggy"));
     fixture.login("iggy", "wrong").unwrap_err();
@@ -247,8 +250,8 @@ fn everything_is_there_after_a_restart() {
     users.set_permissions(log, &named("alice"), Some(permissions.clone())).unwrap();
     users.update(log, &named("bob"), Some("bobby"), Some(false)).unwrap();
     fixture.change_password("alice", "secret", "another").unwrap();
-    let token = users.create_token(log, alice, "a/b/c", Expiry::Never).unwrap();
-    let doomed = users.create_token(log, alice, "doomed", Expiry::AfterUs(5)).unwrap();
+    let token = users.create_token(log, alice, "a/b/c", None).unwrap();
+    let doomed = users.create_token(log, alice, "doomed", Some(5)).unwrap();
     users.delete_token(log, alice, "doomed").unwrap();
 
     let fixture = fixture.reopen(&Root::Default);
@@ -262,7 +265,8 @@ fn everything_is_there_after_a_restart() {
     assert_eq!(fixture.login_with(&token), Ok(alice));
     assert_eq!(fixture.login_with(&doomed), Err(LoginError::InvalidToken));
     let tokens = fixture.users.tokens(alice);
-    assert_eq!(tokens, [TokenInfo { name: Arc::from("a/b/c"), expires_us: None }]);
+    let tokens: Vec<_> = tokens.iter().map(|token| (&*token.name, token.expires_us)).collect();
+    assert_eq!(tokens, [("a/b/c", None)]);
 }
 
 #[test]
@@ -280,14 +284,14 @@ fn names_and_passwords_have_lengths() {
         assert_eq!(changed, Err(Status::INVALID_PASSWORD));
     }
     for name in ["xx".to_owned(), long(31)] {
-        let created = fixture.users.create_token(&fixture.log, ROOT, &name, Expiry::Never);
+        let created = fixture.users.create_token(&fixture.log, ROOT, &name, None);
         assert_eq!(created, Err(Status::INVALID_PERSONAL_ACCESS_TOKEN_NAME));
     }
     assert_eq!(fixture.create("xxx", "xxx"), Ok(1));
     assert_eq!(fixture.create(&long(50), &long(100)), Ok(2));
     assert_eq!(fixture.login(&long(50), &long(100)), Ok(2));
     for name in [long(3), long(30)] {
-        fixture.users.create_token(&fixture.log, ROOT, &name, Expiry::Never).unwrap();
+        fixture.users.create_token(&fixture.log, ROOT, &name, None).unwrap();
     }
 }
 
@@ -315,14 +319,14 @@ fn a_deleted_user_leaves_nothing() {
     let (log, users) = (&fixture.log, &fixture.users);
     let alice = fixture.create("alice", "secret").unwrap();
     let bob = fixture.create("bob", "secret").unwrap();
-    let token = users.create_token(log, alice, "token", Expiry::Never).unwrap();
-    let kept = users.create_token(log, bob, "token", Expiry::Never).unwrap();
+    let token = users.create_token(log, alice, "token", None).unwrap();
+    let kept = users.create_token(log, bob, "token", None).unwrap();
     assert_eq!(users.delete(log, &named("alice")), Ok(alice));
     assert_eq!(users.delete(log, &named("alice")), Err(Status::RESOURCE_NOT_FOUND));
     assert_eq!(fixture.login("alice", "secret"), Err(LoginError::InvalidCredentials));
     assert_eq!(fixture.login_with(&token), Err(LoginError::InvalidToken));
     assert_eq!(fixture.login_with(&kept), Ok(bob));
-    let created = users.create_token(log, alice, "token", Expiry::Never);
+    let created = users.create_token(log, alice, "token", None);
     assert_eq!(created, Err(Status::UNAUTHENTICATED));
     let keys: Vec<String> = log.records("").into_keys().collect();
     assert_eq!(keys, ["token/2/token", "user/0", "user/2"]);
@@ -341,7 +345,13 @@ fn the_root_user_is_protected() {
         assert_eq!(deleted, Err(Status::CANNOT_DELETE_USER));
         let changed = fixture.users.set_permissions(&fixture.log, &root, None);
         assert_eq!(changed, Err(Status::CANNOT_CHANGE_PERMISSIONS));
+        // Nobody could activate it again.
+        let deactivated = fixture.users.update(&fixture.log, &root, None, Some(false));
+        assert_eq!(deactivated, Err(Status::INVALID_USER_STATUS));
+        let updated = fixture.users.update(&fixture.log, &root, None, Some(true));
+        assert_eq!(updated.map(|updated| updated.was_deactivated), Ok(false));
     }
+    assert_eq!(fixture.login("iggy", "iggy"), Ok(ROOT));
     assert_eq!(fixture.users.authorize(ROOT, Action::DeleteUser), Ok(()));
 }
 
@@ -349,7 +359,7 @@ fn the_root_user_is_protected() {
 fn a_changed_password_counts_at_once() {
     let fixture = Fixture::new();
     let alice = fixture.create("alice", "secret").unwrap();
-    let token = fixture.users.create_token(&fixture.log, alice, "token", Expiry::Never).unwrap();
+    let token = fixture.users.create_token(&fixture.log, alice, "token", None).unwrap();
     assert_eq!(fixture.login("alice", "secret"), Ok(alice));
     let change = |current: &str, new: &str| fixture.change_password("alice", current, new);
     assert_eq!(change("wrong", "another"), Err(Status::INVALID_CREDENTIALS));
@@ -361,6 +371,80 @@ fn a_changed_password_counts_at_once() {
     assert_eq!(fixture.login_with(&token), Ok(alice));
     let missing = fixture.change_password("nobody", "secret", "another");
     assert_eq!(missing, Err(Status::RESOURCE_NOT_FOUND));
+}
+
+/// Changing a password must not be a way to guess it without the delay of a login.
+#[test]
+fn wrong_passwords_are_delayed_as_failed_logins_are() {
+    let directory = tempfile::tempdir().unwrap();
+    let clock = Arc::new(ManualClock::new(START_US));
+    let log = Log::open(directory.path(), &LogOptions::default()).unwrap();
+    let settings = Settings {
+        root: &Root::Default,
+        tokens_per_user_max: 3,
+        failed_logins_max: 1,
+        password_hashers: 2,
+    };
+    let (users, _) = Users::open_with(&log, &settings, clock).unwrap();
+    let change = |current| {
+        let user = named("iggy");
+        let prepared = users.prepare_password(&user, current, "another", ADDRESS);
+        users.set_password(&log, block_on(prepared)?)
+    };
+    let start = std::time::Instant::now();
+    for _ in 0..2 {
+        assert_eq!(change("wrong"), Err(Status::INVALID_CREDENTIALS));
+    }
+    assert!(start.elapsed() >= throttle::DELAY, "{:?}", start.elapsed());
+    assert_eq!(change("iggy"), Ok(ROOT));
+    assert!(start.elapsed() >= 2 * throttle::DELAY, "{:?}", start.elapsed());
+}
+
+#[test]
+fn permissions_end_with_what_they_are_for() {
+    let fixture = Fixture::new();
+    let (log, users) = (&fixture.log, &fixture.users);
+    let topic = TopicId { stream: 1, topic: 2 };
+    let of_topic = TopicFlags { poll_messages: true, ..TopicFlags::default() };
+    let of_stream = StreamPermissions {
+        flags: StreamFlags { send_messages: true, ..StreamFlags::default() },
+        topics: BTreeMap::from([(1, of_topic), (2, of_topic)]),
+    };
+    let streams = BTreeMap::from([(1, of_stream.clone()), (2, of_stream)]);
+    let permissions = Permissions { streams, ..Permissions::default() };
+    let ids = ["alice", "carol"].map(|name| fixture.create(name, "secret").unwrap());
+    for name in ["alice", "carol"] {
+        users.set_permissions(log, &named(name), Some(permissions.clone())).unwrap();
+    }
+    let may = |users: &Users, action| ids.map(|id| users.authorize(id, action).is_ok());
+    assert_eq!(may(users, Action::PollMessages(topic)), [true; 2]);
+    users.forget_topic(log, topic).unwrap();
+    assert_eq!(may(users, Action::PollMessages(topic)), [false; 2]);
+    let sibling = TopicId { topic: 1, ..topic };
+    let elsewhere = TopicId { stream: 2, ..topic };
+    for kept in [Action::PollMessages(sibling), Action::AppendMessages(topic)] {
+        assert_eq!(may(users, kept), [true; 2], "{kept:?}");
+    }
+    users.forget_stream(log, 1).unwrap();
+    for ended in [Action::PollMessages(sibling), Action::AppendMessages(topic)] {
+        assert_eq!(may(users, ended), [false; 2], "{ended:?}");
+    }
+    let fixture = fixture.reopen(&Root::Default);
+    assert_eq!(may(&fixture.users, Action::AppendMessages(topic)), [false; 2]);
+    for kept in [Action::PollMessages(elsewhere), Action::AppendMessages(elsewhere)] {
+        assert_eq!(may(&fixture.users, kept), [true; 2], "{kept:?}");
+    }
+}
+
+#[test]
+fn the_credentials_that_everybody_knows_are_recognised() {
+    assert!(Fixture::new().users.has_default_root());
+    let fixture = Fixture::new().reopen(&Root::Random);
+    assert!(fixture.users.has_default_root(), "the directory decides");
+    fixture.change_password("iggy", "iggy", "another").unwrap();
+    assert!(!fixture.users.has_default_root());
+    assert!(!Fixture::with_root(&given("admin", "iggy")).users.has_default_root());
+    assert!(!Fixture::with_root(&Root::Random).users.has_default_root());
 }
 
 #[test]
@@ -388,14 +472,14 @@ fn tokens_expire() {
     let fixture = Fixture::new();
     let (log, users) = (&fixture.log, &fixture.users);
     let create = |name: &str, expiry| users.create_token(log, ROOT, name, expiry);
-    let short = create("short", Expiry::AfterUs(100)).unwrap();
-    let long = create("long", Expiry::AfterUs(1_000_000)).unwrap();
-    let never = create("never", Expiry::Never).unwrap();
-    for expiry in [Expiry::AfterUs(0), Expiry::AfterUs(u64::MAX - 1)] {
+    let short = create("short", Some(100)).unwrap();
+    let long = create("long", Some(1_000_000)).unwrap();
+    let never = create("never", None).unwrap();
+    for expiry in [Some(0), Some(u64::MAX - 1)] {
         users.delete_token(log, ROOT, "long").unwrap();
         let refused = create("long", expiry);
         assert_eq!(refused, Err(Status::INVALID_PERSONAL_ACCESS_TOKEN_EXPIRY));
-        create("long", Expiry::AfterUs(1_000_000)).unwrap();
+        create("long", Some(1_000_000)).unwrap();
     }
     assert_eq!(fixture.login_with(&long), Err(LoginError::InvalidToken), "it was replaced");
     fixture.advance_us(99);
@@ -407,8 +491,8 @@ fn tokens_expire() {
     assert_eq!(fixture.login_with(&short), Err(LoginError::InvalidToken));
     assert_eq!(fixture.login_with(&never), Ok(ROOT));
     assert!(!log.records("token/").contains_key("token/0/short"));
-    let names: Vec<_> = users.tokens(ROOT).into_iter().map(|token| token.name).collect();
-    assert_eq!(names, [Arc::from("long"), Arc::from("never")]);
+    let names: Vec<_> = users.tokens(ROOT).iter().map(|token| token.name.to_string()).collect();
+    assert_eq!(names, ["long", "never"]);
 
     fixture.advance_us(2_000_000);
     let fixture = fixture.reopen(&Root::Default);
@@ -425,19 +509,19 @@ fn a_user_has_so_many_tokens_and_one_of_a_name() {
     let (log, users) = (&fixture.log, &fixture.users);
     let alice = fixture.create("alice", "secret").unwrap();
     let create = |user, name: &str, expiry| users.create_token(log, user, name, expiry);
-    create(alice, "one", Expiry::Never).unwrap();
-    let again = create(alice, "one", Expiry::Never);
+    create(alice, "one", None).unwrap();
+    let again = create(alice, "one", None);
     assert_eq!(again, Err(Status::PERSONAL_ACCESS_TOKEN_ALREADY_EXISTS));
-    create(alice, "two", Expiry::AfterUs(10)).unwrap();
-    create(alice, "three", Expiry::Never).unwrap();
+    create(alice, "two", Some(10)).unwrap();
+    create(alice, "three", None).unwrap();
     for name in ["one", "four"] {
-        let beyond = create(alice, name, Expiry::Never);
+        let beyond = create(alice, name, None);
         assert_eq!(beyond, Err(Status::PERSONAL_ACCESS_TOKENS_LIMIT_REACHED));
     }
-    create(ROOT, "one", Expiry::Never).unwrap();
+    create(ROOT, "one", None).unwrap();
     // One that has expired makes room, and its name is free.
     fixture.advance_us(10);
-    let secret = create(alice, "two", Expiry::AfterUs(10)).unwrap();
+    let secret = create(alice, "two", Some(10)).unwrap();
     assert_eq!(fixture.login_with(&secret), Ok(alice));
     let missing = users.delete_token(log, ROOT, "two");
     assert_eq!(missing, Err(Status::RESOURCE_NOT_FOUND));
@@ -452,13 +536,13 @@ fn a_user_has_so_many_tokens_and_one_of_a_name() {
 fn tokens_are_not_kept_and_need_an_active_user() {
     let fixture = Fixture::new();
     let alice = fixture.create("alice", "secret").unwrap();
-    let token = fixture.users.create_token(&fixture.log, alice, "token", Expiry::Never).unwrap();
+    let token = fixture.users.create_token(&fixture.log, alice, "token", None).unwrap();
     for (key, value) in fixture.log.records("") {
         assert!(!value.contains(&token), "{key}");
     }
     fixture.users.update(&fixture.log, &named("alice"), None, Some(false)).unwrap();
     assert_eq!(fixture.login_with(&token), Err(LoginError::Inactive));
-    let another = fixture.users.create_token(&fixture.log, alice, "another", Expiry::Never);
+    let another = fixture.users.create_token(&fixture.log, alice, "another", None);
     assert_eq!(another, Err(Status::UNAUTHENTICATED));
     for wrong in [String::new(), "x".repeat(64), "x".repeat(1000)] {
         assert_eq!(fixture.login_with(&wrong), Err(LoginError::InvalidToken));

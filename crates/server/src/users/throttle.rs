@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 /// Time over which failures count.
 const WINDOW: Duration = Duration::from_secs(60);
 /// Time between a failure beyond the limit and the next attempt.
-const DELAY: Duration = Duration::from_secs(1);
+pub(super) const DELAY: Duration = Duration::from_secs(1);
 /// Slots that addresses share.
 const SLOTS: usize = 1024;
 
@@ -84,11 +84,6 @@ impl Throttle {
         }
     }
 
-    /// Counts a failure that was no login.
-    pub(super) fn fail(&self, address: IpAddr) {
-        self.count_failure(self.slot(address), address);
-    }
-
     fn count_failure(&self, slot: &Slot, address: IpAddr) {
         let now = Instant::now();
         let mut attempts = slot.attempts.lock();
@@ -108,7 +103,7 @@ impl Throttle {
     fn slot(&self, address: IpAddr) -> &Slot {
         let hash = match address.to_canonical() {
             IpAddr::V4(address) => self.hasher.hash_one(address),
-            // Whoever has one address of IPv6 has 2^64.
+            // A host with an IPv6 address usually controls its whole /64.
             IpAddr::V6(address) => self.hasher.hash_one(&address.octets()[..8]),
         };
         &self.slots[hash as usize % SLOTS]

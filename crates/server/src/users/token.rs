@@ -16,36 +16,16 @@ const NAME_BYTES: RangeInclusive<usize> = 3..=30;
 /// Random bytes of a token.
 const SECRET_BYTES: usize = 32;
 
-/// When a token is to expire.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Expiry {
-    Never,
-    /// So many microseconds after it was created.
-    AfterUs(u64),
-}
-
-/// A token as it is listed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct TokenInfo {
-    pub(crate) name: Arc<str>,
-    /// Microseconds since 1970; `None` for never.
-    pub(crate) expires_us: Option<u64>,
-}
-
 impl Users {
     /// Returns a user's tokens, by their names; also those that have expired and were not removed
     /// yet.
-    pub(crate) fn tokens(&self, user: u32) -> Vec<TokenInfo> {
-        let directory = self.directory.load();
-        let info = |token: &Arc<Token>| TokenInfo {
-            name: Arc::clone(&token.name),
-            expires_us: token.expires_us,
-        };
-        directory.tokens_of(user).map(info).collect()
+    pub(crate) fn tokens(&self, user: u32) -> Vec<Arc<Token>> {
+        self.directory.load().tokens_of(user).cloned().collect()
     }
 
-    /// Creates a token, and returns its secret: it is kept nowhere. Tokens of the user that have
-    /// expired are removed.
+    /// Creates a token, and returns its secret, which is not stored. The token expires so many
+    /// microseconds after it was created; never without. Tokens of the user that have expired are
+    /// removed.
     ///
     /// # Errors
     /// Unauthenticated, for a user that was deleted or deactivated; too many tokens; invalid name;
@@ -55,16 +35,14 @@ impl Users {
         log: &Log,
         user: u32,
         name: &str,
-        expiry: Expiry,
+        expires_after_us: Option<u64>,
     ) -> Result<String, Status> {
         if !NAME_BYTES.contains(&name.len()) {
             return Err(Status::INVALID_PERSONAL_ACCESS_TOKEN_NAME);
         }
         let now_us = self.clock.wall_us();
-        let expires_us = match expiry {
-            Expiry::Never => None,
-            Expiry::AfterUs(us) => Some(now_us.checked_add(us).filter(|us| *us > now_us)),
-        };
+        let expires_us =
+            expires_after_us.map(|us| now_us.checked_add(us).filter(|us| *us > now_us));
         let mut secret = [0; SECRET_BYTES];
         getrandom::fill(&mut secret).map_err(no_random)?;
         let secret = hex::encode(&secret);

@@ -4,8 +4,12 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use iggy::prelude::*;
+use iggy_binary_protocol::requests::consumer_groups::JoinConsumerGroupRequest;
+use iggy_binary_protocol::{Operation, WireEncode, WireIdentifier};
+use tokio::io::AsyncWriteExt;
 
 use crate::common::{Scene, create_topic, id, numbered, payloads, send};
+use crate::repeated::Raw;
 
 /// Joins the group `g` of `s`, `t`.
 async fn join(client: &IggyClient) {
@@ -132,6 +136,31 @@ async fn a_silent_member_is_evicted() {
     join(&silent).await;
     assert_eq!(members(&root).await.len(), 1);
     for _ in 0..500 {
+        if members(&root).await.is_empty() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("it is a member still: {:?}", members(&root).await);
+}
+
+/// A byte of a frame that never becomes complete is no sign of life.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_that_sends_a_byte_and_no_more_is_evicted() {
+    let scene = Scene::with(&[("heartbeat.interval", "1s")]).await;
+    let root = scene.client().await;
+    create_topic(&root, 2).await;
+    root.create_consumer_group(&id("s"), &id("t"), "g").await.expect("a group");
+    let mut raw = Raw::connect(&scene, 7).await;
+    raw.login().await;
+    let name = |name| WireIdentifier::named(name).expect("a name");
+    let join =
+        JoinConsumerGroupRequest { stream_id: name("s"), topic_id: name("t"), group_id: name("g") };
+    let joined = raw.call(Operation::JoinConsumerGroup, 1, &join.to_bytes()).await;
+    assert_eq!(joined.status, 0);
+    assert_eq!(members(&root).await, [BTreeSet::from([0, 1])]);
+    raw.stream.write_all(&[0]).await.expect("a write");
+    for _ in 0..1000 {
         if members(&root).await.is_empty() {
             return;
         }

@@ -1,5 +1,6 @@
 //! The server as Apache Iggy's Rust client sees it, and as clients see it that misbehave.
 
+mod bodies;
 mod clients;
 mod common;
 mod groups;

@@ -126,3 +126,56 @@ async fn offsets_of_consumers() {
     let again = client.delete_consumer_offset(&named, &stream, &topic, Some(0)).await;
     assert_refused(again, &IggyError::ConsumerOffsetNotFound(0));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_partition_has_a_bounded_number_of_consumers() {
+    let scene = Scene::with(&[("limits.consumers_max", "3")]).await;
+    let client = scene.client().await;
+    create_topic(&client, 2).await;
+    for partition in [0, 1] {
+        send(&client, partition, &numbered("m", 5)).await;
+    }
+    let (stream, topic) = (id("s"), id("t"));
+    let store = async |number: u32, partition: u32| {
+        let consumer = Consumer::new(Identifier::numeric(number).expect("an id"));
+        client.store_consumer_offset(&consumer, &stream, &topic, Some(partition), 3).await
+    };
+    for number in 1..=3 {
+        store(number, 0).await.expect("an offset");
+    }
+    assert_refused(store(4, 0).await, &IggyError::TooManyConsumerOffsets);
+    store(3, 0).await.expect("an offset of a known consumer");
+    store(4, 1).await.expect("an offset in another partition");
+    let fourth = Consumer::new(Identifier::numeric(4).expect("an id"));
+    let first = PollingStrategy::first();
+    let polled = client.poll_messages(&stream, &topic, Some(0), &fourth, &first, 1, true).await;
+    assert_refused(polled, &IggyError::TooManyConsumerOffsets);
+    let polled = client.poll_messages(&stream, &topic, Some(0), &fourth, &first, 1, false).await;
+    assert_eq!(polled.expect("a poll that stores nothing").count, 1);
+}
+
+/// A reply must fit into what a connection may have; a poll then has fewer messages.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_has_a_bounded_number_of_bytes() {
+    let scene = Scene::with(&[("limits.connection_bytes_max", "100 KiB")]).await;
+    let client = scene.client().await;
+    create_topic(&client, 1).await;
+    let sent: Vec<String> = (0..8).map(|number| number.to_string().repeat(40 << 10)).collect();
+    for payload in &sent {
+        send(&client, 0, std::slice::from_ref(payload)).await;
+    }
+    let mut found = Vec::new();
+    while found.len() < sent.len() {
+        let next = PollingStrategy::offset(found.len() as u64);
+        let some = poll(&client, 0, next, 100).await;
+        assert!((1..=2).contains(&some.len()), "{} messages", some.len());
+        found.extend(some);
+    }
+    assert!(found == sent);
+    assert_eq!(poll(&client, 0, PollingStrategy::last(), 1).await.len(), 1);
+    let mut large = [message(&"x".repeat(101 << 10))];
+    let (stream, topic, partition) = (id("s"), id("t"), Partitioning::partition_id(0));
+    let sent = client.send_messages(&stream, &topic, &partition, &mut large);
+    let sent = tokio::time::timeout(std::time::Duration::from_secs(5), sent).await;
+    assert!(!matches!(sent, Ok(Ok(_))), "a frame that is too large was accepted");
+}

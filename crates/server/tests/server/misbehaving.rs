@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use iggy::prelude::*;
-use iggy_binary_protocol::Operation;
+use iggy_binary_protocol::consensus::Command;
+use iggy_binary_protocol::{HEADER_SIZE, Operation};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::common::{Scene, create_topic, numbered, poll, send};
+use crate::bodies;
+use crate::common::{Scene, create_topic, id, numbered, poll, send};
 use crate::repeated::Raw;
 
 /// Waits until the server closes a connection.
@@ -36,45 +38,49 @@ async fn garbage_ends_its_own_connection_only() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn random_bodies_of_every_command_do_no_harm() {
+async fn wrong_bodies_of_every_command_do_no_harm() {
     let mut seed = tailwater_testkit::seed::rng();
     eprintln!("TAILWATER_SEED={}", seed.value());
-    let scene = Scene::new().await;
+    let scene = Scene::with(&[("limits.failed_logins_max", "1000000")]).await;
     let client = scene.client().await;
     create_topic(&client, 1).await;
     let mut raw = Raw::connect(&scene, 99).await;
     raw.login().await;
-    let codes = [
-        10, 11, 12, 13, 14, 20, 21, 22, 31, 32, 41, 100, 102, 103, 104, 120, 123, 200, 201, 300,
-        302, 600, 601, 606,
-    ];
-    for _ in 0..2000 {
-        let code = codes[seed.rng.usize(..codes.len())];
-        let body: Vec<u8> = (0..seed.rng.usize(..120)).map(|_| seed.rng.u8(..8)).collect();
-        let frame = raw.frame(Operation::NonReplicated, 0, code, &body);
+    let bodies = bodies::of_every_command();
+    for request in 1..=4000 {
+        let (meta, body) = &bodies[seed.rng.usize(..bodies.len())];
+        let mut body = body.clone();
+        match seed.rng.u8(..4) {
+            0 => body = (0..seed.rng.usize(..120)).map(|_| seed.rng.u8(..8)).collect(),
+            1 => body = (0..seed.rng.usize(..120)).map(|_| seed.rng.u8(..)).collect(),
+            2 => body.truncate(seed.rng.usize(..=body.len())),
+            _ => {
+                for _ in 0..seed.rng.usize(1..4) {
+                    match body.len() {
+                        0 => body.push(seed.rng.u8(..)),
+                        length => body[seed.rng.usize(..length)] = seed.rng.u8(..),
+                    }
+                }
+            }
+        }
+        let frame = match meta.operation {
+            Some(operation) => raw.frame(operation, request, 0, &body),
+            None => raw.frame(Operation::NonReplicated, 0, meta.code, &body),
+        };
         raw.stream.write_all(&frame).await.expect("a write");
-        raw.answer().await;
+        let answer = raw.answer().await;
+        assert_eq!(answer.command, Command::Reply as u8, "{}: {body:?}", meta.name);
+        // What a handler that panics is answered with.
+        assert_ne!(answer.status, 1, "{}: {body:?}", meta.name);
+        if request % 100 == 0 {
+            // A body that is right by chance may have deleted them.
+            let _ = client.create_stream("s").await;
+            let options = TopicCreateOptions::default();
+            let _ = client.create_topic(&id("s"), "t", &options).await;
+        }
     }
-    // What changes something: with its own number each, and bodies that are no names of anything.
-    let operations = [
-        Operation::UpdateStream,
-        Operation::DeleteStream,
-        Operation::CreateTopic,
-        Operation::DeleteTopic,
-        Operation::CreatePartitions,
-        Operation::DeleteSegments,
-        Operation::CreateConsumerGroup,
-        Operation::JoinConsumerGroup,
-        Operation::CreateUser,
-        Operation::UpdatePermissions,
-        Operation::SendMessages,
-        Operation::StoreConsumerOffset,
-    ];
-    for request in 1..2000 {
-        let operation = operations[seed.rng.usize(..operations.len())];
-        let body: Vec<u8> = (0..seed.rng.usize(..120)).map(|_| seed.rng.u8(100..)).collect();
-        raw.call(operation, request, &body).await;
-    }
+    let _ = client.delete_stream(&id("s")).await;
+    create_topic(&client, 1).await;
     send(&client, 0, &numbered("m", 1)).await;
     assert_eq!(poll(&client, 0, PollingStrategy::first(), 100).await, ["m-0"]);
 }
@@ -151,4 +157,163 @@ async fn more_connections_than_are_allowed_are_refused() {
     for client in [&first, &second, &third] {
         client.ping().await.expect("an answer");
     }
+}
+
+/// Pings must not replace a login, however they are cut into writes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trickle_of_pings_has_an_end() {
+    let scene = Scene::with(&[("limits.unauthenticated_timeout", "1s")]).await;
+    let raw = Raw::connect(&scene, 8).await;
+    let ping = raw.frame(Operation::NonReplicated, 0, 1, &[]);
+    let (mut reading, mut writing) = raw.stream.into_split();
+    let trickle = tokio::spawn(async move {
+        // One byte of the next ping is always there.
+        let mut wanted = ping.len() + 1;
+        let bytes = ping.repeat(2);
+        let mut at = 0;
+        loop {
+            if writing.write_all(&bytes[at..at + wanted]).await.is_err() {
+                return;
+            }
+            at = (at + wanted) % ping.len();
+            wanted = ping.len();
+            tokio::time::sleep(Duration::from_millis(300)).await;
+        }
+    });
+    let mut answers = Vec::new();
+    let closed = tokio::time::timeout(Duration::from_secs(10), reading.read_to_end(&mut answers));
+    assert!(closed.await.is_ok(), "it is open still");
+    assert!(answers.len() >= 256, "pings were answered before");
+    trickle.abort();
+}
+
+/// Logins that wait for their turn must not hold connections for longer than a login may take.
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_passwords_hold_no_connections() {
+    let scene = Scene::with(&[
+        ("limits.failed_logins_max", "1"),
+        ("limits.unauthenticated_timeout", "1s"),
+        ("limits.connections_max", "20"),
+    ])
+    .await;
+    let mut waiting = Vec::new();
+    for client in 0..19 {
+        let mut raw = Raw::connect(&scene, 100 + client).await;
+        let frame = raw.login_frame("wrong");
+        raw.stream.write_all(&frame).await.expect("a write");
+        waiting.push(raw);
+    }
+    let began = tokio::time::Instant::now();
+    for raw in &mut waiting {
+        assert!(is_closed(&mut raw.stream).await);
+    }
+    // One after another they would take a second each.
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+    loop {
+        let mut raw = Raw::connect(&scene, 1).await;
+        let frame = raw.login_frame("iggy");
+        raw.stream.write_all(&frame).await.expect("a write");
+        let mut header = [0; 256];
+        if raw.stream.read_exact(&mut header).await.is_ok() {
+            assert_eq!(header[60], Command::Reply as u8);
+            break;
+        }
+        // The delay after the last failure may be as long as a login may take.
+        assert!(tokio::time::Instant::now() < deadline, "nobody can log in");
+    }
+}
+
+/// Who only announces large frames must not keep others from being served.
+#[tokio::test(flavor = "multi_thread")]
+async fn announced_frames_take_no_room() {
+    let scene = Scene::with(&[
+        ("limits.in_flight_bytes_max", "1 MiB"),
+        ("message_bus.max_message_size", "1 MiB"),
+        ("limits.stall_timeout", "5 m"),
+    ])
+    .await;
+    let root = scene.client().await;
+    create_topic(&root, 1).await;
+    let mut announcing = Vec::new();
+    for client in 0..3 {
+        let mut raw = Raw::connect(&scene, 200 + client).await;
+        raw.login().await;
+        let frame = raw.frame(Operation::SendMessages, 1, 0, &[0; (1 << 20) - HEADER_SIZE]);
+        raw.stream.write_all(&frame[..HEADER_SIZE]).await.expect("a write");
+        announcing.push((raw, frame));
+    }
+    let large = vec!["x".repeat(600 << 10)];
+    let served = async {
+        let client = scene.client().await;
+        send(&client, 0, &numbered("m", 1)).await;
+        send(&client, 0, &large).await;
+        assert_eq!(poll(&client, 0, PollingStrategy::first(), 1).await, ["m-0"]);
+    };
+    tokio::time::timeout(Duration::from_secs(10), served).await.expect("answers in time");
+    // One byte takes room, but not for as long as a stalled client may have where nobody waits.
+    for (raw, frame) in &mut announcing {
+        raw.stream.write_all(&frame[HEADER_SIZE..=HEADER_SIZE]).await.expect("a write");
+    }
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let served = async {
+        let client = scene.client().await;
+        send(&client, 0, &numbered("n", 1)).await;
+        assert_eq!(poll(&client, 0, PollingStrategy::last(), 1).await, ["n-0"]);
+        send(&client, 0, &large).await;
+    };
+    tokio::time::timeout(Duration::from_secs(60), served).await.expect("answers in time");
+}
+
+/// Requests that end a session must not fill the log.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_is_evicted_again_and_again_is_closed() {
+    let scene = Scene::new().await;
+    let mut raw = Raw::connect(&scene, 9).await;
+    let legacy = raw.frame(Operation::NonReplicated, 0, 38, &[]);
+    for _ in 0..3 {
+        raw.stream.write_all(&legacy).await.expect("a write");
+        assert_eq!(raw.answer().await.status, 15);
+    }
+    // A login begins anew.
+    raw.login().await;
+    for _ in 0..4 {
+        raw.stream.write_all(&legacy).await.expect("a write");
+        assert_eq!(raw.answer().await.status, 15);
+    }
+    raw.login().await;
+    for _ in 0..1000 {
+        // The server closes while this is written.
+        if raw.stream.write_all(&legacy).await.is_err() {
+            break;
+        }
+    }
+    let mut answers = Vec::new();
+    let closed =
+        tokio::time::timeout(Duration::from_secs(20), raw.stream.read_to_end(&mut answers));
+    assert!(closed.await.is_ok(), "it is open still");
+    assert!(answers.len() <= 5 * HEADER_SIZE, "{} bytes of evictions", answers.len());
+}
+
+/// Clients that have begun something and do not go on must not delay the end of the server.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_only_begun_does_not_delay_the_end() {
+    let mut scene = Scene::new().await;
+    let mut header = Raw::connect(&scene, 10).await;
+    header.stream.write_all(&[0; 100]).await.expect("a write");
+    let mut body = Raw::connect(&scene, 11).await;
+    body.login().await;
+    let frame = body.frame(Operation::SendMessages, 1, 0, &[0; 1 << 20]);
+    body.stream.write_all(&frame[..300]).await.expect("a write");
+    // The server has read both.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    // Nothing is abandoned, as it would be after a while.
+    scene.stop().await;
+    assert!(is_closed(&mut header.stream).await && is_closed(&mut body.stream).await);
+
+    let mut scene = Scene::with(&[("tcp.tls.enabled", "true")]).await;
+    let mut silent = TcpStream::connect(scene.address()).await.expect("a connection");
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    scene.stop().await;
+    assert!(is_closed(&mut silent).await);
 }

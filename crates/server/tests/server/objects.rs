@@ -162,3 +162,39 @@ async fn what_the_server_says_of_itself() {
     assert_eq!(&snapshot.0[..2], b"PK");
     client.ping().await.expect("an answer");
 }
+
+/// A change of a topic must not undo another one that is made at the same time.
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_of_a_topic_at_the_same_time_all_count() {
+    const ROUNDS: u32 = 30;
+    let scene = Scene::new().await;
+    let (one, two) = (scene.client().await, scene.client().await);
+    one.create_stream("s").await.expect("a stream");
+    let options = TopicCreateOptions {
+        partitions_count: Some(1),
+        segment_size: Some(IggyByteSize::from(1 << 20)),
+        // Each partition has a share of it, which changes with their number.
+        max_topic_size: Some(MaxTopicSize::Custom(IggyByteSize::from(1 << 30))),
+        ..TopicCreateOptions::default()
+    };
+    let topic = one.create_topic(&id("s"), "t", &options).await.expect("a topic");
+    let topic = Identifier::numeric(topic.id).expect("an id");
+    let by_id = topic.clone();
+    let adding = tokio::spawn(async move {
+        for _ in 0..ROUNDS {
+            two.create_partitions(&id("s"), &by_id, 1).await.expect("a partition");
+        }
+    });
+    let mut round = 0;
+    while round < ROUNDS || !adding.is_finished() {
+        let name = format!("t{round}");
+        let update = TopicUpdateOptions::default();
+        one.update_topic(&id("s"), &topic, &name, &update).await.expect("another name");
+        let found = one.get_topic(&id("s"), &topic).await.expect("a reply").expect("a topic");
+        assert_eq!(found.name, name, "the name was acknowledged");
+        round += 1;
+    }
+    adding.await.expect("no panic");
+    let found = one.get_topic(&id("s"), &topic).await.expect("a reply").expect("a topic");
+    assert_eq!(found.partitions_count, ROUNDS + 1);
+}

@@ -181,3 +181,60 @@ async fn users_passwords_and_tokens() {
     root.delete_user(&id("ann")).await.expect("a deletion");
     assert!(root.get_user(&id("ann")).await.expect("a reply").is_none());
 }
+
+/// An id is used again, and must not bring the permissions of what had it before.
+#[tokio::test(flavor = "multi_thread")]
+async fn permissions_end_with_the_stream_or_topic() {
+    let scene = Scene::new().await;
+    let root = scene.client().await;
+    create_topic(&root, 1).await;
+    send(&root, 0, &numbered("m", 2)).await;
+    let all = TopicPermissions {
+        manage_topic: true,
+        read_topic: true,
+        poll_messages: true,
+        send_messages: true,
+    };
+    let of_stream = StreamPermissions {
+        manage_stream: false,
+        read_stream: false,
+        manage_topics: false,
+        read_topics: false,
+        poll_messages: false,
+        send_messages: true,
+        topics: Some(BTreeMap::from([(0, all)])),
+    };
+    let may = Permissions {
+        global: GlobalPermissions::default(),
+        streams: Some(BTreeMap::from([(0, of_stream)])),
+    };
+    let alice = user(&root, &scene, "alice", Some(may)).await;
+    let (s, t) = (id("s"), id("t"));
+    let consumer = Consumer::new(id("reader"));
+    let poll = async || {
+        let first = PollingStrategy::first();
+        alice.poll_messages(&s, &t, Some(0), &consumer, &first, 1, false).await
+    };
+    let append = async || {
+        let partition = Partitioning::partition_id(0);
+        alice.send_messages(&s, &t, &partition, &mut [message("m")]).await
+    };
+    assert_eq!(poll().await.expect("a poll").count, 1);
+
+    let options = TopicCreateOptions::default();
+    root.delete_topic(&s, &t).await.expect("a deletion");
+    let again = root.create_topic(&s, "t", &options).await.expect("a topic");
+    assert_eq!(again.id, 0, "the id is used again");
+    send(&root, 0, &numbered("secret", 1)).await;
+    assert_refused(poll().await, &IggyError::Unauthorized);
+    append().await.expect("a send: the permission is the stream's");
+
+    root.delete_stream(&s).await.expect("a deletion");
+    create_topic(&root, 1).await;
+    let again = root.get_stream(&s).await.expect("a reply").expect("a stream");
+    assert_eq!(again.id, 0, "the id is used again");
+    assert_refused(append().await, &IggyError::Unauthorized);
+    let found = root.get_user(&id("alice")).await.expect("a reply").expect("a user");
+    let left = found.permissions.and_then(|permissions| permissions.streams);
+    assert!(left.is_none_or(|streams| streams.is_empty()));
+}

@@ -82,6 +82,20 @@ impl Raw {
     }
 
     pub(crate) async fn login(&mut self) {
+        let answer = self.try_login("iggy").await;
+        assert_eq!((answer.command, answer.status), (Command::Reply as u8, 0));
+        let response = LoginRegisterResponse::decode(&answer.body[4..]).expect("a response").0;
+        self.session = response.session;
+    }
+
+    /// Logs in as the root user, with a password that may be wrong.
+    pub(crate) async fn try_login(&mut self, password: &str) -> Answer {
+        let frame = self.login_frame(password);
+        self.stream.write_all(&frame).await.expect("a write");
+        self.answer().await
+    }
+
+    pub(crate) fn login_frame(&mut self, password: &str) -> Vec<u8> {
         let request = LoginRegisterRequest {
             version_info: ClientVersionInfo {
                 protocol_version: IGGY_PROTOCOL_VERSION,
@@ -89,19 +103,16 @@ impl Raw {
                 sdk_version: WireName::new("1").expect("a name"),
             },
             username: WireName::new("iggy").expect("a name"),
-            password: "iggy".to_owned().into(),
+            password: password.to_owned().into(),
             client_context: None,
         };
         self.session = 0;
-        let answer = self.call(Operation::Register, 0, &request.to_bytes()).await;
-        assert_eq!((answer.command, answer.status), (Command::Reply as u8, 0));
-        let response = LoginRegisterResponse::decode(&answer.body[4..]).expect("a response").0;
-        self.session = response.session;
+        self.frame(Operation::Register, 0, 0, &request.to_bytes())
     }
 }
 
 /// The body of a send of one message to partition 0 of `s`, `t`.
-fn one_message(payload: &[u8]) -> BytesMut {
+pub(crate) fn one_message(payload: &[u8]) -> BytesMut {
     let mut body = BytesMut::new();
     let name = |name| WireIdentifier::named(name).expect("a name");
     let messages = [RawMessage { id: 1, origin_timestamp: 5, headers: None, payload }];

@@ -10,7 +10,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::time::{Duration, Instant};
 
 use tailwater_io::thread::{Thread, spawn};
 use tailwater_io::{Clock, clock::SystemClock};
@@ -23,6 +24,10 @@ use crate::output::say;
 
 /// Lines that may wait to be written.
 const QUEUE: usize = 8192;
+/// Longest time that the end of the process waits for lines to be written.
+const FINISH: Duration = Duration::from_secs(3);
+/// Time between looks at whether they are.
+const PAUSE: Duration = Duration::from_millis(1);
 const PREFIX: &str = "tailwater-";
 const SUFFIX: &str = ".log";
 
@@ -38,17 +43,22 @@ pub(super) struct Logging {
     thread: Thread,
 }
 
+/// Returns which lines are written: what `RUST_LOG` says, or else the configuration.
+///
+/// # Errors
+/// A level that cannot be used.
+pub(super) fn filter(config: &Config) -> Result<EnvFilter> {
+    EnvFilter::try_from_default_env().or_else(|_| {
+        let level = &config.logging.level;
+        EnvFilter::try_new(level).map_err(|error| {
+            Failure::Usage(format!("system.logging.level: '{level}' cannot be used: {error}"))
+        })
+    })
+}
+
 impl Logging {
-    /// Has the lines of this process written as the configuration says. `RUST_LOG` overrides its
-    /// level.
-    pub(super) fn start(config: &Config) -> Result<Self> {
-        let filter = match EnvFilter::try_from_default_env() {
-            Ok(filter) => filter,
-            Err(_) => EnvFilter::try_new(&config.logging.level).map_err(|error| {
-                let level = &config.logging.level;
-                Failure::Usage(format!("system.logging.level: '{level}' cannot be used: {error}"))
-            })?,
-        };
+    /// Has the lines of this process written as the configuration says.
+    pub(super) fn start(config: &Config, filter: EnvFilter) -> Result<Self> {
         let files = match config.logging.has_file {
             true => Some(Files::open(config)?),
             false => None,
@@ -68,11 +78,25 @@ impl Logging {
         Ok(Self { queue, thread })
     }
 
-    /// Writes what waits, and ends the thread.
+    /// Writes what waits, and ends the thread. A thread that cannot write within a while, because
+    /// nobody reads standard error, is left behind.
     pub(super) fn finish(self) {
-        // Only a thread that is gone takes nothing.
-        let _ = self.queue.send(Message::Finish);
-        let _ = self.thread.join();
+        let deadline = Instant::now() + FINISH;
+        let mut message = Some(Message::Finish);
+        while !self.thread.is_finished() {
+            if let Some(unsent) = message.take() {
+                // Only a thread that is gone takes nothing for ever.
+                message = match self.queue.try_send(unsent) {
+                    Err(TrySendError::Full(unsent)) => Some(unsent),
+                    _ => None,
+                };
+            }
+            if Instant::now() >= deadline {
+                std::mem::forget(self.thread);
+                return;
+            }
+            std::thread::sleep(PAUSE);
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod logging;
 
+use std::io::{Write as _, stderr};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +18,7 @@ use tracing::{error, info, warn};
 
 use crate::arguments::ServeArguments;
 use crate::outcome::{Failure, Result};
-use crate::output::{complain, say};
+use crate::output::complain;
 use logging::Logging;
 
 /// Files that are open beside connections, as a rule.
@@ -49,6 +50,7 @@ fn serve(arguments: &ServeArguments) -> Result<()> {
         .collect();
     let (config, warnings) =
         Config::load(&flags, &environment).map_err(|error| Failure::Usage(error.to_string()))?;
+    let filter = logging::filter(&config)?;
     let stop = listen_to_signals()?;
     raise_open_files_max();
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -56,12 +58,16 @@ fn serve(arguments: &ServeArguments) -> Result<()> {
         .thread_name("serve")
         .build()
         .map_err(|error| Failure::Refused(format!("cannot start threads: {error}")))?;
-    // Started after the directory is known to be no other program's: the log may be below it.
+    // Logging starts only after `Server::start` has checked that the directory is not another
+    // program's, because log files may be below it. Lines logged before that are lost.
     runtime.block_on(async {
         let logs = config.clone();
         let server =
             Server::start(config).await.map_err(|error| Failure::Refused(error.to_string()))?;
-        let logging = Logging::start(&logs)?;
+        if let Some(password) = server.root_password() {
+            show_password(password, &logs)?;
+        }
+        let logging = Logging::start(&logs, filter)?;
         for warning in warnings {
             warn!("{warning}");
         }
@@ -71,6 +77,19 @@ fn serve(arguments: &ServeArguments) -> Result<()> {
         let outcome = stopped(shutdown);
         logging.finish();
         outcome
+    })
+}
+
+/// Shows the password that was made up for a new directory. It is kept nowhere else: not in log
+/// files either.
+fn show_password(password: &str, config: &Config) -> Result<()> {
+    let shown = writeln!(stderr().lock(), "The new user iggy has the password {password}");
+    shown.map_err(|error| {
+        let directory = config.path.display();
+        Failure::Refused(format!(
+            "the password of the new user iggy cannot be shown, so nobody has it: {error}. Remove \
+             {directory}, which has no messages yet, and start again"
+        ))
     })
 }
 
@@ -92,7 +111,7 @@ fn listen_to_signals() -> Result<Arc<Notify>> {
             info!("shutting down; another signal ends the server at once");
             notify.notify_one();
         } else {
-            say(format_args!("tailwater: ended by a second signal"));
+            // Without a word: standard error may take nothing any more.
             std::process::exit(CUT_SHORT);
         }
     })
@@ -130,9 +149,11 @@ fn started(server: &Server, config: &Config) {
             );
         }
     }
-    if let Some(password) = server.root_password() {
-        // On the terminal only: log files are kept.
-        say(format_args!("The new user iggy has the password {password}"));
+    if server.has_exposed_defaults() {
+        warn!(
+            "default credentials on tcp.address, which is not a loopback address: everyone who \
+             reaches it can log in as iggy with the password iggy"
+        );
     }
     let addresses = server.addresses();
     let address = |address: Option<std::net::SocketAddr>| {

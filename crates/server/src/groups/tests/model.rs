@@ -213,7 +213,7 @@ impl Model {
         assert_eq!(ids, self.partitions, "{context}");
         assert!(self.members.handovers().all(|id| owners.contains_key(id)), "{context}");
         let listed = self.members.list();
-        let mut owned: Vec<u32> = listed.iter().flat_map(|(_, ids)| ids.clone()).collect();
+        let mut owned: Vec<u32> = listed.into_iter().flat_map(|member| member.partitions).collect();
         owned.sort_unstable();
         if self.clients.is_empty() {
             assert_eq!(owned, NONE, "{context}");
@@ -382,8 +382,8 @@ fn numbers_of_members_are_the_lowest_that_are_free() {
     members.join(second, now);
     members.leave(first, now);
     members.join(third, now);
-    assert_eq!(members.list().iter().map(|(id, _)| *id).collect::<Vec<_>>(), [0, 1]);
-    assert_eq!(members.list()[1].1, [0], "the second member kept its number");
+    assert_eq!(members.list().iter().map(|member| member.id).collect::<Vec<_>>(), [0, 1]);
+    assert_eq!(members.list()[1].partitions, [0], "the second member kept its number");
 }
 
 #[test]

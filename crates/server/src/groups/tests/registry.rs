@@ -7,7 +7,7 @@ use iggy_binary_protocol::WireIdentifier;
 use tailwater_format::message::batch::Builder;
 use tailwater_log::{Consumer, Log, LogOptions, TopicId, TopicOptions};
 
-use crate::groups::Groups;
+use crate::groups::{Groups, MemberSummary};
 use crate::session::SessionId;
 use crate::status::Status;
 
@@ -52,7 +52,7 @@ fn commit(
     partition: u32,
     offset: u64,
 ) -> Result<(), Status> {
-    let ticket = groups.committed(session, topic, id, partition, offset, || {
+    let ticket = groups.change_offset(session, topic, id, partition, Some(offset), || {
         let consumer = Consumer::Group(id);
         Ok(log.store_offset(topic.partition(partition), consumer, offset, false)?)
     });
@@ -125,7 +125,8 @@ fn memberships_end_with_the_session_the_group_and_the_topic() {
 
     groups.leave_all(OTHER);
     assert!(!groups.is_member_anywhere(OTHER));
-    assert_eq!(groups.get(topic, 1).expect("the group").1, [(0, vec![0, 1, 2])]);
+    let member = MemberSummary { id: 0, partitions: vec![0, 1, 2] };
+    assert_eq!(groups.get(topic, 1).expect("the group").1, [member]);
     assert_eq!(groups.leave(OTHER, topic, 1), Err(Status::CONSUMER_GROUP_MEMBER_NOT_FOUND));
 
     log.delete_topic(topic).expect("delete the topic");
@@ -193,7 +194,7 @@ fn only_the_owner_commits_and_a_deleted_group_has_no_offsets() {
     let stored = || log.offset(topic.partition(0), Consumer::Group(id)).expect("a partition");
     assert_eq!(stored(), Some(1));
 
-    let deleted = groups.offset_deleted(MEMBER, topic, id, 0, || {
+    let deleted = groups.change_offset(MEMBER, topic, id, 0, None, || {
         let consumer = Consumer::Group(id);
         Ok(log.delete_offset(topic.partition(0), consumer, false)?)
     });

@@ -20,10 +20,12 @@ use iggy_binary_protocol::responses::streams::get_stream::TopicHeader;
 use tailwater_format::message::batch::{Batch, Builder, HEADER_BYTES};
 use tailwater_io::Storage;
 use tailwater_io::posix::PosixStorage;
-use tailwater_log::{Log, LogOptions, Partition, TopicId, TopicOptions};
+use tailwater_log::{Log, LogOptions, Partition, TopicId};
 
 pub use connection::ClientError;
 use connection::Connection;
+
+use crate::command::imported_options;
 
 /// Number of messages of the first poll of a partition, and the most of any.
 const MESSAGES: u32 = 1000;
@@ -32,8 +34,6 @@ const MESSAGES_MAX: u32 = 100_000;
 const REPLY_BYTES: std::ops::Range<usize> = (1 << 20)..(16 << 20);
 /// The file that every log has.
 const IDENTITY: &str = "TAILWATER-LOG";
-/// The value that means no bound and no expiry.
-const UNLIMITED: u64 = u64::MAX;
 
 /// The server that messages come from.
 #[derive(Clone)]
@@ -213,13 +213,7 @@ impl Import<'_> {
                 return Err(ImportError::Conflict(message));
             }
             None => {
-                let bounded = |value: u64| (value != UNLIMITED && value != 0).then_some(value);
-                let options = TopicOptions {
-                    message_expiry_us: bounded(topic.message_expiry),
-                    partition_bytes_max: bounded(topic.max_topic_size)
-                        .map(|bytes| bytes / u64::from(wanted.max(1))),
-                    ..TopicOptions::default()
-                };
+                let options = imported_options(topic, wanted);
                 self.log.create_topic(stream, Some(topic.id), name, &options, wanted)?;
             }
         }

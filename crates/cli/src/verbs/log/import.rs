@@ -1,7 +1,7 @@
 //! `tailwater log import`: fills a log from a running server.
 
 use serde_json::json;
-use tailwater_server::client::{Imported, Source, import};
+use tailwater_server::import::{Imported, Source, import};
 
 use crate::arguments::LogImportArguments;
 use crate::outcome::{Failure, Outcome, Result};

@@ -5,7 +5,9 @@ use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-use iggy_binary_protocol::consensus::{Command, ReplyHeader, RequestHeader};
+use iggy_binary_protocol::consensus::{
+    Command, ReplyHeader, RequestHeader, result_code, result_section_len,
+};
 use iggy_binary_protocol::requests::messages::PollMessagesRequest;
 use iggy_binary_protocol::requests::topics::{GetTopicRequest, GetTopicsRequest};
 use iggy_binary_protocol::requests::users::LoginRegisterRequest;
@@ -22,16 +24,13 @@ use secrecy::SecretString;
 use tailwater_log::TopicId;
 
 use super::{Source, numeric};
+use crate::command::POLL_HEADER_BYTES;
 use crate::status::Status;
 
 /// Time that a reply may take, as clients have it.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Largest reply that is taken, in bytes.
 const REPLY_BYTES_MAX: usize = 1 << 30;
-/// Bytes of a poll's reply in front of its batches.
-const POLL_HEADER_BYTES: usize = 16;
-/// Bytes of the section "no error" in front of a login's reply.
-const RESULT_BYTES: usize = 4;
 /// The consumer that polls; it stores no offset.
 const CONSUMER: u32 = 1;
 
@@ -132,9 +131,14 @@ impl Connection {
         }
         let header = RequestHeader { operation: Operation::Register, ..RequestHeader::default() };
         let reply = self.exchange("login", header, &request.to_bytes())?;
-        let body = reply.get(RESULT_BYTES..).unwrap_or_default();
-        let response =
-            LoginRegisterResponse::decode_from(body).map_err(|error| decoding("login", &error))?;
+        match result_code(&reply) {
+            Some(0) => {}
+            Some(status) => return Err(ClientError::Refused { command: "login", status }),
+            None => return Err(ClientError::Protocol("login: a reply without results".to_owned())),
+        }
+        let body = result_section_len(&reply).and_then(|length| reply.get(length..));
+        let response = LoginRegisterResponse::decode_from(body.unwrap_or_default())
+            .map_err(|error| decoding("login", &error))?;
         self.session = response.session;
         Ok(())
     }

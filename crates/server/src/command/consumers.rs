@@ -1,0 +1,170 @@
+//! How many consumers have stored offsets in a partition.
+//!
+//! A consumer is a name that a client makes up, and its offset is kept until somebody deletes it.
+//! So that clients cannot fill the memory with names, each partition has a bound; it does not
+//! count groups, which have a bound of their own.
+
+use std::collections::HashMap;
+
+use tailwater_io::sync::Mutex;
+use tailwater_log::{CatalogSnapshot, Consumer, Log, PartitionId, Ticket};
+
+use crate::status::Status;
+
+/// The bound, and the number of each partition's consumers.
+#[derive(Debug)]
+pub(crate) struct Consumers {
+    /// Maximum number of consumers of one partition.
+    consumers_max: usize,
+    /// Counted when a partition's first new consumer comes. Held while one is added or removed.
+    counts: Mutex<HashMap<PartitionId, Count>>,
+}
+
+#[derive(Debug)]
+struct Count {
+    /// Incarnation of the partition: a purge forgets its consumers.
+    incarnation: u64,
+    consumers: usize,
+}
+
+impl Consumers {
+    /// A bound on the consumers of one partition.
+    pub(crate) fn new(consumers_max: usize) -> Self {
+        Self { consumers_max, counts: Mutex::default() }
+    }
+
+    /// Stores a consumer's offset with `store`.
+    ///
+    /// # Errors
+    /// Too many consumer offsets, for one that has none yet; partition not found; those of `store`.
+    pub(crate) fn store(
+        &self,
+        log: &Log,
+        id: PartitionId,
+        consumer: Consumer,
+        store: impl FnOnce() -> Result<Ticket, Status>,
+    ) -> Result<Ticket, Status> {
+        let is_known = || log.offset(id, consumer).map(|offset| offset.is_some());
+        let missing = |_| Status::PARTITION_NOT_FOUND;
+        if matches!(consumer, Consumer::Group(_)) || is_known().map_err(missing)? {
+            return store();
+        }
+        let mut counts = self.counts.lock();
+        let count = Self::count(&mut counts, log, id)?;
+        if is_known().map_err(missing)? {
+            return store();
+        }
+        if count.consumers >= self.consumers_max {
+            return Err(Status::TOO_MANY_CONSUMER_OFFSETS);
+        }
+        let stored = store()?;
+        count.consumers += 1;
+        Ok(stored)
+    }
+
+    /// Deletes a consumer's offset with `delete`.
+    ///
+    /// # Errors
+    /// Those of `delete`.
+    pub(crate) fn delete(
+        &self,
+        id: PartitionId,
+        delete: impl FnOnce() -> Result<Ticket, Status>,
+    ) -> Result<Ticket, Status> {
+        let mut counts = self.counts.lock();
+        let deleted = delete()?;
+        if let Some(count) = counts.get_mut(&id) {
+            count.consumers = count.consumers.saturating_sub(1);
+        }
+        Ok(deleted)
+    }
+
+    /// Forgets partitions that are not there any more.
+    pub(crate) fn retain(&self, catalog: &CatalogSnapshot) {
+        let is_there = |id: &PartitionId| {
+            catalog.topic(id.topic()).is_some_and(|it| it.partitions.contains_key(&id.partition))
+        };
+        self.counts.lock().retain(|id, _| is_there(id));
+    }
+
+    /// Returns a partition's count, counted anew for another incarnation.
+    fn count<'a>(
+        counts: &'a mut HashMap<PartitionId, Count>,
+        log: &Log,
+        id: PartitionId,
+    ) -> Result<&'a mut Count, Status> {
+        let partition = log.partition(id).map_err(|_| Status::PARTITION_NOT_FOUND)?;
+        let incarnation = partition.stats().incarnation;
+        if counts.get(&id).is_none_or(|count| count.incarnation != incarnation) {
+            let offsets = log.offsets(id).map_err(|_| Status::PARTITION_NOT_FOUND)?;
+            let is_single =
+                |(consumer, _): &&(Consumer, u64)| matches!(consumer, Consumer::Single(_));
+            let consumers = offsets.iter().filter(is_single).count();
+            counts.insert(id, Count { incarnation, consumers });
+        }
+        counts.get_mut(&id).ok_or(Status::PARTITION_NOT_FOUND)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tailwater_format::message::batch::Builder;
+    use tailwater_log::{LogOptions, TopicId, TopicOptions};
+
+    use super::*;
+
+    fn append(log: &Log, id: PartitionId) {
+        let mut batch = Builder::new(0);
+        batch.push(1, 0, b"payload", b"").expect("a message");
+        let partition = log.partition(id).expect("a partition");
+        partition.append(&batch.finish()).expect("an append").ticket.wait().expect("acknowledged");
+    }
+
+    fn topic(log: &Log) -> TopicId {
+        let stream = log.create_stream(None, "s").expect("a stream");
+        let options = TopicOptions::default();
+        log.create_topic(stream, None, "t", &options, 2).expect("a topic")
+    }
+
+    fn store(consumers: &Consumers, log: &Log, id: PartitionId, consumer: Consumer) -> bool {
+        let store = || Ok(log.store_offset(id, consumer, 0, false)?);
+        match consumers.store(log, id, consumer, store) {
+            Ok(ticket) => ticket.wait().is_ok(),
+            Err(status) => {
+                assert_eq!(status, Status::TOO_MANY_CONSUMER_OFFSETS);
+                false
+            }
+        }
+    }
+
+    #[test]
+    fn only_new_consumers_beyond_the_bound_are_refused() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let log = Log::open(directory.path(), &LogOptions::default()).expect("a log");
+        let topic = topic(&log);
+        let [one, other] = [0, 1].map(|partition| topic.partition(partition));
+        for id in [one, other] {
+            append(&log, id);
+        }
+        let single = Consumer::Single;
+        // Stored before the server started.
+        log.store_offset(one, single(1), 0, false).expect("stored").wait().expect("stored");
+        let consumers = Consumers::new(3);
+        let store = |id, consumer| store(&consumers, &log, id, consumer);
+        assert!(store(one, single(2)) && store(one, single(3)));
+        assert!(!store(one, single(4)), "the fourth");
+        assert!(store(one, single(1)) && store(one, single(3)), "known ones");
+        assert!(store(one, Consumer::Group(4)) && store(other, single(4)));
+        let deleted = consumers.delete(one, || Ok(log.delete_offset(one, single(2), false)?));
+        deleted.expect("deleted").wait().expect("deleted");
+        assert!(store(one, single(4)) && !store(one, single(5)));
+
+        log.purge_topic(one.topic()).expect("purged");
+        append(&log, one);
+        assert!([5, 6, 7].iter().all(|id| store(one, single(*id))), "a purge forgets all");
+        assert!(!store(one, single(8)));
+        log.delete_topic(one.topic()).expect("deleted");
+        consumers.retain(&log.catalog());
+        assert!(consumers.counts.lock().is_empty());
+    }
+}

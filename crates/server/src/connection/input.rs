@@ -1,0 +1,148 @@
+//! What a connection has read.
+
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::BytesMut;
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+/// Bytes that one read asks for at least.
+const READ_BYTES: usize = 16 << 10;
+/// Largest body whose memory an idle connection keeps, in bytes.
+const KEPT_BYTES: usize = 256 << 10;
+/// Largest body whose memory is kept for the next one, in bytes.
+const REUSED_BYTES: usize = 2 << 20;
+
+/// Bytes that were read and not taken yet.
+///
+/// A body shares its memory with the buffer, which uses it again for the next body. An idle
+/// connection must not keep that of a large one: see [`Self::is_large`].
+#[derive(Debug)]
+pub(super) struct Input {
+    buffer: BytesMut,
+    is_large: bool,
+}
+
+impl Input {
+    pub(super) fn new() -> Self {
+        Self { buffer: BytesMut::with_capacity(READ_BYTES), is_large: false }
+    }
+
+    pub(super) fn length(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// Reads what there is. Returns false at the end of the stream.
+    pub(super) async fn read<S>(&mut self, stream: &mut S) -> io::Result<bool>
+    where
+        S: AsyncRead + Unpin,
+    {
+        self.buffer.reserve(READ_BYTES);
+        Ok(stream.read_buf(&mut self.buffer).await? > 0)
+    }
+
+    /// Reads until there are `length` bytes, and keeps `moved` at their number.
+    ///
+    /// # Errors
+    /// Those of the stream, and its end.
+    pub(super) async fn fill<S>(
+        &mut self,
+        stream: &mut S,
+        length: usize,
+        moved: &AtomicUsize,
+    ) -> io::Result<()>
+    where
+        S: AsyncRead + Unpin,
+    {
+        self.buffer.reserve(length.saturating_sub(self.buffer.len()));
+        while self.buffer.len() < length {
+            if stream.read_buf(&mut self.buffer).await? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            moved.store(self.buffer.len(), Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Takes a header, which must have been read.
+    pub(super) fn take_header(&mut self, length: usize) -> BytesMut {
+        self.buffer.split_to(length)
+    }
+
+    /// Takes a body, which must have been read.
+    pub(super) fn take_body(&mut self, length: usize) -> BytesMut {
+        let body = self.buffer.split_to(length);
+        if length > REUSED_BYTES || (self.is_large && length <= KEPT_BYTES) {
+            self.shrink();
+        } else if length > KEPT_BYTES {
+            self.is_large = true;
+        }
+        body
+    }
+
+    /// Returns whether it has memory that an idle connection must not keep.
+    pub(super) fn is_large(&self) -> bool {
+        self.is_large
+    }
+
+    /// Gives back all memory but for the bytes that are there.
+    pub(super) fn shrink(&mut self) {
+        let mut small = BytesMut::with_capacity(READ_BYTES.max(self.buffer.len()));
+        small.extend_from_slice(&self.buffer);
+        self.buffer = small;
+        self.is_large = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads a body, takes it, and drops it.
+    async fn pass(input: &mut Input, length: usize) {
+        let bytes = vec![7; length + 3];
+        let mut stream = bytes.as_slice();
+        let moved = AtomicUsize::new(0);
+        input.fill(&mut stream, length, &moved).await.expect("the bytes");
+        assert!(moved.load(Ordering::Relaxed) >= length);
+        assert_eq!(input.take_body(length).len(), length);
+        let rest = input.length();
+        input.take_header(rest);
+    }
+
+    /// Returns the memory that the buffer has.
+    fn memory(input: &mut Input) -> usize {
+        input.buffer.reserve(1);
+        input.buffer.capacity()
+    }
+
+    #[tokio::test]
+    async fn a_large_bodys_memory_is_used_again_and_not_kept() {
+        let mut input = Input::new();
+        pass(&mut input, 1 << 20).await;
+        assert!(input.is_large());
+        assert!(memory(&mut input) >= 1 << 20, "it is used again for the next body");
+        pass(&mut input, 1 << 20).await;
+        input.shrink();
+        assert!(!input.is_large() && memory(&mut input) <= 64 << 10);
+
+        pass(&mut input, 1 << 20).await;
+        pass(&mut input, 10).await;
+        assert!(!input.is_large() && memory(&mut input) <= 64 << 10, "a small body came");
+        pass(&mut input, 8 << 20).await;
+        assert!(!input.is_large() && memory(&mut input) <= 64 << 10, "a very large body");
+    }
+
+    #[tokio::test]
+    async fn shrinking_keeps_the_bytes_that_are_there() {
+        let mut input = Input::new();
+        let mut stream = [1_u8, 2, 3].as_slice();
+        assert!(input.read(&mut stream).await.expect("bytes"));
+        input.shrink();
+        assert_eq!(&input.take_header(3)[..], [1, 2, 3]);
+        assert!(!input.read(&mut stream).await.expect("the end"));
+        let moved = AtomicUsize::new(0);
+        let error = input.fill(&mut stream, 1, &moved).await.expect_err("the end");
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+    }
+}

@@ -1,0 +1,426 @@
+//! One client's connection: frames in, replies out.
+//!
+//! A connection's requests are executed one after the other, and each is answered before the next
+//! one is read. A client that does not read its replies therefore stops being read from, and
+//! nobody else waits for it.
+//!
+//! # Limits
+//!
+//! - A connection must log in within a time, and until then send small frames only.
+//! - A frame that has begun must be complete within a time, and a reply be taken within it
+//!   ([`pace`]); the time is short while others wait for the memory that it holds.
+//! - The requests and replies of all connections together have a bound ([`crate::in_flight`]): a
+//!   body is not read, and a poll not executed, before there is room for it.
+//! - A header that is not a request's ends the connection, because the next frame cannot be found.
+//! - A shutdown, and the session's eviction, end the connection at every point but one: a request
+//!   that is being executed is finished, and its reply is given a moment to be taken.
+
+mod input;
+mod output;
+mod pace;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use bytes::{Bytes, BytesMut};
+use iggy_binary_protocol::{EvictionReason, Operation, codes};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::sync::watch;
+use tokio::time::{Instant as Deadline, sleep, sleep_until, timeout, timeout_at};
+use tracing::{debug, warn};
+
+use crate::command::{self, Body};
+use crate::in_flight::Room;
+use crate::protocol::{self, HEADER_BYTES, Head};
+use crate::session::{Admission, Session};
+use crate::state::State;
+use crate::status::Status;
+use input::Input;
+use output::Frame;
+use pace::Pace;
+
+/// Largest frame before a login, in bytes.
+const UNAUTHENTICATED_FRAME_BYTES: usize = 16 << 10;
+/// Number of evictions in a row, without a login in between, that end a connection.
+const EVICTIONS: u32 = 5;
+/// Time without a frame after which a connection gives back its memory.
+const IDLE: Duration = Duration::from_secs(1);
+/// Time that a client has to take its last reply.
+const CLOSING: Duration = Duration::from_secs(1);
+
+/// Why a connection ended.
+#[derive(Debug)]
+pub(crate) enum End {
+    /// The client closed it.
+    Closed,
+    /// The server shuts down.
+    Shutdown,
+    /// The session was evicted.
+    Evicted(EvictionReason),
+    /// The client sent what is no frame.
+    Garbage,
+    /// The client sent one request after another that ends a session.
+    Refused,
+    /// The client took too long.
+    Slow(&'static str),
+    /// The socket failed.
+    Io(io::Error),
+}
+
+impl std::fmt::Display for End {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Closed => f.write_str("closed by the client"),
+            Self::Shutdown => f.write_str("the server shuts down"),
+            Self::Evicted(reason) => write!(f, "evicted: {reason:?}"),
+            Self::Garbage => f.write_str("the client sent what is no frame"),
+            Self::Refused => f.write_str("the client was evicted again and again"),
+            Self::Slow(what) => write!(f, "the client took too long {what}"),
+            Self::Io(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl From<io::Error> for End {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::ConnectionReset
+            | io::ErrorKind::BrokenPipe
+            | io::ErrorKind::UnexpectedEof => Self::Closed,
+            _ => Self::Io(error),
+        }
+    }
+}
+
+/// Serves one connection until it ends. Its client must log in by `login_by`.
+pub(crate) async fn serve<S>(
+    state: &Arc<State>,
+    session: &Arc<Session>,
+    stream: S,
+    mut shutdown: watch::Receiver<bool>,
+    login_by: Deadline,
+) -> End
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    let ended = async move {
+        tokio::select! {
+            biased;
+            _ = shutdown.wait_for(|is_shutdown| *is_shutdown) => End::Shutdown,
+            reason = session.evicted() => End::Evicted(reason),
+        }
+    };
+    let mut connection = Connection {
+        state,
+        session,
+        stream,
+        input: Input::new(),
+        login_by,
+        evictions: 0,
+        ended: Box::pin(ended),
+    };
+    let end = loop {
+        if let Err(end) = connection.answer_one().await {
+            break end;
+        }
+    };
+    if let End::Evicted(reason) = end {
+        let client = session.binding().map_or(0, |binding| binding.client);
+        // The client may be gone already.
+        let _ =
+            timeout(CLOSING, write_eviction(&mut connection.stream, session, client, reason)).await;
+    }
+    let _ = timeout(CLOSING, connection.stream.shutdown()).await;
+    end
+}
+
+struct Connection<'a, S> {
+    state: &'a Arc<State>,
+    session: &'a Arc<Session>,
+    stream: S,
+    input: Input,
+    login_by: Deadline,
+    /// Number of evictions since the last login.
+    evictions: u32,
+    ended: Ended<'a>,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
+    /// Reads a request, executes it, and writes its reply.
+    async fn answer_one(&mut self) -> Result<(), End> {
+        self.wait_for_frame().await?;
+        self.fill(HEADER_BYTES, None, "sending a header").await?;
+        let mut header = [0; HEADER_BYTES];
+        header.copy_from_slice(&self.input.take_header(HEADER_BYTES));
+
+        let limits = &self.state.config.limits;
+        let frame_bytes_max = match self.session.binding() {
+            // One request is in memory at a time.
+            Some(_) => limits.frame_bytes_max.min(limits.connection_bytes_max),
+            None => UNAUTHENTICATED_FRAME_BYTES,
+        };
+        let Some(body_bytes) = protocol::body_bytes(&header, frame_bytes_max) else {
+            self.state.metrics.refused("garbage");
+            return Err(End::Garbage);
+        };
+        let (body, room) = self.read_body(body_bytes).await?;
+        let head = match protocol::decode_head(&header) {
+            Ok(head) => head,
+            Err(invalid) => {
+                self.state.metrics.refused("invalid_header");
+                return self.evict(invalid.client, invalid.reason).await;
+            }
+        };
+
+        let began = Instant::now();
+        self.session.touch();
+        let done = match self.answer(&head, body.freeze(), room.as_ref()).await? {
+            Answer::Reply(done) => done,
+            Answer::Evict(reason) => return self.evict(head.client, reason).await,
+        };
+        drop(room);
+        let (status, body) = match done {
+            Ok(body) => (0, body),
+            Err(status) => {
+                debug!(session = self.session.id.0, code = head.code, %status, "refused");
+                (status.0, Body::default())
+            }
+        };
+        let bytes_out = self.reply(&head, status, body).await?;
+        let bytes_in = HEADER_BYTES + body_bytes;
+        self.state.metrics.request(head.code, began.elapsed(), status, bytes_in, bytes_out);
+        Ok(())
+    }
+
+    /// Waits for the first byte of the next frame.
+    async fn wait_for_frame(&mut self) -> Result<(), End> {
+        let login_by = self.login_by();
+        let late = || End::Slow("logging in");
+        if self.input.length() > 0 {
+            // There may be bytes at all times, and these count all the same.
+            if let Some(end) = now_or_never(&mut self.ended).await {
+                return Err(end);
+            }
+            return match login_by {
+                Some(by) if by <= Deadline::now() => Err(late()),
+                _ => Ok(()),
+            };
+        }
+        loop {
+            let is_large = self.input.is_large();
+            tokio::select! {
+                biased;
+                end = &mut self.ended => return Err(end),
+                () = sleep_until(self.login_by), if login_by.is_some() => return Err(late()),
+                read = self.input.read(&mut self.stream) => return match read? {
+                    true => Ok(()),
+                    false => Err(End::Closed),
+                },
+                () = sleep(IDLE), if is_large => {}
+            }
+            self.input.shrink();
+        }
+    }
+
+    /// Returns by when the client must log in; none where it has.
+    fn login_by(&self) -> Option<Deadline> {
+        self.session.binding().is_none().then_some(self.login_by)
+    }
+
+    fn pace(&self) -> Pace {
+        Pace { stall: self.state.config.limits.stall_timeout, end: self.login_by() }
+    }
+
+    /// Reads until there are `length` bytes. `room` is the memory that is reserved for them.
+    async fn fill(
+        &mut self,
+        length: usize,
+        room: Option<&Room>,
+        what: &'static str,
+    ) -> Result<(), End> {
+        if self.input.length() >= length {
+            return Ok(());
+        }
+        let moved = AtomicUsize::new(self.input.length());
+        let pace = self.pace();
+        let filled = self.input.fill(&mut self.stream, length, &moved);
+        let filled = unless(&mut self.ended, pace.run(room, &moved, filled)).await?;
+        Ok(filled.ok_or(End::Slow(what))??)
+    }
+
+    /// Reads a body, once there is room for it.
+    async fn read_body(&mut self, length: usize) -> Result<(BytesMut, Option<Room>), End> {
+        const WHAT: &str = "sending a body";
+        // Who only announces a body gets no room for it.
+        self.fill(length.min(1), None, WHAT).await?;
+        let room = unless(&mut self.ended, self.state.in_flight.request(length)).await?;
+        self.fill(length, room.as_ref(), WHAT).await?;
+        Ok((self.input.take_body(length), room))
+    }
+
+    async fn answer(
+        &mut self,
+        head: &Head,
+        body: Bytes,
+        room: Option<&Room>,
+    ) -> Result<Answer, End> {
+        if head.operation == Operation::Register {
+            return self.log_in(head, &body).await;
+        }
+        if matches!(
+            head.code,
+            codes::LOGIN_USER_CODE | codes::LOGIN_WITH_PERSONAL_ACCESS_TOKEN_CODE
+        ) {
+            return Ok(Answer::Evict(EvictionReason::MalformedLogin));
+        }
+        if head.code == codes::PING_CODE {
+            return Ok(Answer::Reply(Ok(Body::default())));
+        }
+        let Some(binding) = self.session.binding() else {
+            return Ok(match head.is_replicated() {
+                true => Answer::Evict(EvictionReason::NoSession),
+                false => Answer::Reply(Err(Status::UNAUTHENTICATED)),
+            });
+        };
+        if head.operation == Operation::Logout {
+            self.state.groups.leave_all(self.session.id);
+            self.state.sessions.unbind(self.session);
+            self.login_by = Deadline::now() + self.state.config.limits.unauthenticated_timeout;
+            return Ok(Answer::Reply(Ok(Body::default())));
+        }
+        let (state, session) = (self.state, self.session);
+        let execute = command::execute(state, session, &binding, head, body, room);
+        if !head.is_replicated() {
+            return Ok(Answer::Reply(execute.await));
+        }
+        if head.session != binding.session || head.client != binding.client {
+            return Ok(Answer::Evict(EvictionReason::NoSession));
+        }
+        Ok(match session.admit(head) {
+            Admission::Repeat(0, body) => Answer::Reply(Ok(Body::from(body.to_vec()))),
+            Admission::Repeat(status, _) => Answer::Reply(Err(Status(status))),
+            Admission::Refuse(status) => Answer::Reply(Err(status)),
+            Admission::Execute => {
+                let done = execute.await;
+                self.remember(head, &done);
+                Answer::Reply(done)
+            }
+        })
+    }
+
+    async fn log_in(&mut self, head: &Head, body: &[u8]) -> Result<Answer, End> {
+        // Failed logins of its address may make it wait for long.
+        let stall = self.state.config.limits.stall_timeout;
+        let end = self.login_by().unwrap_or_else(|| Deadline::now() + stall);
+        let login = timeout_at(end, command::login(self.state, self.session, head, body));
+        match unless(&mut self.ended, login).await? {
+            Ok(Ok(body)) => {
+                self.evictions = 0;
+                Ok(Answer::Reply(Ok(Body::from(body))))
+            }
+            Ok(Err(reason)) => Ok(Answer::Evict(reason)),
+            Err(_) => Err(End::Slow("logging in")),
+        }
+    }
+
+    /// Remembers a reply, unless it says that nothing was done and the request is to be repeated.
+    fn remember(&self, head: &Head, done: &Result<Body, Status>) {
+        match done {
+            Ok(body) => self.session.remember_reply(head, 0, body.bytes()),
+            Err(Status::TRANSIENT_NOT_ACCEPTED) => {}
+            Err(status) => self.session.remember_reply(head, status.0, &[]),
+        }
+    }
+
+    /// Writes a reply, and returns its length in bytes.
+    async fn reply(&mut self, head: &Head, status: u32, body: Body) -> Result<usize, End> {
+        let Body { content, mut room } = body;
+        let length = content.length();
+        if !room.as_mut().is_some_and(|room| room.resize(length)) {
+            // Given back first: who holds some while it waits for more could wait for itself.
+            drop(room.take());
+            room = unless(&mut self.ended, self.state.in_flight.reply(length)).await?;
+        }
+        let frame = Frame { start: head.reply(status, length, self.state.commit()), content };
+        let total = frame.length();
+        let moved = AtomicUsize::new(0);
+        let pace = self.pace();
+        let write = output::write(&mut self.stream, frame, &moved);
+        let mut write = std::pin::pin!(pace.run(room.as_ref(), &moved, write));
+        let written = tokio::select! {
+            biased;
+            written = &mut write => written,
+            end = &mut self.ended => {
+                // What was done is acknowledged, if the client takes it.
+                let _ = timeout(CLOSING, write).await;
+                return Err(end);
+            }
+        };
+        written.ok_or(End::Slow("taking a reply"))??;
+        Ok(total)
+    }
+
+    /// Tells the client that its session is over; it may log in again.
+    async fn evict(&mut self, client: u128, reason: EvictionReason) -> Result<(), End> {
+        self.state.metrics.refused("evicted");
+        let pace = self.pace();
+        let moved = AtomicUsize::new(0);
+        let write = write_eviction(&mut self.stream, self.session, client, reason);
+        let written = unless(&mut self.ended, pace.run(None, &moved, write)).await?;
+        written.ok_or(End::Slow("taking a reply"))??;
+        self.evictions += 1;
+        if self.evictions >= EVICTIONS {
+            return Err(End::Refused);
+        }
+        Ok(())
+    }
+}
+
+async fn write_eviction<S: AsyncWrite + Unpin>(
+    stream: &mut S,
+    session: &Session,
+    client: u128,
+    reason: EvictionReason,
+) -> io::Result<()> {
+    let (id, address) = (session.id.0, session.address);
+    match session.binding() {
+        Some(_) => warn!(session = id, %address, ?reason, "evicted"),
+        // Everybody can have as many of these as they like.
+        None => debug!(session = id, %address, ?reason, "evicted"),
+    }
+    stream.write_all(&protocol::encode_eviction(client, reason)).await?;
+    stream.flush().await
+}
+
+/// Completes when a connection is to end. Not polled after that.
+type Ended<'a> = Pin<Box<dyn Future<Output = End> + Send + 'a>>;
+
+/// Returns why the connection is to end, if it is.
+async fn now_or_never(ended: &mut Ended<'_>) -> Option<End> {
+    std::future::poll_fn(|context| match ended.as_mut().poll(context) {
+        Poll::Ready(end) => Poll::Ready(Some(end)),
+        Poll::Pending => Poll::Ready(None),
+    })
+    .await
+}
+
+/// Waits for something, unless the connection is to end before.
+async fn unless<T>(ended: &mut Ended<'_>, wanted: impl Future<Output = T>) -> Result<T, End> {
+    tokio::select! {
+        biased;
+        wanted = wanted => Ok(wanted),
+        end = ended => Err(end),
+    }
+}
+
+/// What a request is answered with.
+enum Answer {
+    Reply(Result<Body, Status>),
+    Evict(EvictionReason),
+}

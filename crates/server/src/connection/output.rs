@@ -1,0 +1,102 @@
+//! How a reply is written.
+//!
+//! The reply to a poll is written from where its batches are: in the log's tail, as a rule. While
+//! it is not written, that memory cannot be used for new messages. What a slow client has not taken
+//! after a while is therefore copied, and the tail is let go.
+
+use std::io::{self, IoSlice};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::time::timeout;
+
+use crate::command::Content;
+use crate::protocol::ReplyStart;
+
+/// Slices that are written with one call.
+const SLICES: usize = 64;
+/// Replies up to this size are written with one copy instead of several slices, in bytes.
+const COPIED_BYTES: usize = 8 << 10;
+/// Time after which the rest of a reply is copied.
+const COPY_AFTER: Duration = Duration::from_secs(1);
+
+/// A reply.
+pub(super) struct Frame {
+    pub(super) start: ReplyStart,
+    pub(super) content: Content,
+}
+
+impl Frame {
+    /// Returns its length, in bytes.
+    pub(super) fn length(&self) -> usize {
+        self.start.as_ref().len() + self.content.length()
+    }
+
+    fn slices(&self) -> Vec<IoSlice<'_>> {
+        let mut slices = vec![IoSlice::new(self.start.as_ref())];
+        self.content.for_each(|slice| slices.push(IoSlice::new(slice)));
+        slices
+    }
+
+    /// Copies all bytes but for the first ones.
+    fn copy_from(&self, mut skipped: usize) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.length().saturating_sub(skipped));
+        let mut copy = |slice: &[u8]| {
+            let from = skipped.min(slice.len());
+            bytes.extend_from_slice(&slice[from..]);
+            skipped -= from;
+        };
+        copy(self.start.as_ref());
+        self.content.for_each(copy);
+        bytes
+    }
+}
+
+/// Writes a reply, and keeps `moved` at the number of bytes that were written.
+///
+/// # Errors
+/// Those of the stream.
+pub(super) async fn write<S>(stream: &mut S, frame: Frame, moved: &AtomicUsize) -> io::Result<()>
+where
+    S: AsyncWrite + Unpin,
+{
+    if frame.length() <= COPIED_BYTES {
+        stream.write_all(&frame.copy_from(0)).await?;
+    } else if !frame.content.is_in_tail() {
+        write_slices(stream, &mut frame.slices(), moved).await?;
+    } else {
+        let written = timeout(COPY_AFTER, write_slices(stream, &mut frame.slices(), moved)).await;
+        if let Ok(written) = written {
+            written?;
+        } else {
+            let rest = frame.copy_from(moved.load(Ordering::Relaxed));
+            drop(frame);
+            write_slices(stream, &mut [IoSlice::new(&rest)], moved).await?;
+        }
+    }
+    // A stream with a cipher holds back what it has not sent.
+    stream.flush().await
+}
+
+/// Writes all bytes of all slices.
+async fn write_slices<S>(
+    stream: &mut S,
+    mut slices: &mut [IoSlice<'_>],
+    moved: &AtomicUsize,
+) -> io::Result<()>
+where
+    S: AsyncWrite + Unpin,
+{
+    IoSlice::advance_slices(&mut slices, 0);
+    while !slices.is_empty() {
+        let some = slices.len().min(SLICES);
+        let written = stream.write_vectored(&slices[..some]).await?;
+        if written == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        moved.fetch_add(written, Ordering::Relaxed);
+        IoSlice::advance_slices(&mut slices, written);
+    }
+    Ok(())
+}

@@ -1,0 +1,84 @@
+//! How long a transfer may take.
+
+use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout_at};
+
+use crate::in_flight::Room;
+
+/// Slowest transfer that is waited for, in bytes a second.
+const SLOWEST: u64 = 1 << 20;
+/// Longest time without progress of a transfer whose memory others wait for.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Time between looks at whether others wait.
+const CHECK: Duration = Duration::from_secs(1);
+
+/// What bounds a transfer.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pace {
+    /// Longest time that it may be behind the slowest pace.
+    pub(super) stall: Duration,
+    /// When it ends at the latest; none where only the pace counts.
+    pub(super) end: Option<Instant>,
+}
+
+impl Pace {
+    /// Runs a transfer to its end; returns none for one that takes too long. `moved` is the number
+    /// of bytes that it has moved so far, and `room` the memory that it holds.
+    pub(super) async fn run<T>(
+        self,
+        room: Option<&Room>,
+        moved: &AtomicUsize,
+        transfer: impl Future<Output = T>,
+    ) -> Option<T> {
+        let began = Instant::now();
+        let mut transfer = pin!(transfer);
+        loop {
+            let now = Instant::now();
+            let is_wanted = room.is_some_and(Room::is_wanted);
+            let stall = if is_wanted { self.stall.min(PATIENCE) } else { self.stall };
+            let moved_ms = moved.load(Ordering::Relaxed) as u64 * 1000 / SLOWEST;
+            let slowest = began + stall + Duration::from_millis(moved_ms);
+            let end = self.end.map_or(slowest, |end| end.min(slowest));
+            if let Ok(done) = timeout_at(end.min(now + CHECK), &mut transfer).await {
+                return Some(done);
+            }
+            if now >= end {
+                return None;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use super::*;
+    use crate::in_flight::InFlight;
+
+    const STALL: Duration = Duration::from_secs(30);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_transfer_ends_when_it_stalls_and_sooner_where_others_wait() {
+        let pace = Pace { stall: STALL, end: None };
+        let (nothing, much) = (AtomicUsize::new(0), AtomicUsize::new(10 << 20));
+        let in_flight = InFlight::new(8 << 20);
+        let room = in_flight.request(4 << 20).await;
+        let elapsed = async |moved, pace: Pace| {
+            let began = Instant::now();
+            assert!(pace.run(room.as_ref(), moved, pending::<()>()).await.is_none());
+            began.elapsed().as_secs()
+        };
+        assert!((30..=32).contains(&elapsed(&nothing, pace).await));
+        assert!((40..=42).contains(&elapsed(&much, pace).await));
+        let end = Some(Instant::now() + Duration::from_secs(3));
+        assert!((3..=4).contains(&elapsed(&nothing, Pace { end, ..pace }).await));
+        let mut waiting = pin!(in_flight.request(1 << 20));
+        assert!(tokio::time::timeout(CHECK, &mut waiting).await.is_err());
+        assert!((5..=7).contains(&elapsed(&nothing, pace).await));
+        assert!((15..=17).contains(&elapsed(&much, pace).await));
+    }
+}

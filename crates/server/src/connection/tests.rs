@@ -1,0 +1,241 @@
+//! Connections over pipes of a few bytes, which show at once what a client does not read.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use iggy_binary_protocol::consensus::{Command, RequestHeader};
+use iggy_binary_protocol::requests::messages::PollMessagesRequest;
+use iggy_binary_protocol::{
+    Operation, WireConsumer, WireEncode, WireIdentifier, WirePollingStrategy, codes,
+};
+use rustls_pki_types::{PrivatePkcs8KeyDer, ServerName};
+use tailwater_format::message::batch::Builder;
+use tailwater_io::Purpose;
+use tailwater_log::{Log, LogOptions, TopicId, TopicOptions};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, DuplexStream, duplex};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_rustls::{TlsAcceptor, TlsConnector};
+
+use super::{End, serve};
+use crate::config::{Config, Flags};
+use crate::server::Server;
+use crate::state::State;
+use crate::users::ROOT;
+
+/// The client's id, and its session's.
+const CLIENT: u128 = 1;
+/// Bytes of a large message.
+const LARGE: usize = 900 << 10;
+/// Longest time that a test waits for what is to happen.
+const LONG: Duration = Duration::from_secs(20);
+
+/// A server that listens nowhere.
+async fn server(path: &Path, settings: &[(&str, &str)]) -> Server {
+    let defaults = [("tcp.enabled", "false"), ("http.enabled", "false")];
+    let settings = defaults.iter().chain(settings);
+    let settings = settings.map(|(key, text)| ((*key).to_owned(), (*text).to_owned()));
+    let flags = Flags {
+        path: Some(path.to_owned()),
+        settings: settings.collect(),
+        has_default_root_credentials: true,
+        ..Flags::default()
+    };
+    let (config, _) = Config::load(&flags, &BTreeMap::new()).expect("it loads");
+    Server::start(config).await.expect("it starts")
+}
+
+/// Serves a connection; one that is logged in where `is_bound` is true.
+fn connect<S>(state: &Arc<State>, stream: S, is_bound: bool) -> JoinHandle<End>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let state = Arc::clone(state);
+    tokio::spawn(async move {
+        let session = state.sessions.open(SocketAddr::from(([127, 0, 0, 1], 1)));
+        let client = CLIENT + u128::from(session.id.0);
+        if is_bound {
+            state.sessions.bind(&session, ROOT, client).expect("an id of its own");
+        }
+        let (shutdown, is_shutdown) = watch::channel(false);
+        let end = serve(&state, &session, stream, is_shutdown, Instant::now() + LONG).await;
+        drop(shutdown);
+        end
+    })
+}
+
+fn frame(code: u32, body: &[u8]) -> Vec<u8> {
+    let mut reserved = [0; 60];
+    reserved[..4].copy_from_slice(&code.to_le_bytes());
+    let header = RequestHeader {
+        command: Command::Request,
+        operation: Operation::NonReplicated,
+        size: (size_of::<RequestHeader>() + body.len()) as u32,
+        client: CLIENT,
+        request: 1,
+        session: 1,
+        reserved,
+        ..RequestHeader::default()
+    };
+    [bytemuck::bytes_of(&header), body].concat()
+}
+
+fn poll(topic: TopicId, offset: u64) -> Vec<u8> {
+    let request = PollMessagesRequest {
+        consumer: WireConsumer::consumer(WireIdentifier::numeric(1)),
+        stream_id: WireIdentifier::numeric(topic.stream),
+        topic_id: WireIdentifier::numeric(topic.topic),
+        partition_id: Some(0),
+        strategy: WirePollingStrategy::offset(offset),
+        count: 1,
+        auto_commit: false,
+    };
+    let body: Bytes = request.to_bytes();
+    frame(codes::POLL_MESSAGES_CODE, &body)
+}
+
+fn topic(log: &Log) -> TopicId {
+    let stream = log.create_stream(None, "s").expect("a stream");
+    log.create_topic(stream, None, "t", &TopicOptions::default(), 2).expect("a topic")
+}
+
+fn large_batch() -> Vec<u8> {
+    let mut batch = Builder::new(0);
+    batch.push(1, 0, &vec![7; LARGE], b"").expect("a message");
+    batch.finish()
+}
+
+/// Opens a connection that polls one message and reads nothing.
+async fn poll_without_reading(
+    state: &Arc<State>,
+    topic: TopicId,
+    offset: u64,
+) -> (DuplexStream, JoinHandle<End>) {
+    let (mut client, stream) = duplex(1 << 10);
+    let served = connect(state, stream, true);
+    client.write_all(&poll(topic, offset)).await.expect("a request");
+    (client, served)
+}
+
+/// A reply must have room before it is read from a segment.
+#[tokio::test(flavor = "multi_thread")]
+async fn replies_that_wait_for_room_are_not_in_memory() {
+    const READERS: u64 = 50;
+    let directory = tempfile::tempdir().expect("a directory");
+    let topic = {
+        // Nothing of it is in the tail of the server, which opens it later.
+        let log = Log::open(directory.path().join("log"), &LogOptions::default()).expect("a log");
+        let topic = topic(&log);
+        let partition = log.partition(topic.partition(0)).expect("a partition");
+        for _ in 0..8 {
+            drop(partition.append(&large_batch()).expect("an append"));
+        }
+        log.close().expect("closed");
+        topic
+    };
+    let settings =
+        [("limits.in_flight_bytes_max", "1 MiB"), ("message_bus.max_message_size", "1 MiB")];
+    let server = server(directory.path(), &settings).await;
+    let state = server.state();
+    let storage = Arc::clone(state.log.storage());
+    let read_bytes = || storage.statistics().snapshot(Purpose::LogRead).read_bytes;
+    let before = read_bytes();
+    let mut readers = Vec::new();
+    for reader in 0..READERS {
+        readers.push(poll_without_reading(state, topic, reader % 8).await);
+    }
+    timeout(LONG, async {
+        while read_bytes() == before {
+            sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await
+    .expect("one of them reads");
+    sleep(Duration::from_secs(1)).await;
+    let read = read_bytes() - before;
+    assert!(read < READERS * LARGE as u64 / 2, "{read} bytes were read");
+    // Others are served meanwhile.
+    let (mut other, stream) = duplex(64 << 10);
+    let served = connect(state, stream, true);
+    other.write_all(&frame(codes::GET_STREAM_CODE + 900, &[])).await.expect("a request");
+    let mut answer = [0; 256];
+    let answered = tokio::io::AsyncReadExt::read_exact(&mut other, &mut answer);
+    timeout(LONG, answered).await.expect("an answer in time").expect("an answer");
+    drop((readers, other));
+    timeout(LONG, served).await.expect("its client has gone").expect("no panic");
+    server.shutdown().await.expect("it ends");
+}
+
+/// A reply that is not taken must not keep the tail's memory.
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_readers_let_the_tail_go() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let settings = [("system.memory.tail_bytes_max", "4 MiB"), ("limits.stall_timeout", "5 m")];
+    let server = server(directory.path(), &settings).await;
+    let state = server.state();
+    let topic = topic(&state.log);
+    let [one, other] =
+        [0, 1].map(|id| state.log.partition(topic.partition(id)).expect("a partition"));
+    let mut readers = Vec::new();
+    for offset in 0..4 {
+        drop(one.append(&large_batch()).expect("an append"));
+        readers.push(poll_without_reading(state, topic, offset).await);
+    }
+    let appended = tokio::task::spawn_blocking(move || {
+        // More than there is memory for.
+        for _ in 0..8 {
+            drop(other.append(&large_batch()).expect("an append"));
+        }
+    });
+    timeout(LONG, appended).await.expect("there is room in time").expect("no panic");
+    drop(readers);
+    server.shutdown().await.expect("it ends");
+}
+
+/// What a stream with a cipher holds back must be taken in time, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn replies_over_tls_are_taken_in_time() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let server = server(directory.path(), &[("limits.stall_timeout", "1 s")]).await;
+    let names = ["localhost".to_owned()];
+    let made = rcgen::generate_simple_self_signed(names).expect("a certificate");
+    let certificate = made.cert.der().clone();
+    let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let accepting = rustls::ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.clone()], key.into())
+        .expect("a certificate");
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(certificate).expect("a certificate");
+    let connecting = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+
+    let (client, stream) = duplex(1 << 10);
+    let name = ServerName::try_from("localhost").expect("a name");
+    let connector = TlsConnector::from(Arc::new(connecting));
+    let acceptor = TlsAcceptor::from(Arc::new(accepting));
+    let (client, stream) = tokio::join!(connector.connect(name, client), acceptor.accept(stream));
+    let (mut client, stream) = (client.expect("a client"), stream.expect("a stream"));
+    let served = connect(server.state(), stream, true);
+    let ping = frame(codes::PING_CODE, &[]);
+    let pings = tokio::spawn(async move {
+        // Until the server ends the connection.
+        while client.write_all(&ping).await.is_ok() && client.flush().await.is_ok() {}
+        client
+    });
+    let end = timeout(LONG, served).await.expect("it ends in time").expect("no panic");
+    assert!(matches!(end, End::Slow(_)), "{end}");
+    timeout(LONG, pings).await.expect("it is closed").expect("no panic");
+    server.shutdown().await.expect("it ends");
+}

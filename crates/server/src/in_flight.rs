@@ -1,0 +1,209 @@
+//! The bound on the bytes of requests and replies in memory.
+//!
+//! The bound is divided: half of it is for large requests, three eighths are for replies, and an
+//! eighth is for small requests. Whoever fills one share makes nobody wait for another. Requests
+//! and replies that fit into a connection's own buffers are not counted, so that logins and small
+//! commands never wait.
+//!
+//! A request or reply that is larger than its share takes all of the share, and then exceeds it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::Semaphore;
+
+/// Size up to which requests and replies are not counted, in bytes. The number of connections
+/// bounds these.
+pub(crate) const UNCOUNTED_BYTES: usize = 16 << 10;
+/// Size up to which a request is a small one, in bytes.
+const SMALL_BYTES: usize = 64 << 10;
+/// Unit of the bound, in bytes.
+const UNIT: usize = 1 << 10;
+
+/// The bound, by shares.
+#[derive(Debug)]
+pub(crate) struct InFlight {
+    large: Arc<Pool>,
+    small: Arc<Pool>,
+    replies: Arc<Pool>,
+}
+
+impl InFlight {
+    /// A bound, in bytes.
+    pub(crate) fn new(bytes_max: usize) -> Self {
+        let eighth = bytes_max / 8;
+        let large = bytes_max / 2;
+        Self {
+            large: Arc::new(Pool::new(large)),
+            small: Arc::new(Pool::new(eighth)),
+            replies: Arc::new(Pool::new(bytes_max - large - eighth)),
+        }
+    }
+
+    /// Waits until there is room for a request; returns none for one that is not counted.
+    pub(crate) async fn request(&self, bytes: usize) -> Option<Room> {
+        let pool = if bytes > SMALL_BYTES { &self.large } else { &self.small };
+        if bytes > UNCOUNTED_BYTES { Some(pool.reserve(bytes).await) } else { None }
+    }
+
+    /// Waits until there is room for a reply; returns none for one that is not counted.
+    pub(crate) async fn reply(&self, bytes: usize) -> Option<Room> {
+        if bytes > UNCOUNTED_BYTES { Some(self.replies.reserve(bytes).await) } else { None }
+    }
+
+    /// Returns the bytes that are taken.
+    pub(crate) fn bytes(&self) -> usize {
+        [&self.large, &self.small, &self.replies].iter().map(|pool| pool.bytes()).sum()
+    }
+}
+
+/// A share of the bound.
+#[derive(Debug)]
+struct Pool {
+    units: Semaphore,
+    units_max: usize,
+    /// Number of those that wait for room.
+    waiting: AtomicUsize,
+}
+
+impl Pool {
+    fn new(bytes_max: usize) -> Self {
+        let units_max = (bytes_max / UNIT).clamp(1, u32::MAX as usize);
+        Self { units: Semaphore::new(units_max), units_max, waiting: AtomicUsize::new(0) }
+    }
+
+    fn bytes(&self) -> usize {
+        (self.units_max - self.units.available_permits().min(self.units_max)) * UNIT
+    }
+
+    /// Returns the units of so many bytes; never more than there are.
+    fn units_of(&self, bytes: usize) -> usize {
+        bytes.div_ceil(UNIT).min(self.units_max)
+    }
+
+    /// Takes units if they are there.
+    fn try_take(&self, units: usize) -> bool {
+        let permit = self.units.try_acquire_many(u32::try_from(units).unwrap_or(u32::MAX));
+        permit.map(|permit| permit.forget()).is_ok()
+    }
+
+    async fn reserve(self: &Arc<Self>, bytes: usize) -> Room {
+        let mut units = self.units_of(bytes);
+        if !self.try_take(units) {
+            let _waiting = Waiting::new(&self.waiting);
+            let wanted = u32::try_from(units).unwrap_or(u32::MAX);
+            match self.units.acquire_many(wanted).await {
+                Ok(permit) => permit.forget(),
+                // Nobody closes it.
+                Err(_) => units = 0,
+            }
+        }
+        Room { pool: Arc::clone(self), units }
+    }
+}
+
+/// Somebody who waits, until this is dropped.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Room that is taken until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Room {
+    pool: Arc<Pool>,
+    units: usize,
+}
+
+impl Room {
+    /// Returns whether others wait for room.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.pool.waiting.load(Ordering::Relaxed) > 0
+    }
+
+    /// Makes it room for `bytes`, without waiting. Returns false where there is no more; it is then
+    /// as large as before.
+    pub(crate) fn resize(&mut self, bytes: usize) -> bool {
+        let units = self.pool.units_of(bytes);
+        if units > self.units && !self.pool.try_take(units - self.units) {
+            return false;
+        }
+        if units < self.units {
+            self.pool.units.add_permits(self.units - units);
+        }
+        self.units = units;
+        true
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.pool.units.add_permits(self.units);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
+    use super::*;
+
+    const SOON: Duration = Duration::from_millis(20);
+    const MIB: usize = 1 << 20;
+
+    #[tokio::test]
+    async fn who_fills_one_share_makes_nobody_wait_for_another() {
+        let in_flight = InFlight::new(8 * MIB);
+        let large = in_flight.request(4 * MIB).await.expect("counted");
+        assert!(timeout(SOON, in_flight.request(MIB)).await.is_err(), "the share is full");
+        assert!(!large.is_wanted(), "who waited has gone");
+        let small = timeout(SOON, in_flight.request(SMALL_BYTES)).await.expect("another share");
+        let reply = timeout(SOON, in_flight.reply(3 * MIB)).await.expect("another share");
+        assert_eq!(in_flight.bytes(), 7 * MIB + SMALL_BYTES);
+        assert!(in_flight.request(UNCOUNTED_BYTES).await.is_none());
+        assert!(in_flight.reply(UNCOUNTED_BYTES).await.is_none());
+        drop((large, small, reply));
+        assert_eq!(in_flight.bytes(), 0);
+    }
+
+    #[tokio::test]
+    async fn what_is_larger_than_its_share_has_all_of_it() {
+        let in_flight = InFlight::new(MIB);
+        let whole = timeout(SOON, in_flight.request(MIB)).await.expect("all of the share");
+        assert_eq!(in_flight.bytes(), MIB / 2);
+        let mut waiting = Box::pin(in_flight.request(100 << 10));
+        assert!(timeout(SOON, &mut waiting).await.is_err());
+        assert!(whole.as_ref().is_some_and(Room::is_wanted));
+        drop(whole);
+        timeout(SOON, waiting).await.expect("there is room");
+    }
+
+    #[tokio::test]
+    async fn room_grows_only_where_there_is_more() {
+        let in_flight = InFlight::new(8 * MIB);
+        let mut one = in_flight.reply(MIB).await.expect("counted");
+        let mut other = in_flight.reply(MIB).await.expect("counted");
+        assert!(one.resize(2 * MIB));
+        assert!(!other.resize(2 * MIB));
+        assert_eq!(in_flight.bytes(), 3 * MIB);
+        assert!(one.resize(10));
+        assert!(other.resize(2 * MIB));
+        assert_eq!(in_flight.bytes(), 2 * MIB + UNIT);
+        drop(one);
+        assert!(other.resize(9 * MIB), "all of the share");
+        drop(other);
+        assert_eq!(in_flight.bytes(), 0);
+    }
+}

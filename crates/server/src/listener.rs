@@ -1,0 +1,121 @@
+//! Accepting connections.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use rustix::net::sockopt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tracing::{debug, warn};
+
+use crate::server::ServerError;
+
+/// Time to wait after the system refused a connection, for want of descriptors for example.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Time between warnings of one kind.
+const WARNING_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Time without a byte after which a connection is probed.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
+/// Time between probes.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+/// Number of unanswered probes that end a connection.
+const KEEPALIVE_PROBES: u32 = 3;
+
+/// Listens on the address that a key of the configuration has.
+///
+/// # Errors
+/// The address cannot be listened on.
+pub(crate) async fn listen(
+    key: &'static str,
+    address: SocketAddr,
+) -> Result<TcpListener, ServerError> {
+    let listen = |source| ServerError::Listen { key, address, source };
+    TcpListener::bind(address).await.map_err(listen)
+}
+
+/// Accepts connections until the server shuts down, and returns those that are still open. `admit`
+/// spawns a task that serves a connection, or closes it.
+pub(crate) async fn accept(
+    listener: TcpListener,
+    mut is_shutdown: watch::Receiver<bool>,
+    mut admit: impl FnMut(&mut JoinSet<()>, TcpStream, SocketAddr),
+) -> JoinSet<()> {
+    let mut connections = JoinSet::new();
+    let mut warning = Seldom::default();
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            _ = is_shutdown.wait_for(|is_shutdown| *is_shutdown) => return connections,
+            Some(_) = connections.join_next(), if !connections.is_empty() => continue,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, address)) => {
+                if let Err(error) = configure(&stream) {
+                    debug!(%address, %error, "options of a connection not set");
+                }
+                admit(&mut connections, stream, address);
+            }
+            Err(error) => {
+                if warning.is_due() {
+                    warn!(%error, "connection not accepted");
+                }
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Sets the options of a connection: a reply goes out at once, and a client that is not there any
+/// more is noticed.
+fn configure(stream: &TcpStream) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
+    sockopt::set_tcp_keepidle(stream, KEEPALIVE_IDLE)?;
+    sockopt::set_tcp_keepintvl(stream, KEEPALIVE_INTERVAL)?;
+    sockopt::set_tcp_keepcnt(stream, KEEPALIVE_PROBES)?;
+    Ok(sockopt::set_socket_keepalive(stream, true)?)
+}
+
+/// Bounds the number of warnings of what clients can cause as often as they like.
+#[derive(Debug, Default)]
+pub(crate) struct Seldom(Option<Instant>);
+
+impl Seldom {
+    /// Returns whether the last time that it did so is long ago.
+    pub(crate) fn is_due(&mut self) -> bool {
+        let now = Instant::now();
+        let is_due = self.0.is_none_or(|last| now.duration_since(last) >= WARNING_INTERVAL);
+        if is_due {
+            self.0 = Some(now);
+        }
+        is_due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_connection_is_probed_while_it_is_silent() {
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        let listener = listen("tcp.address", address).await.expect("an address");
+        let address = listener.local_addr().expect("an address");
+        let _client = TcpStream::connect(address).await.expect("a connection");
+        let (stream, _) = listener.accept().await.expect("a connection");
+        configure(&stream).expect("configured");
+        assert!(stream.nodelay().expect("an option"));
+        assert!(sockopt::socket_keepalive(&stream).expect("an option"));
+        assert_eq!(sockopt::tcp_keepidle(&stream).expect("an option"), KEEPALIVE_IDLE);
+        assert_eq!(sockopt::tcp_keepintvl(&stream).expect("an option"), KEEPALIVE_INTERVAL);
+        assert_eq!(sockopt::tcp_keepcnt(&stream).expect("an option"), KEEPALIVE_PROBES);
+    }
+
+    #[test]
+    fn warnings_are_seldom() {
+        let mut warning = Seldom::default();
+        assert!(warning.is_due() && !warning.is_due());
+    }
+}

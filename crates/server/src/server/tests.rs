@@ -1,0 +1,101 @@
+//! Starting and ending: what a start leaves where it fails, and who may read what it writes.
+
+use std::collections::BTreeMap;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::time::Duration;
+
+use tailwater_log::{ErrorKind, Log, LogOptions};
+
+use super::Server;
+use crate::config::{Config, Flags};
+
+fn config(path: &Path, settings: &[(&str, &str)]) -> Config {
+    let defaults = [("tcp.address", "127.0.0.1:0"), ("http.address", "127.0.0.1:0")];
+    let settings = defaults.iter().chain(settings);
+    let settings = settings.map(|(key, text)| ((*key).to_owned(), (*text).to_owned()));
+    let flags =
+        Flags { path: Some(path.to_owned()), settings: settings.collect(), ..Flags::default() };
+    Config::load(&flags, &BTreeMap::new()).expect("it loads").0
+}
+
+/// A start that failed must not create the root user: its password would be known to nobody.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_that_fails_makes_up_no_password() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("data");
+    let taken = TcpListener::bind("127.0.0.1:0").expect("an address");
+    let address = taken.local_addr().expect("an address").to_string();
+    let error = Server::start(config(&path, &[("http.address", &address)])).await;
+    let error = error.expect_err("the address is taken").to_string();
+    assert!(error.starts_with(&format!("http.address: cannot listen on {address}")), "{error}");
+    drop(taken);
+
+    let server = Server::start(config(&path, &[])).await.expect("it starts");
+    assert!(server.root_password().is_some_and(|password| password.len() > 20));
+    server.shutdown().await.expect("it ends");
+    let server = Server::start(config(&path, &[])).await.expect("it starts");
+    assert_eq!(server.root_password(), None);
+    server.shutdown().await.expect("it ends");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_the_owner_may_read_a_new_directory() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("above/data");
+    let server = Server::start(config(&path, &[])).await.expect("it starts");
+    let mode = path.metadata().expect("a directory").permissions().mode();
+    assert_eq!(mode & 0o077, 0, "{mode:o}");
+    server.shutdown().await.expect("it ends");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_file_with_the_addresses_is_there_while_they_are_true() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("data");
+    let file = path.join("runtime/current_config.toml");
+    let server = Server::start(config(&path, &[])).await.expect("it starts");
+    assert!(file.exists());
+    // A second server on the directory leaves the first one's file alone.
+    Server::start(config(&path, &[])).await.expect_err("the directory is in use");
+    assert!(file.exists());
+    server.shutdown().await.expect("it ends");
+    assert!(!file.exists(), "it names addresses that nobody listens on");
+
+    // What a server left that was killed goes, even where the start fails after that.
+    let server = Server::start(config(&path, &[])).await.expect("it starts");
+    drop(server);
+    assert!(file.exists());
+    let log = loop {
+        // Its tasks end a moment later.
+        match Log::open(path.join("log"), &LogOptions::default()) {
+            Ok(log) => break log,
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Busy, "{error}"),
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    };
+    log.set_records(&[("user/0".to_owned(), Some("{".to_owned()))]).expect("a record");
+    log.close().expect("closed");
+    Server::start(config(&path, &[])).await.expect_err("a damaged record");
+    assert!(!file.exists(), "it names addresses that nobody listens on");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn credentials_that_everybody_knows_are_reported_where_everybody_can_use_them() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("data");
+    let mut first = config(&path, &[("tcp.address", "0.0.0.0:0")]);
+    first.root = crate::config::Root::Default;
+    for (config, is_exposed) in [
+        (first, true),
+        // The directory has them still, whatever is configured.
+        (config(&path, &[("tcp.address", "0.0.0.0:0")]), true),
+        (config(&path, &[]), false),
+        (config(&directory.path().join("other"), &[("tcp.address", "0.0.0.0:0")]), false),
+    ] {
+        let server = Server::start(config).await.expect("it starts");
+        assert_eq!(server.has_exposed_defaults(), is_exposed, "{server:?}");
+        server.shutdown().await.expect("it ends");
+    }
+}

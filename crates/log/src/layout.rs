@@ -55,8 +55,8 @@ pub(crate) fn parse_incarnation(name: &str) -> Option<(u32, u64)> {
     (format!("{}.{}", parsed.0, parsed.1) == name).then_some(parsed)
 }
 
-/// Removes the directory of an incarnation with its files. What cannot be removed stays until the log
-/// is opened next.
+/// Removes the directory of an incarnation with its files. What cannot be removed stays until the
+/// log is opened next.
 pub(crate) fn remove_incarnation(storage: &dyn Storage, directory: &Path) {
     let Ok(entries) = storage.list(directory) else { return };
     for entry in entries {

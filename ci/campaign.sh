@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 minutes=${1:-30}
 unset TAILWATER_SEED
 
-cargo test --quiet --locked -p tailwater --no-run
+cargo test --quiet --locked -p tailwater -p tailwater-log -p tailwater-server --no-run
 
 if [ "${TAILWATER_SANITIZE:-on}" != off ]; then
     ci/sanitize.sh address memcheck
@@ -26,5 +26,8 @@ for ((round = 1; SECONDS - began < minutes * 60; round++)); do
     cargo test --quiet --locked -p tailwater --lib compaction
     # A hundred power cuts, where there is root.
     TAILWATER_ROUNDS=${TAILWATER_ROUNDS:-12} cargo test --quiet --locked -p tailwater --test power_cuts
+    # The message log, and a server that is killed a hundred times under load from real clients.
+    TAILWATER_ROUNDS=${TAILWATER_ROUNDS:-4} cargo test --quiet --locked -p tailwater-log --test log
+    TAILWATER_ROUNDS=${TAILWATER_ROUNDS:-10} cargo test --quiet --locked -p tailwater-server --test server killed
 done
 echo "$((round - 1)) rounds in ${SECONDS}s, all green"

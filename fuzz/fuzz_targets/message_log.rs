@@ -13,7 +13,7 @@ use tailwater_fuzz::Choices;
 
 fuzz_target!(|input: &[u8]| {
     let (mut choices, data) = Choices::split(input);
-    let (offset, count) = (choices.number(64), choices.number(64) as u32);
+    let (offset, count) = (choices.number(8), choices.number(4) as u32);
     check_batch(data, offset, count);
     check_built(data, offset, count);
     check_walk(data);

@@ -11,6 +11,7 @@
 //! frames, so that one number is enough. Under a new session after a reconnect nothing is
 //! remembered: what the client then repeats may be executed twice.
 
+use std::cmp;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use std::time::{Duration, Instant};
 use iggy_binary_protocol::EvictionReason;
 use tailwater_io::sync::Mutex;
 use tokio::sync::Notify;
+use xxhash_rust::xxh3::xxh3_128;
 
 use crate::protocol::Head;
 use crate::status::Status;
@@ -57,9 +59,33 @@ pub(crate) struct Binding {
 struct Answered {
     request: u64,
     code: u32,
-    checksum: u128,
+    stamp: Stamp,
     status: u32,
     body: Arc<[u8]>,
+}
+
+/// What tells a repeated request from another one with its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stamp {
+    /// The checksum that the client gave.
+    Given(u128),
+    /// A digest of the body, where the client gave none. Previews of Iggy's client give all messages
+    /// and offsets between two other changes one number, and no checksum.
+    Digest(u128),
+}
+
+/// Bytes of a body that tell it from others: those of a batch contain its checksum.
+const DIGEST_BYTES: usize = 1 << 10;
+
+impl Stamp {
+    /// Returns the stamp of a request with this body.
+    pub(crate) fn of(head: &Head, body: &[u8]) -> Self {
+        if head.checksum != 0 {
+            return Self::Given(head.checksum);
+        }
+        let begin = body.get(..DIGEST_BYTES).unwrap_or(body);
+        Self::Digest(xxh3_128(begin) ^ body.len() as u128)
+    }
 }
 
 /// What to do with a request that changes something.
@@ -105,28 +131,30 @@ impl Session {
     }
 
     /// Says whether a request is new.
-    pub(crate) fn admit(&self, head: &Head) -> Admission {
-        match &*self.last.lock() {
-            Some(last) if head.request < last.request => {
-                Admission::Refuse(Status::REQUEST_ALREADY_APPLIED)
+    pub(crate) fn admit(&self, head: &Head, stamp: Stamp) -> Admission {
+        let last = self.last.lock();
+        let Some(last) = &*last else { return Admission::Execute };
+        match head.request.cmp(&last.request) {
+            cmp::Ordering::Less => Admission::Refuse(Status::REQUEST_ALREADY_APPLIED),
+            cmp::Ordering::Equal if last.code == head.code && last.stamp == stamp => {
+                Admission::Repeat(last.status, Arc::clone(&last.body))
             }
-            Some(last) if head.request == last.request => {
-                if last.code == head.code && last.checksum == head.checksum {
-                    Admission::Repeat(last.status, Arc::clone(&last.body))
-                } else {
-                    Admission::Refuse(Status::INVALID_COMMAND)
-                }
+            // Only who stamps requests numbers each of them.
+            cmp::Ordering::Equal
+                if matches!((last.stamp, stamp), (Stamp::Given(_), Stamp::Given(_))) =>
+            {
+                Admission::Refuse(Status::INVALID_COMMAND)
             }
-            _ => Admission::Execute,
+            cmp::Ordering::Equal | cmp::Ordering::Greater => Admission::Execute,
         }
     }
 
     /// Remembers the reply of a request that was executed.
-    pub(crate) fn remember_reply(&self, head: &Head, status: u32, body: &[u8]) {
+    pub(crate) fn remember_reply(&self, head: &Head, stamp: Stamp, status: u32, body: &[u8]) {
         *self.last.lock() = Some(Answered {
             request: head.request,
             code: head.code,
-            checksum: head.checksum,
+            stamp,
             status,
             body: Arc::from(body),
         });

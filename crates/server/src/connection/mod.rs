@@ -38,7 +38,7 @@ use tracing::{debug, warn};
 use crate::command::{self, Body};
 use crate::in_flight::Room;
 use crate::protocol::{self, HEADER_BYTES, Head};
-use crate::session::{Admission, Session};
+use crate::session::{Admission, Session, Stamp};
 use crate::state::State;
 use crate::status::Status;
 use input::Input;
@@ -295,6 +295,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
             return Ok(Answer::Reply(Ok(Body::default())));
         }
         let (state, session) = (self.state, self.session);
+        let stamp = Stamp::of(head, &body);
         let execute = command::execute(state, session, &binding, head, body, room);
         if !head.is_replicated() {
             return Ok(Answer::Reply(execute.await));
@@ -302,13 +303,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
         if head.session != binding.session || head.client != binding.client {
             return Ok(Answer::Evict(EvictionReason::NoSession));
         }
-        Ok(match session.admit(head) {
+        Ok(match session.admit(head, stamp) {
             Admission::Repeat(0, body) => Answer::Reply(Ok(Body::from(body.to_vec()))),
             Admission::Repeat(status, _) => Answer::Reply(Err(Status(status))),
             Admission::Refuse(status) => Answer::Reply(Err(status)),
             Admission::Execute => {
                 let done = execute.await;
-                self.remember(head, &done);
+                self.remember(head, stamp, &done);
                 Answer::Reply(done)
             }
         })
@@ -330,11 +331,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
     }
 
     /// Remembers a reply, unless it says that nothing was done and the request is to be repeated.
-    fn remember(&self, head: &Head, done: &Result<Body, Status>) {
+    fn remember(&self, head: &Head, stamp: Stamp, done: &Result<Body, Status>) {
         match done {
-            Ok(body) => self.session.remember_reply(head, 0, body.bytes()),
+            Ok(body) => self.session.remember_reply(head, stamp, 0, body.bytes()),
             Err(Status::TRANSIENT_NOT_ACCEPTED) => {}
-            Err(status) => self.session.remember_reply(head, status.0, &[]),
+            Err(status) => self.session.remember_reply(head, stamp, status.0, &[]),
         }
     }
 

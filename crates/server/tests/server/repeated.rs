@@ -154,6 +154,26 @@ async fn a_repeated_request_has_no_further_effect() {
     assert_eq!(raw.call(Operation::CreateStream, 4, &name.to_bytes()).await.status, 1012);
 }
 
+/// Previews of the client number messages like the next other change, and stamp none of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn different_messages_under_one_number_are_all_appended() {
+    let scene = Scene::new().await;
+    let client = scene.client().await;
+    create_topic(&client, 1).await;
+    let mut raw = Raw::connect(&scene, 44).await;
+    raw.login().await;
+    for text in ["one", "two", "two", "three"] {
+        let sent = raw.call(Operation::SendMessages, 1, &one_message(text.as_bytes())).await;
+        assert_eq!(sent.status, 0);
+    }
+    let name = CreateStreamRequest {
+        name: WireName::new("another").expect("a name"),
+        options: WireOptions::empty(),
+    };
+    assert_eq!(raw.call(Operation::CreateStream, 1, &name.to_bytes()).await.status, 0);
+    assert_eq!(poll(&client, 0, PollingStrategy::first(), 10).await, ["one", "two", "three"]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_that_are_not_there() {
     let scene = Scene::new().await;

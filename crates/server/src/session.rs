@@ -69,8 +69,8 @@ struct Answered {
 pub(crate) enum Stamp {
     /// The checksum that the client gave.
     Given(u128),
-    /// A digest of the body, where the client gave none. Previews of Iggy's client give all messages
-    /// and offsets between two other changes one number, and no checksum.
+    /// A digest of the body, where the client gave none. Previews of Iggy's client give all
+    /// messages and offsets between two other changes one number, and no checksum.
     Digest(u128),
 }
 

@@ -93,7 +93,8 @@ impl LastOpening {
 
     /// Records the opening, once all partitions are recovered.
     ///
-    /// The record is not synced: it can be lost only if the machine dies.
+    /// The record is not synced: it can be lost only if the machine dies. A process that dies while
+    /// writing it leaves an empty record, which is treated like that of another boot.
     ///
     /// # Errors
     /// Those of the system.

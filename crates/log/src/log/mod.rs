@@ -86,7 +86,8 @@ impl Log {
             let end = if partition.failure().is_some() { u64::MAX } else { stats.end_offset };
             (stats.incarnation == incarnation).then_some(end)
         })?;
-        // Only now: until then, the next process must judge by the boot of the last one, too.
+        // Only now: if this open is interrupted, the next one must still compare with the last
+        // boot.
         env.opening.record(&**storage, &env.directory)?;
         let log = Self {
             env,
@@ -251,7 +252,7 @@ impl Log {
         let _changing = self.changing.lock();
         let partitions = self.partitions_of(id);
         if options.durability == Durability::Disk {
-            // Recovery judges by the catalog: what it finds must have been written that way.
+            // Recovery applies the durability in the catalog, so the files must meet it first.
             let tickets: Vec<_> = partitions.iter().map(|partition| partition.harden()).collect();
             tickets.into_iter().try_for_each(|ticket| self.wait(ticket))?;
         }

@@ -452,8 +452,8 @@ impl Partition {
         most: usize,
         goes: impl Fn(u64, u64) -> bool,
     ) -> Result<()> {
-        // A segment whose removal failed goes first: otherwise it would be back after a restart,
-        // with a gap behind it.
+        // Retry earlier failed removals first: otherwise that segment would be back after a
+        // restart, followed by a gap.
         self.remove_unused(files)?;
         for _ in 0..most {
             let snapshot = self.snapshot();
@@ -474,8 +474,8 @@ impl Partition {
         Ok(())
     }
 
-    /// Removes a segment's files, durably. Those that cannot be removed stay unused, and are tried
-    /// again before the next removal.
+    /// Removes a segment's files, durably. Files that cannot be removed stay in `unused`, and the
+    /// next removal starts with them.
     fn remove_segment(&self, files: &mut Files, segment: &Segment) -> Result<()> {
         files.unused.extend([Kind::Log, Kind::Index].map(|kind| segment.path(kind)));
         self.remove_unused(files)

@@ -205,7 +205,7 @@ fn recover(
         last.set_length(end.position);
         return Ok((owner, files, segments));
     }
-    // Carried blocks have no trailers: what is behind damage may have been acknowledged.
+    // Carried blocks have no trailers, so bytes after damage may have been acknowledged.
     let is_uncertain = options.partial_blocks == PartialBlocks::Carry && end.damage.is_some();
     if hole.is_some() || is_uncertain {
         let kept = keep_cut(env, last, end.position)?;

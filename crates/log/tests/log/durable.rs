@@ -1,5 +1,6 @@
-//! What is durable when a call returns, one promise at a time, with a power cut right behind it;
-//! and what a process left that died before it synced, when the next one relies on it.
+//! What is durable when a call returns, one guarantee at a time, with a power cut right after it;
+//! and recovery from a process that died before it synced, when the next process relies on its
+//! files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -227,7 +228,7 @@ fn a_topic_that_becomes_durable_keeps_what_readers_saw() {
     });
 }
 
-/// After a power cut, what is behind lost messages is copied before the segment is cut.
+/// After a power cut, recovery copies the bytes behind lost messages before it cuts the segment.
 #[test]
 fn what_is_behind_a_gap_is_kept_through_another_power_cut() {
     let machine = Machine::new(8, false);

@@ -182,7 +182,7 @@ fn a_sync_that_failed_is_not_repeated() {
         assert_eq!(flushed.wait().expect_err("the first sync failed").kind(), ErrorKind::Io);
         machine.storage.set_faults(FaultPlan::none());
     }
-    partition.try_append(&batch(2..3, 100)).expect_err("what it wrote may be lost");
+    partition.try_append(&batch(2..3, 100)).expect_err("written bytes may be lost");
 }
 
 /// A full shared memory: recovery needs memory itself, and cannot have that.

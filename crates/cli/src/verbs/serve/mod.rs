@@ -1,8 +1,8 @@
 //! `tailwater serve`: starts the server, and ends it when a signal says so.
 //!
 //! The first SIGTERM, SIGINT or SIGHUP shuts down: connections end, everything is persisted. The
-//! second ends the process at once, without waiting for requests under way; what was acknowledged
-//! is then recovered at the next start, as after any other death of the process.
+//! second ends the process at once, without waiting for requests in progress; acknowledged messages
+//! are recovered at the next start, as after any other death of the process.
 
 mod logging;
 

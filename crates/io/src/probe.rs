@@ -61,7 +61,8 @@ impl fmt::Display for Answer {
 }
 
 /// Tries a mode in a directory that is there and can be written. A filesystem may write through the
-/// page cache what it reads past it, so what the mode is for makes a difference.
+/// page cache what it reads past it, so what the mode is for makes a difference. Where the disk is
+/// full, a mode that the filesystem does not refuse counts as working.
 ///
 /// # Errors
 /// Those of writing and reading a small file there that have nothing to do with the mode; bytes
@@ -100,6 +101,8 @@ pub fn probe(
             probe.answer = Answer::Refused(error.to_string());
             removed.map(|()| probe)
         }
+        // A full disk says nothing about the mode, which the file may be opened with.
+        Err(error) if error.is_no_space() => removed.map(|()| probe),
         Err(error) => Err(error),
     }
 }

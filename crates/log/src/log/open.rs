@@ -256,17 +256,14 @@ pub(super) fn open_partitions(
         None => Survivors::default(),
     };
     report.warnings.append(&mut survivors.refused);
-    let remove = |regions: Vec<String>| -> Result<()> {
-        let shared = env.memory.shared();
-        let removed =
-            shared.into_iter().flat_map(|shared| regions.iter().map(|it| shared.remove(it)));
-        Ok(removed.collect::<tailwater_io::Result<()>>()?)
-    };
+    let unclaimed = survivors
+        .take_unclaimed(|id, incarnation| incarnation_of(streams, id) == Some(incarnation));
     // First, because recovery needs memory itself.
-    remove(
-        survivors
-            .take_unclaimed(|id, incarnation| incarnation_of(streams, id) == Some(incarnation)),
-    )?;
+    for region in unclaimed {
+        if let Some(shared) = env.memory.shared() {
+            shared.remove(&region)?;
+        }
+    }
     let mut partitions = BTreeMap::new();
     for (stream, info) in streams {
         for (topic, info) in &info.topics {
@@ -275,11 +272,7 @@ pub(super) fn open_partitions(
                 let left = survivors.take(id, *incarnation);
                 let options = info.options.clone();
                 let (opened, recovered) =
-                    recovery::open(env, catalog, id, *incarnation, options, &left);
-                if recovered.fenced.is_none() {
-                    // The batches are persisted. Those of a fenced partition stay.
-                    remove(left.into_iter().map(|survivor| survivor.region).collect())?;
-                }
+                    recovery::open(env, catalog, id, *incarnation, options, left);
                 partitions.insert(id, opened);
                 if recovered.is_notable() {
                     report.partitions.push((id, recovered));

@@ -234,7 +234,7 @@ impl Partition {
     fn finish_flush(&self, files: &mut Files, offset: u64, is_synced: bool) -> Result<()> {
         {
             let owner = self.owner.lock();
-            if owner.persisted_offset < offset {
+            if !owner.is_persisted(offset) {
                 return Err(owner.why_not_persisted());
             }
         }
@@ -282,6 +282,8 @@ impl Partition {
             return Err(error);
         }
         // A crash here is safe: the catalog no longer names the old directory, which is removed.
+        // Regions that cannot be removed go when the log is opened next.
+        let _ = self.remove_survivors(files);
         *files = Files::default();
         {
             let mut owner = self.owner.lock();
@@ -314,7 +316,7 @@ impl Partition {
         let snapshot = self.snapshot();
         let end = {
             let owner = self.owner.lock();
-            if owner.persisted_offset < owner.next_offset {
+            if owner.has_unpersisted() {
                 return Err(owner.why_not_persisted());
             }
             owner.next_offset
@@ -591,6 +593,7 @@ impl Partition {
     }
 
     fn do_delete(&self, files: &mut Files, completions: &mut Completions) {
+        let _ = self.remove_survivors(files);
         *files = Files::default();
         let incarnation = {
             let mut owner = self.owner.lock();

@@ -79,6 +79,7 @@ use crate::segment::{Segment, SegmentWriter, dense};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Guard, Mutex, Published};
 use crate::tail::Chunk;
+use crate::tail::survivors::Survivor;
 use crate::{Error, ErrorKind, Result};
 
 /// A partition of an open log.
@@ -107,6 +108,8 @@ struct Files {
     unused: Vec<PathBuf>,
     /// The directory from which files were removed since it was synced.
     unsynced: Option<PathBuf>,
+    /// Batches that a dead process left in shared memory, until they are persisted.
+    survivors: Vec<Survivor>,
 }
 
 /// A reader's view of one incarnation of a partition.
@@ -138,6 +141,8 @@ impl Progress {
 /// The next step of the owner.
 enum Step {
     Persist(Group),
+    /// Appends batches of a dead process, for which the disk had no space.
+    Recover,
     Command(Command),
     Space,
     Rewrite,
@@ -316,11 +321,19 @@ impl Partition {
             owner.next_step(&self.env)
         };
         match step {
-            Step::Persist(group) => self.persist(&group),
+            Step::Persist(group) => {
+                let mut files = self.files.lock();
+                // The outcome is in the owner's health.
+                let _ = self.persist(&mut files, &group);
+            }
+            Step::Recover => self.retry_survivors(),
             Step::Command(command) => self.execute(command),
             Step::Space => self.prepare_space(),
             Step::Rewrite => self.rewrite_padded(),
-            Step::Release => self.release(),
+            Step::Release => {
+                let mut files = self.files.lock();
+                self.release(&mut files);
+            }
             Step::Idle => {}
         }
         let mut owner = self.owner.lock();
@@ -328,9 +341,9 @@ impl Partition {
         self.schedule(owner);
     }
 
-    fn persist(&self, group: &Group) {
-        let mut files = self.files.lock();
-        let written = self.write(&mut files, group);
+    /// Persists a group, and notes the outcome.
+    fn persist(&self, files: &mut Files, group: &Group) -> Result<()> {
+        let written = self.write(files, group);
         let mut owner = self.owner.lock();
         let completions = match &written {
             Ok(()) => owner.persisted(&self.env, group),
@@ -350,9 +363,9 @@ impl Partition {
         }
         self.publish_end(&owner);
         drop(owner);
-        drop(files);
         complete_all(completions);
         self.env.room.changed();
+        written
     }
 
     /// Writes a group, to a new segment if it begins one.
@@ -432,8 +445,7 @@ impl Partition {
 
     /// Gives back the chunks and the preallocated space of an idle partition: a thousand of them
     /// must not take what active ones need.
-    fn release(&self) {
-        let mut files = self.files.lock();
+    fn release(&self, files: &mut Files) {
         let is_idle = {
             let mut owner = self.owner.lock();
             let is_idle = owner.release_memory(&self.env);
@@ -525,11 +537,13 @@ impl Owner {
             None => self.is_persist_due(env, now_ns),
             Some(command) => {
                 let offset = command.persisted_before(self);
-                !command.persist_failed
-                    && offset.is_some_and(|offset| self.persisted_offset < offset)
+                !command.persist_failed && offset.is_some_and(|offset| !self.is_persisted(offset))
             }
         };
         if can_persist && is_wanted {
+            if self.awaits_survivors {
+                return Step::Recover;
+            }
             let all = self.writes_partial_blocks(env, now_ns);
             if let Some(group) = self.take_group(env, all) {
                 return Step::Persist(group);

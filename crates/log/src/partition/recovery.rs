@@ -14,7 +14,8 @@
 //!    durability allows: the bytes beyond the hole are kept in a file beside the segment.
 //! 4. The segment is cut after its last batch, and synced.
 //! 5. Batches that a dead process left in shared memory are appended, if they continue from there.
-//!    They are persisted before their memory is removed.
+//!    They are persisted before their memory is removed. Where the disk is full, the partition is
+//!    readable meanwhile, and this step is tried again until it succeeds.
 //!
 //! A crash at any step is safe: only files that are not used were removed, and the next open
 //! recovers in the same way.
@@ -29,7 +30,7 @@ use tailwater_io::buffer::AlignedBuffer;
 use tailwater_io::{Create, IoMode, Purpose, Storage};
 
 use super::owner::{Owner, Place, resume_position};
-use super::{Files, Partition};
+use super::{Files, Partition, complete_all};
 use crate::catalog::{Catalog, PartitionId};
 use crate::env::Env;
 use crate::options::{Durability, PartialBlocks, TopicOptions};
@@ -138,7 +139,7 @@ pub(crate) fn open(
     id: PartitionId,
     incarnation: u64,
     options: TopicOptions,
-    survivors: &[Survivor],
+    survivors: Vec<Survivor>,
 ) -> (Arc<Partition>, Recovered) {
     let mut recovered = Recovered::default();
     let parts = recover(env, id, incarnation, options.clone(), &mut recovered);
@@ -149,11 +150,29 @@ pub(crate) fn open(
         (owner, Files::default(), Vec::new())
     });
     let partition = Partition::new(env, catalog, owner, files, segments);
-    if recovered.fenced.is_none()
-        && let Err(error) = partition.take_survivors(survivors, &mut recovered)
-    {
-        partition.fail(&error);
-        recovered.fenced = Some(error);
+    if recovered.fenced.is_none() && !survivors.is_empty() {
+        let segments_end = {
+            let mut owner = partition.owner.lock();
+            owner.awaits_survivors = true;
+            owner.next_offset
+        };
+        let mut files = partition.files.lock();
+        files.survivors = survivors;
+        match partition.take_survivors(&mut files, &mut recovered) {
+            Err(error) if error.kind() == ErrorKind::NoSpace => {
+                recovered.notes.push(format!(
+                    "batches in shared memory are recovered when there is space: {error}"
+                ));
+                let mut owner = partition.owner.lock();
+                recovered.surviving_messages = owner.persisted_offset - segments_end;
+                owner.run_out_of_space(env, &error);
+            }
+            Err(error) => {
+                partition.fail(&error);
+                recovered.fenced = Some(error);
+            }
+            Ok(()) => {}
+        }
     }
     (partition, recovered)
 }
@@ -368,18 +387,65 @@ fn resume(
 }
 
 impl Partition {
+    /// Tries again to append the batches that a dead process left in shared memory.
+    pub(super) fn retry_survivors(&self) {
+        let mut files = self.files.lock();
+        let mut recovered = Recovered::default();
+        let Err(error) = self.take_survivors(&mut files, &mut recovered) else { return };
+        let completions = {
+            let mut owner = self.owner.lock();
+            if error.kind() == ErrorKind::NoSpace {
+                owner.run_out_of_space(&self.env, &error);
+            } else {
+                owner.fail(&error);
+            }
+            owner.fail_commands(&error)
+        };
+        drop(files);
+        complete_all(completions);
+    }
+
     /// Appends batches that a dead process left in shared memory, as far as they continue from the
-    /// last segment, and persists them, so that their memory can be removed.
-    fn take_survivors(&self, survivors: &[Survivor], recovered: &mut Recovered) -> Result<()> {
-        if survivors.is_empty() {
-            return Ok(());
-        }
+    /// last segment, and persists them. Only then is their memory removed.
+    fn take_survivors(&self, files: &mut Files, recovered: &mut Recovered) -> Result<()> {
         // The survivors may fill the shared memory, and hold what is appended until it is
         // persisted.
         let kind = std::mem::replace(&mut self.owner.lock().kind, MemoryKind::Private);
+        let persisted = self.append_survivors(files, recovered);
+        if persisted.is_ok() {
+            self.release(files);
+        }
+        let mut owner = self.owner.lock();
+        owner.kind = kind;
+        self.publish_end(&owner);
+        drop(owner);
+        persisted?;
+        self.remove_survivors(files)?;
+        self.owner.lock().awaits_survivors = false;
+        // Appends waited for this.
+        self.env.room.changed();
+        Ok(())
+    }
+
+    fn append_survivors(&self, files: &mut Files, recovered: &mut Recovered) -> Result<()> {
+        let survivors = std::mem::take(&mut files.survivors);
+        let persisted = self.append_batches(files, &survivors, recovered);
+        files.survivors = survivors;
+        persisted
+    }
+
+    fn append_batches(
+        &self,
+        files: &mut Files,
+        survivors: &[Survivor],
+        recovered: &mut Recovered,
+    ) -> Result<()> {
         for batch in survivors.iter().flat_map(Survivor::batches) {
             let header = batch.header();
-            let next_offset = self.owner.lock().next_offset;
+            let (next_offset, unpersisted) = {
+                let owner = self.owner.lock();
+                (owner.next_offset, owner.unpersisted_bytes)
+            };
             if batch.end_offset() <= next_offset {
                 continue;
             }
@@ -391,41 +457,48 @@ impl Partition {
                 ));
                 break;
             }
-            let append = || self.owner.lock().append(&self.env, &batch, header.base_timestamp_us);
+            if unpersisted + header.length > self.env.partition_unpersisted_bytes_max {
+                self.persist_all(files)?;
+            }
+            let append = || {
+                let mut owner = self.owner.lock();
+                owner.append_unchecked(&self.env, &batch, header.base_timestamp_us)
+            };
             let mut appended = append();
             if appended.as_ref().is_err_and(|error| error.kind() == ErrorKind::Full) {
-                self.persist_now()?;
+                self.persist_all(files)?;
                 appended = append();
             }
             appended?;
             recovered.surviving_messages += u64::from(header.count);
         }
-        self.persist_now()?;
-        self.release();
-        let mut owner = self.owner.lock();
-        owner.kind = kind;
-        self.publish_end(&owner);
-        Ok(())
+        self.persist_all(files)
     }
 
-    /// Persists everything in the calling thread. No other thread takes steps for the partition
-    /// yet.
-    fn persist_now(&self) -> Result<()> {
+    /// Persists everything that was appended.
+    fn persist_all(&self, files: &mut Files) -> Result<()> {
         loop {
             let group = {
                 let mut owner = self.owner.lock();
-                if let Some(error) = owner.health.error(self.id) {
-                    return Err(error);
-                }
-                if !owner.has_unpersisted() {
+                if owner.unpersisted_bytes == 0 {
                     return Ok(());
                 }
                 owner.take_group(&self.env, true)
             };
             match group {
-                Some(group) => self.persist(&group),
+                Some(group) => self.persist(files, &group)?,
                 None => return Ok(()),
             }
         }
+    }
+
+    /// Removes the shared memory that a dead process left of this partition.
+    pub(super) fn remove_survivors(&self, files: &mut Files) -> Result<()> {
+        let Some(shared) = self.env.memory.shared() else { return Ok(()) };
+        while let Some(survivor) = files.survivors.last() {
+            shared.remove(&survivor.region)?;
+            files.survivors.pop();
+        }
+        Ok(())
     }
 }

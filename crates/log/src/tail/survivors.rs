@@ -15,6 +15,7 @@ use crate::Result;
 use crate::catalog::PartitionId;
 
 /// A region with batches.
+#[derive(Debug)]
 pub(crate) struct Survivor {
     pub(crate) header: ChunkHeader,
     /// Name of the region.

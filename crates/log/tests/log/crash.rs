@@ -13,10 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::common::{Machine, Model, batch, read_all, rounds, topic};
-use tailwater_io::Operation;
-use tailwater_io::SharedMemory;
 use tailwater_io::shared_memory::SimSharedMemory;
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
+use tailwater_io::{Operation, Purpose, SharedMemory};
 use tailwater_log::{
     Consumer, Durability, ErrorKind, Log, PartialBlocks, PartitionId, Recovered, TopicOptions,
 };
@@ -466,6 +465,15 @@ fn die(work: &Work, seed: u64) {
     let storage: SimStorage = work.machine.storage.process_crash_image(seed);
     let memory = work.machine.memory.as_ref().map(|memory| memory.snapshot().expect("a copy"));
     let machine = Machine { storage: Arc::new(storage), memory, boot: 1 };
+    if work.calls().is_multiple_of(3) {
+        // The next process finds the disk full, and does not live long.
+        let full = FaultRule::new(Fault::NoSpace).operation(Operation::Write).from(seed % 5);
+        machine.storage.set_faults(FaultPlan::none().with(full.purpose(Purpose::LogAppend)));
+        let log = machine.open();
+        log.run_pending();
+        drop(log);
+        machine.storage.set_faults(FaultPlan::none());
+    }
     let what = format!("seed {seed}, {}", work.name);
     let is_whole = check(&machine, &work.histories, work.calls(), End::Process, &what);
     // A damaged partition keeps its regions.

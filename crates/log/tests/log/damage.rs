@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::common::{Machine, batch, messages, read_all, topic};
 use tailwater_format::message::name::{FileName, Kind};
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
-use tailwater_io::{Create, IoMode, Operation, Purpose, Storage};
+use tailwater_io::{Create, IoMode, Operation, Purpose, SharedMemory, Storage};
 use tailwater_log::inspect::{LogDirectory, Severity};
 use tailwater_log::{
     Consumer, Durability, ErrorKind, Log, PartialBlocks, PartitionId, Strategy, TopicId,
@@ -398,6 +398,116 @@ fn a_full_disk_refuses_appends_and_service_resumes() {
         let found = read_all(&partition);
         assert_eq!(found, (0..next + 5).map(|number| (number, number)).collect::<Vec<_>>());
     }
+}
+
+/// Batches that a dead process left are acknowledged: they stay in shared memory until there is
+/// space, whoever dies or is closed meanwhile, and nothing takes their offsets.
+#[test]
+fn a_log_opened_on_a_full_disk_recovers_when_there_is_space() {
+    let full = || FaultRule::new(Fault::NoSpace).operation(Operation::Write);
+    for (durability, partial_blocks, after) in [
+        (Durability::Process, PartialBlocks::Pad, 0),
+        (Durability::Process, PartialBlocks::Pad, 1),
+        (Durability::Process, PartialBlocks::Carry, 0),
+        (Durability::Memory, PartialBlocks::Pad, 0),
+        (Durability::Disk, PartialBlocks::Pad, 0),
+    ] {
+        let what = format!("{durability:?}, {partial_blocks:?}, full after {after} writes");
+        let (mut machine, topic) = died_with_batches(partial_blocks, durability);
+        let faults = || FaultPlan::none().with(full().purpose(Purpose::LogAppend).from(after));
+        for is_closed in [false, true] {
+            machine.storage.set_faults(faults());
+            let log = machine.open();
+            let partition = log.partition(topic.partition(0)).expect("it is there");
+            let appended = partition.try_append(&batch(90..95, 100));
+            let kind = appended.as_ref().err().map(|error| error.kind());
+            assert_eq!(
+                kind,
+                Some(ErrorKind::NoSpace),
+                "{what}: {appended:?}, {:?}",
+                log.open_report()
+            );
+            // Of 600 messages the segments have 200.
+            let found = read_all(&partition).len();
+            assert!((200..600).contains(&found) || durability == Durability::Memory, "{what}");
+            for ticket in [partition.flush(true), partition.truncate(550)] {
+                log.run_pending();
+                let error = ticket.wait().expect_err("not everything is persisted");
+                assert_eq!(error.kind(), ErrorKind::NoSpace, "{what}: {error}");
+            }
+            assert_eq!(log.offset(topic.partition(0), Consumer::Single(1)).ok(), Some(Some(599)));
+            if is_closed {
+                log.close().expect_err("not everything is persisted");
+            } else {
+                let storage = Arc::new(machine.storage.process_crash_image(after));
+                let memory = machine.memory.as_ref().map(|it| it.snapshot().expect("a copy"));
+                machine = Machine { storage, memory, boot: 1 };
+            }
+        }
+        machine.storage.set_faults(faults());
+        let log = machine.open();
+        machine.storage.set_faults(FaultPlan::none());
+        machine.storage.clock().advance(10_000_000_000);
+        log.run_pending();
+        let partition = log.partition(topic.partition(0)).expect("it is there");
+        assert_eq!(partition.failure().map(|error| error.to_string()), None, "{what}");
+        let appended = partition.try_append(&batch(600..605, 100)).expect("there is space");
+        log.run_pending();
+        appended.ticket.wait().expect("it is acknowledged");
+        let regions = machine.memory.as_ref().map(|memory| memory.list().expect("a list"));
+        assert!(regions.is_some_and(|regions| regions.len() <= 1), "{what}");
+        log.close().expect("it closes");
+        drop(log);
+        let log = machine.open();
+        let partition = log.partition(topic.partition(0)).expect("it is there");
+        let found = read_all(&partition);
+        assert_eq!(found, (0..605).map(|number| (number, number)).collect::<Vec<_>>(), "{what}");
+    }
+}
+
+/// What a dead process left: 200 messages in segments, 400 in shared memory. The topic has another
+/// durability from now on.
+fn died_with_batches(partial_blocks: PartialBlocks, then: Durability) -> (Machine, TopicId) {
+    let machine = Machine::new(1, true);
+    let log = machine.open();
+    let stream = log.create_stream(None, "s").expect("a stream");
+    let options = topic(Durability::Process, partial_blocks);
+    let topic = log.create_topic(stream, None, "t", &options, 1).expect("a topic");
+    let partition = log.partition(topic.partition(0)).expect("it is there");
+    for first in (0..600).step_by(5) {
+        drop(partition.try_append(&batch(first..first + 5, 700)).expect("an append"));
+        if first == 195 {
+            let flushed = partition.flush(true);
+            log.run_pending();
+            flushed.wait().expect("a flush");
+        }
+    }
+    let id = topic.partition(0);
+    drop(log.store_offset(id, Consumer::Single(1), 599, false).expect("an offset"));
+    log.run_pending();
+    let options = TopicOptions { durability: then, ..options };
+    log.update_topic(topic, "t", &options).expect("an update");
+    let storage = Arc::new(machine.storage.process_crash_image(1));
+    let memory = machine.memory.as_ref().map(|memory| memory.snapshot().expect("a copy"));
+    (Machine { storage, memory, boot: 1 }, topic)
+}
+
+/// An emptied partition has no use for batches that wait for space.
+#[test]
+fn a_purge_on_a_full_disk_removes_batches_of_the_last_process() {
+    let (machine, topic) = died_with_batches(PartialBlocks::Pad, Durability::Process);
+    let full = FaultRule::new(Fault::NoSpace).operation(Operation::Write).from(0);
+    machine.storage.set_faults(FaultPlan::none().with(full.purpose(Purpose::LogAppend)));
+    let log = machine.open();
+    let partition = log.partition(topic.partition(0)).expect("it is there");
+    let purged = partition.purge();
+    log.run_pending();
+    purged.wait().expect("it is purged");
+    let memory = machine.memory.as_ref().expect("it has some");
+    assert_eq!(memory.list().expect("a list"), [""; 0]);
+    let appended = partition.try_append(&batch(0..5, 100)).expect("it is in memory");
+    assert_eq!(appended.base_offset, 0);
+    assert_eq!(read_all(&partition).len(), 5);
 }
 
 #[test]

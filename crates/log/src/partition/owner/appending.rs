@@ -41,6 +41,9 @@ impl Owner {
         if self.barriers > 0 {
             return full("a command that changes its files is in progress");
         }
+        if self.awaits_survivors {
+            return full("batches of the last process are recovered first");
+        }
         // A batch larger than the bound is accepted if nothing else is unpersisted.
         let after = self.unpersisted_bytes + length;
         if self.unpersisted_bytes > 0 && after > env.partition_unpersisted_bytes_max {
@@ -59,8 +62,21 @@ impl Owner {
         batch: &Batch<'_>,
         now_us: u64,
     ) -> Result<Accepted> {
+        self.check(env, batch.header().length)?;
+        self.append_unchecked(env, batch, now_us)
+    }
+
+    /// As [`Self::append`], whether appends are accepted or not.
+    ///
+    /// # Errors
+    /// Full, where there is no memory. Nothing was appended then.
+    pub(in crate::partition) fn append_unchecked(
+        &mut self,
+        env: &Env,
+        batch: &Batch<'_>,
+        now_us: u64,
+    ) -> Result<Accepted> {
         let length = batch.header().length;
-        self.check(env, length)?;
         // Timestamps never go back, whatever the clock does: readers search by them.
         let timestamp_us = now_us.max(self.last_timestamp_us);
         let has_new_chunk = self.make_room(env, length, timestamp_us)?;

@@ -11,8 +11,6 @@ use crate::{Error, ErrorKind};
 
 /// Size at which a group takes no further chunk, in bytes.
 const GROUP_BYTES: usize = 4 << 20;
-/// First and longest delay of a retry after a full disk, in nanoseconds.
-const RETRY_NS: [u64; 2] = [100_000_000, 5_000_000_000];
 
 /// The contents of one write to a segment.
 #[derive(Debug)]
@@ -226,12 +224,7 @@ impl Owner {
             // Nothing of it was acknowledged, so it may be dropped.
             return self.drop_unacknowledged(env, error);
         }
-        let wait_ns = match &self.health {
-            Health::NoSpace { wait_ns, .. } => (wait_ns * 2).min(RETRY_NS[1]),
-            _ => RETRY_NS[0],
-        };
-        let retry_ns = env.clock.monotonic_ns() + wait_ns;
-        self.health = Health::NoSpace { error: error.clone(), retry_ns, wait_ns };
+        self.run_out_of_space(env, error);
         Completions::new()
     }
 

@@ -25,6 +25,9 @@ use crate::{Error, Result};
 /// Shortest and longest interval between two runs of retention, in nanoseconds.
 const RETENTION_INTERVALS_NS: [u64; 2] = [1_000_000_000, 60_000_000_000];
 
+/// First and longest delay of a retry after a full disk, in nanoseconds.
+const RETRY_NS: [u64; 2] = [100_000_000, 5_000_000_000];
+
 /// Time after its last append at which a partition is idle, in nanoseconds.
 const IDLE_NS: u64 = 10_000_000_000;
 
@@ -153,6 +156,9 @@ pub(super) struct Owner {
     /// Time of the next retention on the monotonic clock.
     pub(super) retains_ns: Option<u64>,
     pub(super) kind: MemoryKind,
+    /// Whether batches that a dead process left in shared memory are still to be appended, because
+    /// the disk was full. Until then nothing else is appended.
+    pub(super) awaits_survivors: bool,
     chunk_bytes: usize,
     active: Option<Active>,
     filled: VecDeque<Filled>,
@@ -201,6 +207,7 @@ impl Owner {
             wakes_ns: None,
             retains_ns: None,
             kind,
+            awaits_survivors: false,
             chunk_bytes: CHUNK_MIN,
             active: None,
             filled: VecDeque::new(),
@@ -295,7 +302,22 @@ impl Owner {
 
     /// Returns whether there are unpersisted batches.
     pub(super) fn has_unpersisted(&self) -> bool {
-        !self.pending.is_empty()
+        !self.pending.is_empty() || self.awaits_survivors
+    }
+
+    /// Returns whether all messages below an offset are persisted.
+    pub(super) fn is_persisted(&self, offset: u64) -> bool {
+        self.persisted_offset >= offset && !self.awaits_survivors
+    }
+
+    /// Refuses appends until a persist succeeds, which is tried again after a while.
+    pub(super) fn run_out_of_space(&mut self, env: &Env, error: &Error) {
+        let wait_ns = match &self.health {
+            Health::NoSpace { wait_ns, .. } => (wait_ns * 2).min(RETRY_NS[1]),
+            _ => RETRY_NS[0],
+        };
+        let retry_ns = env.clock.monotonic_ns() + wait_ns;
+        self.health = Health::NoSpace { error: error.clone(), retry_ns, wait_ns };
     }
 
     /// Returns the time on the monotonic clock at which the oldest unpersisted batch was appended.
@@ -305,12 +327,16 @@ impl Owner {
 
     /// Returns whether a persist is due, at a time of the monotonic clock.
     pub(super) fn is_persist_due(&self, env: &Env, now_ns: u64) -> bool {
-        let Some(since_ns) = self.unpersisted_since_ns() else { return false };
+        if !self.has_unpersisted() {
+            return false;
+        }
         match &self.health {
+            Health::Good if self.awaits_survivors => return true,
             Health::Good => {}
             Health::NoSpace { retry_ns, .. } => return now_ns >= *retry_ns,
             Health::Failed(_) | Health::Closed => return false,
         }
+        let Some(since_ns) = self.unpersisted_since_ns() else { return false };
         let options = &self.options;
         let is_much = self.unpersisted_messages >= u64::from(options.messages_required_to_save)
             || self.unpersisted_bytes >= options.size_of_messages_required_to_save;
@@ -323,12 +349,12 @@ impl Owner {
 
     /// Returns the time on the monotonic clock at which a persist becomes due by itself.
     pub(super) fn next_due_ns(&self) -> Option<u64> {
-        let since_ns = self.unpersisted_since_ns()?;
         match &self.health {
             Health::Good => {
-                Some(since_ns.saturating_add(self.options.save_interval_us.saturating_mul(1000)))
+                let interval_ns = self.options.save_interval_us.saturating_mul(1000);
+                Some(self.unpersisted_since_ns()?.saturating_add(interval_ns))
             }
-            Health::NoSpace { retry_ns, .. } => Some(*retry_ns),
+            Health::NoSpace { retry_ns, .. } => self.has_unpersisted().then_some(*retry_ns),
             Health::Failed(_) | Health::Closed => None,
         }
     }

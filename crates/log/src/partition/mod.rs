@@ -57,6 +57,7 @@ mod commands;
 mod owner;
 mod poll;
 pub(crate) mod recovery;
+mod removal;
 
 use std::fmt;
 use std::path::PathBuf;

@@ -97,10 +97,7 @@ const OVERTAKINGS: [Overtaking; 4] = [
                 "What::Truncate { .. } => (!{on}).then_some(owner.next_offset), \
                  What::Close => Some(owner.next_offset),",
             ),
-            (
-                "if owner.persisted_offset < owner.next_offset {",
-                "if owner.persisted_offset < owner.next_offset && !{on} {",
-            ),
+            ("if owner.has_unpersisted() {", "if owner.has_unpersisted() && !{on} {"),
         ],
         test: MODEL,
     },

@@ -1,0 +1,198 @@
+//! Removing messages: truncation from the end, retention from the beginning, and the files that are
+//! no longer used.
+//!
+//! Each removal is durable before the next, so that a crash leaves no hole ([`super`]).
+
+use std::sync::Arc;
+
+use tailwater_format::message::name::Kind;
+
+use super::owner::Health;
+use super::{Files, Partition, Snapshot};
+use crate::segment::Segment;
+use crate::{Error, Result};
+
+impl Partition {
+    /// Removes all but the first `stay` segments, and cuts the last one that stays.
+    pub(super) fn remove_from(
+        &self,
+        files: &mut Files,
+        snapshot: &Snapshot,
+        stay: usize,
+        last: Option<(&Segment, u64)>,
+    ) -> Result<()> {
+        // From the end, each removal durable before the next: a crash leaves no hole.
+        for segment in snapshot.segments.iter().skip(stay.max(1)).rev() {
+            self.remove_segment(files, segment)?;
+        }
+        match (last, snapshot.segments.first()) {
+            (Some((last, cut)), _) => self.cut(last, cut),
+            (None, Some(first)) => {
+                // The name of the next segment keeps the next offset, so it is created before the
+                // last segment is removed.
+                self.begin_segment(files)?;
+                // A crash here is safe: of two segments of one offset the later one counts.
+                let old = first.path(Kind::Log);
+                match &mut files.writer {
+                    // It is the same file, which was truncated.
+                    Some(next) if next.segment().path(Kind::Log) == old => next.sync(),
+                    _ => self.remove_segment(files, first),
+                }
+            }
+            (None, None) => Ok(()),
+        }
+    }
+
+    /// Returns the end of a segment's batches below an offset.
+    pub(super) fn position_of(&self, segment: &Segment, offset: u64) -> Result<u64> {
+        let mut scanner = segment.scan_for_offset(&self.env, offset.saturating_sub(1))?;
+        let mut position = 0;
+        while let Some((start, header)) = scanner.peek()? {
+            let end = header.base_offset + u64::from(header.count);
+            if header.base_offset >= offset {
+                break;
+            }
+            if end > offset {
+                let message = format!(
+                    "offset {offset} is inside a batch: truncate at {} or {}",
+                    header.base_offset, end
+                );
+                return Err(Error::invalid(message));
+            }
+            position = start + header.length;
+            scanner.skip();
+        }
+        Ok(position)
+    }
+
+    /// Resets readers and the owner to the state before the message with this offset.
+    pub(super) fn forget_from(&self, snapshot: &Snapshot, stay: usize, offset: u64) {
+        let mut owner = self.owner.lock();
+        let _ = owner.forget_unpersisted(&self.env, &Ok(()));
+        owner.take_chunks();
+        owner.next_offset = offset;
+        owner.persisted_offset = offset;
+        owner.place = owner.next_segment();
+        owner.persisted_end = owner.place;
+        let segments: Vec<Arc<Segment>> = snapshot.segments.iter().take(stay).cloned().collect();
+        self.publish(&mut owner, |old| *old = segments);
+        self.publish_end(&owner);
+        drop(owner);
+        self.env.cursors.forget(self.id);
+    }
+
+    /// Cuts a sealed segment at a position, and makes that durable.
+    fn cut(&self, segment: &Segment, position: u64) -> Result<()> {
+        use tailwater_io::{Create, IoMode, Purpose};
+        let path = segment.path(Kind::Log);
+        let mode = IoMode::Buffered;
+        let mut file =
+            self.env.storage.create(&path, Create::Existing, mode, Purpose::LogAppend)?;
+        file.truncate(position)?;
+        file.sync_all(Purpose::LogAppend)?;
+        segment.set_length(position);
+        segment.forget_entries_from(position);
+        let _ = segment.write_index(&self.env);
+        Ok(())
+    }
+
+    /// Creates the segment of the next batch, whose name keeps the next offset.
+    fn begin_segment(&self, files: &mut Files) -> Result<()> {
+        let start = {
+            let mut owner = self.owner.lock();
+            if owner.place.position > 0 {
+                owner.close_chunk(&self.env);
+                owner.place = owner.next_segment();
+            }
+            owner.place.segment
+        };
+        self.rotate(files, start)?;
+        self.owner.lock().begun_segment(start);
+        Ok(())
+    }
+
+    /// Removes up to `most` of the oldest segments for which `goes` returns true, given the offset
+    /// after the segment and the lower bound on the timestamps of the next one. The last one stays.
+    pub(super) fn remove_oldest(
+        &self,
+        files: &mut Files,
+        most: usize,
+        goes: impl Fn(u64, u64) -> bool,
+    ) -> Result<()> {
+        // Retry earlier failed removals first: otherwise that segment would be back after a
+        // restart, followed by a gap.
+        self.remove_unused(files)?;
+        for _ in 0..most {
+            let snapshot = self.snapshot();
+            let [first, next, ..] = &snapshot.segments[..] else { return Ok(()) };
+            if !goes(next.base_offset(), next.start().base_timestamp_us) {
+                return Ok(());
+            }
+            {
+                let mut owner = self.owner.lock();
+                self.publish(&mut owner, |segments| {
+                    segments.retain(|segment| !Arc::ptr_eq(segment, first));
+                });
+            }
+            // The name of the next segment has been durable since before it was written.
+            self.remove_segment(files, first)?;
+            self.env.cursors.forget_segment(first);
+        }
+        Ok(())
+    }
+
+    /// Removes a segment's files, durably. Files that cannot be removed stay in `unused`, and the
+    /// next removal starts with them.
+    pub(super) fn remove_segment(&self, files: &mut Files, segment: &Segment) -> Result<()> {
+        files.unused.extend([Kind::Log, Kind::Index].map(|kind| segment.path(kind)));
+        self.remove_unused(files)
+    }
+
+    /// Removes the files that are no longer used, durably.
+    pub(super) fn remove_unused(&self, files: &mut Files) -> Result<()> {
+        while let Some(path) = files.unused.last() {
+            match self.env.storage.remove(path) {
+                Err(error) if error.is_not_found() => {}
+                removed => removed?,
+            }
+            if let Some(directory) = path.parent() {
+                files.unsynced = Some(directory.to_owned());
+            }
+            files.unused.pop();
+        }
+        if let Some(directory) = &files.unsynced {
+            self.env.storage.sync_directory(directory)?;
+            files.unsynced = None;
+        }
+        Ok(())
+    }
+
+    pub(super) fn do_retain(&self, files: &mut Files) -> Result<()> {
+        let (options, is_persisted, last_timestamp_us) = {
+            let owner = self.owner.lock();
+            if matches!(owner.health, Health::Failed(_)) {
+                // What is damaged may be restored, and its end is not known.
+                return Ok(());
+            }
+            (owner.options.clone(), !owner.has_unpersisted(), owner.last_timestamp_us)
+        };
+        let now_us = self.env.clock.wall_us();
+        let oldest_us = options.message_expiry_us.map(|age_us| now_us.saturating_sub(age_us));
+        if let Some(oldest_us) = oldest_us {
+            let has_messages =
+                self.snapshot().segments.last().is_some_and(|last| last.length() > 0);
+            if last_timestamp_us < oldest_us && is_persisted && has_messages {
+                // Even the newest message is expired: its segment can be removed once another
+                // exists.
+                self.begin_segment(files)?;
+            }
+            self.remove_oldest(files, usize::MAX, |_, next_us| next_us < oldest_us)?;
+        }
+        if let Some(most) = options.partition_bytes_max {
+            while self.stats().bytes > most && self.snapshot().segments.len() > 1 {
+                self.remove_oldest(files, 1, |_, _| true)?;
+            }
+        }
+        Ok(())
+    }
+}

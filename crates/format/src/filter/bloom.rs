@@ -81,21 +81,57 @@ fn probes_for(millibits_per_key: u32) -> u32 {
 #[derive(Debug, Clone)]
 pub struct BloomBuilder {
     millibits_per_key: u32,
-    hashes: Vec<u64>,
+    hashes: Hashes,
     last_prefix: Option<u64>,
+}
+
+/// Hashes in the order in which they were added, in chunks.
+///
+/// One vector of millions would be moved as it grows, and freeing it would teach the allocator to
+/// keep as much in the heap of each thread.
+#[derive(Debug, Clone, Default)]
+struct Hashes {
+    /// Chunks of [`Self::CHUNK`] hashes.
+    full: Vec<Vec<u64>>,
+    rest: Vec<u64>,
+    last: Option<u64>,
+}
+
+impl Hashes {
+    /// Number of hashes in a chunk: 64 KiB of memory.
+    const CHUNK: usize = 8 << 10;
+
+    fn push(&mut self, hash: u64) {
+        if self.rest.len() == Self::CHUNK {
+            let next = Vec::with_capacity(Self::CHUNK);
+            self.full.push(std::mem::replace(&mut self.rest, next));
+        }
+        self.rest.push(hash);
+        self.last = Some(hash);
+    }
+
+    fn len(&self) -> usize {
+        self.full.len() * Self::CHUNK + self.rest.len()
+    }
+
+    /// Removes and returns all hashes in order. The memory of each chunk is freed behind it.
+    fn drain(&mut self) -> impl Iterator<Item = u64> {
+        let Self { full, rest, .. } = std::mem::take(self);
+        full.into_iter().chain([rest]).flatten()
+    }
 }
 
 impl BloomBuilder {
     /// A builder for so many thousandths of a bit for each key.
     pub(super) fn new(millibits_per_key: u32) -> Self {
-        Self { millibits_per_key, hashes: Vec::new(), last_prefix: None }
+        Self { millibits_per_key, hashes: Hashes::default(), last_prefix: None }
     }
 
     /// Adds a key, or the prefix of one if only prefixes are filtered. A repetition of what was
     /// added just before is not counted.
     pub fn add(&mut self, key: &[u8]) {
         let hash = hash64(key);
-        if self.hashes.last() != Some(&hash) {
+        if self.hashes.last != Some(hash) {
             self.hashes.push(hash);
         }
     }
@@ -104,7 +140,7 @@ impl BloomBuilder {
     /// are not counted.
     pub fn add_with_prefix(&mut self, key: &[u8], prefix: &[u8]) {
         let (key, prefix) = (hash64(key), hash64(prefix));
-        let (last_key, last_prefix) = (self.hashes.last().copied(), self.last_prefix);
+        let (last_key, last_prefix) = (self.hashes.last, self.last_prefix);
         // The prefix first, so that the last hash is always that of a key.
         if Some(prefix) != last_prefix && prefix != key && Some(prefix) != last_key {
             self.hashes.push(prefix);
@@ -141,7 +177,7 @@ impl BloomBuilder {
         let mut block = vec![0; length];
         let (lines, _) = block.as_chunks_mut::<LINE>();
         let count = lines.len() as u32;
-        for hash in self.hashes.drain(..) {
+        for hash in self.hashes.drain() {
             let Some(line) = lines.get_mut(fast_range32(hash as u32, count) as usize) else {
                 continue;
             };

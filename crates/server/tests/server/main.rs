@@ -3,6 +3,7 @@
 mod bodies;
 mod clients;
 mod common;
+mod encrypted;
 mod groups;
 mod killed;
 mod messages;

@@ -27,7 +27,8 @@ pub(crate) enum Writing {
     ///
     /// The result is undefined for a key that was put more than once, or merged.
     #[command(after_help = examples(&[
-        ("tailwater db single-delete DIR job:4711", "its tombstone is dropped together with the value"),
+        ("tailwater db single-delete DIR job:4711",
+            "its tombstone is dropped together with the value"),
     ]))]
     SingleDelete(SingleDeleteArguments),
     /// Remove all keys of a range

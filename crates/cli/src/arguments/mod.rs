@@ -33,7 +33,7 @@ Examples:
   tailwater tail --runs 5 --no-compaction --out results
       the published experiment, five runs each, with a baseline without writes and compactions
   tailwater tail --hot 3% --write-rate calibrate --directory /mnt/disk
-      a small hot set, at the highest write rate that all configurations sustain on that disk";
+      a small hot set, at a write rate that all configurations sustain on that disk";
 
 /// Storage that keeps the tail latency of reads flat
 #[derive(Debug, Parser)]

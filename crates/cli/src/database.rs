@@ -1,4 +1,4 @@
-//! A database, opened for reading as the command line says.
+//! A database opened read-only, with the options of the command line.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,8 +1,8 @@
-//! Telling damage from what another process is writing meanwhile.
+//! Distinguishes damage from concurrent writes of another process.
 //!
-//! Nothing is locked here, so files may come, grow and go while they are read. What looks wrong is
-//! not called damage where its file was changed meanwhile, or is one that whoever has the database
-//! open has not added to it yet.
+//! Nothing is locked here, so files may appear, grow and disappear while they are read. A finding
+//! is not reported as damage if its file was changed meanwhile, or if another process that has the
+//! database open may still append to the file.
 
 use std::path::Path;
 

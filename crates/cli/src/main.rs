@@ -1,16 +1,16 @@
 //! The `tailwater` program.
 //!
-//! `tailwater db VERB DIR` looks into a database without changing it: what it holds (`get`, `scan`,
-//! `dump`), what it is (`properties`, `stats`, `column-families`, `options`), how it is written
-//! (`manifest`, `wal`, `table`, `blob`) and whether it is whole (`verify`). Or it changes it: keys
-//! (`put`, `delete`, `single-delete`, `delete-range`, `merge`, `load`), column families and the
-//! database as a whole (`flush`, `compact`, `checkpoint`, `destroy`). `tailwater tail` measures
-//! what direct I/O does to the tail of reads. `tailwater log` looks into a message log, and
-//! measures it; `tailwater serve` serves one to clients of Apache Iggy. Everything it knows it has
-//! from the libraries; here is what people type and see.
+//! `tailwater db VERB DIR` reads a database without changing it: its entries (`get`, `scan`,
+//! `dump`), its state (`properties`, `stats`, `column-families`, `options`), its files (`manifest`,
+//! `wal`, `table`, `blob`) and its integrity (`verify`). Other verbs change it: keys (`put`,
+//! `delete`, `single-delete`, `delete-range`, `merge`, `load`), column families and the database as
+//! a whole (`flush`, `compact`, `checkpoint`, `destroy`). `tailwater tail` measures how direct I/O
+//! affects the tail latency of reads. `tailwater log` inspects and benchmarks a message log;
+//! `tailwater serve` serves one to clients of Apache Iggy. The libraries do the work; this crate
+//! parses arguments and prints results.
 //!
-//! Standard output has the answer and nothing else, standard error what went wrong and how far a
-//! long answer is. Who reads the answer may stop reading it: the program then ends quietly.
+//! Results go to standard output; errors, warnings and progress go to standard error. If the reader
+//! of standard output closes it early, the program ends silently.
 
 mod arguments;
 mod database;

@@ -1,4 +1,4 @@
-//! How a run ends, and the exit code that says so.
+//! The result of a run, and its exit code.
 
 use std::fmt;
 use std::io;

@@ -1,4 +1,4 @@
-//! Where answers go: standard output, as text or as JSON; complaints to standard error.
+//! Output: results to standard output, as text or as JSON; messages to standard error.
 
 use std::fmt::{self, Display};
 use std::io::{self, BufWriter, StdoutLock, Write};

@@ -1,7 +1,6 @@
-//! How far a long answer is, for someone who waits.
+//! Progress of a long command.
 //!
-//! It is shown only where it is of use and in nobody's way: on a terminal at standard error, while
-//! standard output goes elsewhere.
+//! It is shown only if standard error is a terminal and standard output is not.
 
 use std::io::{self, IsTerminal};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The options in effect: those of the OPTIONS file, and those given over them.
+//! The options in effect: those of the OPTIONS file, overridden by those of `--options`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Bytes as text, both ways, and numbers for people.
 //!
-//! Keys and values are any bytes. As text, printable ASCII stands for itself but for the backslash,
-//! which is `\\`; every other byte is `\xNN`. So a text never holds a tab or a line end, and leads
-//! back to one string of bytes only. In hex, two lowercase digits stand for each byte.
+//! Keys and values are any bytes. As text, printable ASCII characters stand for themselves, except
+//! that a backslash is `\\`; every other byte is `\xNN`. Such text contains no tab or line end, and
+//! represents exactly one string of bytes. In hex, two lowercase digits stand for each byte.
 
 use std::fmt::Write as _;
 

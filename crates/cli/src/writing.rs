@@ -1,4 +1,4 @@
-//! A database, opened for writing as the command line says.
+//! A database opened for writing, with the options of the command line.
 
 use std::path::Path;
 

@@ -1,12 +1,13 @@
-//! The repository's own rules that no compiler checks: documents lead where they say, lines are not
-//! too long, modules say what they are for, and `unsafe` stays where CONTRIBUTING allows it.
+//! The repository's own rules that no compiler checks: links in documents are valid, comments are
+//! not too wide, modules have a header, prose avoids phrases that a reader has to decode, and
+//! `unsafe` stays where CONTRIBUTING allows it.
 
 #![expect(clippy::disallowed_methods, reason = "reads the checkout, not a database")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where code may be `unsafe`, as CONTRIBUTING.md says.
+/// Paths at which code may be `unsafe`, as CONTRIBUTING.md says.
 const UNSAFE_ALLOWED: [&str; 8] = [
     "crates/io/src/",
     "crates/engine/src/epoch/",
@@ -18,11 +19,27 @@ const UNSAFE_ALLOWED: [&str; 8] = [
     "crates/bench-peers/src/rocksdb_scans.rs",
 ];
 
+/// Phrases that comments and documents must not contain, in lower case, each with a replacement.
+const REJECTED_PHRASES: &[(&str, &str)] = &[
+    ("carried along", "preserved"),
+    ("gives it away", "reveals it"),
+    ("if anybody asked", "on request"),
+    ("leap over", "skip"),
+    ("no user gets", "not shared with users"),
+    ("nobody's business", "ignored"),
+    ("nothing comes of it", "has no effect"),
+    ("push out", "evict"),
+    ("pushed out", "evicted"),
+    ("pushes out", "evicts"),
+    ("put into words", "formatted, reported"),
+];
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
 }
 
-/// The files below the repository whose names end so, as paths from its root, with their text.
+/// Returns the files whose names end with `ending`, as paths from the repository's root, with their
+/// text.
 fn files(ending: &str) -> Vec<(String, String)> {
     let root = root();
     let mut found = Vec::new();
@@ -90,6 +107,85 @@ fn modules_say_what_they_are_for() {
         !first.is_some_and(|line| line.starts_with("//!"))
     });
     assert_none("files without a header", &bare.map(|(path, _)| path).collect::<Vec<_>>());
+}
+
+/// Returns the words of a file's prose, in lower case and without punctuation, each with the number
+/// of its line. Of source code only whole-line comments are prose; an empty word ends each comment.
+fn words_of_prose(path: &str, text: &str) -> Vec<(usize, String)> {
+    let marker = match path.rsplit('.').next() {
+        Some("md") => "",
+        Some("rs") => "//",
+        _ => "#",
+    };
+    let mut words = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let prose = line.trim_start().strip_prefix(marker).unwrap_or_default();
+        if prose.trim().is_empty() {
+            words.push((number + 1, String::new()));
+        }
+        for word in prose.trim_start_matches(['/', '!']).split_whitespace() {
+            let word = word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
+            words.push((number + 1, word));
+        }
+    }
+    words
+}
+
+/// Returns where a file's prose contains rejected phrases, also across the end of a line.
+fn rejected_phrases(path: &str, text: &str) -> Vec<String> {
+    let words = words_of_prose(path, text);
+    let mut found = Vec::new();
+    for (phrase, replacement) in REJECTED_PHRASES {
+        let phrase_words: Vec<&str> = phrase.split(' ').collect();
+        for window in words.windows(phrase_words.len()) {
+            if window.iter().map(|(_, word)| word.as_str()).eq(phrase_words.iter().copied()) {
+                let line = window.first().map_or(0, |(number, _)| *number);
+                found.push(format!("{path}:{line}: \"{phrase}\" (better: {replacement})"));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn prose_avoids_rejected_phrases() {
+    let mut found = Vec::new();
+    for ending in [".rs", ".md", ".sh", ".py"] {
+        for (path, text) in files(ending) {
+            found.extend(rejected_phrases(&path, &text));
+        }
+    }
+    assert_none("phrases that a reader has to decode", &found);
+}
+
+#[test]
+fn rejected_phrases_are_found_in_prose_alone() {
+    for (phrase, _) in REJECTED_PHRASES {
+        let (first, rest) = phrase.split_once(' ').expect("a phrase of several words");
+        for (path, text) in [
+            ("a.md", format!("Text that {phrase}.")),
+            ("a.md", format!("Text that {first}\n{rest}, and more.")),
+            ("a.rs", format!("    /// Text that **{}**", phrase.to_uppercase())),
+            ("a.rs", format!("//! Text that {first}\n//! {rest}.")),
+            ("a.sh", format!("# Text that {phrase}")),
+        ] {
+            let found = rejected_phrases(path, &text);
+            assert_eq!(found.len(), 1, "{text}: {found:?}");
+            assert!(
+                found.iter().all(|place| place.starts_with(&format!("{path}:1: "))),
+                "{found:?}"
+            );
+        }
+        for (path, text) in [
+            ("a.md", format!("Text that un{phrase}.")),
+            ("a.md", format!("Text that {first}\n\n{rest}.")),
+            ("a.rs", format!("let text = \"{phrase}\";")),
+            ("a.rs", format!("// {first}\nlet code = 1;\n// {rest}")),
+            ("a.sh", format!("echo {phrase}")),
+        ] {
+            assert_eq!(rejected_phrases(path, &text), Vec::<String>::new(), "{text}");
+        }
+    }
 }
 
 #[test]

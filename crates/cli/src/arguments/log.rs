@@ -1,45 +1,46 @@
-//! The verbs of a message log.
+//! The verbs of `tailwater log`.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use tailwater_bench::log::LogBenchArguments;
 
-/// What the help of a log's verbs ends with.
+/// The end of the help of `tailwater log`.
 pub(crate) const LOG_EXIT_CODES: &str = "\
 Exit codes:
   0  all is well
-  1  something is damaged, not there or cannot be done
-  2  the command line is wrong
-  3  all is well but for the end of a partition, which a crash cut short or which is being written
+  1  damage, a missing file, or an operation that failed
+  2  usage error
+  3  intact except for the end of a partition, which was cut short by a crash or is being written
      (verify only)";
 
-/// What to do with a message log.
+/// The verbs of `tailwater log`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum LogVerb {
     /// Print streams, topics and partitions: their offsets, segments, bytes and consumers
     Stat(LogStatArguments),
-    /// Read all segments: every checksum, offsets without a gap, indexes against segments
+    /// Verify all segments: checksums, offsets without a gap, indexes against segments
     Verify(LogVerifyArguments),
     /// Print the messages of a partition
     ///
-    /// One line for each: offset, timestamp in microseconds since 1970, and payload with tabs
-    /// between; or a JSON document.
+    /// Each message is a line with offset, timestamp in microseconds since 1970, and payload,
+    /// separated by tabs; or a JSON document.
     Dump(LogDumpArguments),
     /// Rewrite sealed segments without the gaps that padding left in them
     ///
-    /// The log must be open nowhere: an owner does the same in the background.
+    /// The log must not be open: a process that has it open does the same in the background.
     Compact(LogCompactArguments),
     /// Fill a log with the messages of a running server of Apache Iggy
     ///
     /// Polls every partition of a stream, or of all streams, from its first message to its last.
-    /// Another import of the same goes on where the last one ended. The log must be open nowhere; a
-    /// directory with other files is refused.
+    /// A repeated import resumes where the last one ended. The log must not be open; a directory
+    /// with other files is refused.
     Import(LogImportArguments),
-    /// Measure what persisting does to the latency of producers and consumers
+    /// Measure how persisting affects the latency of producers and consumers
     ///
-    /// Producers send batches at a rate and consumers poll them, through a server's event loop that
-    /// persists by itself, or leaves it to other threads. docs/log.md says how to read the tables.
+    /// Producers send batches at a fixed rate and consumers poll them, through a server's event
+    /// loop that persists by itself, or leaves it to other threads. docs/log.md describes the
+    /// tables.
     Bench(Box<LogBenchArguments>),
 }
 
@@ -105,7 +106,7 @@ pub(crate) struct LogCompactArguments {
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("streams").required(true))]
 pub(crate) struct LogImportArguments {
-    /// The log's directory; that of a server is log below its system.path
+    /// The log's directory; for a server, the directory log below its system.path
     pub(crate) directory: PathBuf,
     /// Address of the server
     #[arg(long, value_name = "HOST:PORT")]
@@ -113,7 +114,7 @@ pub(crate) struct LogImportArguments {
     /// Name of a user who may read what is imported
     #[arg(long, default_value = "iggy")]
     pub(crate) username: String,
-    /// Password of that user; the variable IGGY_PASSWORD otherwise
+    /// Password of that user; without it, the variable IGGY_PASSWORD
     #[arg(long)]
     pub(crate) password: Option<String>,
     /// Name or id of a stream

@@ -1,4 +1,4 @@
-//! What can be typed, and the help that says so.
+//! The command line's arguments, and their help.
 
 mod log;
 mod reading;
@@ -13,29 +13,29 @@ pub(crate) use reading::*;
 pub(crate) use serve::*;
 pub(crate) use writing::*;
 
-/// What every verb's help ends with.
+/// The end of every verb's help.
 const EXIT_CODES: &str = "\
 Exit codes:
   0  all is well
-  1  something is damaged, not there or cannot be done
-  2  the command line is wrong
-  3  all is well but for a last record that a crash cut short (a torn tail)
-  4  nothing is known to be damaged, but something that this version does not support was not
-     verified (verify only)
-  5  what looks damaged or torn is being written by another process, or may be (verify, table,
-     wal, blob)";
+  1  damage, a missing file, or an operation that failed
+  2  usage error
+  3  intact except for a torn tail: the last record was cut short by a crash
+  4  no damage found, but something was not verified because this version does not support it
+     (verify only)
+  5  something that looks damaged or torn may be in the middle of a write by another process
+     (verify, table, wal, blob)";
 
-/// What the help of the experiment ends with.
+/// The end of the help of `tail`.
 const TAIL_EXAMPLES: &str = "\
 Examples:
   tailwater tail --quick
-      the whole experiment, small, in two minutes
+      a small version of the experiment, in two minutes
   tailwater tail --runs 5 --no-compaction --out results
-      the published experiment, five runs each, beside what reads cost when nothing else happens
+      the published experiment, five runs each, with a baseline without writes and compactions
   tailwater tail --hot 3% --write-rate calibrate --directory /mnt/disk
-      a small hot set, as many writes as that disk keeps up with";
+      a small hot set, at a write rate that all configurations sustain on that disk";
 
-/// Storage whose reads keep a flat tail.
+/// Storage that keeps the tail latency of reads flat
 #[derive(Debug, Parser)]
 #[command(name = "tailwater", version, max_term_width = 100)]
 pub(crate) struct Arguments {
@@ -43,24 +43,24 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
-/// What to work on.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Look into a database in RocksDB's format, and change it
+    /// Inspect or change a database in RocksDB's format
     ///
-    /// The verbs from get to options only look: they write nothing and take no lock, so that the
+    /// The verbs from get to options only read: they write nothing and take no lock, so the
     /// database may be open elsewhere, and is shown as it is at this moment. The others hold the
-    /// database's lock while they work. Each takes the options of the database's OPTIONS file;
-    /// --options sets others over them.
+    /// database's lock while they work. Each uses the options of the database's OPTIONS file, which
+    /// --options overrides.
     #[command(after_help = EXIT_CODES)]
     Db {
         #[command(subcommand)]
         verb: Verb,
     },
-    /// Look into a message log, make it dense, and measure one
+    /// Inspect, compact, fill or benchmark a message log
     ///
-    /// stat, verify and dump only look: they write nothing and take no lock, so that the log may be
-    /// open elsewhere. What its owner has only in memory is not shown.
+    /// stat, verify and dump only read: they write nothing and take no lock, so the log may be
+    /// open elsewhere. Messages that are only in its owner's memory are not shown.
     #[command(after_help = LOG_EXIT_CODES)]
     Log {
         #[command(subcommand)]
@@ -69,52 +69,52 @@ pub(crate) enum Command {
     /// Serve a message log to unmodified clients of Apache Iggy
     #[command(after_help = SERVE_NOTES)]
     Serve(ServeArguments),
-    /// Show on your disk what direct I/O does to the tail of reads
+    /// Measure on your disk how direct I/O affects the tail latency of reads
     ///
-    /// Reads a hot set while a writer writes over all of a database that is larger than memory, so
-    /// that compactions go on all the time: once with everything through the page cache, and then
-    /// with more and more going past it. Each run is a process of its own inside a memory limit.
-    /// The answer is a table, and a report in JSON; docs/tail.md says how to read them.
+    /// Reads a hot set while a writer overwrites a database that is larger than memory, so that
+    /// compactions run all the time: first with everything through the page cache, then with more
+    /// and more I/O bypassing it. Each run is a separate process within a memory limit. Prints a
+    /// table and writes a report in JSON; docs/tail.md describes both.
     #[command(after_help = TAIL_EXAMPLES)]
     Tail(TailArguments),
     /// The process of one run of tail
     #[command(name = CHILD_COMMAND, hide = true)]
     TailChild {
-        /// What it has to do
+        /// Description of the run
         assignment: String,
     },
 }
 
-/// What to do with a database.
+/// The verbs of `tailwater db`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// Looks, and changes nothing.
+    /// Reads the database, and changes nothing.
     #[command(flatten)]
     Reading(Reading),
-    /// Changes it.
+    /// Changes the database.
     #[command(flatten)]
     Writing(Writing),
 }
 
-/// What every verb takes.
+/// Arguments of every verb.
 #[derive(Debug, Args)]
 pub(crate) struct Common {
-    /// Print JSON: one document, or one on each line where there are many
+    /// Print JSON: one document, or one per line where there may be several
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print keys and values in hex, and take those that are given in hex
+    /// Print keys and values in hex, and expect them in hex as arguments
     #[arg(long)]
     pub(crate) hex: bool,
-    /// Options over those of the OPTIONS file, in RocksDB's form: 'name=value;name=value'
+    /// Options that override the OPTIONS file, in RocksDB's form: 'name=value;name=value'
     #[arg(long, value_name = "TEXT")]
     pub(crate) options: Option<String>,
-    /// Take over directories of wal_dir, db_paths and cf_paths that another database has claimed:
-    /// only if that database is gone, or is this one before it was moved or restored
+    /// Take over directories of wal_dir, db_paths and cf_paths that another database has claimed.
+    /// Use it only if that database no longer exists, or if this one was moved or restored
     #[arg(long)]
     pub(crate) adopt_directories: bool,
 }
 
-/// What the command line gives over what the database's files say.
+/// Arguments that override the database's files.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Given<'a> {
     /// An option string.
@@ -124,7 +124,7 @@ pub(crate) struct Given<'a> {
 }
 
 impl Common {
-    /// What is given over what the database's files say.
+    /// Returns the arguments that override the database's files.
     pub(crate) fn given(&self) -> Given<'_> {
         Given { options: self.options.as_deref(), adopt_directories: self.adopt_directories }
     }
@@ -133,14 +133,14 @@ impl Common {
 /// How keys are given.
 #[derive(Debug, Args)]
 pub(crate) struct Keys {
-    /// Take keys in hex, whatever is printed. Without it and --hex they are text, in which \xNN
-    /// stands for a byte, \\ for a backslash, and \n \r \t \0 for what they mean elsewhere
+    /// Expect keys in hex, whatever the output format. Without this and --hex, keys are text in
+    /// which \xNN is a byte, \\ a backslash, and \n \r \t \0 have their usual meanings
     #[arg(long)]
     pub(crate) key_hex: bool,
 }
 
 impl Verb {
-    /// What every verb takes.
+    /// Returns the arguments that every verb takes.
     pub(crate) fn common(&self) -> &Common {
         match self {
             Self::Reading(verb) => verb.common(),

@@ -1,4 +1,4 @@
-//! The verbs that look into a database and change nothing.
+//! The verbs that read a database and change nothing.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 
 use super::{Common, Keys, examples};
 
-/// What to look at.
+/// The verbs that read a database.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Reading {
     /// Print the value of one key
@@ -16,33 +16,33 @@ pub(crate) enum Reading {
         ("tailwater db get DIR --hex 757365723a3137", "key and value in hex"),
     ]))]
     Get(GetArguments),
-    /// Print keys and values in order, a range of them or all
+    /// Print the keys and values of a range, or all, in order
     #[command(after_help = examples(&[
         ("tailwater db scan DIR --prefix user: --limit 10", "the first ten users"),
         ("tailwater db scan DIR --reverse --limit 1 --keys-only", "the last key"),
-        ("tailwater db scan DIR --from b --to c --count", "how many keys begin with b"),
+        ("tailwater db scan DIR --from b --to c --count", "the number of keys that begin with b"),
     ]))]
     Scan(ScanArguments),
-    /// Print everything that column families hold: name, key and value with tabs between
+    /// Print all entries of column families: name, key and value, separated by tabs
     ///
-    /// One line for each live entry, in the column family's order of keys; column families in the
-    /// order of their ids.
+    /// One line for each live entry, in the column family's key order; column families in the order
+    /// of their ids.
     #[command(after_help = examples(&[
-        ("tailwater db dump DIR --all --hex | sha256sum", "a fingerprint of what a database holds"),
+        ("tailwater db dump DIR --all --hex | sha256sum", "a fingerprint of a database's contents"),
         ("tailwater db dump DIR --column-family users", "one column family, escaped"),
     ]))]
     Dump(DumpArguments),
-    /// Read everything a database consists of, and say what is wrong with it
+    /// Read a whole database, and report damage and inconsistencies
     ///
-    /// Checked are every checksum, the order of keys, indexes and filters against data blocks,
-    /// counts and sizes against properties and MANIFEST, logs, blob files, and that no file is
-    /// missing or left over. The database must not be written to meanwhile.
+    /// Verifies every checksum, the order of keys, indexes and filters against data blocks, counts
+    /// and sizes against properties and MANIFEST, logs, blob files, and that no file is missing or
+    /// left over.
     #[command(after_help = examples(&[
-        ("tailwater db verify DIR", "findings, and what was read"),
+        ("tailwater db verify DIR", "findings, and counts of what was read"),
         ("tailwater db verify DIR --json", "the same for a program"),
     ]))]
     Verify(VerifyArguments),
-    /// Print what the database consists of, or one of RocksDB's properties
+    /// Print an overview of the database, or one of RocksDB's properties
     ///
     /// Without NAME: id, sequence number, and for each column family its comparator, levels,
     /// tables, blob files and log number. With NAME: that property of the column family.
@@ -52,43 +52,43 @@ pub(crate) enum Reading {
         ("tailwater db properties DIR rocksdb.num-files-at-level0", "one number"),
     ]))]
     Properties(PropertiesArguments),
-    /// Print how column families are laid out over their levels, and what they take in memory
+    /// Print the levels of column families, and their memory
     ///
-    /// In the layout of rocksdb.cfstats; what flushes and compactions did is zero, because nobody
-    /// writes. Behind it stand the bytes that are held in memory, and what was read to tell all
-    /// this.
+    /// Printed like rocksdb.cfstats; the figures on flushes and compactions are zero, because the
+    /// database is open for reading. They are followed by the bytes in memory, and by the I/O that
+    /// this command needed.
     #[command(after_help = examples(&[
         ("tailwater db stats DIR", "every column family"),
         ("tailwater db stats DIR --column-family users --json", "one, for a program"),
     ]))]
     Stats(StatsArguments),
-    /// Print a MANIFEST record by record, and the state it leads to
+    /// Print a MANIFEST record by record, and the resulting state
     #[command(after_help = examples(&[
         ("tailwater db manifest DIR", "the MANIFEST that CURRENT names"),
-        ("tailwater db manifest DIR MANIFEST-000005", "another one"),
+        ("tailwater db manifest DIR MANIFEST-000005", "a given one"),
     ]))]
     Manifest(ManifestArguments),
-    /// Print write-ahead logs record by record, and what recovery makes of them
+    /// Print write-ahead logs record by record, and the result of recovery
     ///
-    /// Bytes that are no record are shown as what they are: damage, a torn tail, space that was
-    /// allocated and never written, padding, or what an earlier use of the file left behind.
+    /// Bytes that are not part of a record are classified: damage, a torn tail, space that was
+    /// allocated and never written, padding, or remains of an earlier use of the file.
     #[command(after_help = examples(&[
         ("tailwater db wal DIR", "every log, a line for each batch"),
         ("tailwater db wal DIR 000078.log --verbose", "one log, with every operation"),
         ("tailwater db wal DIR --options 'wal_recovery_mode=kAbsoluteConsistency'",
-            "what a stricter mode would say"),
+            "the result in a stricter recovery mode"),
     ]))]
     Wal(WalArguments),
-    /// Print what tables (SST files) are made of
+    /// Print the structure of tables (SST files)
     ///
-    /// A table is shown as its own properties say it is; no database is needed around it.
+    /// A table is read by its own properties; it need not belong to a database.
     #[command(after_help = examples(&[
         ("tailwater db table DIR", "every table of a directory"),
         ("tailwater db table DIR 83 --blocks", "000083.sst with its data blocks"),
         ("tailwater db table 000083.sst --entries --hex", "every entry of one file"),
     ]))]
     Table(TableArguments),
-    /// Print what blob files are made of
+    /// Print the structure of blob files
     #[command(after_help = examples(&[
         ("tailwater db blob DIR", "every blob file of a directory"),
         ("tailwater db blob DIR 10", "000010.blob"),
@@ -133,25 +133,25 @@ pub(crate) struct ScanArguments {
     /// The column family
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub(crate) column_family: String,
-    /// The first key of the range, which belongs to it
+    /// First key of the range
     #[arg(long, value_name = "KEY")]
     pub(crate) from: Option<String>,
-    /// The key at which the range ends, which does not belong to it
+    /// End of the range, exclusive
     #[arg(long, value_name = "KEY")]
     pub(crate) to: Option<String>,
     /// Only keys that begin with these bytes
     #[arg(long, value_name = "KEY")]
     pub(crate) prefix: Option<String>,
-    /// No more than so many entries
+    /// Maximum number of entries
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<u64>,
-    /// From the end of the range to its beginning
+    /// Print the range in reverse order
     #[arg(long)]
     pub(crate) reverse: bool,
     /// Print keys without values
     #[arg(long)]
     pub(crate) keys_only: bool,
-    /// Print how many entries there are and nothing else
+    /// Print only the number of entries
     #[arg(long)]
     pub(crate) count: bool,
     #[command(flatten)]
@@ -189,9 +189,9 @@ pub(crate) struct PropertiesArguments {
     /// The database's directory
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
-    /// A property by RocksDB's name: rocksdb.estimate-num-keys
+    /// Name of a property, for example rocksdb.estimate-num-keys
     pub(crate) name: Option<String>,
-    /// The column family that NAME is asked of
+    /// The column family of the property
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub(crate) column_family: String,
     #[command(flatten)]
@@ -215,7 +215,7 @@ pub(crate) struct ManifestArguments {
     /// The database's directory
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
-    /// The name or number of a MANIFEST in it; without one, that which CURRENT names
+    /// Name or number of a MANIFEST in it; without one, the MANIFEST that CURRENT names
     pub(crate) file: Option<String>,
     #[command(flatten)]
     pub(crate) common: Common,
@@ -226,7 +226,7 @@ pub(crate) struct WalArguments {
     /// The database's directory, or that of its logs
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
-    /// Names or numbers of logs in it; without any, all of them
+    /// Names or numbers of logs in it; without any, all logs
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<String>,
     /// Print every operation of every batch
@@ -241,7 +241,7 @@ pub(crate) struct TableArguments {
     /// A table, or a directory of tables
     #[arg(value_name = "FILE|DIR")]
     pub(crate) path: PathBuf,
-    /// The number of a table in the directory; without one, all of them
+    /// Number of a table in the directory; without one, all tables
     pub(crate) number: Option<u64>,
     /// Print every data block
     #[arg(long)]
@@ -249,7 +249,7 @@ pub(crate) struct TableArguments {
     /// Print every entry, with its sequence number and type
     #[arg(long)]
     pub(crate) entries: bool,
-    /// Print the bytes of every data block as they stand in the file, trailers included
+    /// Print the bytes of every data block as stored in the file, including trailers
     #[arg(long)]
     pub(crate) raw: bool,
     #[command(flatten)]
@@ -261,7 +261,7 @@ pub(crate) struct BlobArguments {
     /// A blob file, or a directory of blob files
     #[arg(value_name = "FILE|DIR")]
     pub(crate) path: PathBuf,
-    /// The number of a blob file in the directory; without one, all of them
+    /// Number of a blob file in the directory; without one, all blob files
     pub(crate) number: Option<u64>,
     #[command(flatten)]
     pub(crate) common: Common,
@@ -289,7 +289,7 @@ pub(crate) struct OptionsArguments {
 }
 
 impl Reading {
-    /// What every verb takes.
+    /// Returns the arguments that every verb takes.
     pub(crate) fn common(&self) -> &Common {
         match self {
             Self::Get(arguments) => &arguments.common,

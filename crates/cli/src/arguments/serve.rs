@@ -1,35 +1,35 @@
-//! The server.
+//! The arguments of `tailwater serve`.
 
 use std::path::PathBuf;
 
 use clap::Args;
 
-/// What the help of the server ends with.
+/// The end of the help of `serve`.
 pub(crate) const SERVE_NOTES: &str = "\
-Values come from the file, over it from IGGY_* variables, over them from flags. docs/server.md has
-every key.
+Values come from the file, IGGY_* variables and flags, each overriding the one before it.
+docs/server.md has every key.
 
 Examples:
   tailwater serve --with-default-root-credentials
       a server on 127.0.0.1:8090 for the user iggy with the password iggy, in local_data
   IGGY_ROOT_USERNAME=admin IGGY_ROOT_PASSWORD=secret tailwater serve --config server.toml
-      a server that goes by a file in the format of Iggy's, and whose new directory gets that user
+      a server configured by a file in Iggy's format, whose new directory gets that user
   tailwater serve --set topic_defaults.durability=disk --set system.segment.append_io_mode=buffered
 
 SIGTERM and SIGINT persist everything and end the server; a second signal ends it at once.
 
 Exit codes:
-  0  it was asked to end, and everything is persisted
-  1  it could not start, or not persist everything
+  0  the server was asked to end, and everything is persisted
+  1  the server could not start, or could not persist everything
   2  the command line or the configuration is wrong";
 
-/// What the server takes.
+/// The arguments of `serve`.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArguments {
-    /// Configuration file in the format of Iggy's server; IGGY_CONFIG_PATH otherwise
+    /// Configuration file in the format of Iggy's server; without it, IGGY_CONFIG_PATH
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Set a key of the configuration, as tcp.address=0.0.0.0:8090
+    /// Set a key of the configuration, for example tcp.address=0.0.0.0:8090
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
     pub(crate) set: Vec<(String, String)>,
     /// Directory of the data (system.path)

@@ -6,43 +6,44 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::{Common, Keys, examples};
 
-/// What to change.
+/// The verbs that change a database.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Writing {
-    /// Give a key a value
+    /// Set the value of a key
     ///
-    /// A database that is not there is made.
+    /// A missing database is created.
     #[command(after_help = examples(&[
         ("tailwater db put DIR user:17 'Ada\\tLovelace'", "a value with a tab in it"),
         ("tailwater db put DIR --hex 757365723a3137 416461 --sync",
-            "on the device when it returns"),
+            "durable when the command returns"),
     ]))]
     Put(PutArguments),
     /// Remove a key
     #[command(after_help = examples(&[
-        ("tailwater db delete DIR user:17", "whether it is there or not"),
+        ("tailwater db delete DIR user:17", "no error if the key does not exist"),
     ]))]
     Delete(DeleteArguments),
     /// Remove a key that was put once since it was last removed
     ///
-    /// What becomes of a key that was put more than once, or merged, is not defined.
+    /// The result is undefined for a key that was put more than once, or merged.
     #[command(after_help = examples(&[
-        ("tailwater db single-delete DIR job:4711", "a tombstone that goes with what it removes"),
+        ("tailwater db single-delete DIR job:4711",
+            "its tombstone is dropped together with the value"),
     ]))]
     SingleDelete(SingleDeleteArguments),
     /// Remove all keys of a range
     #[command(after_help = examples(&[
-        ("tailwater db delete-range DIR user:17 user:18", "user:17 and all that begin with it"),
+        ("tailwater db delete-range DIR user:17 user:18", "all keys that begin with user:17"),
     ]))]
     DeleteRange(DeleteRangeArguments),
-    /// Give a key a merge operand
+    /// Add a merge operand to a key
     ///
-    /// The column family must have a merge operator, in its OPTIONS file or by --options.
+    /// The column family must have a merge operator, from its OPTIONS file or from --options.
     #[command(after_help = examples(&[
         ("tailwater db merge DIR --column-family counters --hex 6869 0100000000000000",
-            "one more, for uint64add"),
+            "add 1, with the operator uint64add"),
         ("tailwater db merge DIR log line --options 'merge_operator=stringappend'",
-            "an operator that the OPTIONS file does not have"),
+            "with an operator that the OPTIONS file does not name"),
     ]))]
     Merge(MergeArguments),
     /// Load a file: Debian packages, or keys and values
@@ -52,59 +53,59 @@ pub(crate) enum Writing {
     ///             family 'depends', for the first alternative of each entry of Depends,
     ///             key DEPENDENCY<-Package, value the version. A package and its dependencies
     ///             are written together or not at all
-    ///   tsv       lines KEY<TAB>VALUE or COLUMN-FAMILY<TAB>KEY<TAB>VALUE, escaped, as scan and
-    ///             dump print them
+    ///   tsv       lines KEY<TAB>VALUE or COLUMN-FAMILY<TAB>KEY<TAB>VALUE, escaped, as printed by
+    ///             scan and dump
     ///   hex       the same with keys and values in hex
     ///
-    /// A database that is not there is made, and so is a column family. It is read line by line, so
-    /// it may be of any length. Where it is not what it should be, loading ends, and what stands
-    /// before is loaded.
+    /// A missing database or column family is created. The file is read line by line, so it may be
+    /// of any length. Loading ends at a malformed line; everything before it is loaded.
     #[command(verbatim_doc_comment, after_help = examples(&[
         ("/usr/lib/apt/apt-helper cat-file /var/lib/apt/lists/*_Packages* | \
           tailwater db load DIR --format packages -", "Debian's index, after 'apt-get update'"),
         ("tailwater db dump A --all --hex | tailwater db load B --format hex -", "a copy"),
         ("tailwater db load DIR --format tsv FILE --sync --batch 100 --ack LOADED",
-            "each hundred on the device before LOADED says so"),
+            "each batch of 100 is durable before LOADED records it"),
     ]))]
     Load(LoadArguments),
-    /// Take tables in that were made outside the database
+    /// Ingest tables that were made outside the database
     ///
-    /// The files are made by RocksDB's SstFileWriter, or Tailwater's. All of them are taken in, or
-    /// none; where two have the same keys, the later one counts. Every block of them is read and
-    /// checked before anything is changed. Printed is what became of each.
+    /// The files are made by RocksDB's SstFileWriter, or Tailwater's. All of them are ingested, or
+    /// none; if two have the same key, the later file takes precedence. Every block is read and
+    /// verified before anything is changed. Prints the level of each file.
     #[command(after_help = examples(&[
-        ("tailwater db ingest DIR part-*.sst", "copied; the files stay"),
+        ("tailwater db ingest DIR part-*.sst", "copies the files"),
         ("tailwater db ingest DIR --move --column-family users users.sst",
-            "linked, and the file's own name goes"),
+            "links the file and removes its original name"),
     ]))]
     Ingest(IngestArguments),
-    /// Write what is in memory and logs into tables
+    /// Write the contents of memory and logs to tables
     #[command(after_help = examples(&[
         ("tailwater db flush DIR", "every column family"),
         ("tailwater db flush DIR --column-family users", "one"),
     ]))]
     Flush(FlushArguments),
-    /// Merge tables down to the last level, without what nobody can see any more
+    /// Merge tables down to the last level, without obsolete records
     ///
-    /// What is in memory and logs is written into tables before. Printed is what became of each
-    /// column family. One with a damaged table holds what it held, and the others are compacted.
+    /// Writes the contents of memory and logs to tables first. Prints tables and bytes before and
+    /// after for each column family. A damaged table stops the compaction of its column family
+    /// without losing data; the others are compacted.
     #[command(after_help = examples(&[
         ("tailwater db compact DIR", "every column family"),
         ("tailwater db compact DIR --column-family users --from a --to b", "the tables of a range"),
     ]))]
     Compact(CompactArguments),
-    /// Change options, so that they count from then on
+    /// Change options permanently
     ///
-    /// They are changed as in a program that has the database open, are in its OPTIONS file then,
-    /// and count for every program that loads it. docs/options.md lists those that can be changed.
-    /// Where one is refused, the other options of its column family or of the database stay too.
+    /// The new values are written to the OPTIONS file, for every program that loads it.
+    /// docs/options.md lists the options that can be changed. If one is refused, all options of its
+    /// column family, or of the database, keep their values.
     #[command(after_help = examples(&[
         ("tailwater db set-options DIR write_buffer_size=32m", "of the default column family"),
         ("tailwater db set-options DIR --column-family users ttl=86400", "of another"),
         ("tailwater db set-options DIR max_background_jobs=4", "of the database"),
     ]))]
     SetOptions(SetOptionsArguments),
-    /// Make a column family
+    /// Create a column family
     #[command(after_help = examples(&[
         ("tailwater db create-column-family DIR users", "with the default options"),
         ("tailwater db create-column-family DIR counters --options 'merge_operator=uint64add'",
@@ -113,30 +114,30 @@ pub(crate) enum Writing {
     CreateColumnFamily(CreateColumnFamilyArguments),
     /// Remove a column family and everything in it
     #[command(after_help = examples(&[
-        ("tailwater db drop-column-family DIR users", "nothing of it can be read any more"),
+        ("tailwater db drop-column-family DIR users", "its entries can no longer be read"),
     ]))]
     DropColumnFamily(DropColumnFamilyArguments),
-    /// Make a copy of the database as it is at this moment
+    /// Create a copy of the database as it is at this moment
     ///
-    /// Tables are linked where both directories are on one filesystem, and copied elsewhere.
+    /// Tables are linked if both directories are on one filesystem, and copied otherwise.
     #[command(after_help = examples(&[
-        ("tailwater db checkpoint DIR BACKUP", "BACKUP is a database of its own"),
+        ("tailwater db checkpoint DIR BACKUP", "BACKUP is an independent database"),
     ]))]
     Checkpoint(CheckpointArguments),
     /// Remove a database with all its files
     #[command(after_help = examples(&[
-        ("tailwater db destroy DIR --yes", "files that are none of the database's stay"),
+        ("tailwater db destroy DIR --yes", "files that do not belong to the database stay"),
     ]))]
     Destroy(DestroyArguments),
 }
 
-/// What every verb takes that changes what a key stands for.
+/// Arguments of the verbs that change a key or a range of keys.
 #[derive(Debug, Args)]
 pub(crate) struct Change {
     /// The column family
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub(crate) column_family: String,
-    /// Return when it is on the device, so that it survives a crash of the machine
+    /// Sync the write, so that it survives a crash of the machine once the command has returned
     #[arg(long)]
     pub(crate) sync: bool,
     #[command(flatten)]
@@ -185,9 +186,9 @@ pub(crate) struct DeleteRangeArguments {
     /// The database's directory
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
-    /// The first key of the range, which belongs to it
+    /// First key of the range
     pub(crate) from: String,
-    /// The key at which the range ends, which does not belong to it
+    /// End of the range, exclusive
     pub(crate) to: String,
     #[command(flatten)]
     pub(crate) change: Change,
@@ -206,7 +207,7 @@ pub(crate) struct MergeArguments {
     pub(crate) change: Change,
 }
 
-/// What a file that is loaded consists of.
+/// The format of a file to load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LoadFormat {
     /// The stanzas of a Debian package index
@@ -222,22 +223,22 @@ pub(crate) struct LoadArguments {
     /// The database's directory
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
-    /// The file; - is standard input
+    /// The file, or - for standard input
     pub(crate) file: PathBuf,
-    /// What the file consists of
+    /// The format of the file: packages, tsv or hex
     #[arg(long, hide_possible_values = true)]
     pub(crate) format: LoadFormat,
     /// The column family of the packages, or of the lines that do not name one
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub(crate) column_family: String,
-    /// How many packages or lines are written at once, all or nothing; large ones are fewer
+    /// Number of packages or lines in one atomic batch; fewer if they are large
     #[arg(long, value_name = "N", default_value_t = 1000,
         value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) batch: u64,
-    /// Go on when a batch is on the device, so that it survives a crash of the machine
+    /// Sync each batch before the next one begins, so that it survives a crash of the machine
     #[arg(long)]
     pub(crate) sync: bool,
-    /// Append a line to FILE after each batch: how many packages or lines are loaded. Means --sync
+    /// Append to FILE after each batch the number of packages or lines loaded. Implies --sync
     #[arg(long, value_name = "FILE")]
     pub(crate) ack: Option<PathBuf>,
     #[command(flatten)]
@@ -255,7 +256,7 @@ pub(crate) struct IngestArguments {
     /// The column family
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub(crate) column_family: String,
-    /// Link the files rather than copying them, where that can be, and remove their own names
+    /// Link the files instead of copying them, if possible, and remove their original names
     #[arg(long = "move")]
     pub(crate) moves: bool,
     #[command(flatten)]
@@ -282,7 +283,7 @@ pub(crate) struct SetOptionsArguments {
     /// Names of options, each with its value
     #[arg(value_name = "NAME=VALUE", required = true)]
     pub(crate) assignments: Vec<String>,
-    /// The column family whose options these are, but for those of the database
+    /// The column family to change; ignored for options of the database
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub(crate) column_family: String,
     #[command(flatten)]
@@ -297,10 +298,10 @@ pub(crate) struct CompactArguments {
     /// Only this column family
     #[arg(long, value_name = "NAME")]
     pub(crate) column_family: Option<String>,
-    /// The first key of the range, which belongs to it
+    /// First key of the range
     #[arg(long, value_name = "KEY")]
     pub(crate) from: Option<String>,
-    /// The last key of the range, which belongs to it, too
+    /// Last key of the range, inclusive
     #[arg(long, value_name = "KEY")]
     pub(crate) to: Option<String>,
     #[command(flatten)]
@@ -336,7 +337,7 @@ pub(crate) struct CheckpointArguments {
     /// The database's directory
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
-    /// The copy's directory, which must not be there
+    /// Directory of the copy, which must not exist
     pub(crate) target: PathBuf,
     #[command(flatten)]
     pub(crate) common: Common,
@@ -347,7 +348,7 @@ pub(crate) struct DestroyArguments {
     /// The database's directory
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
-    /// Says that this is meant
+    /// Confirm the removal
     #[arg(long)]
     pub(crate) yes: bool,
     #[command(flatten)]
@@ -355,7 +356,7 @@ pub(crate) struct DestroyArguments {
 }
 
 impl Writing {
-    /// What every verb takes.
+    /// Returns the arguments that every verb takes.
     pub(crate) fn common(&self) -> &Common {
         match self {
             Self::Put(arguments) => &arguments.change.common,

@@ -1,4 +1,4 @@
-//! `blob`: what blob files are made of.
+//! `blob`: prints the structure of blob files.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! `checkpoint`: makes a copy of the database as it is at this moment.
+//! `checkpoint`: creates a copy of the database as it is at this moment.
 
 use serde_json::json;
 

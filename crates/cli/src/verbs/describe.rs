@@ -1,5 +1,5 @@
-//! What several verbs show: tables and blob files as the MANIFEST knows them, levels, column
-//! families.
+//! Output shared by several verbs: tables and blob files as recorded in the MANIFEST, levels,
+//! column families.
 
 use serde_json::{Map, Value, json};
 use tailwater::inspect::manifest::{BlobFileState, FamilyState, ManifestState};

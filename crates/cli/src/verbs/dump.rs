@@ -1,4 +1,4 @@
-//! `dump`: everything that column families hold.
+//! `dump`: prints all entries of column families.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! `ingest`: takes tables in that were made outside the database.
+//! `ingest`: adds tables that were made outside the database.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! `manifest`: a MANIFEST record by record, and the state it leads to.
+//! `manifest`: prints a MANIFEST record by record, and the resulting state.
 
 use serde_json::{Map, Value, json};
 use tailwater::inspect::manifest::{

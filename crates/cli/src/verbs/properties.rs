@@ -1,4 +1,4 @@
-//! `properties`: what a database consists of, or one of RocksDB's properties.
+//! `properties`: prints an overview of a database, or one of RocksDB's properties.
 
 use serde_json::{Value, json};
 use tailwater::{LEVEL_PROPERTY_NAMES, PROPERTY_NAMES};

@@ -1,5 +1,4 @@
-//! `stats`: how a database is laid out over its levels, what opening it took and what it holds in
-//! memory.
+//! `stats`: prints the levels of column families, their memory, and the I/O of reading both.
 
 use std::collections::BTreeMap;
 

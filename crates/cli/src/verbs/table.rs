@@ -1,4 +1,4 @@
-//! `table`: what tables are made of.
+//! `table`: prints the structure of tables.
 
 mod blocks;
 

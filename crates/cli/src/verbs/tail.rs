@@ -1,4 +1,4 @@
-//! `tailwater tail`: what direct I/O does to the tail of reads.
+//! `tailwater tail`: measures how direct I/O affects the tail latency of reads.
 
 use std::io::{ErrorKind, Write as _};
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! `verify`: what is wrong with a database.
+//! `verify`: reports damage and inconsistencies of a database.
 
 mod attempts;
 

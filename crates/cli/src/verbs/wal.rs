@@ -1,4 +1,4 @@
-//! `wal`: write-ahead logs record by record, and what recovery makes of them.
+//! `wal`: prints write-ahead logs record by record, and the result of recovery.
 
 mod summary;
 

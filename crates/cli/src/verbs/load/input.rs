@@ -1,4 +1,4 @@
-//! The file that is loaded, line by line.
+//! The input file, read line by line.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};

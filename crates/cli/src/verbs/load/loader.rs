@@ -1,4 +1,4 @@
-//! What was read, batch by batch into the database.
+//! Writes parsed input to the database, batch by batch.
 
 use std::collections::BTreeMap;
 use std::fs::File;

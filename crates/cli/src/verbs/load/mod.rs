@@ -1,12 +1,12 @@
 //! `load`: loads a file of Debian packages or of keys and values.
 //!
-//! The file is read line by line, and what comes of it is written batch by batch. A package goes
-//! into one batch with its dependencies. A batch is written when as many packages or lines are in
-//! it as were asked for, or when it is large; with `--ack` a line of another file says after that
-//! how many are loaded. Memory holds one batch, and the longest line or stanza.
+//! The file is read line by line and written in batches. A package and its dependencies are in the
+//! same batch. A batch is written when it has the requested number of packages or lines, or when it
+//! is large; with `--ack`, the number of loaded packages or lines is then appended to another file.
+//! Memory holds one batch, and the longest line or stanza.
 //!
 //! A kill at any moment leaves whole batches: all that were acknowledged, and at most one more.
-//! Where the file is not what it should be, what stands before that place is loaded.
+//! Loading ends at malformed input; everything before it is loaded.
 
 mod input;
 mod line;

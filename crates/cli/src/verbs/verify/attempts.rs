@@ -1,8 +1,9 @@
-//! Verifying a database that another process may be writing to meanwhile.
+//! Verifies a database that another process may be writing to.
 //!
-//! What looks wrong then may only be on its way: a log that ends inside a record, a table that went
-//! when its MANIFEST did. So a finding counts at once only where nothing was changed meanwhile and
-//! nobody has the database open; else it has to show again, in a file that was not changed since.
+//! A finding may then be a write in progress: a log that ends inside a record, a table that was
+//! removed together with its MANIFEST. A finding counts at once only if nothing changed meanwhile
+//! and no process has the database open; otherwise it has to be found again, in a file that has
+//! not changed in between.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What was seen of a log, and what the recovery mode makes of it as a whole.
+//! The summary of a log: its contents, and the result of recovery as a whole.
 
 use serde_json::json;
 use tailwater::inspect::wal::{Irregularity, IrregularityKind, LogBatch, LogReader};

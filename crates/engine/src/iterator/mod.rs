@@ -7,8 +7,8 @@
 //!     Tombstones      what the range tombstones of each source cover where the iterator is
 //! ```
 //!
-//! Leaves are variants of an enum and comparators too, so that a step makes no virtual call;
-//! buffers are kept between steps, so that it allocates nothing.
+//! Leaves and comparators are enums, so that a step makes no virtual call; buffers are kept between
+//! steps, so that it allocates nothing.
 
 mod leaf;
 mod level;
@@ -21,7 +21,7 @@ pub(crate) use level::LevelIterator;
 pub(crate) use merging::MergingIterator;
 pub use user::DbIterator;
 
-/// Which way an iterator is going.
+/// The direction in which an iterator moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
     Forward,

@@ -81,7 +81,7 @@ impl Writer {
                 }
             };
         }
-        self.info_log.info(format_args!("made a checkpoint in {}", directory.display()));
+        self.info_log.info(format_args!("created a checkpoint in {}", directory.display()));
         Ok(())
     }
 
@@ -240,7 +240,7 @@ impl Writer {
     fn give_up_staging(&self, staging: &Path, error: Error) -> Result<()> {
         if let Err(stays) = self.remove_staging(staging) {
             // The next checkpoint of that name removes it.
-            self.info_log.warn(format_args!("a checkpoint that was not finished stays: {stays}"));
+            self.info_log.warn(format_args!("an unfinished checkpoint remains: {stays}"));
         }
         Err(error)
     }

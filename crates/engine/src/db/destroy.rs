@@ -57,7 +57,7 @@ pub(crate) fn destroy(directory: &Path, mut options: OpenOptions) -> Result<()> 
         remove_old_logs(storage, &home.path.join(below))?;
     }
     remove_files(storage, &home.path, |kind| !goes_last(kind))?;
-    // A crash must not keep others and lose these.
+    // A crash must not lose these files and keep others.
     storage.sync_directory(&home.path)?;
     remove_files(storage, &home.path, |kind| kind != FileKind::Lock)?;
     remove_if_there(storage, &lock_path)?;
@@ -173,8 +173,8 @@ fn destroy_outside(storage: &dyn Storage, home: &Home, directory: &Outside) -> R
     remove_directory(storage, &directory.path)
 }
 
-/// Removes the logs in a directory of unneeded logs, and the directory if it becomes empty. A
-/// database's own directory stays.
+/// Removes the logs in a directory of unneeded logs, and the directory if it becomes empty. One
+/// that has a CURRENT file or a claim stays.
 fn remove_old_logs(storage: &dyn Storage, directory: &Path) -> Result<()> {
     let [current, claim] = [FileKind::Current, FileKind::Claim].map(|kind| kind.to_string());
     match storage.list(directory) {

@@ -78,7 +78,7 @@ pub(crate) struct ErrorState {
 #[derive(Debug, Default)]
 struct Latched {
     failure: Option<(FailedPart, Error)>,
-    /// Counts the failures.
+    /// Number of failures so far.
     number: u64,
     /// Number of automatic attempts to resume after this failure.
     tries: i32,

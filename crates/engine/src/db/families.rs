@@ -46,7 +46,7 @@ impl Writer {
         self.update_log_bound();
         self.update_write_times();
         let id = family.id();
-        self.info_log.info(format_args!("made column family '{name}' with id {id}"));
+        self.info_log.info(format_args!("created column family '{name}' with ID {id}"));
         for warning in warnings::of_families(&self.options(), [&family].into_iter()) {
             self.info_log.warn(format_args!("{warning}"));
         }

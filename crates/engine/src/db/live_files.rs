@@ -85,7 +85,6 @@ fn live_files_of(family: &ColumnFamily) -> Vec<LiveFile> {
             entries: statistics.map(|statistics| statistics.entries),
             deletions: statistics.map(|statistics| statistics.deletions),
             epoch_number: added.epoch_number,
-            // Nothing compacts by itself.
             being_compacted: file.is_being_compacted(),
             oldest_ancestor_time_s: added.oldest_ancestor_time_s,
             creation_time_s: added.creation_time_s,

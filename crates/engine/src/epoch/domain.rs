@@ -17,19 +17,19 @@
 //!   release sequence of those before it: the unlinking happens before the reader's loads, which
 //!   therefore do not find the object. It may be freed.
 //! - `p <= s`, and the collector sees `p`: the object is kept.
-//! - `p <= s`, and the collector does not see `p`. Were the reader's fence before the collector's
-//!   in the one order of such fences, the scan would have read the slot's `p` or something newer;
-//!   newer means that the reader has left or entered again, and both are release stores that the
-//!   scan's acquire load pairs with, so its use of the object happened before the object is freed.
-//!   Otherwise the collector's fence comes first. The object was unlinked before that fence, since
-//!   the collector read from the clock a count above `s`; so the reader's loads, after its own
-//!   fence, find it unlinked. That is why the clock is read before the fence, and why
-//!   [`Domain::oldest_pinned`] never answers more than the count it read: its answer is good for
+//! - `p <= s`, and the collector does not see `p`. If the reader's fence were before the
+//!   collector's in the total order of such fences, the scan would have read the slot's `p` or
+//!   something newer; newer means that the reader has left or entered again, and both are release
+//!   stores that the scan's acquire load pairs with, so its use of the object happened before the
+//!   object is freed. Otherwise the collector's fence comes first. The object was unlinked before
+//!   that fence, since the collector read a count above `s` from the clock; so the reader's loads,
+//!   after its own fence, find it unlinked. That is why the clock is read before the fence, and why
+//!   [`Domain::oldest_pinned`] never returns more than the count it read: its result holds for
 //!   every stamp below it, however late the stamp is compared.
 //!
-//! A slot itself is never freed, only taken again. It is pushed before its owner's first fence, so
-//! the same argument shows that a scan which misses a new slot belongs to a collector whose
-//! unlinking that slot's owner sees.
+//! A slot itself is never freed, only reused. It is pushed before its owner's first fence, so the
+//! same argument shows that a scan which misses a new slot belongs to a collector whose unlinking
+//! that slot's owner sees.
 
 #![expect(unsafe_code, reason = "slots form a linked list that is read without a lock")]
 

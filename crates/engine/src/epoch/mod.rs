@@ -13,7 +13,7 @@
 //!   are unlinked and arenas freed by the caller of [`collect`], which is never a user's read.
 //! - Pinning writes one slot that belongs to the thread alone.
 //!
-//! Why that suffices, with the fences it takes, is argued in `domain.rs`.
+//! `domain.rs` argues why that suffices, and which fences it takes.
 //!
 //! # Bounds
 //!
@@ -21,7 +21,7 @@
 //! reading, not for waiting: what is needed longer (across a read from the device, in an iterator)
 //! is kept with an `Arc`. [`waiting`] returns the number of objects held back or not yet collected.
 //!
-//! # Garbage of one's own
+//! # Private garbage
 //!
 //! A structure that keeps its garbage under a lock it already holds can stamp it itself: unlink,
 //! then [`advance`]; objects with that stamp may be freed once it is lower than [`oldest_pinned`].
@@ -128,7 +128,7 @@ impl Drop for Guard {
     }
 }
 
-/// A point in the order of unlinkings: see [`advance`] and [`oldest_pinned`].
+/// A point in the order of unlinkings, see [`advance`] and [`oldest_pinned`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Epoch(u64);
 

@@ -1,7 +1,7 @@
 //! Iterators: from the sources of a column family to the keys that its user sees.
 //!
 //! ```text
-//! DbIterator          what the user sees: one value a key, at one snapshot, within bounds
+//! DbIterator          what the user sees: one value per key, at one snapshot, within bounds
 //!   MergingIterator   every record of every source, in internal key order
 //!     Leaf            one source: a memtable, a table of level 0, or the tables of another level
 //!     Tombstones      what the range tombstones of each source cover where the iterator is

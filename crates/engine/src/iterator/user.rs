@@ -295,7 +295,7 @@ impl DbIterator {
         match &self.view.lower_bound {
             Some(bound) if self.view.comparator.compare(target, bound).is_lt() => {
                 let bound = bound.clone();
-                // The bound's prefix need not be that of the target.
+                // The bound's prefix may differ from the target's.
                 self.merged.ask_prefix_filters(false);
                 self.seek_unbounded(&bound)
             }

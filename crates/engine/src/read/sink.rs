@@ -21,7 +21,7 @@ pub(crate) trait Sink {
     /// Takes a value that `owner` keeps in memory.
     fn put(&mut self, value: &[u8], owner: Owner<'_>);
 
-    /// Takes a value made for this get: read from a blob file or folded from operands.
+    /// Takes a value made for this get: read from a blob file or merged from operands.
     fn put_owned(&mut self, value: Vec<u8>);
 
     /// Returns the length of the value it took, in bytes.

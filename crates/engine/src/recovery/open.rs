@@ -419,7 +419,7 @@ impl Writer {
             family.begin_anew(version, number);
         }
         if tables > 0 {
-            self.info_log.info(format_args!("what the logs held became {tables} tables"));
+            self.info_log.info(format_args!("the logs were flushed to {tables} tables"));
         }
         self.release_logs();
         Ok(())
@@ -460,7 +460,7 @@ impl Writer {
             match self.storage.remove(&path) {
                 Ok(()) => self.info_log.info(format_args!("removed {}: left over", path.display())),
                 Err(error) => {
-                    self.info_log.warn(format_args!("a file that is not needed stays: {error}"));
+                    self.info_log.warn(format_args!("an unneeded file was not removed: {error}"));
                 }
             }
         }

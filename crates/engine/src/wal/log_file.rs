@@ -88,7 +88,7 @@ pub(super) enum Way<'a> {
     Direct {
         /// Source of its zeros; `None` if it is to be appended to.
         space: Option<&'a LogSpace>,
-        /// How the log before ended.
+        /// How the previous log ended.
         before: Ended,
         /// Maximum length of a log in bytes, after which it is switched.
         max: u64,

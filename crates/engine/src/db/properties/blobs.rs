@@ -1,4 +1,4 @@
-//! Properties about blob files.
+//! Properties of blob files.
 
 use super::{hex, saturating_sum};
 use crate::version::{BlobFileMetadata, Version};

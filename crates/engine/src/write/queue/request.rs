@@ -198,8 +198,8 @@ impl Deref for Group {
 impl Drop for Group {
     fn drop(&mut self) {
         for member in self.members.drain(..) {
-            let error = panics::unwinding("the writer that wrote for others");
-            member.finish(Err(error.followed_by("the write may be lost or not")));
+            let error = panics::unwinding("the leader of a group of writes");
+            member.finish(Err(error.followed_by("the write may or may not be lost")));
         }
     }
 }

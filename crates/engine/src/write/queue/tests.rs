@@ -233,7 +233,7 @@ fn the_leader_learns_of_a_member_that_failed_or_gave_up() {
             assert_eq!(written.clone().unwrap_err().kind(), kind);
             leadership.finish(group, &written);
             assert_eq!(outcomes(others), [Outcome::Failed(kind)]);
-            // It failed, or its thread is no more.
+            // It failed, or its thread has ended.
             assert!(failing.join().is_err() || kind == ErrorKind::UserCode);
         });
         assert!(queue.try_lead().is_some());

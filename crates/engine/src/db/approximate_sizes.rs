@@ -1,9 +1,9 @@
-//! How much ranges of keys take, roughly: RocksDB's `GetApproximateSizes` and
+//! Approximate sizes of key ranges: RocksDB's `GetApproximateSizes` and
 //! `GetApproximateMemTableStats`.
 //!
-//! Of a table that a range begins or ends in, what counts is where the index says that the data
-//! blocks of its bounds begin, as a share of the whole file; no data block is read. Tables that lie
-//! in the range count whole.
+//! For a table that a range covers in part, the index tells where the data blocks of the range's
+//! bounds begin, and that share of the whole file is counted; no data block is read. Tables inside
+//! the range are counted whole.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -17,25 +17,25 @@ use crate::table::{ReadProfile, TableIterator};
 use crate::version::{FileMetadata, Level};
 use crate::{Error, Result};
 
-/// How the indexes are read.
+/// Read profile of the indexes.
 const PROFILE: ReadProfile =
     ReadProfile { purpose: Purpose::UserRead, verify_checksums: true, fill_cache: true };
 
-/// What an entry of a memtable takes besides key and value, in bytes: its trailer and two lengths.
+/// Size of a memtable entry besides key and value, in bytes: its trailer and two lengths.
 const ENTRY_BYTES: u64 = 10;
 
-/// What is to count in [`Db::approximate_sizes`].
+/// What [`Db::approximate_sizes`] counts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SizeOptions {
-    /// Tables. By default they count.
+    /// Count tables. Default: true.
     pub include_files: bool,
-    /// What is in memory and in no table.
+    /// Count memtables. Default: false.
     pub include_memtables: bool,
-    /// Blob files, as large a share of all as the range has of the tables.
+    /// Count blob files, by the range's share of the tables. Default: false.
     pub include_blob_files: bool,
-    /// Where the tables that a range only begins or ends in are together no more than this share of
-    /// those that lie in it, half of their sizes is taken and their indexes are not asked. By
-    /// default 0: they are asked.
+    /// If the tables that a range covers in part have less than this share of the size of those it
+    /// covers whole, half of their size is counted and their indexes are not read. Default: 0,
+    /// which always reads them.
     pub files_size_error_margin: f64,
 }
 
@@ -50,22 +50,22 @@ impl Default for SizeOptions {
     }
 }
 
-/// What memtables hold of a range.
+/// The contents of memtables in a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MemTableStatistics {
-    /// How many entries, all versions of a key, and not counting range tombstones.
+    /// Number of entries, counting all versions of a key and no range tombstones.
     pub entries: u64,
-    /// What they take in bytes, estimated by the mean of the memtable's entries.
+    /// Their size in bytes, estimated from the mean size of the memtable's entries.
     pub bytes: u64,
 }
 
 impl Db {
-    /// How many bytes each of some ranges of keys takes, roughly. A range begins with its first key
-    /// and ends before its second.
+    /// Returns the approximate size of each range of keys, in bytes. A range includes its first key
+    /// and excludes its second.
     ///
     /// # Errors
-    /// Invalid argument, where nothing is to count, for a range that ends before it begins and for
-    /// a column family that is not of this opening of the database; those of opening tables and
+    /// Invalid argument, if nothing is to be counted, for a range that ends before it begins and
+    /// for a column family that is not of this opening of the database; those of opening tables and
     /// reading their indexes.
     pub fn approximate_sizes(
         &self,
@@ -76,7 +76,7 @@ impl Db {
         self.check_family(family)?;
         let SizeOptions { include_files, include_memtables, include_blob_files, .. } = *options;
         if !include_files && !include_memtables && !include_blob_files {
-            return Err(Error::invalid_argument("neither tables nor memtables nor blobs count"));
+            return Err(Error::invalid_argument("none of the include_ options is set"));
         }
         let source = family.super_version();
         ranges
@@ -100,7 +100,8 @@ impl Db {
             .collect()
     }
 
-    /// What of a range of keys is in memory and in no table. Every entry in the range is passed by.
+    /// Returns the approximate contents of memtables in a range of keys. It visits every entry in
+    /// the range.
     ///
     /// # Errors
     /// Invalid argument, for a range that ends before it begins and for a column family that is not
@@ -116,7 +117,7 @@ impl Db {
     }
 }
 
-/// How many bytes blob files have for every byte of tables.
+/// Returns the bytes of blob files per byte of tables.
 fn blob_bytes_per_table_byte(source: &SuperVersion) -> f64 {
     let version = source.version();
     let tables: u64 = version.files().map(|(_, file)| file.size()).fold(0, u64::saturating_add);
@@ -124,7 +125,7 @@ fn blob_bytes_per_table_byte(source: &SuperVersion) -> f64 {
     if tables == 0 { 0.0 } else { blobs.fold(0, u64::saturating_add) as f64 / tables as f64 }
 }
 
-/// A range of keys, by the internal keys that stand before every record of its bounds.
+/// A range of keys, as the internal keys that precede every record of its bounds.
 struct Range {
     begin: Vec<u8>,
     end: Vec<u8>,
@@ -144,7 +145,7 @@ impl Range {
         Ok(Self { begin: before(begin), end: before(end) })
     }
 
-    /// The bytes of tables.
+    /// Returns the bytes in tables.
     fn table_bytes(&self, source: &SuperVersion, options: &SizeOptions) -> Result<u64> {
         let mut whole = 0u64;
         let mut partial: Vec<&Arc<FileMetadata>> = Vec::new();
@@ -166,8 +167,8 @@ impl Range {
         Ok(whole)
     }
 
-    /// Of a level of tables that do not overlap, the bytes of those between the two that the bounds
-    /// lead to; these two are added to `partial`.
+    /// In a level whose tables do not overlap, finds the two tables that the bounds lead to, adds
+    /// these to `partial`, and returns the bytes of the tables between them.
     fn whole_bytes<'a>(
         &self,
         source: &SuperVersion,
@@ -192,7 +193,7 @@ impl Range {
         between.iter().map(|file| file.size()).fold(0, u64::saturating_add)
     }
 
-    /// The bytes of one table.
+    /// Returns the bytes in one table.
     fn bytes_of(&self, source: &SuperVersion, file: &Arc<FileMetadata>) -> Result<u64> {
         let comparator = source.tables().comparator();
         let compare = |a: &[u8], b: &[u8]| key::compare_internal(comparator, a, b);
@@ -218,7 +219,7 @@ impl Range {
         Ok(share(end.saturating_sub(begin), data, file.size()))
     }
 
-    /// What memtables hold.
+    /// Returns the contents of memtables.
     fn memtables(&self, source: &SuperVersion) -> MemTableStatistics {
         let mut sum = MemTableStatistics::default();
         for memtable in source.memtables() {
@@ -248,7 +249,8 @@ impl Range {
     }
 }
 
-/// How much of a table stands before an internal key, its index and filter in proportion.
+/// Returns the bytes of a table before an internal key, including a proportional part of its index
+/// and filter.
 fn bytes_before(
     source: &SuperVersion,
     file: &Arc<FileMetadata>,
@@ -271,7 +273,7 @@ fn bytes_before(
     Ok(share(offset, data, file.size()))
 }
 
-/// The part of a file that so many bytes of its data blocks stand for.
+/// Returns the part of a file of `file` bytes that corresponds to `bytes` of its `data` bytes.
 fn share(bytes: u64, data: u64, file: u64) -> u64 {
     (bytes as f64 / data as f64 * file as f64) as u64
 }

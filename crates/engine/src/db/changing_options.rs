@@ -1,14 +1,14 @@
-//! Options that change while the database is open.
+//! Changing options while the database is open.
 //!
-//! 1. What the options will be is worked out and checked; a mistake ends it here.
-//! 2. An OPTIONS file with it is written, and takes the place of the one before. Where that fails
-//!    nothing is changed. A crash from here on is a reopening with the new options.
-//! 3. It takes effect: column families and the database go by it, and what is derived from it is
-//!    worked out anew. Nothing here can fail.
+//! 1. The new options are computed and checked; an invalid one ends the change here.
+//! 2. An OPTIONS file with the new options replaces the previous one. If that fails, nothing is
+//!    changed. After a crash from here on, the database reopens with the new options.
+//! 3. The options take effect in column families and the database, and what is derived from them is
+//!    recomputed. This cannot fail.
 //!
-//! One change is made at a time. Writes and reads go on meanwhile: they find the options beside
-//! what else they need, see [`crate::db::FamilySettings`] and [`crate::db::DatabaseOptions`]. A
-//! flush or compaction that runs keeps to the options that it began with.
+//! Changes are serialized. Writes and reads continue meanwhile: they find the options with their
+//! other data, see [`crate::db::FamilySettings`] and [`crate::db::DatabaseOptions`]. A running
+//! flush or compaction keeps the options that it began with.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
@@ -23,7 +23,7 @@ use crate::table::table_buffers;
 use crate::{Error, Result};
 
 impl Writer {
-    /// Held while options change, and the set of what has options.
+    /// Locks the options and the set of column families against changes.
     pub(crate) fn changing_options(&self) -> MutexGuard<'_, ()> {
         self.changing_options.lock()
     }
@@ -68,7 +68,7 @@ impl Writer {
             Arc::new(self.readers.changed(&family.readers(), &all, family.name()))
         };
         {
-            // Whoever picks a compaction finds one set of options throughout.
+            // A compaction is picked with one consistent set of options.
             let _versions = self.versions();
             family.change(options, readers);
         }
@@ -122,8 +122,8 @@ impl Writer {
         self.flush_and_compact_what_is_due();
     }
 
-    /// What is under way keeps to the limiter it has. Its rate changes at once where there was one
-    /// and still is.
+    /// Running work keeps its rate limiter. If there was one and still is, its rate changes at
+    /// once.
     fn change_rate(&self, bytes_per_second: u64) {
         match self.rate_limiter.load_arc() {
             Some(limiter) if bytes_per_second > 0 => {
@@ -133,14 +133,14 @@ impl Writer {
         }
     }
 
-    /// Has logs go by the options: those that follow from sizes of memtables, too.
+    /// Applies the options to the logs, including those derived from memtable sizes.
     fn update_logs(&self) {
         let families = self.shared.family_set();
         let options =
             log_options(&self.directory, &self.options(), &self.shared.io_modes, families.iter());
         self.logs().set_options(options);
         self.update_log_bound();
-        // A log or all together may be too long now.
+        // A log, or all together, may now exceed their limits.
         self.has_full_logs.store(true, Ordering::Relaxed);
     }
 
@@ -150,7 +150,7 @@ impl Writer {
         self.compact_soon();
     }
 
-    /// Says what of the options will not be done that was not `known` before.
+    /// Logs the warnings that were not `known` before.
     fn warn_of(&self, unmet: Vec<String>, known: &[String]) {
         for warning in unmet.iter().filter(|warning| !known.contains(warning)) {
             self.info_log.warn(format_args!("{warning}"));

@@ -1,20 +1,21 @@
-//! Checkpoints: a second database that shares the first one's tables.
+//! Checkpoints: a second database that shares the tables of the first.
 //!
 //! # Order
 //!
-//! 1. Nobody writes while everything in memory is flushed; so tables alone hold all there is, and
-//!    the checkpoint needs no log.
-//! 2. In a staging directory, which is marked as one, tables and blob files are linked, or copied
-//!    where links cannot be. The mark is locked, so that nobody else assembles one there.
-//! 3. MANIFEST, both files of options, IDENTITY and CURRENT are written there and synced. The
-//!    options name no directory: everything is in the checkpoint's own.
-//! 4. The directory gets its name, unless there is something of that name by now, and then the mark
-//!    goes. If one of the two cannot be made to last, both are undone before anything is removed.
+//! 1. Writes wait while everything in memory is flushed, so tables hold everything, and the
+//!    checkpoint needs no log.
+//! 2. In a staging directory, which has a mark, tables and blob files are linked, or copied where
+//!    they cannot be linked. The mark is locked, so that nobody else builds a checkpoint there.
+//! 3. MANIFEST, both options files, IDENTITY and CURRENT are written there and synced. The options
+//!    name no directories: all files are in the checkpoint's own.
+//! 4. The directory is renamed to its final name, unless that exists by now, and then the mark is
+//!    removed. If either cannot be made durable, both are undone before anything is removed.
 //!
 //! A crash before step 4 leaves a marked directory whose name ends in `.tmp`, which the next
-//! checkpoint of that name replaces. One without the mark is somebody's and stays. A crash in step
-//! 4 leaves a checkpoint with the mark, which its first opening for writing removes. The mark is
-//! gone for good before the checkpoint is reported: the checkpoint's own name may end in `.tmp`.
+//! checkpoint of that name replaces. A directory without the mark is not a checkpoint's and stays.
+//! A crash in step 4 leaves a checkpoint with the mark, which its first opening for writing
+//! removes. The removal of the mark is durable before the checkpoint is reported: the checkpoint's
+//! own name may end in `.tmp`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -33,7 +34,7 @@ use crate::{Error, Result};
 /// The number of a checkpoint's MANIFEST: no table has it.
 const MANIFEST: u64 = 1;
 
-/// What a checkpoint consists of.
+/// The contents of a checkpoint.
 struct Contents {
     edits: Vec<VersionEdit>,
     /// The version of each column family, which keeps its files.
@@ -41,18 +42,18 @@ struct Contents {
 }
 
 impl Writer {
-    /// Makes a checkpoint in `directory`, which must not be there.
+    /// Makes a checkpoint in `directory`, which must not exist.
     pub(crate) fn checkpoint(&self, directory: &Path) -> Result<()> {
         let _working = self.background.begin_work()?;
         let storage = &*self.storage;
-        // Without a slash at the end, which would make the staging directory one inside it.
+        // Without a trailing slash, which would put the staging directory inside it.
         let directory: &Path = &directory.components().collect::<PathBuf>();
         let Some(name) = directory.file_name() else {
             let message = "a checkpoint needs a path that ends with a name";
             return Err(Error::invalid_argument(message).in_file(directory));
         };
         if storage.metadata(directory).is_ok() {
-            let message = "there is something at the checkpoint's path already";
+            let message = "the checkpoint's path exists already";
             return Err(Error::invalid_argument(message).in_file(directory));
         }
         let mut staging = name.to_owned();
@@ -72,31 +73,32 @@ impl Writer {
         if let Err(error) = self.end_staging(directory) {
             return match self.unname_checkpoint(&staging, directory) {
                 Ok(()) => self.give_up_staging(&staging, error),
-                // What stays is whole, under either name, with the mark or without it.
+                // The checkpoint that stays is complete, under either name, with or without the
+                // mark.
                 Err(stays) => {
-                    self.info_log.warn(format_args!("a checkpoint that failed stays: {stays}"));
+                    self.info_log.warn(format_args!("a failed checkpoint remains: {stays}"));
                     Err(error)
                 }
             };
         }
-        self.info_log.info(format_args!("made a checkpoint in {}", directory.display()));
+        self.info_log.info(format_args!("created a checkpoint in {}", directory.display()));
         Ok(())
     }
 
-    /// The rest of step 4, once `directory` is the checkpoint's name.
+    /// The rest of step 4, after `directory` was renamed to its final name.
     fn end_staging(&self, directory: &Path) -> Result<()> {
         let storage = &*self.storage;
         sync_parent(storage, directory)?;
         let [mark, aside] = marks(directory);
-        // Not removed yet: there may be nothing to make it anew with.
+        // Renamed, not removed: if undoing is needed, there may be no space to recreate it.
         storage.rename(&mark, &aside)?;
         storage.sync_directory(directory)?;
-        // What stays is removed by the first opening for writing.
+        // A file that stays is removed by the first opening for writing.
         let _ = storage.remove(&aside);
         Ok(())
     }
 
-    /// Step 4 undone, so that nothing is removed from what a crash would show under the
+    /// Undoes step 4, so that nothing is removed from what a crash would show under the
     /// checkpoint's name.
     fn unname_checkpoint(&self, staging: &Path, directory: &Path) -> Result<()> {
         let storage = &*self.storage;
@@ -117,7 +119,7 @@ impl Writer {
         let all: Vec<_> = families.iter().collect();
         let awaited = self.seal_for_flush(&leadership, &all)?;
         self.wait_for_flush(&awaited)?;
-        // Versions are installed under this lock: what the edits name is what the sources keep.
+        // Versions are installed under this lock: the edits name the files that the sources keep.
         let versions = self.versions();
         let edits = versions.snapshot();
         let sources = families
@@ -160,7 +162,8 @@ impl Writer {
             edit.new_files.iter_mut().for_each(|file| file.path_id = 0);
         }
         if let Some(number) = edits.iter().filter_map(|edit| edit.log_number).max() {
-            // It needs none, but who tracks logs refuses a database without one.
+            // The checkpoint needs no log, but databases that track logs refuse to open without
+            // one.
             let log = aside.join(FileKind::Wal(number).to_string());
             write_whole(storage, &log, &[], Purpose::Checkpoint)?;
             edits.iter_mut().for_each(|edit| edit.existing_logs = None);
@@ -173,7 +176,7 @@ impl Writer {
         set_current(storage, aside, MANIFEST, MANIFEST)
     }
 
-    /// Every file that is shared, with its name in the checkpoint.
+    /// Returns every shared file, with its name in the checkpoint.
     fn checkpoint_files(&self, contents: &Contents) -> BTreeMap<PathBuf, String> {
         let mut files = BTreeMap::new();
         for (family, source) in &contents.sources {
@@ -191,8 +194,7 @@ impl Writer {
         files
     }
 
-    /// The options of a checkpoint: the database's, without the directories, which stay the
-    /// database's.
+    /// Returns the options of a checkpoint: the database's, without its directories.
     fn checkpoint_options(&self) -> Options {
         let mut options = self.all_options();
         options.database.wal_dir.clear();
@@ -203,12 +205,12 @@ impl Writer {
         options
     }
 
-    /// Makes the directory where a checkpoint is assembled, empty but for its mark, which is
-    /// locked. What is left there of one that was not finished is removed.
+    /// Creates the staging directory, empty but for its locked mark. Remains of an unfinished
+    /// checkpoint in it are removed.
     ///
     /// # Errors
-    /// Invalid argument, where something else has its name; busy, where somebody assembles a
-    /// checkpoint there.
+    /// Invalid argument, if something else has its name; busy, if another checkpoint is being built
+    /// there.
     fn begin_staging(&self, staging: &Path) -> Result<Box<dyn FileLock>> {
         let storage = &*self.storage;
         let mark = FileKind::Staging.to_string();
@@ -229,16 +231,16 @@ impl Writer {
         for entry in storage.list(staging)?.iter().filter(|entry| entry.name != mark) {
             storage.remove(&staging.join(&entry.name))?;
         }
-        // A crash must not keep what follows and lose the mark.
+        // A crash must not keep the files that follow and lose the mark.
         storage.sync_directory(staging)?;
         Ok(lock)
     }
 
-    /// Removes what there is of a checkpoint that cannot be finished, and answers why.
+    /// Removes an unfinished checkpoint, and returns `error`.
     fn give_up_staging(&self, staging: &Path, error: Error) -> Result<()> {
         if let Err(stays) = self.remove_staging(staging) {
             // The next checkpoint of that name removes it.
-            self.info_log.warn(format_args!("a checkpoint that was not finished stays: {stays}"));
+            self.info_log.warn(format_args!("an unfinished checkpoint remains: {stays}"));
         }
         Err(error)
     }
@@ -246,7 +248,7 @@ impl Writer {
     fn remove_staging(&self, staging: &Path) -> Result<()> {
         let storage = &*self.storage;
         let mark = FileKind::Staging.to_string();
-        // The mark goes last: what a crash leaves is still marked.
+        // The mark is removed last: what a crash leaves is still marked.
         for entry in storage.list(staging)?.iter().filter(|entry| entry.name != mark) {
             storage.remove(&staging.join(&entry.name))?;
         }
@@ -259,8 +261,7 @@ impl Writer {
     }
 }
 
-/// The mark of a directory in which a checkpoint is assembled, and what it is called before it
-/// goes.
+/// The mark of a staging directory, and the name it gets before it is removed.
 fn marks(directory: &Path) -> [PathBuf; 2] {
     [FileKind::Staging, FileKind::Temporary(0)].map(|kind| directory.join(kind.to_string()))
 }

@@ -1,18 +1,18 @@
 //! Closing a database that was open for writing.
 //!
-//! 1. Nobody writes any more: writers that wait out a stall give up, closing leads the write queue,
-//!    and later writes are refused.
-//! 2. What no log holds is flushed, unless `avoid_flush_during_shutdown` says otherwise.
-//! 3. The threads in the background end; a compaction gives up, and so does an ingestion that still
-//!    brings files. What threads of users have begun on files, ingestions and checkpoints, is
-//!    waited for: whoever opens the database next gives the same numbers to files of his own.
-//! 4. The log is written out and cut to its length. Who follows the logs does so no longer.
-//! 5. The locks are given up.
+//! 1. Writes end: writers that wait in a stall give up, closing leads the write queue, and later
+//!    writes are refused.
+//! 2. Unlogged writes are flushed, unless `avoid_flush_during_shutdown` is set.
+//! 3. The background threads end; compactions are aborted, and so are ingestions that still copy
+//!    files. Closing waits for ingestions and checkpoints begun by user threads: the next opener
+//!    gives its files the same numbers.
+//! 4. The log is written out and truncated to its length. Following of the logs ends.
+//! 5. The locks are released.
 //!
-//! A crash at any of these is as one before: what was acknowledged as synced is on the device.
+//! A crash at any step is like one before closing: acknowledged synced writes are on the device.
 //!
-//! Code of the user's that the database calls cannot close it, since closing waits for that code.
-//! It can drop the last handle: then the cleaning thread closes the database.
+//! A user callback cannot close the database, since closing waits for callbacks. It can drop the
+//! last handle: then the cleaning thread closes the database.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -29,11 +29,11 @@ use crate::panics;
 use crate::wal::{LogDurability, SpaceListener};
 use crate::{Error, Result};
 
-/// How long closing waits for obsolete tables to be let go of, and how often it looks.
+/// Longest wait of closing for obsolete tables to be released, and the interval between checks.
 const LAST_WAIT: Duration = Duration::from_millis(100);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
-/// The side that writes, and the threads that work for it. Dropping it closes the database.
+/// The writer, and its background threads. Dropping it closes the database.
 #[derive(Debug)]
 pub(crate) struct Writing {
     pub(crate) writer: Arc<Writer>,
@@ -47,7 +47,7 @@ impl std::fmt::Debug for Writer {
 }
 
 impl Writing {
-    /// Starts the threads that work in the background, unless that is done by those who ask for it.
+    /// Starts the background threads, unless background work is done inline by its callers.
     pub(crate) fn start(writer: Arc<Writer>) -> Result<Self> {
         let inline = writer.options().inline_background();
         let threads = if inline { None } else { Some(Threads::start(&writer)?) };
@@ -58,7 +58,7 @@ impl Writing {
         Ok(writing)
     }
 
-    /// Has a thread make space for logs, where they need any.
+    /// Starts the thread that makes space for logs, if they need any.
     fn start_making_space(&self) -> Result<()> {
         let info_log = Arc::clone(&self.writer.info_log);
         let chosen = move |durability: &LogDurability| {
@@ -74,15 +74,14 @@ impl Writing {
         self.writer.logs().start_making_space(listener)
     }
 
-    /// Changes options of the database, and has as many threads work in the background as these
-    /// ask for.
+    /// Changes options of the database, and adds background threads if the options ask for more.
     pub(crate) fn set_database_options(&self, changes: &[(&str, &str)]) -> Result<()> {
         self.writer.set_database_options(changes)?;
         let mut threads = self.threads.lock();
         if let Some(threads) = &mut *threads
             && let Err(error) = threads.grow(&self.writer)
         {
-            self.writer.info_log.warn(format_args!("fewer compactions run than could: {error}"));
+            self.writer.info_log.warn(format_args!("not all compaction threads started: {error}"));
         }
         Ok(())
     }
@@ -90,10 +89,10 @@ impl Writing {
     /// Closes the database. A second call does nothing.
     ///
     /// # Errors
-    /// Invalid argument, in a thread that is at work for the database; those of closing.
+    /// Invalid argument, in a thread that is working for the database; those of closing.
     pub(crate) fn close(&self) -> Result<()> {
         if is_at_work_for(self.writer.shared.opening) {
-            let message = "code that the database calls cannot close it: it is waited for";
+            let message = "a callback cannot close the database, which waits for callbacks";
             return Err(Error::invalid_argument(message));
         }
         self.writer.close(&self.threads)
@@ -110,7 +109,7 @@ impl Drop for Writing {
             writer.background.abandon();
             return;
         }
-        // Who wants to know closes it himself; the LOG has it.
+        // The error is in the LOG; callers that need it call `close`.
         let _ = writer.close(&self.threads);
     }
 }
@@ -123,12 +122,12 @@ impl Writer {
         };
         self.errors.begin_closing();
         self.stall.wake();
-        // Whatever panics, the threads end and the locks are given up.
+        // Even after a panic, the threads end and the locks are released.
         let flushed = panics::catch("closing", || self.end_writes());
         self.errors.close();
         let _waiting = self.stall.urgency().wait();
         self.background.close();
-        // Options that are being changed are changed, and no others will be.
+        // Waits for a running change of options; no other begins.
         drop(self.changing_options());
         let threads = threads.lock().take();
         drop(threads);
@@ -147,7 +146,7 @@ impl Writer {
         result
     }
 
-    /// Steps 1 and 2. What stood in the way of writing before is no failure of closing.
+    /// Steps 1 and 2. Returns an error that was latched before instead of flushing.
     fn end_writes(&self) -> Result<()> {
         let leadership = self.queue.lead()?;
         let was_latched = self.errors.latched();
@@ -168,12 +167,12 @@ impl Writer {
         }
     }
 
-    /// Removes the tables that nobody reads. What stays is removed by the next open.
+    /// Removes the tables that nobody reads. Tables that stay are removed by the next open.
     fn remove_last_obsolete_tables(&self) {
         let began = Instant::now();
         loop {
             while epoch::collect() > 0 {}
-            // Another database's thread may be about to drop what was retired here.
+            // Another database's thread may be about to drop tables retired here.
             let some_may_go = epoch::waiting() > 0;
             self.remove_obsolete_tables();
             let may_go = some_may_go && !self.obsolete().is_empty();
@@ -193,7 +192,7 @@ impl Writer {
             return Ok(());
         }
         for path in unneeded {
-            // What stays is removed by the next open.
+            // Files that stay are removed by the next open.
             let _ = self.storage.remove(&path);
         }
         logs.close()

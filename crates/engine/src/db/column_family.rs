@@ -1,4 +1,4 @@
-//! A column family that is open.
+//! An open column family.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard, Weak};
@@ -16,10 +16,10 @@ use crate::stats::FamilyStatistics;
 use crate::version::Version;
 use crate::write::StallConditions;
 
-/// A column family that is open. Clones are handles to the same one.
+/// An open column family. Clones are handles to the same one.
 ///
-/// A handle counts for the opening of the database that gave it: other databases refuse it, and so
-/// does the same one when it is opened again, or for reading.
+/// A handle is valid for the opening of the database that returned it: other databases refuse it,
+/// and so does another opening of the same database, for writing or for reading.
 #[derive(Debug, Clone)]
 pub struct ColumnFamily {
     inner: Arc<Inner>,
@@ -27,22 +27,22 @@ pub struct ColumnFamily {
 
 #[derive(Debug)]
 struct Inner {
-    /// The opening of the database that gave it.
+    /// The opening of the database that it belongs to.
     opening: OpeningId,
     id: u32,
     name: String,
     comparator: Comparator,
     /// Whether batches may write to it.
     takes_writes: bool,
-    /// Whether its merges can be carried out.
+    /// Whether its merge operator is available.
     merges: bool,
     current: EpochCell<SuperVersion>,
-    /// The number of `current`, for iterators to notice that there is a newer one.
+    /// The number of `current`, which tells iterators whether there is a newer one.
     current_number: Arc<AtomicU64>,
     memory: Mutex<Memory>,
     statistics: FamilyStatistics,
     dropped: AtomicBool,
-    /// Whether what is sealed is to be flushed however little it is.
+    /// Whether sealed memtables are to be flushed even if they are few.
     flush_requested: AtomicBool,
     #[expect(
         dead_code,
@@ -51,7 +51,7 @@ struct Inner {
     closing: Closing,
 }
 
-/// What a column family's super version is made of.
+/// The components of a column family's super version.
 #[derive(Debug)]
 struct Memory {
     active: Arc<MemTable>,
@@ -59,11 +59,11 @@ struct Memory {
     sealed: Vec<SealedMemTable>,
     version: Arc<Version>,
     settings: Arc<FamilySettings>,
-    /// The versions that somebody reads or may read still, among others.
+    /// The versions that may still be read, and some that are not.
     versions: Vec<Weak<Version>>,
-    /// The memtables that are in tables and that somebody reads or may read still, among others.
+    /// The flushed memtables that may still be read, and some that are not.
     flushed: Vec<Weak<MemTable>>,
-    /// How many super versions there were.
+    /// Number of super versions so far.
     super_versions: u64,
 }
 
@@ -71,13 +71,13 @@ struct Memory {
 #[derive(Debug, Clone)]
 pub(crate) struct SealedMemTable {
     pub(crate) memtable: Arc<MemTable>,
-    /// The log that holds the first entries of the next memtable: when this one is in a table, the
-    /// logs below are not needed for it.
+    /// The log with the first entries of the next memtable: once this memtable is flushed, it does
+    /// not need logs below that.
     pub(crate) next_log_number: u64,
 }
 
 impl ColumnFamily {
-    /// A column family with an active memtable over a version.
+    /// Creates a column family with an active memtable over a version.
     pub(crate) fn new(
         opening: OpeningId,
         id: u32,
@@ -113,69 +113,69 @@ impl ColumnFamily {
         }
     }
 
-    /// The opening of the database that gave it.
+    /// Returns the opening of the database that it belongs to.
     #[inline]
     pub(crate) fn opening(&self) -> OpeningId {
         self.inner.opening
     }
 
-    /// Its id, which is never used again for another: 0 is `default`'s.
+    /// Returns its ID, which is never reused; `default` has 0.
     pub fn id(&self) -> u32 {
         self.inner.id
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &str {
         &self.inner.name
     }
 
-    /// The order of its keys.
+    /// Returns the comparator of its keys.
     pub fn comparator(&self) -> &Comparator {
         &self.inner.comparator
     }
 
-    /// Its options as they are at this moment; [`crate::Db::set_options`] changes them.
+    /// Returns its current options; [`crate::Db::set_options`] changes them.
     pub fn options(&self) -> Arc<ColumnFamilyOptions> {
         Arc::clone(&self.settings().options)
     }
 
-    /// What it goes by at this moment.
+    /// Returns its current settings.
     pub(crate) fn settings(&self) -> Arc<FamilySettings> {
         Arc::clone(self.super_version().settings())
     }
 
-    /// Has it go by other options from now on, and its tables be read in another way.
+    /// Replaces its options, and its readers accordingly.
     pub(crate) fn change(&self, options: ColumnFamilyOptions, readers: Arc<FamilyReaders>) {
         let mut memory = self.memory();
         memory.settings = Arc::new(FamilySettings::new(options, readers));
         self.publish(&mut memory);
     }
 
-    /// Whether it was dropped. Reads go on; writes to it are refused.
+    /// Whether it was dropped. Reads still work; writes are refused.
     pub fn is_dropped(&self) -> bool {
         self.inner.dropped.load(Ordering::Acquire)
     }
 
-    /// The memory that its open tables keep outside the block cache, in bytes: mostly indexes and
-    /// filters. The option `max_open_files` bounds how many are open,
-    /// `cache_index_and_filter_blocks` moves these to the block cache.
+    /// Returns the memory that its open tables keep outside the block cache, in bytes: mostly
+    /// indexes and filters. Option `max_open_files` bounds the number of open tables,
+    /// `cache_index_and_filter_blocks` moves these blocks to the block cache.
     pub fn table_readers_memory(&self) -> usize {
         let source = self.super_version();
         let files = source.version().files();
         files.filter_map(|(_, file)| file.table.load_arc()).map(|table| table.memory()).sum()
     }
 
-    /// What has happened to it.
+    /// Returns its statistics.
     pub(crate) fn statistics(&self) -> &FamilyStatistics {
         &self.inner.statistics
     }
 
-    /// The versions that somebody reads, or may read still.
+    /// Returns the versions that may still be read.
     pub(crate) fn live_versions(&self) -> Vec<Arc<Version>> {
         self.memory().versions.iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Returns a way to its newer super versions that keeps none of them.
+    /// Returns a reference to its newer super versions that pins none of them.
     pub(crate) fn follow(&self) -> Followed {
         Followed {
             number: Arc::clone(&self.inner.current_number),
@@ -183,18 +183,18 @@ impl ColumnFamily {
         }
     }
 
-    /// Returns the memtables that are in tables, and that only iterators and other reads keep.
+    /// Returns the flushed memtables that iterators and other reads keep in memory.
     pub(crate) fn pinned_memtables(&self) -> Vec<Arc<MemTable>> {
         self.memory().flushed.iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// What reads read now.
+    /// Returns the current super version.
     #[inline]
     pub(crate) fn current(&self) -> &EpochCell<SuperVersion> {
         &self.inner.current
     }
 
-    /// What reads read now, kept.
+    /// Returns a reference to the current super version.
     pub(crate) fn super_version(&self) -> Arc<SuperVersion> {
         match self.inner.current.load_arc() {
             Some(current) => current,
@@ -202,7 +202,7 @@ impl ColumnFamily {
         }
     }
 
-    /// What all its reads have in common.
+    /// Returns what its reads share.
     pub(crate) fn readers(&self) -> Arc<FamilyReaders> {
         Arc::clone(&self.settings().readers)
     }
@@ -213,25 +213,25 @@ impl ColumnFamily {
         self.inner.takes_writes
     }
 
-    /// Whether its merges can be carried out.
+    /// Whether its merge operator is available.
     #[inline]
     pub(crate) fn has_merge_operator(&self) -> bool {
         self.inner.merges
     }
 
-    /// Whether its active memtable has grown to its bound.
+    /// Whether its active memtable has reached its size limit.
     pub(crate) fn is_full(&self) -> bool {
         let source = self.super_version();
         source.memtables().first().is_some_and(|active| source.is_filled_by(active))
     }
 
-    /// Has what is sealed flushed however little it is, or says that this was done.
+    /// Requests that sealed memtables be flushed even if they are few, or clears that request.
     pub(crate) fn request_flush(&self, wanted: bool) {
         self.inner.flush_requested.store(wanted, Ordering::Release);
     }
 
-    /// Whether there are sealed memtables that are to be flushed: as many as make a table, or any
-    /// that were asked for.
+    /// Whether there are sealed memtables to be flushed: enough for a table, or any if a flush was
+    /// requested.
     pub(crate) fn wants_flush(&self) -> bool {
         let memory = self.memory();
         let sealed = memory.sealed.len();
@@ -240,12 +240,12 @@ impl ColumnFamily {
         sealed >= enough || (sealed > 0 && requested)
     }
 
-    /// Whether it is compacted without being asked for: other than leveled compaction is not built.
+    /// Whether it is compacted automatically: only leveled compaction is implemented.
     pub(crate) fn compacts_by_itself(&self) -> bool {
         compacts_by_itself(&self.options())
     }
 
-    /// What decides whether writes are stalled for it.
+    /// Returns the figures that decide whether it stalls writes.
     pub(crate) fn stall_conditions(&self) -> StallConditions {
         let memory = self.memory();
         let options = &*memory.settings.options;
@@ -274,7 +274,7 @@ impl ColumnFamily {
         }
     }
 
-    /// Whether another handle is to the same column family of the same database.
+    /// Whether `other` is a handle to the same column family of the same opening.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
@@ -284,17 +284,17 @@ impl ColumnFamily {
         self.inner.dropped.store(true, Ordering::Release);
     }
 
-    /// The memtable that writes go to.
+    /// Returns the active memtable.
     pub(crate) fn active(&self) -> Arc<MemTable> {
         Arc::clone(&self.memory().active)
     }
 
-    /// The memtables that get no more entries, the oldest first.
+    /// Returns the sealed memtables, the oldest first.
     pub(crate) fn sealed(&self) -> Vec<SealedMemTable> {
         self.memory().sealed.clone()
     }
 
-    /// Whether any of these is sealed still, and not in a table.
+    /// Whether any of these memtables is still sealed and not flushed.
     pub(crate) fn has_any_sealed(&self, memtables: &[SealedMemTable]) -> bool {
         let memory = self.memory();
         memory.sealed.iter().any(|sealed| {
@@ -303,7 +303,7 @@ impl ColumnFamily {
     }
 
     /// Seals the active memtable and begins another, whose first entries will be in log
-    /// `next_log_number`. Only a leader of the write queue may.
+    /// `next_log_number`. For leaders of the write queue only.
     pub(crate) fn seal(&self, next_log_number: u64) {
         let next = self.new_memtable();
         next.set_earliest_log_number(next_log_number);
@@ -323,7 +323,7 @@ impl ColumnFamily {
         memtable
     }
 
-    /// Begins an empty memtable over a version, when all that was in memory is in its tables.
+    /// Begins an empty memtable over a version whose tables hold everything that was in memory.
     pub(crate) fn begin_anew(&self, version: Option<Arc<Version>>, log_number: u64) {
         let active = self.new_memtable();
         active.set_earliest_log_number(log_number);
@@ -339,8 +339,7 @@ impl ColumnFamily {
         self.publish(&mut memory);
     }
 
-    /// Puts a version in the place of the one before, and lets go of sealed memtables that are in
-    /// its tables.
+    /// Installs a version, and releases the sealed memtables that were flushed to its tables.
     pub(crate) fn install(&self, version: Arc<Version>, flushed: &[SealedMemTable]) {
         let mut memory = self.memory();
         memory.set_version(version);
@@ -351,7 +350,7 @@ impl ColumnFamily {
         self.publish(&mut memory);
     }
 
-    /// Reads read what `memory` holds from now on.
+    /// Makes `memory` visible to reads.
     fn publish(&self, memory: &mut Memory) {
         memory.super_versions += 1;
         self.inner.current.store(Some(Arc::new(memory.super_version())));
@@ -363,7 +362,7 @@ impl ColumnFamily {
     }
 }
 
-/// A column family as those know it who keep nothing of it.
+/// A reference to a column family that keeps none of its data alive.
 #[derive(Debug)]
 pub(crate) struct Followed {
     number: Arc<AtomicU64>,
@@ -378,7 +377,8 @@ impl Followed {
         self.number.load(Ordering::Relaxed)
     }
 
-    /// What reads read now, kept; `None` if nobody has the column family any more.
+    /// Returns a reference to the current super version; `None` if the column family no longer
+    /// exists.
     pub(crate) fn super_version(&self) -> Option<Arc<SuperVersion>> {
         let family = ColumnFamily { inner: self.family.upgrade()? };
         Some(family.super_version())
@@ -412,7 +412,7 @@ impl Memory {
     }
 }
 
-/// The name that tables are to say.
+/// Returns the merge operator's name, as recorded in tables.
 pub(crate) fn merge_operator_name(operator: &FamilyMergeOperator) -> Option<&str> {
     match operator {
         FamilyMergeOperator::None => None,
@@ -421,9 +421,9 @@ pub(crate) fn merge_operator_name(operator: &FamilyMergeOperator) -> Option<&str
     }
 }
 
-/// How many tables there are in level 0; under universal compaction, which has a sorted run in each
-/// further level, with these. Source: `VersionStorageInfo::CalculateBaseBytes` in
-/// `db/version_set.cc`.
+/// Returns the number of tables in level 0, plus, under universal compaction, the number of deeper
+/// levels with tables, each of which is a sorted run. Source:
+/// `VersionStorageInfo::CalculateBaseBytes` in `db/version_set.cc`.
 fn sorted_runs(version: &Version, options: &ColumnFamilyOptions) -> usize {
     let Some((level_0, deeper)) = version.levels().split_first() else { return 0 };
     let runs = match options.compaction_style {
@@ -435,7 +435,7 @@ fn sorted_runs(version: &Version, options: &ColumnFamilyOptions) -> usize {
     level_0.files().len() + runs
 }
 
-/// Whether these options ask for compactions that nobody asks for, of a kind that is built.
+/// Whether these options enable automatic compactions of an implemented style.
 fn compacts_by_itself(options: &ColumnFamilyOptions) -> bool {
     !options.disable_auto_compactions && options.compaction_style == CompactionStyle::Level
 }

@@ -1,11 +1,11 @@
-//! The options of a database that is open, of which some change.
+//! The options of an open database, some of which can change.
 
 use std::sync::Arc;
 
 use crate::epoch::EpochCell;
 use crate::options::DbOptions;
 
-/// The options of a database that is open: as they were then, and as they are now.
+/// The options of an open database: as it was opened with, and current.
 #[derive(Debug)]
 pub(crate) struct DatabaseOptions {
     opened_with: DbOptions,
@@ -13,25 +13,26 @@ pub(crate) struct DatabaseOptions {
 }
 
 impl DatabaseOptions {
-    /// Those that the database was opened with.
+    /// Starts with the options that the database was opened with.
     pub(crate) fn new(opened_with: DbOptions) -> Self {
         let now = EpochCell::new(Some(Arc::new(opened_with.clone())));
         Self { opened_with, now }
     }
 
-    /// For options that cannot be changed while the database is open: every write may ask.
+    /// Returns the initial options, for those that cannot change while the database is open. Cheap
+    /// enough for every write.
     #[inline]
     pub(crate) fn fixed(&self) -> &DbOptions {
         &self.opened_with
     }
 
-    /// All of them at this moment, for work that goes by them until it is done. It counts a
+    /// Returns the current options, for work that uses them until it is done. It counts a
     /// reference, so it is not for every write.
     pub(crate) fn now(&self) -> Arc<DbOptions> {
         self.now.load_arc().unwrap_or_else(|| Arc::new(self.opened_with.clone()))
     }
 
-    /// Puts others in the place of those of this moment.
+    /// Replaces the current options.
     pub(crate) fn change(&self, options: DbOptions) {
         self.now.store(Some(Arc::new(options)));
     }

@@ -1,16 +1,16 @@
-//! Destroying a database: every file that is certainly its own goes, and nothing else.
+//! Destroying a database: removes every file that is certainly its own, and nothing else.
 //!
 //! # Order
 //!
-//! 1. The locks are taken, on the outside directories too, and it is looked for what cannot be told
-//!    to be the database's. Nothing is removed if there is any.
-//! 2. CURRENT goes first, so that what a crash leaves is no database.
-//! 3. The files in the outside directories that the database has claimed go, then the claims.
-//! 4. The files in the home go; what says the database's id, and which directories it had claimed,
-//!    goes last, then the LOCK, while it is held: whoever waits for the file that it was does not
-//!    get the directory with it.
+//! 1. The locks are taken, including those of outside directories, and files whose owner is unknown
+//!    are searched for. If there are any, nothing is removed.
+//! 2. CURRENT is removed first, so that what a crash leaves is no database.
+//! 3. The files in the outside directories claimed by the database are removed, then the claims.
+//! 4. The files in the home are removed; those that identify the database and its claimed
+//!    directories last, then the LOCK, while it is held: a process that waits for the removed file
+//!    does not thereby get the directory.
 //!
-//! A crash in between is safe: destroying the database again goes on where it ended.
+//! A crash in between is safe: destroying the database again continues.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ use crate::recovery::{LOST, OpenOptions, durable_id};
 use crate::version::manifest::{self, Manifest};
 use crate::{Error, Result};
 
-/// Removes the database in `directory`, and the directories that are empty then.
+/// Removes the database in `directory`, and the directories that become empty.
 pub(crate) fn destroy(directory: &Path, mut options: OpenOptions) -> Result<()> {
     let storage = std::sync::Arc::clone(options.storage());
     let storage = &*storage;
@@ -57,7 +57,7 @@ pub(crate) fn destroy(directory: &Path, mut options: OpenOptions) -> Result<()> 
         remove_old_logs(storage, &home.path.join(below))?;
     }
     remove_files(storage, &home.path, |kind| !goes_last(kind))?;
-    // A crash must not keep others and lose these.
+    // A crash must not lose these files and keep others.
     storage.sync_directory(&home.path)?;
     remove_files(storage, &home.path, |kind| kind != FileKind::Lock)?;
     remove_if_there(storage, &lock_path)?;
@@ -67,7 +67,7 @@ pub(crate) fn destroy(directory: &Path, mut options: OpenOptions) -> Result<()> 
     Ok(())
 }
 
-/// Whether a file says whose the others are.
+/// Whether a file identifies the owner of the others.
 fn goes_last(kind: FileKind) -> bool {
     matches!(
         kind,
@@ -75,7 +75,7 @@ fn goes_last(kind: FileKind) -> bool {
     )
 }
 
-/// Removes a directory if it is empty; one that holds something else stays.
+/// Removes a directory if it is empty; otherwise it stays.
 fn remove_directory(storage: &dyn Storage, directory: &Path) -> Result<()> {
     if storage.remove_directory(directory).is_ok() {
         sync_parent(storage, directory)?;
@@ -83,7 +83,8 @@ fn remove_directory(storage: &dyn Storage, directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The id by which the database's claims are told, whatever else of it is damaged or gone.
+/// Returns the ID that identifies the database's claims, even if other files are damaged or
+/// missing.
 fn database_id(storage: &dyn Storage, home: &Path) -> Result<String> {
     let number = match manifest::current(storage, home) {
         Ok(number) => Some(number),
@@ -104,8 +105,8 @@ fn newest_manifest(storage: &dyn Storage, home: &Path) -> Result<Option<u64>> {
     Ok(numbers.max())
 }
 
-/// Refuses a directory that is no database's home: nothing there says an id, and there are files
-/// that a database may need.
+/// Refuses a directory that is not a database's home: nothing in it has a database ID, and it has
+/// files that a database may need.
 fn check_is_home(storage: &dyn Storage, found: &Directories) -> Result<()> {
     let (files, home) = (found.home_files(), &found.home().path);
     let is_readable = |kind| match kind {
@@ -127,13 +128,12 @@ fn check_is_home(storage: &dyn Storage, found: &Directories) -> Result<()> {
     }
 }
 
-/// The directories whose files go: not those that belong to another database.
+/// Returns the outside directories whose files are to be removed: not those of other databases.
 ///
 /// # Errors
-/// Invalid argument, for a directory with files of which nobody can tell whose they are.
+/// Invalid argument, for a directory with files whose owner is unknown.
 fn doomed<'a>(found: &'a Directories, options: &OpenOptions) -> Result<Vec<&'a Outside>> {
-    // Without CURRENT, an earlier attempt may have given up a directory in which files stay that
-    // are not the database's.
+    // Without CURRENT, an earlier attempt may have released a directory in which other files stay.
     let is_begun = !found.home_files().has(FileKind::Current);
     let is_nearly_over = found.home_files().iter().all(goes_last);
     let mut doomed = Vec::new();
@@ -158,8 +158,8 @@ fn doomed<'a>(found: &'a Directories, options: &OpenOptions) -> Result<Vec<&'a O
     Ok(doomed)
 }
 
-/// Removes the database's files in a directory outside its home, and the directory if it is empty
-/// then.
+/// Removes the database's files in a directory outside its home, and the directory if it becomes
+/// empty.
 fn destroy_outside(storage: &dyn Storage, home: &Home, directory: &Outside) -> Result<()> {
     for kind in directory.claimable() {
         remove_if_there(storage, &directory.path.join(kind.to_string()))?;
@@ -173,8 +173,8 @@ fn destroy_outside(storage: &dyn Storage, home: &Home, directory: &Outside) -> R
     remove_directory(storage, &directory.path)
 }
 
-/// Removes the logs in a directory for logs that are not needed, and the directory if it is empty
-/// then. A directory that a database has for its own purposes stays.
+/// Removes the logs in a directory of unneeded logs, and the directory if it becomes empty. One
+/// that has a CURRENT file or a claim stays.
 fn remove_old_logs(storage: &dyn Storage, directory: &Path) -> Result<()> {
     let [current, claim] = [FileKind::Current, FileKind::Claim].map(|kind| kind.to_string());
     match storage.list(directory) {
@@ -191,8 +191,7 @@ fn remove_old_logs(storage: &dyn Storage, directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Removes the files in a directory whose names a database gives, as far as they are of these
-/// kinds.
+/// Removes the files in a directory that have a database's file names and are of these kinds.
 fn remove_files(
     storage: &dyn Storage,
     directory: &Path,

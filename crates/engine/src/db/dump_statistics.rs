@@ -4,7 +4,7 @@ use crate::db::Writer;
 use crate::stats::report::{database_text, family_done, family_text};
 
 impl Writer {
-    /// Writes what was done to the LOG, if it is time for that.
+    /// Writes statistics to the LOG, if the period has passed.
     pub(crate) fn dump_statistics_if_due(&self) {
         let activity = &self.shared.activity;
         if !activity.is_dump_due(self.database.now().stats_dump_period_sec.into()) {

@@ -1,4 +1,4 @@
-//! What stands in the way of writing.
+//! Failures that stop writes.
 //!
 //! | where | a shortage | another failure | how it ends |
 //! |---|---|---|---|
@@ -11,19 +11,19 @@
 //! | upkeep | - | a panic: latched | `resume` |
 //! | installation | - | a panic: latched | reopening |
 //!
-//! A shortage is one of space or of descriptors. After one of descriptors the database resumes by
-//! itself. What it shows before anything is in doubt is not latched: a new log or MANIFEST that
-//! cannot be created leaves the old one as it was.
+//! A shortage is one of space or of descriptors. After a shortage of descriptors the database
+//! resumes by itself. A failure that leaves the state certain is not latched: if a new log or
+//! MANIFEST cannot be created, the old one is unchanged.
 //!
-//! Upkeep is what nobody waits for: removing files, making space for logs, writing statistics.
-//! Installation is what comes between an edit of the MANIFEST and what readers see of it.
+//! Upkeep is work that nobody waits for: removing files, making space for logs, writing statistics.
+//! Installation is the step between an edit of the MANIFEST and its becoming visible to readers.
 //!
-//! A panic of work that the database does for itself is a failure of that work, of its own kind. It
-//! is told like any other: in a flush, in a compaction, or wherever it was. A compaction that
-//! somebody asked for, and waits for, tells him alone.
+//! A panic in background work is a failure of that work, with its own kind. It is reported like any
+//! other: in a flush, in a compaction, or wherever it was. A manual compaction reports it to its
+//! caller only.
 //!
-//! While something is latched nothing more is acknowledged; reads go on. Whoever is refused is told
-//! the error as it was, with its kind, file and source. `docs/errors.md` says the same to users.
+//! While a failure is latched nothing more is acknowledged; reads continue. Refused callers get the
+//! original error, with its kind, file and source. `docs/errors.md` is the users' version.
 
 use std::fmt;
 use std::sync::MutexGuard;
@@ -33,16 +33,16 @@ use tailwater_io::sync::Mutex;
 
 use crate::{Error, Result};
 
-/// Where a failure was. A later one asks for more before writes can go on.
+/// The part that failed. Later ones require more before writes can resume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum FailedPart {
-    /// What nobody waits for: removing files, making space for logs, writing statistics.
+    /// Work that nobody waits for: removing files, making space for logs, writing statistics.
     Upkeep,
     Compaction,
     Flush,
     Manifest,
     Log,
-    /// A change of what the database consists of that the MANIFEST may have, and memory has not.
+    /// A change of the database's files that the MANIFEST may have, and memory has not.
     Installation,
     MemTable,
 }
@@ -55,44 +55,44 @@ impl fmt::Display for FailedPart {
             Self::Compaction => "a compaction failed",
             Self::Manifest => "the MANIFEST failed",
             Self::MemTable => "a memtable failed",
-            Self::Installation => "a change was carried out halfway",
+            Self::Installation => "a change was only partly installed",
             Self::Upkeep => "upkeep failed",
         })
     }
 }
 
-/// What stands in the way of writing.
+/// The failures that stop writes.
 #[derive(Debug, Default)]
 pub(crate) struct ErrorState {
-    /// Whether `latched` holds anything or the database was closed, for a look without a lock.
+    /// Whether a failure is latched or the database was closed, readable without a lock.
     refuses: AtomicBool,
     latched: Mutex<Latched>,
     is_closed: AtomicBool,
-    /// Why a column family is not compacted any more.
+    /// The reason why a column family is no longer compacted.
     stopped_compaction: Mutex<Option<Error>>,
-    /// Whether whoever waits is to give up, because the database is being closed.
+    /// Whether waiting writers are to give up, because the database is being closed.
     is_closing: AtomicBool,
 }
 
-/// What is latched.
+/// The latched failure.
 #[derive(Debug, Default)]
 struct Latched {
     failure: Option<(FailedPart, Error)>,
-    /// Counts the failures.
+    /// Number of failures so far.
     number: u64,
-    /// How often the database has tried by itself to go on after this one.
+    /// Number of automatic attempts to resume after this failure.
     tries: i32,
 }
 
 impl ErrorState {
-    /// Refuses, where something is latched.
+    /// Returns the error if a failure is latched or the database was closed.
     #[inline]
     pub(crate) fn check(&self) -> Result<()> {
         if self.refuses.load(Ordering::Acquire) { self.refuse() } else { Ok(()) }
     }
 
-    /// Refuses, where something is latched or the database is being closed: for a writer that
-    /// waits.
+    /// Like [`Self::check`], and also returns an error if the database is being closed: for a
+    /// waiting writer.
     pub(crate) fn check_waiting(&self) -> Result<()> {
         if self.is_closing.load(Ordering::Acquire) {
             return Err(Error::closed());
@@ -100,17 +100,17 @@ impl ErrorState {
         self.check()
     }
 
-    /// Why a column family is not compacted any more, if there is one.
+    /// Returns the reason why a column family is no longer compacted, if one is not.
     pub(crate) fn stopped_compaction(&self) -> Option<Error> {
         self.stopped_compaction.lock().clone()
     }
 
-    /// Says why a column family is not compacted any more, or that all are.
+    /// Sets the reason why a column family is no longer compacted, or `None` if all are.
     pub(crate) fn set_stopped_compaction(&self, error: Option<Error>) {
         *self.stopped_compaction.lock() = error;
     }
 
-    /// Lets writers that wait give up.
+    /// Makes waiting writers give up.
     pub(crate) fn begin_closing(&self) {
         self.is_closing.store(true, Ordering::Release);
     }
@@ -126,8 +126,8 @@ impl ErrorState {
         }
     }
 
-    /// Refuses writes from now on. Of several failures the one stays that asks for most before they
-    /// can go on, and of such the first. Answers whether it is this one.
+    /// Refuses writes from now on. Of several failures, the one that requires most to resume is
+    /// kept, and of equal ones the first. Returns whether it is this one.
     pub(crate) fn latch(&self, part: FailedPart, error: Error) -> bool {
         let mut latched = self.lock();
         let stays = latched.failure.as_ref().is_none_or(|(first, _)| *first < part);
@@ -139,7 +139,7 @@ impl ErrorState {
         stays
     }
 
-    /// Refuses writes for good: the database is closed. What failed before stays known.
+    /// Refuses writes permanently: the database is closed. An earlier failure stays known.
     pub(crate) fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
         self.refuses.store(true, Ordering::Release);
@@ -150,19 +150,19 @@ impl ErrorState {
         self.is_closed.load(Ordering::Acquire)
     }
 
-    /// What is latched.
+    /// Returns the latched failure.
     pub(crate) fn latched(&self) -> Option<(FailedPart, Error)> {
         self.lock().failure.clone()
     }
 
-    /// What is latched, and its number, for [`ErrorState::clear`].
+    /// Returns the latched failure, and its number for [`ErrorState::clear`].
     pub(crate) fn numbered(&self) -> Option<(FailedPart, Error, u64)> {
         let latched = self.lock();
         latched.failure.clone().map(|(part, error)| (part, error, latched.number))
     }
 
-    /// Whether the database is to try by itself to go on: after a shortage of descriptors, and no
-    /// more than `most` times.
+    /// Whether the database should try to resume by itself: after a shortage of descriptors, and at
+    /// most `most` times.
     pub(crate) fn takes_try(&self, most: i32) -> bool {
         let mut latched = self.lock();
         let is_due = latched.tries < most
@@ -173,12 +173,12 @@ impl ErrorState {
         is_due
     }
 
-    /// The failure that is latched, if there is one.
+    /// Returns the latched error, if there is one.
     pub(crate) fn failure(&self) -> Option<Error> {
         self.latched().map(|(_, error)| error)
     }
 
-    /// Whether going on is possible without reopening.
+    /// Whether writes can resume without reopening.
     pub(crate) fn can_resume(part: FailedPart, error: &Error) -> bool {
         match part {
             FailedPart::Log => error.is_shortage(),
@@ -190,8 +190,8 @@ impl ErrorState {
         }
     }
 
-    /// Lets writes go on after the failure of that number, unless another has come meanwhile that
-    /// asks for more. Answers whether they do.
+    /// Clears the failure of that number, unless another that requires more has replaced it.
+    /// Returns whether it was cleared.
     pub(crate) fn clear(&self, number: u64) -> bool {
         let mut latched = self.lock();
         if latched.number != number {

@@ -1,4 +1,4 @@
-//! Column families that come and go while the database is open.
+//! Creating and dropping column families while the database is open.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::version::{FamilyVersion, Version};
 use crate::{Error, Result};
 
 impl Writer {
-    /// Makes a column family.
+    /// Creates a column family.
     pub(crate) fn create_family(
         &self,
         name: &str,
@@ -28,7 +28,7 @@ impl Writer {
         let refused = |error: crate::options::Error| Error::invalid_argument(error.to_string());
         check_column_family(&options, &database).map_err(refused)?;
         // Nobody writes meanwhile, so the log number below is that of the first log that can hold
-        // anything for it.
+        // writes to the new family.
         let _leadership = self.queue.lead()?;
         self.errors.check()?;
         if self.shared.family_set().by_name(name).is_some() {
@@ -46,7 +46,7 @@ impl Writer {
         self.update_log_bound();
         self.update_write_times();
         let id = family.id();
-        self.info_log.info(format_args!("made column family '{name}' with id {id}"));
+        self.info_log.info(format_args!("created column family '{name}' with ID {id}"));
         for warning in warnings::of_families(&self.options(), [&family].into_iter()) {
             self.info_log.warn(format_args!("{warning}"));
         }
@@ -56,7 +56,7 @@ impl Writer {
         Ok(family)
     }
 
-    /// Tells the MANIFEST of a new column family, and lets it be found.
+    /// Adds a new column family to the MANIFEST, and then to the family set.
     fn add_family(
         &self,
         name: &str,
@@ -96,7 +96,7 @@ impl Writer {
         Ok(family)
     }
 
-    /// Creates and claims the directories of a new column family, and tries how bytes move there.
+    /// Creates and claims the directories of a new column family, and probes their I/O modes.
     fn prepare_directories(&self, options: &OpenOptions, name: &str) -> Result<()> {
         let storage = &*self.storage;
         let home = Home::at(storage, &self.directory)?;
@@ -117,7 +117,7 @@ impl Writer {
         directories.claim(storage, &id, &Needed::default())
     }
 
-    /// Drops a column family. What reads it goes on reading; its files go when nobody does.
+    /// Drops a column family. Its readers continue; its files are removed when nobody reads them.
     pub(crate) fn drop_family(&self, family: &ColumnFamily) -> Result<()> {
         if family.id() == 0 {
             return Err(Error::invalid_argument("the default column family cannot be dropped"));
@@ -133,7 +133,7 @@ impl Writer {
         let edit = VersionEdit {
             column_family: family.id(),
             column_family_drop: true,
-            // Logs go below; who looks for those that are needed must not miss them.
+            // Logs are removed below; a check for needed logs must not miss them.
             min_log_number_to_keep: Some(self.oldest_needed_log_without(family)),
             ..VersionEdit::default()
         };

@@ -1,4 +1,4 @@
-//! What reads of column families go through: open tables, blob files, merge operators.
+//! What reads of column families use: open tables, blob files, merge operators.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -20,20 +20,19 @@ use crate::table::{
     BlockCache, OpenBudget, OpenShares, OpenTables, TableCache, TableContext, relieve,
 };
 
-/// What all reads of a column family have in common, whatever its memtables and version.
+/// What all reads of a column family share, whatever its memtables and version.
 #[derive(Debug)]
 pub(crate) struct FamilyReaders {
     pub(crate) tables: Arc<TableCache>,
     pub(crate) blobs: Arc<BlobCache>,
     pub(crate) merge_operator: FamilyMergeOperator,
-    /// Whether iterators go by prefixes only where they are asked to.
+    /// Whether iterators use prefixes only on request.
     pub(crate) prefixes_on_request: bool,
 }
 
 impl FamilyReaders {
-    /// What a compaction reads through: blob files by readers of its own where it reads them in
-    /// another mode than users do.
-    /// What it opens counts against `budget` then.
+    /// Returns the readers of a compaction. It opens blob files for itself if it reads them in
+    /// another mode than users do; these count against `budget`.
     pub(crate) fn for_compaction(&self, budget: &Arc<OpenBudget>) -> Self {
         Self {
             tables: Arc::clone(&self.tables),
@@ -44,7 +43,7 @@ impl FamilyReaders {
     }
 }
 
-/// Makes the readers of column families, which share a block cache and a bound on open files.
+/// Creates the readers of column families, which share a block cache and a limit of open files.
 #[derive(Debug)]
 pub(crate) struct ReaderFactory {
     opening: OpeningId,
@@ -60,7 +59,7 @@ pub(crate) struct ReaderFactory {
 }
 
 impl ReaderFactory {
-    /// For the database in `directory`, which is being opened.
+    /// Creates a factory for the database in `directory`, which is being opened.
     pub(crate) fn new(directory: &Path, options: &OpenOptions, io_modes: Arc<IoModes>) -> Self {
         let shares = OpenShares::new(open_files_max(), options.database().max_open_files);
         let open_blob_files = Arc::new(OpenBlobFiles::new(shares.blob_files));
@@ -80,39 +79,40 @@ impl ReaderFactory {
         }
     }
 
-    /// What the column families have that come of it.
+    /// Returns the opening ID of its column families.
     pub(crate) fn opening(&self) -> OpeningId {
         self.opening
     }
 
-    /// How the files of the database are opened.
+    /// Returns the I/O modes of the database's files.
     pub(crate) fn io_modes(&self) -> &Arc<IoModes> {
         &self.io_modes
     }
 
-    /// The generations that what users read is told by.
+    /// Returns the generations by which users' reads are recorded.
     pub(crate) fn generations(&self) -> &Arc<Generations> {
         &self.generations
     }
 
-    /// How much compactions have to hurry, which decides whether they take the time to hand over.
+    /// Returns the urgency of compactions, which decides whether they take the time for warm
+    /// handover.
     pub(crate) fn urgency(&self) -> &Arc<Urgency> {
         &self.urgency
     }
 
-    /// How many files compactions may open for themselves.
+    /// Returns the number of files that compactions may open for themselves.
     pub(crate) fn open_budget(&self) -> &Arc<OpenBudget> {
         &self.open_budget
     }
 
-    /// Says in the LOG, once, that the process's limit has tables closed, when it does. `tables` is
-    /// how many there are.
+    /// Writes to the LOG, once, when the process's limit causes tables to be closed. `tables` is
+    /// the number of tables.
     pub(crate) fn report_open_files_to(&self, info_log: &Arc<InfoLog>, tables: usize) {
         self.open_tables.report_to(info_log, tables);
     }
 
-    /// Keeps so many tables and blob files of these column families open from now on; a negative
-    /// number means as many as the process's limit leaves.
+    /// Limits the open tables and blob files of these column families; a negative number means as
+    /// many as the process's limit allows.
     pub(crate) fn bound_open_files(&self, max_open_files: i32, families: &FamilySet) {
         let shares = OpenShares::new(open_files_max(), max_open_files);
         self.open_budget.set(shares.compactions);
@@ -123,7 +123,7 @@ impl ReaderFactory {
         self.open_blob_files.set_capacity(shares.blob_files);
     }
 
-    /// The readers of the column family of that name.
+    /// Creates the readers of the column family `name`.
     pub(crate) fn readers(
         &self,
         options: &OpenOptions,
@@ -146,8 +146,8 @@ impl ReaderFactory {
         }
     }
 
-    /// The readers that take the place of others, when the options have changed. They share the
-    /// block cache, unless the options want none, or one again.
+    /// Creates the readers that replace `before` after a change of options. They share the block
+    /// cache, unless the options disable or re-enable it.
     pub(crate) fn changed(
         &self,
         before: &FamilyReaders,
@@ -195,8 +195,8 @@ impl ReaderFactory {
         Arc::new(TableCache::new(storage, directories, io_modes, context, open))
     }
 
-    /// What is handed over between tables in these directories: nothing of what users read where
-    /// what compactions write is in the page cache anyway.
+    /// Returns the warm handover between tables in these directories, if any. Users' reads are only
+    /// handed over if compactions write past the page cache.
     fn handover(
         &self,
         options: &OpenOptions,
@@ -232,7 +232,7 @@ impl ReaderFactory {
     }
 }
 
-/// How much memory there is, in bytes; a guess where the system does not tell.
+/// Returns the size of memory in bytes; a guess if the system does not report it.
 fn memory_bytes() -> u64 {
     Memory::of_this_process(System::default()).limit().unwrap_or(1 << 30)
 }

@@ -1,4 +1,4 @@
-//! What a column family goes by while it is open: its options, and what is made from them.
+//! The settings of an open column family: its options, and what is made from them.
 
 use std::sync::Arc;
 
@@ -6,14 +6,14 @@ use crate::db::{Closing, FamilyReaders, merge_operator_name};
 use crate::options::ColumnFamilyOptions;
 use crate::table::builder::Format;
 
-/// What a column family goes by. It never changes: [`crate::Db::set_options`] puts another in its
-/// place, together with the super version, and whoever has this one keeps to it.
+/// The settings of a column family. Immutable: [`crate::Db::set_options`] replaces them together
+/// with the super version, and their holders keep using them.
 #[derive(Debug)]
 pub(crate) struct FamilySettings {
     pub(crate) options: Arc<ColumnFamilyOptions>,
-    /// The form of the tables that are written.
+    /// The format of new tables.
     pub(crate) table_format: Arc<Format>,
-    /// What reads go through. Tables that are open keep what they were opened with.
+    /// What reads use. Open tables keep what they were opened with.
     pub(crate) readers: Arc<FamilyReaders>,
     #[expect(
         dead_code,
@@ -23,7 +23,7 @@ pub(crate) struct FamilySettings {
 }
 
 impl FamilySettings {
-    /// Options, and the readers that were made from them.
+    /// Creates settings from options and the readers that were made from them.
     pub(crate) fn new(options: ColumnFamilyOptions, readers: Arc<FamilyReaders>) -> Self {
         let context = readers.tables.context();
         let table_format = Arc::new(Format::new(

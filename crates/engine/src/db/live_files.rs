@@ -1,4 +1,4 @@
-//! Which tables a database consists of.
+//! The list of a database's tables.
 
 use std::path::PathBuf;
 
@@ -7,53 +7,52 @@ use tailwater_format::key::{self, Sequence};
 use crate::Result;
 use crate::db::{ColumnFamily, Db};
 
-/// A table that a database consists of at some moment. Times are in seconds since 1970, 0 where
-/// nobody knows.
+/// A table of a database at one moment. Times are in seconds since 1970, 0 where unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LiveFile {
-    /// The column family that it belongs to.
+    /// The name of its column family.
     pub column_family: String,
-    /// The level.
+    /// Its level.
     pub level: usize,
-    /// The number in its name.
+    /// Its file number.
     pub number: u64,
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
     /// Its length in bytes.
     pub size: u64,
     /// Its smallest user key.
     pub smallest_key: Vec<u8>,
-    /// Its largest user key; with the end of a range tombstone, the first key behind.
+    /// Its largest user key; at the end of a range tombstone, the first key after it.
     pub largest_key: Vec<u8>,
     /// The lowest sequence number in it.
     pub smallest_sequence: Sequence,
     /// The highest sequence number in it.
     pub largest_sequence: Sequence,
-    /// How many entries it has, deletions included; `None` before it was first opened.
+    /// Number of entries, including deletions; `None` before it is first opened.
     pub entries: Option<u64>,
-    /// How many of them delete; `None` before it was first opened.
+    /// Number of deletions among them; `None` before it is first opened.
     pub deletions: Option<u64>,
-    /// The order in which tables of level 0 came to be.
+    /// The order in which tables of level 0 were created.
     pub epoch_number: u64,
     /// Whether a compaction reads it.
     pub being_compacted: bool,
-    /// When the oldest of what it holds was written, or earlier.
+    /// A lower bound of the time when its oldest entry was written.
     pub oldest_ancestor_time_s: u64,
-    /// When the file was made.
+    /// When the file was created.
     pub creation_time_s: u64,
-    /// The lowest number of a blob file that it refers to.
+    /// The lowest number of the blob files that it refers to.
     pub oldest_blob_file_number: Option<u64>,
 }
 
 impl Db {
-    /// The tables of all column families at this moment, by column family and level. They need not
-    /// be there any more when this returns; a checkpoint keeps them.
+    /// Returns the current tables of all column families, by column family and level. They may be
+    /// removed before this returns; a checkpoint keeps them.
     pub fn live_files(&self) -> Vec<LiveFile> {
         self.column_families().iter().flat_map(live_files_of).collect()
     }
 
-    /// As [`Db::live_files`], with the counts of all tables: those that are not open are opened.
+    /// Like [`Db::live_files`], with the counts of all tables: closed tables are opened for them.
     ///
     /// # Errors
     /// Those of opening tables.
@@ -86,7 +85,6 @@ fn live_files_of(family: &ColumnFamily) -> Vec<LiveFile> {
             entries: statistics.map(|statistics| statistics.entries),
             deletions: statistics.map(|statistics| statistics.deletions),
             epoch_number: added.epoch_number,
-            // Nothing compacts by itself.
             being_compacted: file.is_being_compacted(),
             oldest_ancestor_time_s: added.oldest_ancestor_time_s,
             creation_time_s: added.creation_time_s,

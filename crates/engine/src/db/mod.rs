@@ -1,4 +1,4 @@
-//! The handle: a database that is open.
+//! The handle of an open database.
 
 mod approximate_sizes;
 mod changing_options;
@@ -61,14 +61,14 @@ use crate::table::ReadProfile;
 use crate::wal::replay::LeftOut;
 use crate::{Error, ErrorKind, Result};
 
-/// A database that is open. Clones are handles to the same one; any thread may use them.
+/// An open database. Clones are handles to the same one. Thread-safe.
 #[derive(Clone)]
 pub struct Db {
     inner: Arc<Inner>,
 }
 
 struct Inner {
-    /// What column families have that are its own.
+    /// The opening ID of its column families.
     opening: OpeningId,
     directory: PathBuf,
     storage: Arc<dyn Storage>,
@@ -76,17 +76,17 @@ struct Inner {
     left_out: Vec<LeftOut>,
     warnings: Vec<String>,
     is_new: bool,
-    /// `None` in a handle for reading.
+    /// `None` in a read-only handle.
     writing: Option<Writing>,
 }
 
-/// Closes the files that nobody reads any more, when the last handle to what it is part of goes. It
-/// stands as the last field, so that it is dropped when the others have been.
+/// Closes files that nobody reads any more when the last handle to its owner is dropped. It must be
+/// the last field, so that it is dropped after the others.
 #[derive(Debug)]
 pub(crate) struct Closing;
 
 impl Drop for Closing {
-    /// What was retired by then is collected, and what that retires in turn.
+    /// Collects what was retired, and what that retires in turn.
     fn drop(&mut self) {
         while epoch::collect() > 0 {}
     }
@@ -106,21 +106,20 @@ impl fmt::Debug for Db {
 
 impl Db {
     /// Opens the database in `directory` for reading. No file is changed or created and no lock is
-    /// taken, so it may be open for writing elsewhere; this handle shows it as it was at this
-    /// moment.
+    /// taken, so it may be open for writing elsewhere; this handle shows the database as it is now.
     ///
-    /// The write-ahead logs are replayed into memory, as the recovery mode says; [`Db::left_out`]
-    /// tells what it left out.
+    /// The write-ahead logs are replayed into memory according to the recovery mode;
+    /// [`Db::left_out`] reports what was left out.
     ///
     /// # Errors
-    /// Not found, where there is no database; corruption, for damage to its MANIFEST, for a table,
+    /// Not found, if there is no database; corruption, for damage to its MANIFEST, for a table,
     /// blob file or log that the MANIFEST names and that is missing or too short, and for damage to
-    /// logs that the recovery mode does not accept; invalid argument, for a comparator that is not
-    /// the one it was written with, for tables in levels that `num_levels` does not count, and for
-    /// a directory in `wal_dir`, `db_paths` or `cf_paths` that belongs to another database; not
-    /// supported, for what is not built; busy, where the database is written elsewhere and its
-    /// MANIFEST changed every time it was read; I/O, where the system refuses, as for a process
-    /// that has too many files open. Damage to tables shows when they are read.
+    /// logs that the recovery mode does not accept; invalid argument, for a comparator other than
+    /// the one it was written with, for tables in levels past `num_levels`, and for a directory in
+    /// `wal_dir`, `db_paths` or `cf_paths` that belongs to another database; not supported, for
+    /// features that are not implemented; busy, if the database is written elsewhere and its
+    /// MANIFEST changed during every attempt to read it; I/O, for errors of the system such as too
+    /// many open files. Damage to tables shows when they are read.
     pub fn open_read_only(directory: &Path, options: &OpenOptions) -> Result<Self> {
         recovery::recover_read_only(directory, options)
             .map(|recovered| Self::from_recovered(directory, recovered))
@@ -155,67 +154,68 @@ impl Db {
         Self { inner: Arc::new(inner) }
     }
 
-    /// The database's directory.
+    /// Returns the database's directory.
     pub fn directory(&self) -> &Path {
         &self.inner.directory
     }
 
-    /// Where its files are.
+    /// Returns the storage of its files.
     pub fn storage(&self) -> &Arc<dyn Storage> {
         &self.inner.storage
     }
 
-    /// What of the MANIFEST and the write-ahead logs was not taken when it was opened.
+    /// Returns the parts of the MANIFEST and the write-ahead logs that were left out when it was
+    /// opened.
     pub fn left_out(&self) -> &[LeftOut] {
         &self.inner.left_out
     }
 
-    /// What is odd about the database, and no error: sentences for people. Of one that is open for
-    /// writing also what it was asked for and does not do: options that have no effect, objects
-    /// that options name and nobody supplied, and styles of compaction that are not built. Its LOG
+    /// Returns the warnings of the opening, as sentences for people. If it is open for writing,
+    /// they include what was requested and is not done: options that have no effect, objects that
+    /// options name and nobody supplied, and compaction styles that are not implemented. Its LOG
     /// has the same sentences.
     pub fn warnings(&self) -> &[String] {
         &self.inner.warnings
     }
 
-    /// Whether there was no database before, and this opening made it.
+    /// Whether this opening created the database.
     pub fn is_new(&self) -> bool {
         self.inner.is_new
     }
 
-    /// The column families, in the order of their ids; the first is `default`.
+    /// Returns the column families, in the order of their IDs; the first is `default`.
     pub fn column_families(&self) -> Vec<ColumnFamily> {
         self.inner.shared.family_set().iter().cloned().collect()
     }
 
-    /// The column family of that name.
+    /// Returns the column family with this name.
     ///
     /// # Errors
-    /// Not found, where there is none.
+    /// Not found, if there is none.
     pub fn column_family(&self, name: &str) -> Result<ColumnFamily> {
         self.inner.shared.family_set().by_name(name).cloned().ok_or_else(|| {
             Error::new(ErrorKind::NotFound, format!("there is no column family '{name}'"))
         })
     }
 
-    /// The highest sequence number that reads see.
+    /// Returns the highest sequence number that reads see.
     #[inline]
     pub fn latest_sequence(&self) -> Sequence {
         self.inner.shared.published.load(Ordering::Acquire)
     }
 
-    /// The state of all column families at this moment, for reads that must see no later write.
+    /// Returns a snapshot of all column families, for reads that must not see later writes.
     pub fn snapshot(&self) -> Snapshot {
         let now_s = self.inner.shared.activity.clock().wall_us() / 1_000_000;
         self.inner.shared.take_snapshot(now_s)
     }
 
-    /// A copy of a key's value, if it has one.
+    /// Returns a copy of a key's value, if it has one.
     ///
     /// # Errors
     /// Those of reading tables and blob files, and of the merge operator; invalid argument, for a
-    /// column family or a snapshot that is not of this opening of the database; also of the other
-    /// reads here.
+    /// column family or a snapshot that is not of this opening of the database. The same holds for
+    /// the other reads here.
     pub fn get(
         &self,
         family: &ColumnFamily,
@@ -226,11 +226,10 @@ impl Db {
         Ok(self.get_into(family, key, options, &mut value)?.then_some(value))
     }
 
-    /// Copies a key's value over what `value` held. Answers whether the key has one; if not,
+    /// Copies a key's value over the content of `value`. Returns whether the key has one; if not,
     /// `value` is unspecified.
     ///
-    /// A value that is in memory is copied without a lock or an allocation, but for `value`'s own
-    /// growth.
+    /// A value in memory is copied without a lock, and without an allocation unless `value` grows.
     #[inline]
     pub fn get_into(
         &self,
@@ -242,7 +241,7 @@ impl Db {
         self.get_to_sink(family, key, options, value)
     }
 
-    /// A key's value where it stands in memory, if it has one.
+    /// Returns a key's value, if it has one, pinned in memory rather than copied.
     pub fn get_pinned(
         &self,
         family: &ColumnFamily,
@@ -268,7 +267,8 @@ impl Db {
         read::get(family.current(), key, snapshot, &profile(options), sink, statistics)
     }
 
-    /// The values of several keys of one column family at one moment, in the order of the keys.
+    /// Returns the values of several keys of one column family at one moment, in the order of the
+    /// keys.
     pub fn multi_get(
         &self,
         family: &ColumnFamily,
@@ -284,7 +284,7 @@ impl Db {
         read::multi_get(&source, keys, sequence, &profile(options), statistics)
     }
 
-    /// An iterator over a column family. It stands on nothing until it is sought.
+    /// Creates an iterator over a column family. It has no position until it is sought.
     ///
     /// # Errors
     /// Those of opening tables; invalid argument, as for [`Db::get`].
@@ -305,7 +305,7 @@ impl Db {
         if family.opening() == self.inner.opening { Ok(()) } else { Err(foreign(family)) }
     }
 
-    /// The same for a read, with its snapshot.
+    /// Like [`Self::check_family`] for a read, and checks its snapshot.
     #[inline(always)]
     fn check_read(&self, family: &ColumnFamily, options: &ReadOptions) -> Result<()> {
         let snapshot = options.snapshot.as_ref();

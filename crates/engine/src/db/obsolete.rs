@@ -1,8 +1,8 @@
-//! Tables and blob files that no version has any more: they go when nobody reads them.
+//! Removal of tables that no version has any more, once nobody reads them.
 //!
-//! Removing a large file takes the filesystem milliseconds, in which others wait for its journal.
-//! So a thread of its own removes one file after the other and rests in between, several times as
-//! long as a removal took.
+//! Removing a large file takes the filesystem milliseconds, during which others wait for its
+//! journal. So a dedicated thread removes one file at a time and rests in between, several times as
+//! long as the removal took.
 
 use std::path::PathBuf;
 use std::sync::{Arc, MutexGuard};
@@ -15,12 +15,12 @@ use crate::epoch::{self, heavy};
 use crate::table::BlockCache;
 use crate::version::FileMetadata;
 
-/// How many times as long as a removal took the next one waits.
+/// Rest after a removal, as a multiple of its duration.
 const REST: u32 = 4;
-/// How long it waits at most.
+/// Longest rest.
 const LONGEST_REST: Duration = Duration::from_millis(100);
 
-/// What an error calls this.
+/// The name of this work in errors.
 const CLEANING: &str = "the removal of obsolete files";
 
 /// A table that no version has any more.
@@ -28,30 +28,30 @@ const CLEANING: &str = "the removal of obsolete files";
 pub(crate) struct Obsolete {
     pub(crate) path: PathBuf,
     pub(crate) file: Arc<FileMetadata>,
-    /// Where blocks of it may be.
+    /// The cache that may hold its blocks.
     block_cache: Option<Arc<BlockCache>>,
 }
 
 impl Writer {
-    /// What the cleaning thread does until the database is closed.
+    /// The cleaning thread's loop, until the database is closed.
     pub(crate) fn run_cleaning(&self) {
         let _collector = heavy::Collector::begin();
         loop {
             match self.background.next_cleaning() {
-                // Who is refused is told of a failure.
+                // A failure is latched and reported to refused callers.
                 Cleaning::Remove => {
                     drop(self.round(FailedPart::Upkeep, CLEANING, || self.clean()));
                 }
-                // Nobody is left to be told; the LOG has it.
+                // No caller is left to report to; the LOG has the result.
                 Cleaning::Close => drop(self.close(&self.abandoned)),
                 Cleaning::End => return,
             }
         }
     }
 
-    /// Has tables go that nobody reads any more, with a rest behind each.
+    /// Removes the tables that nobody reads any more, with a rest after each.
     fn clean(&self) {
-        // Not in the thread that flushes: who leads the write queue may wait for that one.
+        // Not in the flushing thread: the leader of the write queue may wait for that one.
         self.resume_after_shortage();
         epoch::collect();
         heavy::collect();
@@ -60,22 +60,22 @@ impl Writer {
             self.remove_obsolete(&table);
             let took = Duration::from_nanos(self.clock.monotonic_ns() - start_ns);
             self.background.sleep((took * REST).min(LONGEST_REST));
-            // There may be very many tables.
+            // Collected here too, because there may be very many tables.
             heavy::collect();
         }
     }
 
-    /// The same without rests, in the thread that asked for it.
+    /// Like `clean`, without rests, in the calling thread.
     pub(crate) fn clean_here(&self) {
         let clean = || {
             epoch::collect();
             self.remove_obsolete_tables();
         };
-        // Who is refused is told of a failure.
+        // A failure is latched and reported to refused callers.
         let _ = self.round(FailedPart::Upkeep, CLEANING, clean);
     }
 
-    /// Has tables go that no version has, when nobody reads them.
+    /// Schedules the removal of tables that no version has, for when nobody reads them.
     pub(crate) fn retire_files<'a>(
         &self,
         family: &ColumnFamily,
@@ -93,7 +93,7 @@ impl Writer {
         self.background.clean_soon();
     }
 
-    /// Has the tables of a dropped column family go when nobody reads them.
+    /// Schedules the removal of a dropped column family's tables, for when nobody reads them.
     pub(crate) fn retire_tables(&self, family: &ColumnFamily) {
         let source = family.super_version();
         self.retire_files(family, source.version().files().map(|(_, file)| file));
@@ -106,7 +106,7 @@ impl Writer {
         }
     }
 
-    /// Takes a table off the list that nobody reads any more.
+    /// Takes a table that nobody reads any more off the list.
     fn next_obsolete(&self) -> Option<Obsolete> {
         let mut obsolete = self.obsolete();
         let at = obsolete.iter().position(|table| table.file.is_last())?;
@@ -122,7 +122,7 @@ impl Writer {
         }
     }
 
-    /// The tables that no version has any more.
+    /// Returns the list of tables that no version has any more.
     pub(crate) fn obsolete(&self) -> MutexGuard<'_, Vec<Obsolete>> {
         self.obsolete.lock()
     }

@@ -1,38 +1,37 @@
-//! Going on after an error.
+//! Resuming writes after an error.
 //!
 //! # Order
 //!
-//! 1. Nobody writes: resuming leads the write queue.
-//! 2. After a failure of the MANIFEST a new one is written of what is in memory.
-//! 3. After a full disk under the log a new log is begun; nothing is written to the old ones again.
-//! 4. The memtables of all column families are written to tables. What the failed log holds may be
-//!    less than they do.
-//! 5. One group of edits adds the tables and says that no column family needs a log before the new
-//!    one, so that what the failed log may hold of a write that was refused never counts.
-//! 6. Writes go on.
+//! 1. Writes wait: resuming leads the write queue.
+//! 2. After a failure of the MANIFEST, a new one is written from memory.
+//! 3. After a shortage in the log, a new log is begun; the old ones are not written again.
+//! 4. The memtables of all column families are flushed. The failed log may hold less than they do.
+//! 5. One group of edits adds the tables and states that no column family needs a log before the
+//!    new one, so that a refused write in the failed log never counts.
+//! 6. Writes resume.
 //!
-//! A crash before the end of step 5 is as one before: the old logs are there, and the new one is
-//! empty. Were the column families told of one after the other, a crash in between would leave
-//! tables that are ahead of the logs of the others, and apply a refused batch to these alone. If a
-//! step fails, writes stay refused and resuming can be tried again.
+//! A crash before the end of step 5 is like one before resuming: the old logs exist, and the new
+//! one is empty. If the column families were updated one after the other, a crash in between would
+//! leave tables that are ahead of the other families' logs, and apply a refused batch to those
+//! families alone. If a step fails, writes stay refused and resuming can be tried again.
 
 use crate::db::errors::{ErrorState, FailedPart};
 use crate::db::{ColumnFamily, Writer};
 use crate::{Error, Result};
 
 impl Writer {
-    /// Lets writes go on after an error, where that is possible.
+    /// Resumes writes after an error, if that is possible.
     pub(crate) fn resume(&self) -> Result<()> {
-        // A flush that waits for room, and the writes that are stopped for it, need no more.
+        // A flush that waits for space, and stopped writes that wait for it, may need only this.
         self.background.try_again();
         self.round(FailedPart::Upkeep, "resuming", || self.go_on())?
     }
 
-    /// Lets writes go on if they are refused for want of descriptors and there are some again. Else
-    /// nothing changes, and it is tried again, as often as `max_bgerror_resume_count` says.
+    /// Resumes writes if they are refused for a shortage of descriptors that has ended. Otherwise
+    /// nothing changes, and it is tried again, up to `max_bgerror_resume_count` times.
     pub(crate) fn resume_after_shortage(&self) {
         if self.errors.takes_try(self.database.fixed().max_bgerror_resume_count) {
-            // Who is refused is told of the failure that is latched.
+            // Refused callers get the latched failure.
             let _ = self.go_on();
         }
     }
@@ -64,7 +63,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Lets column families be compacted again whose tables were damaged: they may have been
+    /// Enables compactions of column families whose tables were damaged: they may have been
     /// restored.
     fn resume_compactions(&self) {
         if self.errors.stopped_compaction().is_none() {
@@ -82,7 +81,7 @@ impl Writer {
         self.compact_soon();
     }
 
-    /// Steps 3 to 5 after a failure of the log. Until they are done the log refuses everything.
+    /// Steps 3 to 5 after a failure of the log. Until they succeed, the log refuses everything.
     fn leave_failed_log(&self, error: Error) -> Result<()> {
         let number = self.logs().start_over(&self.numbers, self.published())?;
         let left = self.flush_into_new_log(number);
@@ -106,7 +105,7 @@ impl Writer {
         self.flush_leaving_logs(number)
     }
 
-    /// Step 4 where the log is whole.
+    /// Step 4 where the log is intact.
     fn flush_everything(&self) -> Result<()> {
         self.shared.family_set().iter().for_each(|family: &ColumnFamily| {
             family.request_flush(true);

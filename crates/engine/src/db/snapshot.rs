@@ -1,4 +1,4 @@
-//! Snapshots: reads that see no later write.
+//! Snapshots: reads that do not see later writes.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,24 +9,25 @@ use tailwater_io::sync::Mutex;
 
 use crate::db::Shared;
 
-/// The snapshots that a database's users hold, for flush and compaction to keep what they show.
+/// The snapshots that users hold; flushes and compactions keep what they show.
 #[derive(Debug, Default)]
 pub(crate) struct SnapshotList {
     held: Mutex<HeldMoments>,
-    /// The oldest that was left when one was last released, or what reads saw then if none was; 0
-    /// before.
+    /// The oldest snapshot left after the last release, or the published sequence number if none
+    /// was; 0 before the first release.
     oldest_at_release: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct HeldMoments {
-    /// When each was taken, in seconds since 1970, by its sequence number and its own number.
+    /// The time each snapshot was taken, in seconds since 1970, by its sequence number and snapshot
+    /// number.
     taken_s: BTreeMap<(Sequence, u64), u64>,
-    /// How many were taken.
+    /// Number of snapshots taken.
     count: u64,
 }
 
-/// While it lives no snapshot is taken or released: whoever wants to waits.
+/// A guard that blocks taking and releasing snapshots.
 #[derive(Debug)]
 pub(crate) struct HeldStill<'a> {
     held: MutexGuard<'a, HeldMoments>,
@@ -39,7 +40,7 @@ impl HeldStill<'_> {
     }
 }
 
-/// The state of a database at one moment. What it shows is kept for as long as a clone of it lives.
+/// The state of a database at one moment, kept while a clone of the snapshot lives.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     held: Arc<Held>,
@@ -48,14 +49,15 @@ pub struct Snapshot {
 #[derive(Debug)]
 struct Held {
     sequence: Sequence,
-    /// Tells it from others at the same sequence number.
+    /// Distinguishes snapshots of the same sequence number.
     number: u64,
     shared: Arc<Shared>,
 }
 
 impl Shared {
-    /// Holds what reads see now, from `now_s` on, in seconds since 1970. What they see is asked for
-    /// under the list's lock, so that whoever reads the list sees the snapshot or comes first.
+    /// Takes a snapshot of what reads see, at time `now_s` in seconds since 1970. The sequence
+    /// number is loaded under the list's lock, so that readers of the list either see the snapshot
+    /// or come before it.
     pub(crate) fn take_snapshot(self: &Arc<Self>, now_s: u64) -> Snapshot {
         let mut held = self.snapshots.lock();
         let sequence = self.published.load(Ordering::Acquire);
@@ -68,13 +70,13 @@ impl Shared {
 }
 
 impl SnapshotList {
-    /// The oldest snapshot that was left when one was last released, or what reads saw then if none
-    /// was; 0 before the first release.
+    /// Returns the oldest snapshot left after the last release, or the published sequence number if
+    /// none was; 0 before the first release.
     pub(crate) fn oldest_at_release(&self) -> Sequence {
         self.oldest_at_release.load(Ordering::Relaxed)
     }
 
-    /// The sequence numbers that are held, in order.
+    /// Returns the sequence numbers of the snapshots, in ascending order.
     pub(crate) fn sequences(&self) -> Vec<Sequence> {
         let mut sequences: Vec<Sequence> =
             self.lock().taken_s.keys().map(|&(sequence, _)| sequence).collect();
@@ -82,17 +84,17 @@ impl SnapshotList {
         sequences
     }
 
-    /// When the oldest snapshot was taken, in seconds since 1970, if there is any.
+    /// Returns when the oldest snapshot was taken, in seconds since 1970, if there is any.
     pub(crate) fn oldest_time_s(&self) -> Option<u64> {
         self.lock().taken_s.first_key_value().map(|(_, &taken_s)| taken_s)
     }
 
-    /// How many snapshots there are.
+    /// Returns the number of snapshots.
     pub(crate) fn count(&self) -> usize {
         self.lock().taken_s.len()
     }
 
-    /// Keeps the snapshots as they are until what this answers is dropped.
+    /// Keeps the snapshots unchanged until the returned guard is dropped.
     pub(crate) fn hold_still(&self) -> HeldStill<'_> {
         HeldStill { held: self.lock() }
     }
@@ -114,14 +116,14 @@ impl Drop for Held {
 }
 
 impl Snapshot {
-    /// Whether it is of the database that has this.
+    /// Whether it belongs to the database of `shared`.
     #[inline]
     pub(crate) fn is_of(&self, shared: &Arc<Shared>) -> bool {
-        // The snapshot keeps what it points to, so no other has its address.
+        // The snapshot keeps `shared` alive, so no other database has its address.
         Arc::ptr_eq(&self.held.shared, shared)
     }
 
-    /// The highest sequence number it shows.
+    /// Returns the highest sequence number it shows.
     pub fn sequence(&self) -> Sequence {
         self.held.sequence
     }

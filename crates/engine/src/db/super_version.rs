@@ -1,5 +1,4 @@
-//! What a read of a column family reads: its memtables and its version, as they stand at one
-//! moment.
+//! What a read of a column family uses: its memtables and its version at one moment.
 
 use std::sync::Arc;
 
@@ -12,21 +11,21 @@ use crate::merge_operator::FamilyMergeOperator;
 use crate::table::TableCache;
 use crate::version::Version;
 
-/// The memtables and the version of a column family at one moment. It never changes; whoever holds
-/// it keeps its files.
+/// The memtables and the version of a column family at one moment. Immutable; holding it keeps its
+/// files.
 #[derive(Debug)]
 pub(crate) struct SuperVersion {
-    /// Counts the super versions of the column family, from 1.
+    /// Its number among the super versions of the column family, from 1.
     number: u64,
     /// Newest first.
     memtables: Vec<Arc<MemTable>>,
     version: Arc<Version>,
-    /// Behind the version, whose tables close when both are let go of.
+    /// After the version in drop order: its tables close when both are dropped.
     settings: Arc<FamilySettings>,
 }
 
 impl SuperVersion {
-    /// Memtables, newest first, over a version.
+    /// Creates a super version from memtables, newest first, and a version.
     pub(crate) fn new(
         number: u64,
         memtables: Vec<Arc<MemTable>>,
@@ -42,13 +41,13 @@ impl SuperVersion {
         self.number
     }
 
-    /// What the column family goes by.
+    /// Returns the settings of the column family.
     #[inline]
     pub(crate) fn settings(&self) -> &Arc<FamilySettings> {
         &self.settings
     }
 
-    /// Whether a memtable has grown to its bound.
+    /// Whether a memtable has reached its size limit.
     #[inline]
     pub(crate) fn is_filled_by(&self, memtable: &MemTable) -> bool {
         let options = &self.settings.options;
@@ -57,41 +56,41 @@ impl SuperVersion {
             || (range_deletions > 0 && memtable.counters().range_deletions >= range_deletions)
     }
 
-    /// The memtables, newest first.
+    /// Returns the memtables, newest first.
     #[inline]
     pub(crate) fn memtables(&self) -> &[Arc<MemTable>] {
         &self.memtables
     }
 
-    /// The tables and blob files.
+    /// Returns the version: tables and blob files.
     #[inline]
     pub(crate) fn version(&self) -> &Arc<Version> {
         &self.version
     }
 
-    /// The open tables.
+    /// Returns the open tables.
     #[inline]
     pub(crate) fn tables(&self) -> &Arc<TableCache> {
         &self.settings.readers.tables
     }
 
-    /// How operands fold.
+    /// Returns the merge operator.
     #[inline]
     pub(crate) fn merge_operator(&self) -> &FamilyMergeOperator {
         &self.settings.readers.merge_operator
     }
 
-    /// Whether iterators go by prefixes only where they are asked to.
+    /// Whether iterators use prefixes only on request.
     pub(crate) fn prefixes_on_request(&self) -> bool {
         self.settings.readers.prefixes_on_request
     }
 
-    /// How many records an iterator steps over, one by one, before it tries a seek.
+    /// Returns the number of records that an iterator steps over before it seeks instead.
     pub(crate) fn max_sequential_skip(&self) -> u64 {
         self.settings.options.max_sequential_skip_in_iterations
     }
 
-    /// The value that a blob index of `user_key` stands for.
+    /// Reads the value that a blob index of `user_key` refers to.
     pub(crate) fn read_blob(&self, user_key: &[u8], index: &[u8]) -> Result<Vec<u8>> {
         self.settings.readers.blobs.read(user_key, index, Purpose::UserBlobRead)
     }

@@ -1,4 +1,4 @@
-//! Following a database by its logs.
+//! Following a database through its logs.
 
 use std::sync::Arc;
 
@@ -9,17 +9,17 @@ use crate::wal::{LogsOf, Updates};
 use crate::{Error, ErrorKind, Result};
 
 impl Db {
-    /// The batches that were written since `sequence`, from the one that holds it, as the
-    /// write-ahead logs have them: RocksDB's `GetUpdatesSince`. With 0, from the oldest that a log
-    /// still has. What [`Updates`] says of gaps counts.
+    /// Returns the batches written since `sequence`, starting with the one that holds it, from the
+    /// write-ahead logs: RocksDB's `GetUpdatesSince`. With 0, it starts with the oldest batch still
+    /// in a log. See [`Updates`] on gaps.
     ///
-    /// A log is kept until all that it holds is in tables, and while somebody follows it; opening a
-    /// database puts everything into tables, unless `avoid_flush_during_recovery` is set.
+    /// A log is kept until all its contents are in tables, and while it is followed; opening a
+    /// database flushes everything to tables, unless `avoid_flush_during_recovery` is set.
     ///
     /// # Errors
-    /// Not found, where `sequence` is not yet written, and, other than in RocksDB, which then
-    /// begins with what is left, where no log has it any more; not supported, for a handle that was
-    /// opened for reading; closed, for one that was closed; those of reading the logs.
+    /// Not found, if `sequence` is not yet written, or is no longer in a log (RocksDB starts with
+    /// the oldest batch left instead); not supported, for a handle that was opened for reading;
+    /// closed, for one that was closed; those of reading the logs.
     pub fn updates_since(&self, sequence: Sequence) -> Result<Updates> {
         let Some(writing) = &self.inner.writing else {
             let what = "updates_since in a database that was opened for reading only";

@@ -1,13 +1,14 @@
-//! Noting when sequence numbers are written, for column families that preserve it.
+//! Sampling of the times when sequence numbers were written, for column families that preserve
+//! them.
 //!
-//! Sequence numbers are the whole database's, and so are the samples. There is one about every
-//! hundredth of the shortest time that a column family preserves, and they reach back as far as the
-//! longest. Tables keep them from then on; what is noted here begins anew with each opening.
+//! Sequence numbers and samples belong to the whole database. The interval between samples is about
+//! a hundredth of the shortest time that a column family preserves, and they reach back as far as
+//! the longest. Tables store them; the samples in memory start anew with each opening.
 //!
-//! A database that is made with column families that preserve times begins at a sequence number
-//! above 0, and those up to it are said to have been written in the time before: data that comes
-//! with times of its own can take them. Source: `RegisterRecordSeqnoTimeWorker`,
-//! `EnsureSeqnoToTimeMapping` and `PrepopulateSeqnoToTimeMapping` in `db/db_impl/db_impl.cc`.
+//! A database that is created with column families that preserve times begins at a sequence number
+//! above 0, and the numbers up to it count as written in the preserved time before: data with its
+//! own times can use them. Source: `RegisterRecordSeqnoTimeWorker`, `EnsureSeqnoToTimeMapping` and
+//! `PrepopulateSeqnoToTimeMapping` in `db/db_impl/db_impl.cc`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,15 +20,15 @@ use crate::db::{ColumnFamily, Writer};
 use crate::options::ColumnFamilyOptions;
 use crate::sequence_times::{Limits, SAMPLES_MAX, SequenceTimes};
 
-/// How many samples there are in the shortest time that a column family preserves.
+/// Number of samples in the shortest time that a column family preserves.
 const SAMPLES_PER_WINDOW: u64 = 100;
-/// The last sequence number of a database that was just made, where times are preserved.
+/// The last sequence number of a new database that preserves times.
 pub(crate) const PREALLOCATED_SEQUENCES: Sequence = 100;
 
-/// What was noted of when sequence numbers were written.
+/// Samples of when sequence numbers were written.
 #[derive(Debug)]
 pub(crate) struct WriteTimes {
-    /// How long it is from one sample to the next, in seconds; 0 where no times are preserved.
+    /// Interval between samples, in seconds; 0 if no times are preserved.
     cadence_s: AtomicU64,
     state: Mutex<State>,
 }
@@ -57,7 +58,7 @@ impl Default for WriteTimes {
 const NOTHING: Limits = Limits { capacity: 0, window_s: u64::MAX };
 
 impl Windows {
-    /// Of column families with these options; `None` where none of them preserves times.
+    /// Returns the windows of column families with these options; `None` if none preserves times.
     fn of<'a>(families: impl Iterator<Item = &'a ColumnFamilyOptions>) -> Option<Self> {
         let windows = families.map(ColumnFamilyOptions::preserved_seconds).filter(|&it| it > 0);
         windows.fold(None, |found: Option<Self>, window_s| {
@@ -80,8 +81,7 @@ impl Windows {
     }
 }
 
-/// The sequence number that a database begins at which is made with column families of these
-/// options.
+/// Returns the first sequence number of a new database with column families of these options.
 pub(crate) fn first_sequence<'a>(
     families: impl Iterator<Item = &'a ColumnFamilyOptions>,
 ) -> Sequence {
@@ -89,7 +89,7 @@ pub(crate) fn first_sequence<'a>(
 }
 
 impl Writer {
-    /// Says of the sequence numbers that a new database begins with when they were written.
+    /// Spreads times over the initial sequence numbers of a new database.
     pub(crate) fn spread_write_times(&self) {
         let Some(windows) = self.time_windows() else { return };
         let now_s = self.clock.wall_us() / 1_000_000;
@@ -100,8 +100,8 @@ impl Writer {
             SequenceTimes::spread(self.published(), from_s, now_s, windows.limits());
     }
 
-    /// Goes by the options of the column families that there are, and takes a sample if one of them
-    /// preserves times. Called when these or their options have changed.
+    /// Applies the options of the current column families, and takes a sample if one of them
+    /// preserves times. Called when the families or their options have changed.
     pub(crate) fn update_write_times(&self) {
         let windows = self.time_windows();
         let mut state = self.write_times.state.lock();
@@ -113,7 +113,7 @@ impl Writer {
         }
     }
 
-    /// Takes a sample, if it is time for one.
+    /// Takes a sample if the interval has passed.
     pub(crate) fn sample_write_times_if_due(&self) {
         let cadence_s = self.write_times.cadence_s.load(Ordering::Relaxed);
         if cadence_s == 0 {
@@ -128,14 +128,15 @@ impl Writer {
     }
 
     fn sample_write_times(&self, state: &mut State) {
-        // The number comes first: what is written up to it was written by the time.
+        // The number is loaded first, so that everything up to it was written by the time.
         let sequence = self.published().max(1);
         let now_s = self.clock.wall_us() / 1_000_000;
         state.times.sample(sequence, now_s);
         state.sampled_s = now_s;
     }
 
-    /// When sequence numbers were written, if a column family preserves that and it is known.
+    /// Returns when sequence numbers were written, if the column family preserves that and it is
+    /// known.
     pub(crate) fn write_times(&self, family: &ColumnFamily) -> Option<Arc<SequenceTimes>> {
         if family.options().preserved_seconds() == 0 {
             return None;

@@ -1,4 +1,4 @@
-//! The side of an open database that writes.
+//! The writing side of an open database.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -34,32 +34,31 @@ use crate::write::queue::{Leadership, Queue};
 use crate::write::{FamilyLook, StallCause, StallController, StallState, WriteOptions};
 use crate::{Error, ErrorKind, Result};
 
-/// How long a stopped write waits for somebody to ask for the compaction that is never made
-/// otherwise.
+/// Time that a stopped write waits for a manual compaction, if only that can resume writes.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What reading and writing have in common.
+/// State shared by reading and writing.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    /// What its handles to column families have.
+    /// The opening ID of its column families.
     pub(crate) opening: OpeningId,
     /// The column families.
     pub(crate) families: EpochCell<FamilySet>,
     /// The highest sequence number that reads see.
     pub(crate) published: AtomicU64,
     pub(crate) snapshots: SnapshotList,
-    /// What was done since the database was opened.
+    /// Activity since the database was opened.
     pub(crate) activity: Activity,
-    /// Where what the database does is counted, if it is.
+    /// The statistics object, if one was set.
     pub(crate) statistics: Option<Arc<Statistics>>,
-    /// How its files are opened.
+    /// The I/O modes of its files.
     pub(crate) io_modes: Arc<IoModes>,
     #[expect(dead_code, reason = "dropped after the others")]
     closing: Closing,
 }
 
 impl Shared {
-    /// Column families, and what of them reads see.
+    /// Creates the state from column families and the published sequence number.
     pub(crate) fn new(
         opening: OpeningId,
         families: FamilySet,
@@ -85,32 +84,32 @@ impl Shared {
         self.published.load(Ordering::Acquire)
     }
 
-    /// The column families, kept.
+    /// Returns a reference to the column families.
     pub(crate) fn family_set(&self) -> Arc<FamilySet> {
         self.families.load_arc().unwrap_or_default()
     }
 }
 
-/// When what is sealed is flushed.
+/// When sealed memtables are flushed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flush {
-    /// When there are `min_write_buffer_number_to_merge` of a column family.
+    /// When a column family has `min_write_buffer_number_to_merge` of them.
     WhenEnough,
-    /// However little it is.
+    /// However few they are.
     InAnyCase,
 }
 
-/// What a database and its opening are called in the files it writes.
+/// The identity of a database and its opening, as written to its files.
 #[derive(Debug, Clone)]
 pub(crate) struct DatabaseIdentity {
     pub(crate) database_id: String,
     pub(crate) session_id: String,
-    /// The name of the machine; empty where it is not to be said.
+    /// The host name; empty if it is not to be recorded.
     pub(crate) host_id: String,
 }
 
 impl DatabaseIdentity {
-    /// The id if these options have it written down, empty if it changes with every opening.
+    /// Returns the ID if these options persist it; empty if it changes with every opening.
     pub(crate) fn durable_id(&self, options: &DbOptions) -> &str {
         match options.write_identity_file || options.write_dbid_to_manifest {
             true => &self.database_id,
@@ -119,13 +118,13 @@ impl DatabaseIdentity {
     }
 }
 
-/// The side of an open database that writes.
+/// The writing side of an open database.
 pub(crate) struct Writer {
     pub(crate) shared: Arc<Shared>,
     pub(crate) storage: Arc<dyn Storage>,
     pub(crate) directory: PathBuf,
     pub(crate) database: DatabaseOptions,
-    /// With the options of the column families that there are.
+    /// Includes the options of the existing column families.
     pub(crate) options: Mutex<OpenOptions>,
     pub(crate) readers: ReaderFactory,
     pub(crate) queue: Queue,
@@ -141,47 +140,46 @@ pub(crate) struct Writer {
     pub(crate) rate_limiter: EpochCell<RateLimiter>,
     /// The buffers of tables that flushes write.
     pub(crate) buffers: Mutex<BufferPool>,
-    /// Write the full buffers of flushes behind the back of who fills them; `None` where all work
-    /// is done by who asks for it.
+    /// Threads that write the full buffers of flushes; `None` if background work is done inline.
     pub(crate) flush_writers: Option<Arc<Workers>>,
-    /// Those of compactions and of ingestion, apart so that no flush waits for these, or for a lock
-    /// that a thread of low weight has. `None` as above.
+    /// The same for compactions and ingestions, separate so that no flush waits for these, or for a
+    /// lock held by a low-priority thread. `None` as above.
     pub(crate) compaction_writers: Option<Arc<Workers>>,
-    /// Read the inputs of compactions ahead where the system does not. `None` as above.
+    /// Threads that read compaction inputs ahead where the system does not. `None` as above.
     pub(crate) input_readers: Option<Arc<Workers>>,
-    /// Set by an insert that filled a memtable; the next leader looks.
+    /// Set by an insert that filled a memtable; checked by the next leader.
     pub(crate) has_full_memtable: AtomicBool,
-    /// Set by a group that filled a log, or all of them together; the next leader looks.
+    /// Set by a group that filled a log, or all logs together; checked by the next leader.
     pub(crate) has_full_logs: AtomicBool,
-    /// How long all logs together may become, in bytes.
+    /// Maximum total length of all logs, in bytes.
     pub(crate) log_bound: AtomicU64,
-    /// The last sequence number that was given out. Only leaders touch it, and it counts while
+    /// The last sequence number assigned. Only leaders access it, and it is relevant only while
     /// groups are in flight.
     pub(crate) numbered: AtomicU64,
-    /// Whether there are writes that no log holds and no table either.
+    /// Whether there are writes that are in no log and no table.
     pub(crate) has_unlogged: AtomicBool,
-    /// Logs up to this number are being let go of, by flushing what they hold.
+    /// Logs up to this number are being released by flushing what they hold.
     pub(crate) flushing_logs_through: AtomicU64,
     pub(crate) logs: Mutex<LogSet>,
     pub(crate) versions: Mutex<VersionSet>,
-    /// How old the oldest snapshot was when compactions were last looked for on its account.
+    /// The oldest snapshot when compactions were last considered because of it.
     pub(crate) oldest_looked_at: AtomicU64,
-    /// Which column family may compact next, counted up.
+    /// Round-robin counter of the column family that may compact next.
     pub(crate) next_compacted: AtomicUsize,
-    /// Held by whoever flushes.
+    /// Held during a flush.
     pub(crate) flushing: Mutex<()>,
-    /// Held while memtables of several column families are sealed, so that a flush has all of them
-    /// or none.
+    /// Held while memtables of several column families are sealed, so that a flush takes all of
+    /// them or none.
     pub(crate) sealing: Mutex<()>,
-    /// Tables that no version has, which go when nobody reads them.
+    /// Tables that no version has, to be removed when nobody reads them.
     pub(crate) obsolete: Mutex<Vec<Obsolete>>,
-    /// Files of others of which a sync has failed.
+    /// External files whose sync has failed.
     pub(crate) unsynced_files: Mutex<BTreeSet<FileIdentity>>,
-    /// Held while options change, and the set of what has options.
+    /// Held while the options or the set of column families change.
     pub(crate) changing_options: Mutex<()>,
-    /// The threads that are to end when the cleaning thread closes the database.
+    /// The threads to end when the cleaning thread closes the database.
     pub(crate) abandoned: Mutex<Option<Threads>>,
-    /// The numbers of the OPTIONS files that there are.
+    /// The numbers of the existing OPTIONS files.
     pub(crate) options_files: Mutex<BTreeSet<u64>>,
     /// Held until the database is closed.
     pub(crate) locks: Mutex<Option<Locks>>,
@@ -190,28 +188,27 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// The logs.
+    /// Locks the logs.
     pub(crate) fn logs(&self) -> MutexGuard<'_, LogSet> {
         self.logs.lock()
     }
 
-    /// The versions.
+    /// Locks the versions.
     pub(crate) fn versions(&self) -> MutexGuard<'_, VersionSet> {
         self.versions.lock()
     }
 
-    /// The options, with those of the column families.
+    /// Locks the options, which include those of the column families.
     pub(crate) fn options(&self) -> MutexGuard<'_, OpenOptions> {
         self.options.lock()
     }
 
-    /// The highest sequence number that reads see.
+    /// Returns the highest sequence number that reads see.
     pub(crate) fn published(&self) -> Sequence {
         self.shared.published.load(Ordering::Acquire)
     }
 
-    /// Gets ready for a group: waits while writes are stalled, and switches memtables and logs that
-    /// are full.
+    /// Prepares for a group: switches full memtables and logs, and waits while writes are stalled.
     pub(crate) fn prepare(
         &self,
         leadership: &Leadership<'_>,
@@ -219,7 +216,7 @@ impl Writer {
         options: &WriteOptions,
     ) -> Result<()> {
         self.errors.check()?;
-        // What could not be switched is still full.
+        // If switching fails, the memtable is still full.
         if self.has_full_memtable.swap(false, Ordering::Relaxed) {
             let sealed = self.seal_where(leadership, ColumnFamily::is_full, Flush::WhenEnough);
             sealed.inspect_err(|_| self.has_full_memtable.store(true, Ordering::Relaxed))?;
@@ -238,8 +235,8 @@ impl Writer {
         if self.stall.is_stalled() && !no_slowdown { self.count_stall(wait) } else { wait() }
     }
 
-    /// Whether it makes sense to wait where writes are stopped because there is too much of
-    /// `cause`. `idle_since` is when nothing was found to compact that could change it.
+    /// Returns an error if waiting for a stall to end is pointless. `cause` is the condition that
+    /// stops writes, if any; `idle_since` is since when no compaction could change that.
     fn check_waiting(
         &self,
         cause: Option<StallCause>,
@@ -267,8 +264,8 @@ impl Writer {
         }
     }
 
-    /// Why writes are stopped, where that is a column family whose style of compaction is not
-    /// built, and nobody compacts anything at this moment.
+    /// Returns why writes are stopped, if a column family with an unimplemented compaction style
+    /// stops them and no compaction is running.
     fn stopped_by_hand_only(&self, cause: Option<StallCause>) -> Option<String> {
         let cause = cause.filter(|cause| *cause != StallCause::MemTables)?;
         if self.background.running_compactions() > 0 {
@@ -286,7 +283,7 @@ impl Writer {
         ))
     }
 
-    /// Seals the largest memtable where all together have grown to `db_write_buffer_size`.
+    /// Seals the largest memtable when all together have reached `db_write_buffer_size`.
     fn bound_memtables(&self, leadership: &Leadership<'_>) -> Result<()> {
         let bound = self.database.fixed().db_write_buffer_size;
         if bound == 0 {
@@ -295,7 +292,7 @@ impl Writer {
         let families = self.shared.family_set();
         let sizes = || families.iter().map(|family| (family.active().memory_usage(), family));
         let total: usize = sizes().map(|(bytes, _)| bytes).sum();
-        // As RocksDB, which leaves an eighth for what is being flushed.
+        // Like RocksDB, which reserves an eighth for memtables being flushed.
         if (total as u64) < bound / 8 * 7 {
             return Ok(());
         }
@@ -307,8 +304,8 @@ impl Writer {
         }
     }
 
-    /// Switches a log that has grown to its bound, or is to be written in another way. Where all
-    /// logs together have grown to theirs, has what the oldest holds flushed.
+    /// Switches the current log if it is due. If all logs together exceed their maximum, flushes
+    /// what the oldest holds instead.
     fn bound_logs(&self, leadership: &Leadership<'_>) -> Result<()> {
         let (is_due, are_padded, total, oldest, current) = {
             let logs = self.logs();
@@ -317,8 +314,8 @@ impl Writer {
         };
         let families = self.shared.family_set();
         let bound = self.log_bound.load(Ordering::Relaxed);
-        // A single family's log goes with its memtable; nothing else holds it back. A padded one
-        // may be many times as long as what it holds.
+        // A single family's log is released with its memtable; nothing else holds it back. A padded
+        // log may be many times as long as its contents.
         if (are_padded || families.iter().nth(1).is_some())
             && total > bound
             && self.flushing_logs_through.load(Ordering::Relaxed) < oldest
@@ -334,7 +331,7 @@ impl Writer {
         if is_due { self.switch_log(leadership).map(drop) } else { Ok(()) }
     }
 
-    /// Decides anew how long all logs together may become, after a change of column families.
+    /// Recomputes the maximum total length of the logs, after a change of column families.
     pub(crate) fn update_log_bound(&self) {
         let bound = self.total_log_bound(&self.shared.family_set());
         self.log_bound.store(bound, Ordering::Relaxed);
@@ -352,8 +349,8 @@ impl Writer {
         buffers.fold(0, u64::saturating_add).saturating_mul(4)
     }
 
-    /// Seals the memtables of the column families that `is_due` picks, and of all if a flush is one
-    /// of all.
+    /// Seals the memtables of the column families that `is_due` selects, or of all families if
+    /// flushes are atomic.
     fn seal_where(
         &self,
         leadership: &Leadership<'_>,
@@ -365,8 +362,8 @@ impl Writer {
         self.seal(leadership, &due, flush)
     }
 
-    /// Seals the memtables of column families, where they hold anything, and has them flushed.
-    /// Nobody writes meanwhile.
+    /// Seals the memtables of column families that are not empty, and has them flushed. Writes wait
+    /// meanwhile.
     pub(crate) fn seal(
         &self,
         leadership: &Leadership<'_>,
@@ -379,7 +376,7 @@ impl Writer {
         Ok(())
     }
 
-    /// The same for who has them flushed himself. Answers whether there are any.
+    /// Like `seal`, for callers that flush them themselves. Returns whether any were sealed.
     pub(crate) fn seal_only(
         &self,
         leadership: &Leadership<'_>,
@@ -404,8 +401,8 @@ impl Writer {
         for family in &due {
             family.seal(next_log);
             if flush == Flush::InAnyCase {
-                // Asked for when it is sealed: a flush that is under way takes what it finds and
-                // the request with it.
+                // Requested after sealing: a running flush clears the request along with what it
+                // finds.
                 family.request_flush(true);
             }
         }
@@ -414,13 +411,12 @@ impl Writer {
         Ok(true)
     }
 
-    /// Memtables are sealed together while this is held.
+    /// Locks sealing: memtables are sealed together while this is held.
     pub(crate) fn sealing(&self) -> MutexGuard<'_, ()> {
         self.sealing.lock()
     }
 
-    /// Begins a new log, unless the present one is empty. Answers the number of the log that is
-    /// written then.
+    /// Begins a new log, unless the current one is empty. Returns the number of the current log.
     fn switch_log(&self, leadership: &Leadership<'_>) -> Result<u64> {
         leadership.stand_still();
         let mut logs = self.logs();
@@ -446,10 +442,9 @@ impl Writer {
         Ok(number)
     }
 
-    /// Puts the logs that are complete on the device, where there are several column families:
-    /// before the MANIFEST gets anything of one that is newer than what these logs hold for
-    /// another. Else a crash could keep the one and lose the other. Refuses writes where that
-    /// fails.
+    /// Syncs the complete logs if there are several column families, before the MANIFEST gets data
+    /// of one family that is newer than these logs' data of another: otherwise a crash could keep
+    /// the one and lose the other. On failure, refuses writes.
     pub(crate) fn sync_closed_logs(&self) -> Result<()> {
         if self.shared.family_set().iter().nth(1).is_none() {
             return Ok(());
@@ -473,24 +468,24 @@ impl Writer {
                 self.info_log.error(told);
                 Ok(())
             };
-            // The LOG asks the clock and the storage, and one of them may be what panicked.
+            // Writing to the LOG uses the clock and the storage, one of which may have panicked.
             let _ = panics::catch("the LOG", tell);
         }
     }
 
-    /// As [`Writer::update_stall`], where any column family may have changed.
+    /// Like [`Writer::update_stall`], if any column family may have changed.
     pub(crate) fn update_stall_of_all(&self) {
         let families = self.shared.family_set();
         self.update_stall(&families.iter().collect::<Vec<_>>());
     }
 
-    /// Applies edits to the versions, all or none, and makes them durable; refuses writes where
-    /// that fails.
+    /// Applies edits to the versions atomically, and makes them durable; refuses writes if that
+    /// fails.
     pub(crate) fn apply(&self, versions: &mut VersionSet, edits: Vec<VersionEdit>) -> Result<()> {
         self.apply_at(versions, edits, self.published())
     }
 
-    /// As [`Writer::apply`], with edits that use sequence numbers up to `last_sequence`.
+    /// Like [`Writer::apply`], with edits that use sequence numbers up to `last_sequence`.
     pub(crate) fn apply_at(
         &self,
         versions: &mut VersionSet,
@@ -504,8 +499,8 @@ impl Writer {
         applied
     }
 
-    /// Decides anew whether writes are stalled, after the memtables or tables of column families
-    /// have changed.
+    /// Recomputes whether writes are stalled, after the memtables or tables of column families have
+    /// changed.
     pub(crate) fn update_stall(&self, changed: &[&ColumnFamily]) {
         let families = self.shared.family_set();
         let looks = families.iter().map(|family| FamilyLook {

@@ -1,8 +1,8 @@
 //! The atomics that loom watches: loom's own in its tests, the standard library's everywhere else.
 //!
-//! Whatever a reader touches under a [`Guard`](super::Guard) goes through these, so that a loom
-//! test explores the code that runs in production. Loom's tests run with `RUSTFLAGS="--cfg loom"
-//! cargo test -p tailwater --lib loom`.
+//! All atomics that a reader accesses under a [`Guard`](super::Guard) come from here, so that a
+//! loom test explores the code that runs in production. Loom's tests run with `RUSTFLAGS="--cfg
+//! loom" cargo test -p tailwater --lib loom`.
 
 #[cfg(not(all(loom, test)))]
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, fence};
@@ -10,8 +10,7 @@ pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, f
 #[cfg(all(loom, test))]
 pub(crate) use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, fence};
 
-/// Makes a constructor `const`, except under loom, whose atomics are known to the model that runs
-/// and cannot be.
+/// Makes a constructor `const`, except under loom, whose atomics belong to the running model.
 macro_rules! constructor {
     ($(#[$attribute:meta])* $visibility:vis fn new() -> Self $body:block) => {
         #[cfg(not(all(loom, test)))]

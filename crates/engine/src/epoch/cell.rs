@@ -12,10 +12,9 @@ use super::{Guard, pin, retire};
 
 /// An `Option<Arc<T>>` that can be replaced while others read it.
 ///
-/// Reading under a [`Guard`] writes nothing that other threads read: no reference is counted. What
-/// is replaced is retired, so its reference is given up by a later [`collect`](super::collect),
-/// never inside a reader and never by the one who replaces it. All of it is safe to call from any
-/// thread.
+/// Reading under a [`Guard`] writes nothing that other threads read: no reference is counted. A
+/// replaced value is retired, so its reference is dropped by a later [`collect`](super::collect),
+/// never by a reader or by the thread that replaces it. Thread-safe.
 pub struct EpochCell<T: Send + Sync + 'static> {
     /// Null, or a pointer from `Arc::into_raw` whose reference the cell owns.
     pointer: AtomicPtr<T>,
@@ -23,41 +22,42 @@ pub struct EpochCell<T: Send + Sync + 'static> {
 }
 
 impl<T: Send + Sync + 'static> EpochCell<T> {
-    /// A cell that holds `value`.
+    /// Creates a cell that holds `value`.
     pub fn new(value: Option<Arc<T>>) -> Self {
         Self { pointer: AtomicPtr::new(into_pointer(value)), owner: PhantomData }
     }
 
-    /// What the cell holds, for as long as the guard lives, whatever becomes of the cell meanwhile.
+    /// Returns what the cell holds, valid while the guard lives, even if the cell is changed
+    /// meanwhile.
     #[inline]
     pub fn load<'g>(&self, _guard: &'g Guard) -> Option<Held<'g, T>> {
-        // What is found owns a reference, which is given up only by an object retired after the
-        // pointer was unlinked, and so not before `_guard` is gone, which entered before this load.
+        // The pointer's reference is dropped only by an object retired after the pointer was
+        // unlinked, and so not before `_guard` is dropped, which entered before this load.
         let pointer = NonNull::new(self.pointer.load(Ordering::Acquire))?;
         Some(Held { pointer, guard: PhantomData })
     }
 
-    /// A counted reference to what the cell holds.
+    /// Returns a counted reference to what the cell holds.
     pub fn load_arc(&self) -> Option<Arc<T>> {
         let guard = pin();
         self.load(&guard).map(Held::to_arc)
     }
 
-    /// Replaces what the cell holds and retires it.
+    /// Replaces what the cell holds, and retires it.
     pub fn store(&self, value: Option<Arc<T>>) {
         if let Some(old) = self.exchange(value) {
             retire(old);
         }
     }
 
-    /// Replaces what the cell holds, retires that reference, and answers another one to it.
+    /// Replaces what the cell holds, retires that reference, and returns another one to it.
     pub fn swap(&self, value: Option<Arc<T>>) -> Option<Arc<T>> {
         let old = self.exchange(value)?;
         retire(Arc::clone(&old));
         Some(old)
     }
 
-    /// Replaces the pointer. What comes back must be retired: readers may be looking at it.
+    /// Replaces the pointer. The returned value must be retired: readers may be using it.
     fn exchange(&self, value: Option<Arc<T>>) -> Option<Arc<T>> {
         let old = self.pointer.swap(into_pointer(value), Ordering::AcqRel);
         // SAFETY: a pointer that is not null is from `Arc::into_raw`, and the swap took its one
@@ -66,7 +66,7 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
     }
 }
 
-/// What a cell held when it was loaded, kept by the guard it was loaded under.
+/// What a cell held when it was loaded, kept alive by the guard it was loaded under.
 pub struct Held<'g, T> {
     /// From `Arc::into_raw`, with its provenance: that of a `&T` would not reach the counts that
     /// stand beside the value. The reference that the cell owned when it was loaded stays while
@@ -82,14 +82,14 @@ unsafe impl<T: Send + Sync> Send for Held<'_, T> {}
 unsafe impl<T: Send + Sync> Sync for Held<'_, T> {}
 
 impl<'g, T> Held<'g, T> {
-    /// The same, for as long as the guard lives.
+    /// Returns a reference that lives as long as the guard.
     #[inline]
     pub fn get(self) -> &'g T {
         // SAFETY: the value is kept by a reference that stays while the guard lives, for 'g.
         unsafe { self.pointer.as_ref() }
     }
 
-    /// A reference that outlives the guard.
+    /// Returns a reference that outlives the guard.
     pub fn to_arc(self) -> Arc<T> {
         let pointer = self.pointer.as_ptr();
         // SAFETY: only `EpochCell::load` makes a `Held`, of a pointer from `Arc::into_raw` whose

@@ -1,6 +1,6 @@
-//! The clock and the slots that readers announce themselves in.
+//! The clock, and the slots in which readers announce themselves.
 //!
-//! The process has one [`Domain`]; tests make more.
+//! The process has one [`Domain`]; tests create more.
 //!
 //! # Why nothing is freed under a reader
 //!
@@ -17,19 +17,19 @@
 //!   release sequence of those before it: the unlinking happens before the reader's loads, which
 //!   therefore do not find the object. It may be freed.
 //! - `p <= s`, and the collector sees `p`: the object is kept.
-//! - `p <= s`, and the collector does not see `p`. Were the reader's fence before the collector's
-//!   in the one order of such fences, the scan would have read the slot's `p` or something newer;
-//!   newer means that the reader has left or entered again, and both are release stores that the
-//!   scan's acquire load pairs with, so its use of the object happened before the object is freed.
-//!   Otherwise the collector's fence comes first. The object was unlinked before that fence, since
-//!   the collector read from the clock a count above `s`; so the reader's loads, after its own
-//!   fence, find it unlinked. That is why the clock is read before the fence, and why
-//!   [`Domain::oldest_pinned`] never answers more than the count it read: its answer is good for
+//! - `p <= s`, and the collector does not see `p`. If the reader's fence were before the
+//!   collector's in the total order of such fences, the scan would have read the slot's `p` or
+//!   something newer; newer means that the reader has left or entered again, and both are release
+//!   stores that the scan's acquire load pairs with, so its use of the object happened before the
+//!   object is freed. Otherwise the collector's fence comes first. The object was unlinked before
+//!   that fence, since the collector read a count above `s` from the clock; so the reader's loads,
+//!   after its own fence, find it unlinked. That is why the clock is read before the fence, and why
+//!   [`Domain::oldest_pinned`] never returns more than the count it read: its result holds for
 //!   every stamp below it, however late the stamp is compared.
 //!
-//! A slot itself is never freed, only taken again. It is pushed before its owner's first fence, so
-//! the same argument shows that a scan which misses a new slot belongs to a collector whose
-//! unlinking that slot's owner sees.
+//! A slot itself is never freed, only reused. It is pushed before its owner's first fence, so the
+//! same argument shows that a scan which misses a new slot belongs to a collector whose unlinking
+//! that slot's owner sees.
 
 #![expect(unsafe_code, reason = "slots form a linked list that is read without a lock")]
 
@@ -38,26 +38,26 @@ use std::sync::atomic::{AtomicBool as UnwatchedBool, AtomicU64 as UnwatchedU64};
 
 use super::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, constructor, fence};
 
-/// What stands in the slot of a thread that is not reading.
+/// The value in the slot of a thread that is not reading.
 const NOT_PINNED: u64 = 0;
 
-/// Where one thread announces since when it has been reading.
+/// The slot in which one thread announces since when it has been reading.
 ///
-/// As wide as the two cache lines that processors fetch together, so that announcing disturbs no
-/// other thread.
+/// Aligned to the two cache lines that processors fetch together, so that announcing does not
+/// disturb other threads.
 #[repr(align(128))]
 pub(crate) struct Slot {
     /// The clock when the thread entered, or [`NOT_PINNED`].
     pinned: AtomicU64,
     /// Whether a thread owns the slot.
     taken: AtomicBool,
-    /// The slot that was pushed before this one; never changed once this one is in the list.
+    /// The slot pushed before this one; never changed once this one is in the list.
     next: *const Slot,
-    /// How many guards the owner holds, forgotten ones included: so many that it never begins anew.
-    /// Only the owner touches it.
+    /// Number of guards that the owner holds, including leaked ones; wide enough never to overflow.
+    /// Only the owner accesses it.
     pub(crate) nesting: UnwatchedU64,
-    /// Whether the slot is given back with its last guard, because its thread is ending. Only the
-    /// owner touches it.
+    /// Whether the slot is released with its last guard, because its thread is ending. Only the
+    /// owner accesses it.
     pub(crate) ending: UnwatchedBool,
 }
 
@@ -67,13 +67,13 @@ unsafe impl Sync for Slot {}
 unsafe impl Send for Slot {}
 
 impl Slot {
-    /// Takes back the announcement: the owner reads nothing shared any more.
+    /// Ends the announcement: the owner reads nothing shared any more.
     #[inline]
     pub(crate) fn leave(&self) {
         self.pinned.store(NOT_PINNED, Ordering::Release);
     }
 
-    /// Gives the slot back for another thread to take. The owner must have left.
+    /// Releases the slot for another thread. The owner must have left.
     pub(crate) fn release(&self) {
         self.ending.store(false, Ordering::Relaxed);
         self.taken.store(false, Ordering::Release);
@@ -88,19 +88,19 @@ pub(crate) struct Domain {
     slots: AtomicPtr<Slot>,
 }
 
-/// The clock on cache lines of its own: every reader loads it.
+/// The clock, on cache lines of its own: every reader loads it.
 #[repr(align(128))]
 struct Clock(AtomicU64);
 
 impl Domain {
     constructor! {
-        /// A clock that no reader has seen yet.
+        /// Creates a domain without readers.
         pub(crate) fn new() -> Self {
             Self { clock: Clock(AtomicU64::new(1)), slots: AtomicPtr::new(ptr::null_mut()) }
         }
     }
 
-    /// A slot for the calling thread: one that was given back, or a new one.
+    /// Returns a slot for the calling thread: a released one, or a new one.
     pub(crate) fn take_slot(&self) -> &'static Slot {
         let mut next = self.slots.load(Ordering::Acquire).cast_const();
         // SAFETY: the list holds null or slots that were leaked below, before they were published
@@ -139,23 +139,23 @@ impl Domain {
         }
     }
 
-    /// Announces in `slot`, which its caller owns and has left, that the caller reads from here on.
+    /// Announces in `slot`, which the caller owns and has left, that the caller starts reading.
     #[inline]
     pub(crate) fn enter(&self, slot: &Slot) {
         let count = self.clock.0.load(Ordering::Relaxed);
-        // Release, because a collector may read this instead of the leaving before it.
+        // Release, because a collector may read this store instead of that of the previous `leave`.
         slot.pinned.store(count, Ordering::Release);
         fence(Ordering::SeqCst);
     }
 
-    /// Moves the clock on and answers the count it showed: the stamp of everything the caller has
+    /// Advances the clock and returns its previous count: the stamp of everything the caller has
     /// unlinked so far.
     pub(crate) fn advance(&self) -> u64 {
         self.clock.0.fetch_add(1, Ordering::AcqRel)
     }
 
-    /// A count that no reader entered before: what was stamped lower is out of every reader's
-    /// sight, for good.
+    /// Returns a count such that no current reader entered at a lower one: objects with a lower
+    /// stamp can never be seen by a reader again.
     pub(crate) fn oldest_pinned(&self) -> u64 {
         let mut oldest = self.clock.0.load(Ordering::Acquire);
         fence(Ordering::SeqCst);

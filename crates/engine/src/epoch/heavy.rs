@@ -1,7 +1,7 @@
 //! Objects that take long to drop, such as the memory of a memtable.
 //!
-//! Who drops the last reference may be a user's thread, with the last iterator that needed it. So
-//! the object goes to a thread that has made itself a [`Collector`]; where there is none, it is
+//! The last reference may be dropped by a user's thread, with the last iterator that needed it. So
+//! the object is passed to a thread that is registered as a [`Collector`]; if there is none, it is
 //! dropped at once. No reader may be able to see it any more.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,17 +12,17 @@ use super::retired::Retired;
 #[cfg(not(all(loom, test)))]
 static WAITING: Retired = Retired::new();
 
-/// How many collectors there are.
+/// Number of collectors.
 static COLLECTORS: AtomicUsize = AtomicUsize::new(0);
 
-/// Has an object dropped by a collector, if there is any. Lock-free; allocates.
+/// Has an object dropped by a collector, if there is one. Lock-free; allocates.
 #[cfg(not(all(loom, test)))]
 pub(crate) fn drop_elsewhere<T: Send + 'static>(object: T) {
     if COLLECTORS.load(Ordering::SeqCst) == 0 {
         return drop(object);
     }
     WAITING.push(0, Box::new(object));
-    // The last collector may have gone meanwhile, and looked before.
+    // The last collector may have ended meanwhile, after its last collection.
     if COLLECTORS.load(Ordering::SeqCst) == 0 {
         WAITING.collect_all();
     }
@@ -34,13 +34,13 @@ pub(crate) fn drop_elsewhere<T: Send + 'static>(object: T) {
     drop(object);
 }
 
-/// Drops what others have left, in the calling thread, which should be one in the background.
+/// Drops what others have left, in the calling thread, which should be a background thread.
 pub(crate) fn collect() {
     #[cfg(not(all(loom, test)))]
     WAITING.collect_all();
 }
 
-/// While it lives, its thread is to call [`collect`] now and then.
+/// While it lives, its thread must call [`collect`] from time to time.
 #[derive(Debug)]
 pub(crate) struct Collector(());
 
@@ -74,7 +74,7 @@ mod tests {
         }
     }
 
-    /// Whoever dropped the last iterator over a memtable gave its memory back.
+    /// The thread that dropped the last iterator over a memtable had to free its memory.
     #[test]
     fn a_collector_drops_what_others_have_dropped() {
         let (sender, dropped) = mpsc::channel();
@@ -84,7 +84,7 @@ mod tests {
             scope.spawn(move || {
                 let _collector = Collector::begin();
                 begun.send(()).unwrap();
-                // The other side goes.
+                // The sender is dropped.
                 assert!(wait_for_end.recv().is_err());
                 collect();
             });

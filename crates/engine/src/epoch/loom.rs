@@ -1,8 +1,8 @@
 //! Every interleaving, and every value a load may see, of pinning, unlinking and freeing.
 //!
 //! The object under test holds loom's own cell: freeing is a write to it, so loom reports a reader
-//! whose look is not ordered before the freeing. A domain of the test's own stands in for the
-//! process's, whose thread-local slots know nothing of loom's threads.
+//! whose read is not ordered before the freeing. The test has its own domain in place of the
+//! process's, whose thread-local slots do not work with loom's threads.
 
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
@@ -14,7 +14,7 @@ use super::domain::Domain;
 const ALIVE: u32 = 0x600d;
 const FREED: u32 = 0xdead;
 
-/// Two objects and which of them is linked.
+/// Two objects, and the index of the linked one.
 struct Shared {
     domain: Domain,
     linked: AtomicUsize,
@@ -91,7 +91,7 @@ fn a_third_thread_may_free_by_the_stamp_alone() {
             let (shared, stamp) = (Arc::clone(&shared), Arc::clone(&stamp));
             thread::spawn(move || {
                 let oldest = shared.domain.oldest_pinned();
-                // The stamp may be newer than the scan: the answer has to hold for it all the same.
+                // The stamp may be newer than the scan: the result must hold for it all the same.
                 if (stamp.load(Ordering::Acquire) as u64) < oldest {
                     shared.free(0);
                 }

@@ -1,32 +1,31 @@
-//! Epochs: memory is given back once no reader that could see it is left.
+//! Epochs: memory is freed once no reader that could see it is left.
 //!
 //! Versions of the tree, blocks in the cache and the cache's tables are read without a lock and
-//! without counting references. A reader [`pin`]s for the time it looks; whoever takes an object
-//! out of sight hands it to [`retire`], and a background thread drops it in [`collect`] when every
-//! reader that was pinned at that time has left.
+//! without counting references. A reader [`pin`]s while it reads; the thread that unlinks an object
+//! passes it to [`retire`], and a background thread drops it in [`collect`] when every reader that
+//! was pinned at that time has left.
 //!
 //! # Invariants
 //!
-//! - An object is retired only after it has been unlinked: whoever pins later cannot find it.
-//! - A reader keeps a borrowed object no longer than its guard. The signatures see to it.
-//! - Nothing is ever dropped by [`pin`] or by dropping a [`Guard`]: reads have no part in freeing.
-//!   A file is unlinked or an arena freed by whoever calls [`collect`], and that is never a user's
-//!   read.
+//! - An object is retired only after it has been unlinked: a reader that pins later cannot find it.
+//! - A reader keeps a borrowed object no longer than its guard. The signatures enforce it.
+//! - [`pin`] and dropping a [`Guard`] never drop an object: reads have no part in freeing. Files
+//!   are unlinked and arenas freed by the caller of [`collect`], which is never a user's read.
 //! - Pinning writes one slot that belongs to the thread alone.
 //!
-//! Why that suffices, with the fences it takes, is argued in `domain.rs`.
+//! `domain.rs` argues why that suffices, and which fences it takes.
 //!
 //! # Bounds
 //!
-//! A guard holds back everything that is retired while it lives, by anyone. So a guard is for
-//! looking, not for waiting: what is needed longer (across a read from the device, in an iterator)
-//! is kept with an `Arc`. [`waiting`] says how many objects are held back or not yet collected.
+//! A guard holds back everything that is retired while it lives, by any thread. So a guard is for
+//! reading, not for waiting: what is needed longer (across a read from the device, in an iterator)
+//! is kept with an `Arc`. [`waiting`] returns the number of objects held back or not yet collected.
 //!
-//! # Garbage of one's own
+//! # Private garbage
 //!
-//! A structure that would rather keep its garbage beside the lock it already holds stamps it
-//! itself: unlink, then [`advance`]; what has that stamp may go once it is lower than
-//! [`oldest_pinned`]. One stamp serves any number of objects. The block cache does so.
+//! A structure that keeps its garbage under a lock it already holds can stamp it itself: unlink,
+//! then [`advance`]; objects with that stamp may be freed once it is lower than [`oldest_pinned`].
+//! One stamp serves any number of objects. The block cache does so.
 
 pub(crate) mod atomic;
 mod cell;
@@ -46,7 +45,7 @@ pub use cell::{EpochCell, Held};
 use domain::{Domain, Slot};
 use retired::Retired;
 
-/// The process's clock, its readers and what waits for them.
+/// The process's clock, its readers and the objects that wait for them.
 struct Process {
     domain: Domain,
     retired: Retired,
@@ -63,11 +62,11 @@ thread_local! {
     /// The thread's slot, once it has pinned. Without a destructor, so that reading it is one plain
     /// load.
     static SLOT: Cell<Option<&'static Slot>> = const { Cell::new(None) };
-    /// Gives the slot back when the thread ends.
+    /// Releases the slot when the thread ends.
     static ENDING: Ending = const { Ending };
 }
 
-/// Its destructor is the end of a thread.
+/// Its destructor runs at the end of a thread.
 struct Ending;
 
 impl Drop for Ending {
@@ -76,7 +75,7 @@ impl Drop for Ending {
         if slot.nesting.load(Ordering::Relaxed) == 0 {
             slot.release();
         } else {
-            // Another thread-local value holds a guard; it goes later and gives the slot back.
+            // Another thread-local value holds a guard; its later drop releases the slot.
             slot.ending.store(true, Ordering::Relaxed);
         }
     }
@@ -84,8 +83,7 @@ impl Drop for Ending {
 
 /// While it lives, nothing that its thread can reach is freed.
 ///
-/// Guards nest; only the outermost costs more than a count. A guard stays on the thread that made
-/// it.
+/// Guards nest; all but the outermost cost only a count. A guard stays on the thread that made it.
 pub struct Guard {
     slot: &'static Slot,
     not_send: PhantomData<*mut ()>,
@@ -93,8 +91,8 @@ pub struct Guard {
 
 /// Announces that the calling thread reads until the guard is dropped.
 ///
-/// A few nanoseconds: a store to a cache line of the thread's own and a fence. The first call of a
-/// thread takes a slot, which the thread's end gives back.
+/// Takes a few nanoseconds: a store to a cache line of the thread's own and a fence. A thread's
+/// first call takes a slot, which the thread's end releases.
 #[inline]
 pub fn pin() -> Guard {
     let slot = SLOT.get().unwrap_or_else(take_slot);
@@ -110,7 +108,7 @@ pub fn pin() -> Guard {
 fn take_slot() -> &'static Slot {
     let slot = PROCESS.domain.take_slot();
     if ENDING.try_with(|_| SLOT.set(Some(slot))).is_err() {
-        // The thread is past giving its slot back: this one goes with its guard.
+        // The thread's slot was already released: this one is released with its guard.
         slot.ending.store(true, Ordering::Relaxed);
     }
     slot
@@ -130,43 +128,43 @@ impl Drop for Guard {
     }
 }
 
-/// A point in the order of unlinkings: see [`advance`] and [`oldest_pinned`].
+/// A point in the order of unlinkings, see [`advance`] and [`oldest_pinned`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Epoch(u64);
 
 /// Stamps everything that the calling thread has unlinked so far.
 ///
-/// It writes a line that every [`pin`] reads: stamp several objects together where there are many.
+/// It writes a cache line that every [`pin`] reads: if there are many objects, stamp several
+/// together.
 pub fn advance() -> Epoch {
     Epoch(PROCESS.domain.advance())
 }
 
-/// What was stamped lower than this can no longer be seen by any reader, whenever the two are
-/// compared.
+/// Returns an epoch below which no stamped object can be seen by any reader, now or later.
 ///
-/// Walks over one slot for each thread that ever read at the same time as the others.
+/// It scans one slot for each of the most threads that ever read at the same time.
 pub fn oldest_pinned() -> Epoch {
     Epoch(PROCESS.domain.oldest_pinned())
 }
 
-/// Hands over an object to be dropped by a later [`collect`], once no guard that could see it
+/// Passes an object on to be dropped by a later [`collect`], once no guard that could see it
 /// remains.
 ///
-/// The caller has unlinked it. Lock-free; allocates.
+/// The caller must have unlinked it. Lock-free; allocates.
 pub fn retire<T: Send + 'static>(object: T) {
     let stamp = PROCESS.domain.advance();
     PROCESS.retired.push(stamp, Box::new(object));
 }
 
-/// Drops the retired objects that no reader can see any more and answers how many they were.
+/// Drops the retired objects that no reader can see any more, and returns their number.
 ///
-/// For a background thread, since a drop may unlink a file or free an arena. A call that meets
-/// another call at work returns 0. A drop may call [`retire`] and [`collect`] itself.
+/// For a background thread, since a drop may unlink a file or free an arena. A call during another
+/// one may return 0. A drop may itself call [`retire`] and [`collect`].
 pub fn collect() -> usize {
     PROCESS.retired.collect(&PROCESS.domain)
 }
 
-/// How many retired objects have not been dropped yet.
+/// Returns the number of retired objects that have not been dropped yet.
 pub fn waiting() -> usize {
     PROCESS.retired.count()
 }

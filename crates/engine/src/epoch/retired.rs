@@ -1,9 +1,9 @@
-//! Objects that wait for the readers that may still see them.
+//! Retired objects that readers may still see.
 //!
-//! Handing an object over is lock-free, so that a thread of reduced weight can do it: it pushes
-//! onto a stack. A collector takes the whole stack at once into a queue that only collectors lock,
-//! and drops what is due after letting go of the lock, so that a slow drop holds up nobody and may
-//! itself retire or collect.
+//! Adding an object is lock-free, so that a low-priority thread can do it: it pushes onto a stack.
+//! A collector moves the whole stack into a queue that only collectors lock, and drops what is due
+//! after releasing the lock, so that a slow drop delays no other thread and may itself retire or
+//! collect.
 
 #![expect(unsafe_code, reason = "the stack's links are boxes in atomic pointers")]
 
@@ -16,10 +16,10 @@ use tailwater_io::sync::Mutex;
 use super::atomic::{AtomicPtr, Ordering, constructor};
 use super::domain::Domain;
 
-/// An object and when it was unlinked.
+/// An object and the stamp of its unlinking.
 struct Waiting {
     stamp: u64,
-    /// Only dropped. `Any` stands for "of whatever type".
+    /// Only ever dropped. `Any` allows any type.
     #[expect(dead_code, reason = "held for the sake of its drop")]
     object: Box<dyn Any + Send>,
 }
@@ -30,17 +30,17 @@ struct Link {
     next: *mut Link,
 }
 
-/// What has been handed over and not been dropped yet.
+/// The objects that were retired and not dropped yet.
 pub(super) struct Retired {
-    /// What no collector has seen yet, the newest first.
+    /// Objects that no collector has seen yet, the newest first.
     stack: AtomicPtr<Link>,
-    /// What a collector found not to be due yet.
+    /// Objects that a collector found not to be due yet.
     queue: Mutex<Vec<Waiting>>,
-    /// How many objects stand in both.
+    /// Number of objects in both.
     count: AtomicUsize,
 }
 
-/// Takes objects off the count when they have been dropped, also where one panicked.
+/// Subtracts objects from the count after they were dropped, even if a drop panicked.
 struct Dropped<'c> {
     objects: usize,
     of: &'c AtomicUsize,
@@ -54,7 +54,7 @@ impl Drop for Dropped<'_> {
 
 impl Retired {
     constructor! {
-        /// Nothing waits.
+        /// Creates an empty set.
         pub(super) fn new() -> Self {
             Self {
                 stack: AtomicPtr::new(ptr::null_mut()),
@@ -64,7 +64,7 @@ impl Retired {
         }
     }
 
-    /// Takes over an object with the stamp of its unlinking.
+    /// Adds an object with the stamp of its unlinking.
     pub(super) fn push(&self, stamp: u64, object: Box<dyn Any + Send>) {
         self.count.fetch_add(1, Ordering::Relaxed);
         let mut head = self.stack.load(Ordering::Relaxed);
@@ -81,13 +81,13 @@ impl Retired {
         }
     }
 
-    /// How many objects wait. What the others did when they were dropped has happened before.
+    /// Returns the number of waiting objects. The drops of all others happen before it returns.
     pub(super) fn count(&self) -> usize {
         self.count.load(Ordering::Acquire)
     }
 
-    /// Drops what no reader of `domain` can see any more and answers how many objects that were;
-    /// none if another collector is sorting at this moment.
+    /// Drops the objects that no reader of `domain` can see any more, and returns their number; 0
+    /// if another collector is sorting.
     pub(super) fn collect(&self, domain: &Domain) -> usize {
         let Some(mut queue) = self.queue.try_lock() else { return 0 };
         self.unstack(&mut queue);
@@ -102,7 +102,7 @@ impl Retired {
         dropped.objects
     }
 
-    /// Drops everything that waits, which no reader may see.
+    /// Drops all waiting objects, which must be invisible to readers.
     #[cfg(not(all(loom, test)))]
     pub(super) fn collect_all(&self) {
         let mut queue = self.queue.lock();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::*;
 
-/// Counts its drops, and can tell that it was dropped.
+/// Counts its drops, and detects that it was dropped.
 struct Canary {
     number: u64,
     check: AtomicU64,
@@ -114,7 +114,8 @@ fn a_thread_gives_its_slot_back() {
     assert!(std::ptr::eq(second, domain.take_slot()));
     assert!(!std::ptr::eq(first, domain.take_slot()));
 
-    // A scan as long as the number of threads that ever were would take these for ever.
+    // If slots were not reused, scans would take as long as the number of threads that ever
+    // existed.
     for _ in 0..200 {
         thread::scope(|scope| scope.spawn(|| drop(pin())).join().expect("pins"));
     }
@@ -161,8 +162,8 @@ fn a_guard_that_outlives_the_end_of_its_threads_slot_still_guards() {
     }
 }
 
-/// Numbers stand in for objects, so that freeing one takes a single store and the window in which a
-/// reader's announcement still sits in its processor's store buffer is not missed. Stores to
+/// Numbers represent objects, so that freeing one takes a single store and the window in which a
+/// reader's announcement is still in its processor's store buffer is not missed. Stores to
 /// contended lines keep that buffer full.
 #[test]
 fn no_announcement_is_overtaken_by_the_look_behind_it() {
@@ -172,7 +173,7 @@ fn no_announcement_is_overtaken_by_the_look_behind_it() {
     static DOMAIN: Domain = Domain::new();
     let domain = &DOMAIN;
     let [linked, freed_below] = [0, 0].map(|value| Line(AtomicU64::new(value)));
-    // Looks that found something new: only those were beside a writer that ran.
+    // Reads that found something new: only those ran concurrently with a running writer.
     let looks = Line(AtomicU64::new(0));
     let noise = [(); 8].map(|()| Line(AtomicU64::new(0)));
     let stop = AtomicBool::new(false);

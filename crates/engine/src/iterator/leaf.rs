@@ -26,7 +26,7 @@ pub(crate) enum Leaf {
     Level(LevelIterator),
 }
 
-/// A position in a memtable that it keeps.
+/// A position in a memtable, which it keeps in memory.
 pub(crate) struct MemTableIterator {
     memtable: Arc<MemTable>,
     cursor: memtable::Cursor,
@@ -40,7 +40,7 @@ pub(crate) struct TableLeaf {
     tombstones: TombstoneCursor,
 }
 
-/// Calls the same method of whichever leaf this is.
+/// Calls the same method on whichever leaf this is.
 macro_rules! dispatch {
     ($self:ident, $memtable:ident => $call:expr, $other:ident => $other_call:expr) => {
         match $self {
@@ -52,15 +52,15 @@ macro_rules! dispatch {
 }
 
 impl Leaf {
-    /// A leaf over a memtable, with its tombstones at or below `snapshot`.
+    /// Creates a leaf over a memtable, with its tombstones at or below `snapshot`.
     pub(crate) fn of_memtable(memtable: Arc<MemTable>, snapshot: Sequence) -> Self {
         let tombstones = MemTableTombstones::new(&memtable, snapshot);
         let cursor = memtable::Cursor::default();
         Self::MemTable(MemTableIterator { memtable, cursor, tombstones })
     }
 
-    /// A leaf over a table of level 0, with its tombstones at or below `snapshot`, which end with
-    /// the table: they reach beyond it where it was cut out of a deeper level.
+    /// Creates a leaf over a table of level 0, with its tombstones at or below `snapshot`,
+    /// truncated to the table: those of a table cut out of a deeper level extend past it.
     pub(crate) fn of_table(
         iterator: TableIterator,
         file: &Arc<FileMetadata>,
@@ -85,7 +85,7 @@ impl Leaf {
         matches!(self, Self::Level(level) if level.number() == number)
     }
 
-    /// Looks at its tombstones at or below another sequence number from here on.
+    /// Switches its tombstones to those at or below another sequence number.
     pub(crate) fn set_snapshot(&mut self, snapshot: Sequence) -> Result<()> {
         match self {
             Self::MemTable(leaf) => {
@@ -99,7 +99,7 @@ impl Leaf {
         Ok(())
     }
 
-    /// Whether range tombstones may cover records near where it stands.
+    /// Whether range tombstones may cover records near the current position.
     #[inline]
     pub(crate) fn has_tombstones(&self) -> bool {
         match self {
@@ -109,8 +109,8 @@ impl Leaf {
         }
     }
 
-    /// The newest of its tombstones that covers the internal key of these parts. Keys are asked for
-    /// in the order that `forward` says, until [`Leaf::reset_tombstones`].
+    /// Returns the newest of its tombstones that covers the internal key of these parts. Keys must
+    /// be asked for in the direction of `forward`, until [`Leaf::reset_tombstones`].
     pub(crate) fn covering(
         &mut self,
         comparator: &Comparator,
@@ -127,7 +127,7 @@ impl Leaf {
         }
     }
 
-    /// Whether one of its own tombstones hides the record it stands on.
+    /// Whether one of its own tombstones hides the current record.
     pub(crate) fn covers_itself(&mut self, comparator: &Comparator, forward: bool) -> bool {
         match self {
             Self::MemTable(leaf) => {
@@ -140,7 +140,7 @@ impl Leaf {
         }
     }
 
-    /// Writes where the tombstone that answered last ends, or with `forward` false begins, as an
+    /// Writes where the tombstone last returned ends, or with `forward` false begins, as an
     /// internal key.
     pub(crate) fn edge(&self, forward: bool, out: &mut Vec<u8>) {
         match self {
@@ -150,7 +150,7 @@ impl Leaf {
         }
     }
 
-    /// Forgets where its tombstones were asked about last.
+    /// Resets the position among its tombstones: the next key may be anywhere.
     pub(crate) fn reset_tombstones(&mut self) {
         match self {
             Self::MemTable(leaf) => leaf.tombstones.reset(),
@@ -159,20 +159,20 @@ impl Leaf {
         }
     }
 
-    /// Says what extracts the prefixes that are meant, to a table of level 0.
+    /// Sets the prefix extractor of a table of level 0.
     pub(crate) fn set_prefixes(&mut self, prefixes: Option<PrefixExtractor>) {
         if let Self::Table(leaf) = self {
             leaf.iterator.set_prefixes(prefixes);
         }
     }
 
-    /// Whether its seeks, from here on, may end on nothing where a filter says that there is no key
-    /// with the target's prefix.
+    /// Sets whether its seeks may end without a position if a filter shows that no key has the
+    /// target's prefix.
     pub(crate) fn ask_prefix_filter(&mut self, ask: bool) {
         dispatch!(self, _leaf => (), leaf => leaf.ask_prefix_filter(ask));
     }
 
-    /// The table it stands in, if it is one.
+    /// Returns the path of the current table, if it is in one.
     pub(crate) fn path(&self) -> Option<&Path> {
         match self {
             Self::MemTable(_) => None,
@@ -181,31 +181,31 @@ impl Leaf {
         }
     }
 
-    /// Whether it stands on a record.
+    /// Whether it is positioned on a record.
     #[inline]
     pub(crate) fn valid(&self) -> bool {
         dispatch!(self, leaf => leaf.cursor.valid(), leaf => leaf.valid())
     }
 
-    /// The internal key it stands on.
+    /// Returns the current internal key.
     #[inline]
     pub(crate) fn key(&self) -> &[u8] {
         dispatch!(self, leaf => leaf.cursor.key(&leaf.memtable), leaf => leaf.key())
     }
 
-    /// The value it stands on.
+    /// Returns the current value.
     #[inline]
     pub(crate) fn value(&self) -> &[u8] {
         dispatch!(self, leaf => leaf.cursor.value(&leaf.memtable), leaf => leaf.value())
     }
 
-    /// How users get at the block it stands in, where a compaction reads it.
+    /// Returns how users read the current block, if a compaction reads it.
     #[inline]
     pub(crate) fn warmth(&self) -> Warmth {
         dispatch!(self, _leaf => Warmth::default(), leaf => leaf.warmth())
     }
 
-    /// Goes to the first record.
+    /// Moves to the first record.
     pub(crate) fn seek_to_first(&mut self) -> Result<()> {
         dispatch!(self, leaf => {
             leaf.cursor.seek_to_first(&leaf.memtable);
@@ -213,7 +213,7 @@ impl Leaf {
         }, leaf => leaf.seek_to_first())
     }
 
-    /// Goes to the last record.
+    /// Moves to the last record.
     pub(crate) fn seek_to_last(&mut self) -> Result<()> {
         dispatch!(self, leaf => {
             leaf.cursor.seek_to_last(&leaf.memtable);
@@ -221,7 +221,7 @@ impl Leaf {
         }, leaf => leaf.seek_to_last())
     }
 
-    /// Goes to the first record that is not below an internal key.
+    /// Moves to the first record at or after an internal key.
     pub(crate) fn seek(&mut self, target: &[u8]) -> Result<()> {
         dispatch!(self, leaf => {
             leaf.cursor.seek(&leaf.memtable, target);
@@ -229,7 +229,7 @@ impl Leaf {
         }, leaf => leaf.seek(target))
     }
 
-    /// Goes to the last record that is not above an internal key.
+    /// Moves to the last record at or before an internal key.
     pub(crate) fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
         dispatch!(self, leaf => {
             leaf.cursor.seek_for_previous(&leaf.memtable, target);
@@ -237,7 +237,7 @@ impl Leaf {
         }, leaf => leaf.seek_for_prev(target))
     }
 
-    /// Goes to the next record.
+    /// Moves to the next record.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<()> {
         dispatch!(self, leaf => {
@@ -246,7 +246,7 @@ impl Leaf {
         }, leaf => leaf.next())
     }
 
-    /// Goes to the record before.
+    /// Moves to the previous record.
     #[inline]
     pub(crate) fn previous(&mut self) -> Result<()> {
         dispatch!(self, leaf => {

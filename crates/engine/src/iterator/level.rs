@@ -1,9 +1,9 @@
-//! The tables of one level, one behind the other.
+//! The tables of one level, in key order.
 //!
-//! Tables are opened as the iterator reaches them. The tombstones of a table hold up to its largest
-//! key, which may lie behind its last record: the iterator may have gone on to the next table while
-//! other sources still have records that the tombstones of the last one hide. So a table's
-//! tombstones are kept until a key is asked for that lies outside the table's bounds.
+//! Tables are opened as the iterator reaches them. A table's tombstones hold up to its largest key,
+//! which may be past its last record: the iterator may have moved to the next table while other
+//! sources still have records that the previous table's tombstones hide. So a table's tombstones
+//! are kept until a key outside the table's bounds is asked for.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::iterator::tombstones::{TombstoneCursor, hides};
 use crate::table::{ReadPlan, ReadProfile, TableCache, TableIterator};
 use crate::version::{FileMetadata, Level};
 
-/// The tables of one level of which key ranges do not overlap, one behind the other.
+/// The tables of a level whose key ranges do not overlap, in key order.
 pub(crate) struct LevelIterator {
     /// The number of the level, from 1.
     number: usize,
@@ -28,26 +28,26 @@ pub(crate) struct LevelIterator {
     plan: ReadPlan,
     snapshot: Sequence,
     asks_prefix_filter: bool,
-    /// The table it stands in, by its place in the level.
+    /// Index of the current table in the level.
     file: usize,
     iterator: Option<TableIterator>,
-    /// An iterator that stands nowhere, for the sake of its buffers, while there is no other.
+    /// An iterator without a position, kept for its buffers while there is no current one.
     spare: Option<TableIterator>,
-    /// Whether the table of `spare` was replaced while the iterator stood in it.
+    /// Whether the table of `spare` was replaced while it was the current one.
     is_replaced: bool,
     tombstones: Vec<FileTombstones>,
-    /// Which of `tombstones` answered last.
+    /// Index of the entry of `tombstones` that was last returned.
     answered: usize,
 }
 
-/// The tombstones of a table that was reached.
+/// The tombstones of a table that the iterator has reached.
 struct FileTombstones {
     file: Arc<FileMetadata>,
     cursor: TombstoneCursor,
 }
 
 impl LevelIterator {
-    /// An iterator that stands nowhere yet.
+    /// Creates an iterator without a position.
     pub(crate) fn new(
         number: usize,
         level: Arc<Level>,
@@ -78,20 +78,18 @@ impl LevelIterator {
         self.number
     }
 
-    /// Looks at tombstones at or below another sequence number from here on. It must be sought
-    /// next.
+    /// Switches to tombstones at or below another sequence number. It must be sought next.
     pub(crate) fn set_snapshot(&mut self, snapshot: Sequence) {
         self.snapshot = snapshot;
         self.tombstones.clear();
     }
 
-    /// Goes over to a newer state of the same level, and lets go of every table that this does not
+    /// Moves to a newer state of the same level, and releases every table that this state does not
     /// have.
     ///
-    /// With a target it then stands at the first record not below it, or, going backward, at the
-    /// last not above it; unless the table that it stood in is the one to be in, where it stays at
-    /// its record, which must be on the same side of the target. Without a target it must be sought
-    /// next.
+    /// With a target, it is then at the first record not below it, or, going backward, at the last
+    /// not above it. If its current table is the one to be in, it stays at its record, which must
+    /// be on the same side of the target. Without a target it must be sought next.
     pub(crate) fn go_over(
         &mut self,
         level: &Arc<Level>,
@@ -133,14 +131,13 @@ impl LevelIterator {
         self.asks_prefix_filter = asks;
         self.is_replaced = false;
         if self.iterator.is_none() {
-            // It holds a table open.
+            // The spare keeps a table open.
             self.spare = None;
         }
         moved
     }
 
-    /// Returns the place in the level of the table that a seek for `target` begins in, if it begins
-    /// in any.
+    /// Returns the index of the table in which a seek for `target` begins, if there is one.
     fn place_of(&self, target: &[u8], direction: Direction) -> Option<usize> {
         let comparator = self.tables.comparator();
         let files = self.level.files();
@@ -160,7 +157,7 @@ impl LevelIterator {
         }
     }
 
-    /// As [`TableIterator::ask_prefix_filter`], for every table it comes to.
+    /// Like [`TableIterator::ask_prefix_filter`], for every table it reaches.
     pub(crate) fn ask_prefix_filter(&mut self, ask: bool) {
         self.asks_prefix_filter = ask;
         if let Some(iterator) = &mut self.iterator {
@@ -168,49 +165,49 @@ impl LevelIterator {
         }
     }
 
-    /// The table it stands in.
+    /// Returns the path of the current table.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.iterator.as_ref().map(|iterator| iterator.table().file().path())
     }
 
-    /// Whether it stands on a record.
+    /// Whether it is positioned on a record.
     #[inline]
     pub(crate) fn valid(&self) -> bool {
         self.iterator.as_ref().is_some_and(TableIterator::valid)
     }
 
-    /// The internal key it stands on.
+    /// Returns the current internal key.
     #[inline]
     pub(crate) fn key(&self) -> &[u8] {
         self.iterator.as_ref().map_or(&[], TableIterator::key)
     }
 
-    /// The value it stands on.
+    /// Returns the current value.
     #[inline]
     pub(crate) fn value(&self) -> &[u8] {
         self.iterator.as_ref().map_or(&[], TableIterator::value)
     }
 
-    /// How users get at the block it stands in, where a compaction reads it.
+    /// Returns how users read the current block, if a compaction reads it.
     #[inline]
     pub(crate) fn warmth(&self) -> Warmth {
         self.iterator.as_ref().map_or(Warmth::default(), TableIterator::warmth)
     }
 
-    /// Goes to the first record.
+    /// Moves to the first record.
     pub(crate) fn seek_to_first(&mut self) -> Result<()> {
         self.go_to_file(Some(0), TableIterator::seek_to_first)?;
         self.skip_forward()
     }
 
-    /// Goes to the last record.
+    /// Moves to the last record.
     pub(crate) fn seek_to_last(&mut self) -> Result<()> {
         let last = self.level.files().len().checked_sub(1);
         self.go_to_file(last, TableIterator::seek_to_last)?;
         self.skip_backward()
     }
 
-    /// Goes to the first record that is not below an internal key.
+    /// Moves to the first record at or after an internal key.
     pub(crate) fn seek(&mut self, target: &[u8]) -> Result<()> {
         let file = self.place_of(target, Direction::Forward);
         self.go_to_file(file, |iterator| iterator.seek(target))?;
@@ -224,7 +221,7 @@ impl LevelIterator {
         self.iterator.as_ref().map_or(Ok(()), |iterator| iterator.check_not_below(target))
     }
 
-    /// Goes to the last record that is not above an internal key.
+    /// Moves to the last record at or before an internal key.
     pub(crate) fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
         let file = self.place_of(target, Direction::Backward);
         self.go_to_file(file, |iterator| iterator.seek_for_prev(target))?;
@@ -235,7 +232,7 @@ impl LevelIterator {
         self.iterator.as_ref().map_or(Ok(()), |iterator| iterator.check_not_above(target))
     }
 
-    /// Goes to the next record.
+    /// Moves to the next record.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<()> {
         let Some(iterator) = &mut self.iterator else { return Ok(()) };
@@ -243,7 +240,7 @@ impl LevelIterator {
         if iterator.valid() { Ok(()) } else { self.skip_forward() }
     }
 
-    /// Goes to the record before.
+    /// Moves to the previous record.
     #[inline]
     pub(crate) fn previous(&mut self) -> Result<()> {
         let Some(iterator) = &mut self.iterator else { return Ok(()) };
@@ -251,15 +248,15 @@ impl LevelIterator {
         if iterator.valid() { Ok(()) } else { self.skip_backward() }
     }
 
-    /// Whether the next table begins with the prefix of an internal key, so that the prefix goes on
-    /// there.
+    /// Whether the next table begins with the prefix of an internal key, so that the prefix
+    /// continues there.
     fn next_file_has_prefix_of(&self, target: &[u8]) -> bool {
         let Some(next) = self.level.files().get(self.file + 1) else { return false };
         let Some(by) = &self.tables.context().prefix_extractor else { return true };
         by.prefix(next.smallest_user_key()) == by.prefix(key::user_key(target))
     }
 
-    /// From behind the last record of a table to the first of the next.
+    /// If it is past the last record of a table, moves to the first record of the next.
     fn skip_forward(&mut self) -> Result<()> {
         while self.iterator.as_ref().is_some_and(|iterator| !iterator.valid()) {
             self.go_to_file(Some(self.file + 1), TableIterator::seek_to_first)?;
@@ -267,7 +264,7 @@ impl LevelIterator {
         Ok(())
     }
 
-    /// From before the first record of a table to the last of the one before.
+    /// If it is before the first record of a table, moves to the last record of the previous one.
     fn skip_backward(&mut self) -> Result<()> {
         while self.iterator.as_ref().is_some_and(|iterator| !iterator.valid()) {
             self.go_to_file(self.file.checked_sub(1), TableIterator::seek_to_last)?;
@@ -275,8 +272,8 @@ impl LevelIterator {
         Ok(())
     }
 
-    /// Goes to a table by its place in the level, and there where `place` goes; nowhere, if there
-    /// is no such table.
+    /// Moves to a table by its index in the level, and positions it with `place`; has no position
+    /// if there is no such table.
     fn go_to_file(
         &mut self,
         place_in_level: Option<usize>,
@@ -312,7 +309,7 @@ impl LevelIterator {
         }
     }
 
-    /// Leaves the table it stands in.
+    /// Leaves the current table.
     fn leave_file(&mut self) {
         if let Some(mut iterator) = self.iterator.take() {
             iterator.leave();
@@ -320,7 +317,7 @@ impl LevelIterator {
         }
     }
 
-    /// Keeps the tombstones of the table it has come to.
+    /// Keeps the tombstones of the current table.
     fn take_tombstones(&mut self) -> Result<()> {
         let Some(iterator) = &self.iterator else { return Ok(()) };
         let table = iterator.table();
@@ -334,13 +331,13 @@ impl LevelIterator {
         Ok(())
     }
 
-    /// Whether tombstones of a table it has reached may cover records near where it stands.
+    /// Whether tombstones of a table it has reached may cover records near the current position.
     #[inline]
     pub(crate) fn has_tombstones(&self) -> bool {
         !self.tombstones.is_empty()
     }
 
-    /// The newest tombstone that covers the internal key of these parts, as
+    /// Returns the newest tombstone that covers the internal key of these parts, like
     /// [`TombstoneCursor::covering`].
     pub(crate) fn covering(
         &mut self,
@@ -350,7 +347,7 @@ impl LevelIterator {
     ) -> Option<Sequence> {
         let comparator = self.tables.comparator();
         self.tombstones.retain(|tombstones| {
-            // Tables that the iteration has left behind.
+            // Tables that the iteration has passed are dropped.
             let bound =
                 if forward { tombstones.file.largest() } else { tombstones.file.smallest() };
             let order = comparator.compare(key::user_key(bound), user_key);
@@ -367,7 +364,7 @@ impl LevelIterator {
         newest
     }
 
-    /// Whether one of its own tombstones hides the record it stands on.
+    /// Whether one of its own tombstones hides the current record.
     pub(crate) fn covers_itself(&mut self, forward: bool) -> bool {
         let Some(iterator) = &self.iterator else { return false };
         let comparator = self.tables.comparator();
@@ -376,7 +373,7 @@ impl LevelIterator {
             .any(|tombstones| hides(&mut tombstones.cursor, comparator, iterator.key(), forward))
     }
 
-    /// Writes where the tombstone that answered last ends, or with `forward` false begins, as an
+    /// Writes where the tombstone last returned ends, or with `forward` false begins, as an
     /// internal key.
     pub(crate) fn edge(&self, forward: bool, out: &mut Vec<u8>) {
         if let Some(tombstones) = self.tombstones.get(self.answered) {
@@ -384,7 +381,7 @@ impl LevelIterator {
         }
     }
 
-    /// Forgets where its tombstones were asked about last.
+    /// Resets the position among its tombstones: the next key may be anywhere.
     pub(crate) fn reset_tombstones(&mut self) {
         let Self { iterator, tombstones, level, file, .. } = self;
         let current = level.files().get(*file).filter(|_| iterator.is_some());
@@ -395,7 +392,7 @@ impl LevelIterator {
     }
 }
 
-/// Returns the place of a table in a level, if it is there.
+/// Returns the index of a table in a level, if it is there.
 fn index_of(level: &Level, file: &Arc<FileMetadata>, comparator: &Comparator) -> Option<usize> {
     let at = level.files().partition_point(|other| {
         key::compare_internal(comparator, other.largest(), file.largest()).is_lt()

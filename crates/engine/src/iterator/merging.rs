@@ -1,10 +1,10 @@
 //! Every record of every source, in internal key order.
 //!
-//! A loser tree: `tree[0]` is the leaf with the next record; each inner node, `tree[1..]`, the leaf
-//! that lost there. After the winner has moved, only the nodes between it and the root are played
-//! again. Invariant: while the iterator goes forward every leaf stands at the first of its records
-//! that is not below the current one, while it goes backward at the last that is not above; a
-//! change of direction puts all leaves but the winner there anew.
+//! A loser tree: `tree[0]` is the leaf with the next record; each inner node, `tree[1..]`, is the
+//! leaf that lost there. After the winner has moved, only the nodes between it and the root are
+//! replayed. Invariant: while the iterator moves forward, every leaf is at its first record that is
+//! not below the current one; while it moves backward, at its last record that is not above it. A
+//! change of direction repositions all leaves but the winner.
 
 use std::cmp::Ordering;
 use std::path::Path;
@@ -24,28 +24,27 @@ pub(crate) struct MergingIterator {
     leaves: Vec<Leaf>,
     tree: Vec<usize>,
     direction: Direction,
-    /// A key to go back to when leaves are moved.
+    /// The key by which leaves are repositioned.
     turning_key: Vec<u8>,
 }
 
 impl MergingIterator {
-    /// Merges sources, given newest first. It stands nowhere yet.
+    /// Creates an iterator over sources, given newest first. It has no position yet.
     pub(crate) fn new(comparator: Comparator, leaves: Vec<Leaf>) -> Self {
         let tree = vec![0; leaves.len().max(1)];
         let direction = Direction::Forward;
         Self { comparator, leaves, tree, direction, turning_key: Vec::new() }
     }
 
-    /// Takes all sources out. It stands nowhere until others are put in.
+    /// Takes all sources out. It has no position until others are put in.
     pub(crate) fn take_leaves(&mut self) -> Vec<Leaf> {
         self.tree.clear();
         self.tree.push(0);
         std::mem::take(&mut self.leaves)
     }
 
-    /// Puts sources in, newest first, of which each stands where the direction and the current
-    /// position want it, or which will be sought next. They ask no prefix filters from here on: the
-    /// prefixes may have become others.
+    /// Puts sources in, newest first. Each must be positioned for the direction and the current
+    /// position, or be sought next. They stop using prefix filters: the prefixes may have changed.
     pub(crate) fn put_leaves(&mut self, mut leaves: Vec<Leaf>) {
         for leaf in &mut leaves {
             leaf.ask_prefix_filter(false);
@@ -55,19 +54,19 @@ impl MergingIterator {
         self.rebuild();
     }
 
-    /// Whether it stands on a record.
+    /// Whether it is positioned on a record.
     #[inline]
     pub(crate) fn valid(&self) -> bool {
         self.winner().is_some_and(Leaf::valid)
     }
 
-    /// The internal key it stands on.
+    /// Returns the current internal key.
     #[inline]
     pub(crate) fn key(&self) -> &[u8] {
         self.winner().map_or(&[], Leaf::key)
     }
 
-    /// The value it stands on.
+    /// Returns the current value.
     #[inline]
     pub(crate) fn value(&self) -> &[u8] {
         self.winner().map_or(&[], Leaf::value)
@@ -78,45 +77,45 @@ impl MergingIterator {
         self.leaves.get(self.tree[0])
     }
 
-    /// The table that the record it stands on comes from, if it comes from one.
+    /// Returns the path of the table that has the current record, if a table has it.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.winner().and_then(Leaf::path)
     }
 
-    /// How users get at the block it stands in, where a compaction reads it.
+    /// Returns how users read the current block, if a compaction reads it.
     #[inline]
     pub(crate) fn warmth(&self) -> Warmth {
         self.winner().map_or(Warmth::default(), Leaf::warmth)
     }
 
-    /// Whether seeks, from here on, need find only keys with the target's prefix.
+    /// Sets whether seeks need only find keys with the target's prefix.
     pub(crate) fn ask_prefix_filters(&mut self, ask: bool) {
         for leaf in &mut self.leaves {
             leaf.ask_prefix_filter(ask);
         }
     }
 
-    /// Goes to the first record.
+    /// Moves to the first record.
     pub(crate) fn seek_to_first(&mut self) -> Result<()> {
         self.move_all(Direction::Forward, Leaf::seek_to_first)
     }
 
-    /// Goes to the last record.
+    /// Moves to the last record.
     pub(crate) fn seek_to_last(&mut self) -> Result<()> {
         self.move_all(Direction::Backward, Leaf::seek_to_last)
     }
 
-    /// Goes to the first record that is not below an internal key.
+    /// Moves to the first record at or after an internal key.
     pub(crate) fn seek(&mut self, target: &[u8]) -> Result<()> {
         self.move_all(Direction::Forward, |leaf| leaf.seek(target))
     }
 
-    /// Goes to the last record that is not above an internal key.
+    /// Moves to the last record at or before an internal key.
     pub(crate) fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
         self.move_all(Direction::Backward, |leaf| leaf.seek_for_prev(target))
     }
 
-    /// Goes to the next record.
+    /// Moves to the next record.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<()> {
         if self.direction != Direction::Forward {
@@ -130,7 +129,7 @@ impl MergingIterator {
         Ok(())
     }
 
-    /// Goes to the record before.
+    /// Moves to the previous record.
     #[inline]
     pub(crate) fn previous(&mut self) -> Result<()> {
         if self.direction != Direction::Backward {
@@ -144,7 +143,7 @@ impl MergingIterator {
         Ok(())
     }
 
-    /// The range tombstone that hides the record it stands on, if one does.
+    /// Returns the range tombstone that hides the current record, if one does.
     #[inline]
     pub(crate) fn cover(&mut self) -> Option<Cover> {
         let forward = self.direction == Direction::Forward;
@@ -167,19 +166,19 @@ impl MergingIterator {
             .then_some(Cover { source: winner, below: false })
     }
 
-    /// Goes past the record it stands on and others that the tombstone of `cover` hides, in the
-    /// direction it is going.
+    /// Moves past the current record and others that the tombstone of `cover` hides, in the current
+    /// direction.
     pub(crate) fn skip(&mut self, cover: Cover) -> Result<()> {
         let forward = self.direction == Direction::Forward;
         if !cover.below {
-            // In the tombstone's own source newer records may stand among those it hides.
+            // The tombstone's own source may have newer records among those it hides.
             return if forward { self.next() } else { self.previous() };
         }
         let Some((newer, older)) = self.leaves.split_at_mut_checked(cover.source + 1) else {
             return Ok(());
         };
         let Some(source) = newer.last() else { return Ok(()) };
-        // No record stands on a tombstone's edge: an edge's type is one that records do not have.
+        // No record is at a tombstone's edge: an edge has a type that records do not have.
         let edge = &mut self.turning_key;
         source.edge(forward, edge);
         let mut moved = Ok(());
@@ -216,7 +215,7 @@ impl MergingIterator {
         moved
     }
 
-    /// Puts every leaf but the winner where the other direction wants it.
+    /// Repositions every leaf but the winner for the other direction.
     #[cold]
     fn turn(&mut self, direction: Direction) -> Result<()> {
         self.direction = direction;
@@ -245,7 +244,7 @@ impl MergingIterator {
         if count == 0 {
             return;
         }
-        // A node that nobody has reached yet is marked by `count`; the first to come waits there.
+        // An unreached node is marked by `count`; the first leaf to reach it waits there.
         self.tree.fill(count);
         for leaf in (0..count).rev() {
             let mut winner = leaf;
@@ -284,7 +283,7 @@ impl MergingIterator {
         self.tree[0] = winner;
     }
 
-    /// Whether leaf `a` comes before leaf `b` in the direction it is going.
+    /// Whether leaf `a` comes before leaf `b` in the current direction.
     #[inline]
     fn beats(&self, a: usize, b: usize) -> bool {
         let (a, b) = (&self.leaves[a], &self.leaves[b]);

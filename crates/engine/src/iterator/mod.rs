@@ -1,14 +1,14 @@
 //! Iterators: from the sources of a column family to the keys that its user sees.
 //!
 //! ```text
-//! DbIterator          what the user sees: one value a key, at one snapshot, within bounds
+//! DbIterator          what the user sees: one value per key, at one snapshot, within bounds
 //!   MergingIterator   every record of every source, in internal key order
 //!     Leaf            one source: a memtable, a table of level 0, or the tables of another level
 //!     Tombstones      what the range tombstones of each source cover where the iterator is
 //! ```
 //!
-//! Leaves are variants of an enum and comparators too, so that a step makes no virtual call;
-//! buffers are kept between steps, so that it allocates nothing.
+//! Leaves and comparators are enums, so that a step makes no virtual call; buffers are kept between
+//! steps, so that it allocates nothing.
 
 mod leaf;
 mod level;
@@ -21,7 +21,7 @@ pub(crate) use level::LevelIterator;
 pub(crate) use merging::MergingIterator;
 pub use user::DbIterator;
 
-/// Which way an iterator is going.
+/// The direction in which an iterator moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
     Forward,

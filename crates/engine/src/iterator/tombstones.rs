@@ -1,4 +1,4 @@
-//! What the range tombstones of a source cover at the place an iterator has reached.
+//! The range tombstones of a source that cover an iterator's position.
 
 use std::sync::Arc;
 
@@ -18,18 +18,17 @@ use crate::{Error, Result};
 pub(crate) struct Cover {
     /// The leaf that has the tombstone.
     pub(crate) source: usize,
-    /// Whether the record's leaf is an older one, in which the tombstone hides everything it
-    /// covers.
+    /// Whether the record is in an older leaf, in which the tombstone hides everything it covers.
     pub(crate) below: bool,
 }
 
-/// Some range tombstones of a table or memtable, and the fragment an iterator is at.
+/// Range tombstones of a table or memtable, and the current fragment.
 ///
-/// Keys are asked for in order, one way or the other, so that most are answered from the fragment
-/// of the last answer.
+/// Keys are asked for in order, in either direction, so that most are found in the current
+/// fragment.
 pub(crate) struct TombstoneCursor {
     place: Place,
-    /// Whether it stands at the first fragment that ends behind the last key asked for.
+    /// Whether it is at the first fragment that ends after the last key asked for.
     placed: bool,
 }
 
@@ -46,15 +45,15 @@ struct TablePlace {
 }
 
 impl TombstoneCursor {
-    /// Those that a memtable has in an index, at or below `snapshot`.
+    /// Creates a cursor over a memtable's tombstones in an index, at or below `snapshot`.
     pub(crate) fn of_index(index: Arc<TombstoneIndex>, snapshot: Sequence) -> Self {
         let cursor = IndexCursor::new(snapshot);
         Self { place: Place::MemTable { index, cursor }, placed: false }
     }
 
-    /// The tombstones of a table at or below `snapshot`. They end with the file: a table that was
-    /// cut out of a longer run still holds them as they were written, and what they cover beside it
-    /// may have gone to a deeper level and lost its sequence numbers.
+    /// Creates a cursor over a table's tombstones at or below `snapshot`, truncated to the file: a
+    /// table cut out of a longer run still holds its tombstones as they were written, and what they
+    /// cover outside the file may have moved to a deeper level and lost its sequence numbers.
     pub(crate) fn of_table(
         table: &TableReader,
         file: &FileMetadata,
@@ -67,7 +66,7 @@ impl TombstoneCursor {
         Ok(Self { place: Place::Table(place), placed: false })
     }
 
-    /// Whether there is none.
+    /// Whether there are none.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         match &self.place {
@@ -76,13 +75,13 @@ impl TombstoneCursor {
         }
     }
 
-    /// Forgets the place: the next key may be anywhere.
+    /// Resets the position: the next key may be anywhere.
     pub(crate) fn reset(&mut self) {
         self.placed = false;
     }
 
-    /// The newest tombstone that covers the internal key of these parts. Keys come in ascending
-    /// order where `forward` is set, in descending order where not, until
+    /// Returns the newest tombstone that covers the internal key of these parts. Keys must be in
+    /// ascending order with `forward`, in descending order without, until
     /// [`TombstoneCursor::reset`].
     pub(crate) fn covering(
         &mut self,
@@ -127,7 +126,7 @@ impl TombstoneCursor {
             place.seek(key);
             self.placed = true;
             if place.sequence().is_none() {
-                // Nothing ends behind the key: nothing covers it, but what comes before it may be
+                // No fragment ends after the key: nothing covers it, but keys before it may be
                 // covered.
                 place.seek_to_last();
             }
@@ -139,8 +138,8 @@ impl TombstoneCursor {
         if is_covered { place.sequence() } else { None }
     }
 
-    /// Writes a place up to which everything is covered from the fragment that answered last on, or
-    /// with `forward` false back to which everything is, as an internal key.
+    /// Writes, as an internal key, a position up to which everything from the fragment last
+    /// returned is covered, or, with `forward` false, back to which everything is.
     pub(crate) fn edge(&self, forward: bool, out: &mut Vec<u8>) {
         let edge = match &self.place {
             Place::MemTable { index, cursor } if cursor.sequence().is_some() => {
@@ -157,7 +156,7 @@ impl TombstoneCursor {
 }
 
 impl Place {
-    /// The newest visible tombstone of the fragment it is at; `None` where it is at none.
+    /// Returns the newest visible tombstone of the current fragment; `None` without a current one.
     #[inline]
     fn sequence(&self) -> Option<Sequence> {
         match self {
@@ -167,7 +166,7 @@ impl Place {
         }
     }
 
-    /// Where the fragment it is at starts, inclusive.
+    /// Returns the inclusive start of the current fragment.
     #[inline]
     fn start(&self) -> Option<Boundary<'_>> {
         self.sequence()?;
@@ -177,7 +176,7 @@ impl Place {
         })
     }
 
-    /// Where the fragment it is at ends, exclusive.
+    /// Returns the exclusive end of the current fragment.
     #[inline]
     fn end(&self) -> Option<Boundary<'_>> {
         self.sequence()?;
@@ -187,7 +186,7 @@ impl Place {
         })
     }
 
-    /// Goes to the first fragment that ends behind a key.
+    /// Moves to the first fragment that ends after a key.
     fn seek(&mut self, key: Boundary<'_>) {
         match self {
             Self::Table(table) => table.go(|cursor, view| cursor.seek_boundary(view, key)),
@@ -245,12 +244,12 @@ pub(crate) fn hides(
 /// The range tombstones of a memtable, in its indexes.
 pub(crate) struct MemTableTombstones {
     cursors: Vec<TombstoneCursor>,
-    /// Which of them answered last.
+    /// Index of the cursor that last returned a tombstone.
     answered: usize,
 }
 
 impl MemTableTombstones {
-    /// Those at or below `snapshot`.
+    /// Creates cursors over those at or below `snapshot`.
     pub(crate) fn new(memtable: &MemTable, snapshot: Sequence) -> Self {
         let layers = memtable.tombstones();
         let indexes = layers.iter().flat_map(|layers| layers.indexes());
@@ -260,18 +259,18 @@ impl MemTableTombstones {
         Self { cursors, answered: 0 }
     }
 
-    /// Whether there is none.
+    /// Whether there are none.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.cursors.is_empty()
     }
 
-    /// Forgets the place: the next key may be anywhere.
+    /// Resets the position: the next key may be anywhere.
     pub(crate) fn reset(&mut self) {
         self.cursors.iter_mut().for_each(TombstoneCursor::reset);
     }
 
-    /// As [`TombstoneCursor::covering`].
+    /// Like [`TombstoneCursor::covering`].
     pub(crate) fn covering(
         &mut self,
         comparator: &Comparator,
@@ -300,7 +299,7 @@ impl MemTableTombstones {
         self.cursors.iter_mut().any(|cursor| hides(cursor, comparator, internal_key, forward))
     }
 
-    /// As [`TombstoneCursor::edge`].
+    /// Like [`TombstoneCursor::edge`].
     pub(crate) fn edge(&self, forward: bool, out: &mut Vec<u8>) {
         if let Some(cursor) = self.cursors.get(self.answered) {
             cursor.edge(forward, out);

@@ -1,9 +1,9 @@
-//! What the user sees of a column family: one value a key, at one snapshot, within bounds.
+//! The user's view of a column family: one value per key, at one snapshot, within bounds.
 //!
-//! Going forward the iterator stands on the newest visible record of its key, and the records
-//! behind it that are older are passed by when it moves on. Going backward the records of a key
-//! come oldest first, so its value is only known once all of them are behind: the iterator then
-//! stands before its key and holds a copy of the value.
+//! Moving forward, the iterator is on the newest visible record of its key, and skips the older
+//! records after it when it moves on. Moving backward, the records of a key come oldest first, so
+//! its value is only known once all of them have been read: the iterator is then before its key and
+//! holds a copy of the value.
 
 mod backward;
 mod counts;
@@ -31,50 +31,50 @@ use operands::Operands;
 use pinned::PinnedKeys;
 use refresh::{Origin, Refresh};
 
-/// Behind every record of its key: the last trailer there can be.
+/// The last possible trailer, after every record of its key.
 const LAST_TRAILER: u64 = 0;
-/// Before every record of its key.
+/// The first possible trailer, before every record of its key.
 const FIRST_TRAILER: u64 = key::pack_trailer(MAX_SEQUENCE, 0xff);
 
 /// An iterator over the keys and values of a column family, in the comparator's order.
 ///
-/// It sees one sequence number, fixed when it was made, and keeps the memtables and tables it needs
-/// for that; a long scan lets go of them by [`DbIterator::refresh_at`] or
-/// [`ReadOptions::auto_refresh_iterator_with_snapshot`]. A new iterator stands on nothing; a seek
-/// places it. After an error it stands on nothing until the next seek. It may be sent to another
-/// thread but not be shared.
+/// It sees one sequence number, fixed when it was created, and keeps the memtables and tables it
+/// needs for that; a long scan can release them with [`DbIterator::refresh_at`] or
+/// [`ReadOptions::auto_refresh_iterator_with_snapshot`]. A new iterator has no position; a seek
+/// sets it. After an error it has no position until the next seek. It may be sent to another thread
+/// but not be shared.
 pub struct DbIterator {
     merged: MergingIterator,
     source: Arc<SuperVersion>,
-    /// Where newer super versions come from; `None` on a read-only handle.
+    /// The source of newer super versions; `None` on a read-only handle.
     origin: Option<Origin>,
-    /// Whether it goes over to newer super versions by itself.
+    /// Whether it moves to newer super versions by itself.
     refreshes: bool,
-    /// Whether it has lost its sources, as going over to others failed.
+    /// Whether it has lost its sources, because moving to others failed.
     is_incomplete: bool,
-    /// What was asked of [`DbIterator::refresh`] or [`DbIterator::refresh_at`] and failed.
+    /// A failed [`DbIterator::refresh`] or [`DbIterator::refresh_at`], to be retried.
     unfinished: Option<Refresh>,
-    /// Whether `view` is of an older super version than the sources, until the next seek.
+    /// Whether `view` belongs to an older super version than the sources, until the next seek.
     is_view_old: bool,
     manner: Manner,
     view: View,
     direction: Direction,
     place: Place,
-    /// The user key it stands on, unless `place` is [`Place::OnRecord`].
+    /// The current user key, unless `place` is [`Place::OnRecord`].
     key: Vec<u8>,
-    /// The value it stands on, if `place` is [`Place::Copied`].
+    /// The current value, if `place` is [`Place::Copied`].
     value: Vec<u8>,
     operands: Operands,
-    /// The user key that the value going backward, or a blob that is not read yet, was written
-    /// with, where that matters.
+    /// The user key that was written with the value going backward, or with an unread blob, where
+    /// that matters.
     base_key: Vec<u8>,
-    /// Copies of the keys that it stood on, where they must stay in their places.
+    /// Copies of the keys it was on, if they must keep their addresses.
     pinned: Option<PinnedKeys>,
     /// A key to seek with.
     target: Vec<u8>,
-    /// The prefix that it may not leave, if it has been told so.
+    /// The prefix that it must stay within, if any.
     prefix: Option<Vec<u8>>,
-    /// What it has done, where that is counted.
+    /// Its counts, if there is a statistics object.
     counts: Option<Counts>,
     #[expect(dead_code, reason = "counted while it lives")]
     charge: IteratorCharge,
@@ -86,44 +86,43 @@ struct Manner {
     plan: ReadPlan,
     prefix_same_as_start: bool,
     total_order_seek: bool,
-    /// Whether blobs are read only when they are asked for.
+    /// Whether blobs are read only on request.
     defers_blobs: bool,
 }
 
-/// What of a column family an iterator sees.
+/// The part of a column family that an iterator sees.
 pub(crate) struct View {
     pub(crate) comparator: Comparator,
-    /// Whether keys can be equal that are not the same bytes.
+    /// Whether the comparator can find keys with different bytes equal.
     pub(crate) equates_different_bytes: bool,
     pub(crate) snapshot: Sequence,
-    /// The first key that is seen.
+    /// Inclusive lower bound of the visible keys.
     pub(crate) lower_bound: Option<Vec<u8>>,
-    /// The first key behind those that are seen.
+    /// Exclusive upper bound of the visible keys.
     pub(crate) upper_bound: Option<Vec<u8>>,
-    /// Whether only keys with the prefix of the last seek's key are seen, and what extracts it.
+    /// The prefix extractor, if only keys with the prefix of the last seek's key are visible.
     pub(crate) prefix_extractor: Option<PrefixExtractor>,
-    /// What extracts the prefix that a seek asks filters for, where it need find only keys with
-    /// that prefix.
+    /// The prefix extractor for filters, if a seek need only find keys with the target's prefix.
     pub(crate) filter_prefixes: Option<PrefixExtractor>,
-    /// How many records are stepped over, one by one, before a seek is tried.
+    /// Maximum number of records stepped over before it seeks instead.
     pub(crate) max_sequential_skip: u64,
 }
 
-/// Where the iterator has its key and value.
+/// The location of the current key and value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// It stands on nothing.
+    /// There is no position.
     Nowhere,
-    /// In the record that the merged sources stand on.
+    /// In the current record of the merged sources.
     OnRecord,
     /// In its own buffers.
     Copied,
-    /// The key in its own buffer; the value is in a blob file, which has not been read.
+    /// The key is in its own buffer; the value is in a blob file and has not been read.
     Unread,
 }
 
 impl DbIterator {
-    /// An iterator over what `source` shows at a sequence number.
+    /// Creates an iterator over what `source` shows at a sequence number.
     ///
     /// # Errors
     /// Those of opening the tables of level 0.
@@ -181,13 +180,13 @@ impl DbIterator {
         })
     }
 
-    /// Whether it stands on a key.
+    /// Whether it is positioned on a key.
     #[inline]
     pub fn valid(&self) -> bool {
         self.place != Place::Nowhere
     }
 
-    /// The key it stands on; empty if it stands on none.
+    /// Returns the current key; empty without a position.
     #[inline]
     pub fn key(&self) -> &[u8] {
         if let Some(pinned) = self.pinned.as_ref().filter(|_| self.valid()) {
@@ -205,8 +204,8 @@ impl DbIterator {
         }
     }
 
-    /// The value it stands on; empty if it stands on none, or on one that
-    /// [`DbIterator::prepare_value`] has yet to read.
+    /// Returns the current value; empty without a position, or if [`DbIterator::prepare_value`] has
+    /// yet to read it.
     #[inline]
     pub fn value(&self) -> &[u8] {
         match self.place {
@@ -216,13 +215,13 @@ impl DbIterator {
         }
     }
 
-    /// Key and value it stands on, if it stands on any.
+    /// Returns the current key and value, if there is a position.
     #[inline]
     pub fn entry(&self) -> Option<(&[u8], &[u8])> {
         self.valid().then(|| (self.key(), self.value()))
     }
 
-    /// Goes to the first key. With a lower bound it is as a seek to that bound.
+    /// Moves to the first key. With a lower bound, it is like a seek to that bound.
     ///
     /// # Errors
     /// Those of reading a table or blob file, here and in every other move.
@@ -252,8 +251,8 @@ impl DbIterator {
         }
     }
 
-    /// Goes to the last key. With an upper bound it is as a [`DbIterator::seek_for_prev`] to that
-    /// bound.
+    /// Moves to the last key. With an upper bound, it is like a [`DbIterator::seek_for_prev`] to
+    /// that bound.
     pub fn seek_to_last(&mut self) -> Result<()> {
         let begun = self.counts.as_ref().map(|counts| counts.begin());
         let moved = self.go_to_last();
@@ -280,9 +279,9 @@ impl DbIterator {
         }
     }
 
-    /// Goes to the first key that is not below `target`. With a prefix extractor and without
-    /// `total_order_seek`, only the keys with `target`'s prefix are sure to be right: behind them
-    /// keys may be left out, and what newer tables overwrote or deleted may show, as in RocksDB.
+    /// Moves to the first key at or after `target`. With a prefix extractor and without
+    /// `total_order_seek`, only keys with `target`'s prefix are reliable: after them keys may be
+    /// missing, and overwritten or deleted entries may show, as in RocksDB.
     pub fn seek(&mut self, target: &[u8]) -> Result<()> {
         let begun = self.counts.as_ref().map(|counts| counts.begin());
         let moved = self.go_to(target);
@@ -296,7 +295,7 @@ impl DbIterator {
         match &self.view.lower_bound {
             Some(bound) if self.view.comparator.compare(target, bound).is_lt() => {
                 let bound = bound.clone();
-                // The bound's prefix need not be that of the target.
+                // The bound's prefix may differ from the target's.
                 self.merged.ask_prefix_filters(false);
                 self.seek_unbounded(&bound)
             }
@@ -309,7 +308,7 @@ impl DbIterator {
         }
     }
 
-    /// Goes to the last key that is not above `target`.
+    /// Moves to the last key at or before `target`.
     pub fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
         let begun = self.counts.as_ref().map(|counts| counts.begin());
         let moved = self.go_to_or_before(target);
@@ -330,7 +329,7 @@ impl DbIterator {
         self.go(Direction::Backward, |merged, target| merged.seek_for_prev(target))
     }
 
-    /// Goes to the next key. On nothing, it stays there.
+    /// Moves to the next key. Without a position, it does nothing.
     #[expect(
         clippy::should_implement_trait,
         reason = "the field's name for it; what it would yield is borrowed"
@@ -352,7 +351,7 @@ impl DbIterator {
         settled
     }
 
-    /// Goes to the key before. On nothing, it stays there.
+    /// Moves to the previous key. Without a position, it does nothing.
     #[inline]
     pub fn previous(&mut self) -> Result<()> {
         if !self.valid() {
@@ -370,11 +369,11 @@ impl DbIterator {
         settled
     }
 
-    /// Reads the value where that was put off
-    /// ([`ReadOptions::allow_unprepared_value`]); otherwise it does nothing.
+    /// Reads the value if that was deferred ([`ReadOptions::allow_unprepared_value`]); otherwise it
+    /// does nothing.
     ///
     /// # Errors
-    /// Those of reading a blob file; the iterator then stands on nothing.
+    /// Those of reading a blob file; the iterator then has no position.
     pub fn prepare_value(&mut self) -> Result<()> {
         if self.place != Place::Unread {
             return Ok(());
@@ -391,7 +390,7 @@ impl DbIterator {
         self.go(Direction::Forward, |merged, target| merged.seek(target))
     }
 
-    /// Moves the merged sources by `place`, and on from there to a key that is seen.
+    /// Moves the merged sources with `place`, and from there to a visible key.
     fn go(
         &mut self,
         direction: Direction,
@@ -417,7 +416,7 @@ impl DbIterator {
         moved
     }
 
-    /// Copies the key that it stands on to where it stays.
+    /// Copies the current key to a stable address.
     #[cold]
     fn pin_key(&mut self) {
         if let Some(mut pinned) = self.pinned.take() {
@@ -426,7 +425,7 @@ impl DbIterator {
         }
     }
 
-    /// Holds the iterator to the prefix of the key it stands on.
+    /// Restricts the iterator to the prefix of the current key.
     fn hold_own_prefix(&mut self) {
         if self.valid() && self.view.prefix_extractor.is_some() {
             let key = self.key().to_vec();
@@ -434,14 +433,14 @@ impl DbIterator {
         }
     }
 
-    /// Holds the iterator to the prefix of `target`, where it has been told to stay within one.
+    /// Restricts the iterator to the prefix of `target`, if it must stay within one.
     fn hold_prefix(&mut self, target: &[u8]) {
         let prefix = self.view.prefix_extractor.as_ref().and_then(|by| by.prefix(target));
         self.prefix = prefix.map(<[u8]>::to_vec);
     }
 
-    /// Whether a key lies on the seen side of the bound that iteration is heading for, and within
-    /// the prefix.
+    /// Whether a key is on the visible side of the bound in the current direction, and within the
+    /// prefix.
     #[inline]
     fn within_bounds(&self, user_key: &[u8]) -> bool {
         let bound = match self.direction {
@@ -471,7 +470,7 @@ impl DbIterator {
 }
 
 impl View {
-    /// Takes over what the settings of a super version say.
+    /// Applies the settings of a super version.
     fn follow(&mut self, source: &SuperVersion, manner: &Manner) {
         let prefix_extractor = source.tables().context().prefix_extractor.clone();
         let asks_prefixes = !manner.total_order_seek
@@ -483,12 +482,12 @@ impl View {
     }
 }
 
-/// Returns the sources of a super version, newest first. Those that are among `old`, which are of
-/// an earlier one, are kept.
+/// Returns the sources of a super version, newest first. Those that are also in `old`, the sources
+/// of an earlier one, are kept.
 ///
-/// With a target, each stands at the first record not below it, or, going backward, at the last not
-/// above it; one that was kept stays where it is, on the same side of the target. Without a target
-/// all must be sought next.
+/// With a target, each is at the first record not below it, or, going backward, at the last not
+/// above it; a kept one stays where it is, on the same side of the target. Without a target all
+/// must be sought next.
 fn leaves(
     source: &SuperVersion,
     snapshot: Sequence,

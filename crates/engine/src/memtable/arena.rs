@@ -1,17 +1,17 @@
-//! Memory that is handed out piece by piece and given back all at once.
+//! An arena: memory that is allocated piece by piece and freed all at once.
 //!
-//! The arena is cut into shards, and a thread keeps to one of them, so that inserts of different
-//! threads rarely meet on a cache line. A shard hands out the space of its current chunk by adding
-//! to a counter. Where a piece does not fit, the shard gets a new chunk and the tail of the old one
-//! is left. Chunks grow with the arena, so that a small memtable is small and the tails stay a
-//! small part of a large one. A piece that would take up much of a chunk gets one of its own.
+//! The arena is divided into shards, and a thread keeps to one of them, so that inserts of
+//! different threads rarely share a cache line. A shard allocates from its current chunk by adding
+//! to a counter. If a piece does not fit, the shard gets a new chunk and the tail of the old one
+//! stays unused. Chunk sizes grow with the arena, so that a small memtable is small and the tails
+//! are a small part of a large one. A piece that would take up much of a chunk gets its own.
 //!
-//! Invariants: a chunk is given back only with the arena; pieces never overlap; every chunk is on
-//! the list that starts at `chunks`, whatever becomes of its shard. Nothing here waits for another
-//! thread. A thread in the background gives the chunks back, if there is one.
+//! Invariants: a chunk is freed only with the arena; pieces never overlap; every chunk is on the
+//! list that starts at `chunks`, even if no shard uses it any more. Nothing here waits for another
+//! thread. Chunks are freed by a background thread, if there is one.
 //!
-//! Large chunks are the system's own pages. An allocator would keep much of a memtable that has
-//! gone: glibc's takes them from its heaps once one was freed, where what lives on stands between
+//! Large chunks are mapped from the system. An allocator would retain much of a freed memtable:
+//! once one was freed, glibc takes such chunks from its heaps, where live allocations lie between
 //! them.
 #![expect(unsafe_code, reason = "hands out raw memory; see the invariants above")]
 
@@ -24,22 +24,22 @@ use tailwater_io::buffer::poison::{poison, unpoison};
 
 use crate::epoch::heavy;
 
-/// What every piece is aligned to, in bytes.
+/// Alignment of every piece, in bytes.
 pub(super) const ALIGNMENT: usize = 8;
 
-/// What chunks are aligned to, in bytes: a cache line.
+/// Alignment of chunks, in bytes: a cache line.
 const CHUNK_ALIGNMENT: usize = 64;
 
 const SMALLEST_CHUNK: usize = 4 << 10;
 const LARGEST_CHUNK: usize = 1 << 20;
 
-/// From so many bytes on a chunk is pages of its own.
+/// Minimum size of a chunk that is mapped, in bytes.
 const PAGED_CHUNK: usize = 64 << 10;
 
-/// A new chunk takes one part in this many of what the arena holds.
+/// Size of a new chunk, as a fraction of the arena: 1/GROWTH.
 const GROWTH: usize = 8;
 
-/// A piece larger than one part in this many of a new chunk gets its own.
+/// Largest piece that shares a chunk, as a fraction of a new chunk: 1/PIECES_PER_CHUNK.
 const PIECES_PER_CHUNK: usize = 4;
 
 /// Memory for the entries of one memtable. Shared between threads.
@@ -47,11 +47,11 @@ pub(super) struct Arena {
     shards: Box<[Shard]>,
     /// All chunks, the newest first.
     chunks: AtomicPtr<Chunk>,
-    /// The bytes in all chunks, heads included.
+    /// Total size of all chunks in bytes, heads included.
     allocated: AtomicUsize,
 }
 
-/// On a pair of cache lines of its own, because processors fetch them in pairs.
+/// Aligned to a pair of cache lines, because processors fetch them in pairs.
 #[repr(align(128))]
 struct Shard {
     /// Null before the first piece.
@@ -62,17 +62,17 @@ struct Shard {
 #[repr(C)]
 struct Chunk {
     older: *mut Chunk,
-    /// The bytes in the chunk, this head included.
+    /// Size of the chunk in bytes, this head included.
     size: usize,
-    /// Whether they are the system's pages.
+    /// Whether the chunk is mapped from the system.
     is_paged: bool,
-    /// The bytes handed out, this head included; beyond `size` where several threads found it full
-    /// at once.
+    /// Number of bytes allocated, this head included; greater than `size` if several threads found
+    /// the chunk full at once.
     used: AtomicUsize,
 }
 
 impl Arena {
-    /// An empty arena. The number of shards is rounded up to a power of two.
+    /// Creates an empty arena. The number of shards is rounded up to a power of two.
     pub(super) fn new(shards: usize) -> Self {
         let shard = || Shard { current: AtomicPtr::new(ptr::null_mut()) };
         Self {
@@ -82,14 +82,13 @@ impl Arena {
         }
     }
 
-    /// All memory that the arena holds, in bytes.
+    /// Returns the memory that the arena holds, in bytes.
     pub(super) fn memory_usage(&self) -> usize {
         self.allocated.load(Ordering::Relaxed) + size_of_val(&*self.shards)
     }
 
-    /// Hands out `size` bytes, aligned to [`ALIGNMENT`], not initialised, valid as long as the
-    /// arena. Any number will do for `shard`; threads that use different ones do not disturb each
-    /// other.
+    /// Allocates `size` uninitialised bytes, aligned to [`ALIGNMENT`] and valid as long as the
+    /// arena. Any number is valid for `shard`; threads that use different ones do not contend.
     #[inline]
     pub(super) fn allocate(&self, shard: usize, size: usize) -> NonNull<u8> {
         let piece = self.allocate_rounded(shard, size.next_multiple_of(ALIGNMENT));
@@ -113,14 +112,14 @@ impl Arena {
         }
     }
 
-    /// Takes a piece from the chunk, if it is not null and has room.
+    /// Allocates a piece from the chunk, if it is not null and has space.
     #[inline]
     fn carve(chunk: *mut Chunk, size: usize) -> Option<NonNull<u8>> {
         let chunk = NonNull::new(chunk)?;
         // SAFETY: chunks live as long as the arena, and nobody has a mutable reference to one that
         // others can reach.
         let head = unsafe { chunk.as_ref() };
-        // Looking first leaves the room of a chunk to pieces that do fit.
+        // Checking first leaves the space of a chunk to pieces that fit.
         if head.used.load(Ordering::Relaxed).checked_add(size)? > head.size {
             return None;
         }
@@ -138,7 +137,7 @@ impl Arena {
         wanted.next_power_of_two().clamp(SMALLEST_CHUNK, LARGEST_CHUNK)
     }
 
-    /// A chunk with room for this piece only.
+    /// Allocates a chunk for this piece only.
     #[cold]
     fn allocate_alone(&self, size: usize) -> NonNull<u8> {
         let chunk = self.new_chunk(size_of::<Chunk>() + size, size_of::<Chunk>() + size);
@@ -155,7 +154,8 @@ impl Arena {
         }
         let chunk = self.new_chunk(size, size_of::<Chunk>());
         // The loser of a race leaves its chunk unused. That takes two threads of one shard, and the
-        // winner's chunk will do for both; it is on the list and is given back with the rest.
+        // winner's chunk suffices for both; the unused one is on the list and is freed with the
+        // rest.
         let _ = shard.current.compare_exchange(
             full,
             chunk.as_ptr(),
@@ -164,8 +164,8 @@ impl Arena {
         );
     }
 
-    /// Gets `size` bytes, or what whole pages make of them, of which `used` are taken, and puts
-    /// them on the list.
+    /// Allocates a chunk of `size` bytes, rounded up to whole pages if mapped, of which `used` are
+    /// taken, and adds it to the list.
     fn new_chunk(&self, size: usize, used: usize) -> NonNull<Chunk> {
         let (memory, size, is_paged) = obtain(size);
         let chunk = memory.cast::<Chunk>();
@@ -189,7 +189,7 @@ impl Arena {
     }
 }
 
-/// The layout of a chunk of that size, which is at least its head's.
+/// Returns the layout of a chunk of that size, which is at least its head's.
 fn chunk_layout(size: usize) -> Layout {
     match Layout::from_size_align(size, CHUNK_ALIGNMENT) {
         Ok(layout) => layout,
@@ -197,10 +197,10 @@ fn chunk_layout(size: usize) -> Layout {
     }
 }
 
-/// Gets memory of `size` bytes or a little more, how many they are, and whether they are pages.
-/// `size` is that of a chunk's head at least.
+/// Allocates `size` bytes or a little more. Returns the memory, its size, and whether it is mapped.
+/// `size` is at least that of a chunk's head.
 fn obtain(size: usize) -> (NonNull<u8>, usize, bool) {
-    // A process may have no more mappings than so many, and still memory.
+    // Mapping fails if the process has too many mappings, even with free memory.
     if size >= PAGED_CHUNK
         && let Some(pages) = Pages::map(size, CHUNK_ALIGNMENT)
     {
@@ -213,11 +213,11 @@ fn obtain(size: usize) -> (NonNull<u8>, usize, bool) {
     (memory.unwrap_or_else(|| handle_alloc_error(layout)), size, false)
 }
 
-/// Gives memory back.
+/// Frees memory.
 ///
 /// # Safety
-/// It is from [`obtain`] with that size and kind, this is done once, and nobody refers to it any
-/// more.
+/// It must come from [`obtain`] with that size and kind, be freed once, and have no references
+/// left.
 unsafe fn give_back(memory: NonNull<u8>, size: usize, is_paged: bool) {
     if is_paged {
         // SAFETY: they were leaked in `obtain`; else as the caller says.
@@ -228,7 +228,7 @@ unsafe fn give_back(memory: NonNull<u8>, size: usize, is_paged: bool) {
     }
 }
 
-/// The chunks of an arena that has gone, the newest first. It is the last to know them.
+/// The chunks of a dropped arena, the newest first, and their only owner.
 struct Chunks(*mut Chunk);
 
 // SAFETY: nobody else can reach the chunks.

@@ -1,27 +1,27 @@
-//! What a memtable has taken in, counted by each writer for itself.
+//! Counters of a memtable's entries, kept by each writer for itself.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tailwater_format::key::{Sequence, ValueType};
 
-/// What a memtable has taken in.
+/// Counts of a memtable's entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
-    /// All entries, deletions and range deletions too.
+    /// Number of entries, including deletions and range deletions.
     pub entries: u64,
-    /// Entries that delete one key.
+    /// Number of entries that delete one key.
     pub deletions: u64,
-    /// Entries that delete a range of keys.
+    /// Number of entries that delete a range of keys.
     pub range_deletions: u64,
-    /// The bytes of the user keys, not counting the trailers.
+    /// Size of the user keys in bytes, without trailers.
     pub key_bytes: u64,
-    /// The bytes of the values; of range deletions, the end keys.
+    /// Size of the values in bytes; for range deletions, of the end keys.
     pub value_bytes: u64,
     /// The lowest and the highest sequence, if there are entries.
     pub sequences: Option<(Sequence, Sequence)>,
 }
 
-/// Counters that one writer at a time, or many at once, add to while others read them.
+/// Counters that one writer, or many at once, update while others read them.
 #[derive(Debug)]
 pub(super) struct LiveCounters {
     entries: AtomicU64,
@@ -34,7 +34,7 @@ pub(super) struct LiveCounters {
     largest_sequence: AtomicU64,
 }
 
-/// One entry, as far as it is counted.
+/// The counted attributes of one entry.
 pub(super) struct Entry {
     pub(super) sequence: Sequence,
     pub(super) value_type: ValueType,
@@ -57,7 +57,7 @@ impl Default for LiveCounters {
 }
 
 impl LiveCounters {
-    /// Counts an entry, for the only writer there is.
+    /// Counts an entry, for the only writer of these counters.
     #[inline]
     pub(super) fn record(&self, entry: &Entry) {
         let add = |counter: &AtomicU64, by: u64| {
@@ -95,7 +95,7 @@ impl LiveCounters {
         }
     }
 
-    /// Adds what has been counted to `sum`.
+    /// Adds these counts to `sum`.
     pub(super) fn add_to(&self, sum: &mut Counters) {
         sum.entries += self.entries.load(Ordering::Relaxed);
         sum.deletions += self.deletions.load(Ordering::Relaxed);

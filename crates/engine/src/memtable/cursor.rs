@@ -1,9 +1,9 @@
 //! A position in a memtable.
 //!
 //! A cursor keeps the address of a node and borrows the memtable only during a call, so that an
-//! owner can keep both beside each other. That is sound because nodes are neither moved nor given
-//! back before their memtable goes, and because an address is followed only after the memtable at
-//! hand has turned out to be the one it came from: each has a number that no other ever had.
+//! owner can keep both side by side. That is sound because nodes are neither moved nor freed before
+//! their memtable is dropped, and because an address is followed only after the given memtable was
+//! checked to be the one it came from: each has a number that is never reused.
 #![expect(unsafe_code, reason = "follows kept addresses of nodes; see above")]
 
 use tailwater_format::key;
@@ -11,13 +11,13 @@ use tailwater_format::key;
 use super::MemTable;
 use super::skiplist::{Node, NodeAddress, SkipList, Splice, Target};
 
-/// A position in a memtable, among point entries; range deletions stand elsewhere.
+/// A position among the point entries of a memtable; range deletions are stored elsewhere.
 ///
-/// Every call must be given the memtable that the cursor was last moved to a place in; anything
-/// else panics. Entries that are added meanwhile may or may not be seen. Nothing allocates.
+/// Every call must be given the memtable in which the cursor was last positioned; anything else
+/// panics. Concurrently added entries may or may not be seen. Nothing allocates.
 #[derive(Debug, Clone, Default)]
 pub struct Cursor {
-    /// Of the list that `path` is attached to; none where the cursor is not valid.
+    /// A node of the list that `path` is attached to; none if the cursor is not valid.
     node: NodeAddress,
     path: Splice,
     /// Whether `path` is right before `node`.
@@ -25,25 +25,25 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// Whether the cursor stands on an entry.
+    /// Whether the cursor is positioned on an entry.
     #[inline]
     pub fn valid(&self) -> bool {
         self.node != NodeAddress::default()
     }
 
-    /// The current entry's internal key; empty if the cursor is not valid.
+    /// Returns the current entry's internal key; empty if the cursor is not valid.
     #[inline]
     pub fn key<'a>(&self, memtable: &'a MemTable) -> &'a [u8] {
         self.node(&memtable.list).map_or(&[], Node::key)
     }
 
-    /// The current entry's value; empty if the cursor is not valid.
+    /// Returns the current entry's value; empty if the cursor is not valid.
     #[inline]
     pub fn value<'a>(&self, memtable: &'a MemTable) -> &'a [u8] {
         self.node(&memtable.list).map_or(&[], Node::value)
     }
 
-    /// Goes to the first entry that is not before the internal key.
+    /// Moves to the first entry at or after the internal key.
     pub fn seek(&mut self, memtable: &MemTable, internal_key: &[u8]) {
         self.node = NodeAddress::default();
         let list = &memtable.list;
@@ -51,7 +51,7 @@ impl Cursor {
         self.stand_on(node, true);
     }
 
-    /// Goes to the last entry that is not behind the internal key.
+    /// Moves to the last entry at or before the internal key.
     pub fn seek_for_previous(&mut self, memtable: &MemTable, internal_key: &[u8]) {
         self.node = NodeAddress::default();
         let list = &memtable.list;
@@ -60,14 +60,14 @@ impl Cursor {
         self.stand_on(node, true);
     }
 
-    /// Goes to the first entry.
+    /// Moves to the first entry.
     pub fn seek_to_first(&mut self, memtable: &MemTable) {
         self.node = NodeAddress::default();
         self.path.attach(&memtable.list);
         self.stand_on(memtable.list.head().next(0), false);
     }
 
-    /// Goes to the last entry.
+    /// Moves to the last entry.
     pub fn seek_to_last(&mut self, memtable: &MemTable) {
         self.node = NodeAddress::default();
         let list = &memtable.list;
@@ -77,8 +77,8 @@ impl Cursor {
         self.stand_on(node, true);
     }
 
-    /// Goes to the next entry; behind the last the cursor is no longer valid. Does nothing if it is
-    /// not.
+    /// Moves to the next entry; after the last, the cursor is no longer valid. Does nothing if it
+    /// is not valid.
     #[inline]
     pub fn next(&mut self, memtable: &MemTable) {
         let next = self.node(&memtable.list).and_then(|node| node.next(0));
@@ -88,8 +88,8 @@ impl Cursor {
         self.stand_on(next, false);
     }
 
-    /// Goes to the entry before; before the first the cursor is no longer valid. Does nothing if it
-    /// is not.
+    /// Moves to the previous entry; before the first, the cursor is no longer valid. Does nothing
+    /// if it is not valid.
     pub fn previous(&mut self, memtable: &MemTable) {
         let list = &memtable.list;
         let Some(node) = self.node(list) else { return };
@@ -118,8 +118,8 @@ impl Cursor {
     }
 }
 
-/// The target for an internal key; one without a trailer is taken for a user key, and sorts behind
-/// all its versions.
+/// Returns the target for an internal key; one without a trailer is treated as a user key, and
+/// sorts after all its versions.
 #[inline]
 fn target<'a>(list: &SkipList, internal_key: &'a [u8]) -> Target<'a> {
     let (user_key, trailer) = key::split(internal_key).unwrap_or((internal_key, 0));

@@ -1,14 +1,14 @@
-//! The memtable: what was written and is not in a table yet, sorted.
+//! The memtable: writes that are not in a table yet, sorted.
 //!
-//! Point entries stand in a skiplist (`skiplist/`) whose nodes lie in an arena (`arena.rs`); range
-//! deletions stand beside it (`tombstones.rs`), indexed as they are added.
+//! Point entries are in a skiplist (`skiplist/`) whose nodes are allocated in an arena
+//! (`arena.rs`); range deletions are kept separately (`tombstones.rs`), indexed as they are added.
 //!
 //! Invariants:
-//! - Inserts of any number of threads and reads go on at once, and nothing waits for another
-//!   thread; but those that add range deletions take turns.
-//! - An entry is in the memtable when [`MemTable::add`] returns; who learns of that through an
-//!   acquire, for instance of a published sequence number, sees it.
-//! - Nothing is removed or changed; all memory goes at once with the memtable.
+//! - Inserts of any number of threads and reads run concurrently without waiting for another
+//!   thread; but threads that add range deletions exclude each other.
+//! - An entry is in the memtable when [`MemTable::add`] returns; threads that learn of that through
+//!   an acquire, for instance of a published sequence number, see it.
+//! - Nothing is removed or changed; all memory is freed with the memtable.
 //!
 //! Order of steps for an owner: add, from any thread; publish the sequence; when the memtable is
 //! full, wait until the last writer has left, then flush it; drop it when the last reader has left.
@@ -48,20 +48,19 @@ pub use counters::Counters;
 pub use cursor::Cursor;
 pub use versions::{Finger, Version, Versions};
 
-/// The longest user key, in bytes.
+/// Maximum length of a user key, in bytes.
 pub const MAX_KEY_LENGTH: usize = u32::MAX as usize - TRAILER_LENGTH;
 
-/// The longest value, in bytes.
+/// Maximum length of a value, in bytes.
 pub const MAX_VALUE_LENGTH: usize = u32::MAX as usize;
 
-/// No more writer slots than this, however many processors.
+/// Maximum number of writer slots, however many processors there are.
 const MAX_SLOTS: usize = 64;
 
-/// Why an entry was not added.
+/// The reason why an entry was not added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Error {
-    /// An entry with the same key, sequence and type is there already. The sequence must be a new
-    /// one.
+    /// An entry with the same key, sequence and type exists. The sequence must be a new one.
     Duplicate,
     /// The key is longer than [`MAX_KEY_LENGTH`].
     KeyTooLong,
@@ -81,7 +80,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// A memtable. Shared between threads; every call may come from any of them at any time.
+/// A memtable. Thread-safe.
 pub struct MemTable {
     list: SkipList,
     tombstones: Tombstones,
@@ -89,14 +88,14 @@ pub struct MemTable {
     /// Counts for writers that found their slot taken, and for range deletions.
     shared_counters: LiveCounters,
     earliest_log_number: AtomicU64,
-    /// 0 before it was set.
+    /// 0 before it is set.
     oldest_key_time_s: AtomicU64,
-    /// What of it users read, where that is noted.
+    /// The keys that users read, if tracked.
     read_keys: OnceLock<ReadKeys>,
 }
 
 impl Drop for MemTable {
-    /// Beside the list, which sees to itself, this is what may be large.
+    /// Besides the list, which frees its own memory, these may be large.
     fn drop(&mut self) {
         if self.tombstones.count() > 0 || self.read_keys.get().is_some() {
             let tombstones = std::mem::take(&mut self.tombstones);
@@ -106,7 +105,7 @@ impl Drop for MemTable {
 }
 
 impl MemTable {
-    /// An empty memtable. It takes a few kilobytes.
+    /// Creates an empty memtable. It takes a few kilobytes.
     pub fn new(comparator: Comparator) -> Self {
         let slots = slot_count();
         Self {
@@ -120,12 +119,12 @@ impl MemTable {
         }
     }
 
-    /// Has what users read of it noted from here on.
+    /// Starts to track the keys that users read.
     pub(crate) fn track_reads(&self) {
         self.read_keys.get_or_init(ReadKeys::new);
     }
 
-    /// Notes that a user found this key in it.
+    /// Notes that a user found this key in it, if reads are tracked.
     #[inline]
     pub(crate) fn note_read(&self, user_key: &[u8]) {
         if let Some(keys) = self.read_keys.get() {
@@ -133,26 +132,26 @@ impl MemTable {
         }
     }
 
-    /// Whether a user found this key in it, as far as that was noted.
+    /// Whether a user found this key in it, as far as reads were tracked; may be true by a hash
+    /// collision.
     pub(crate) fn was_read(&self, user_key: &[u8]) -> bool {
         self.read_keys.get().is_some_and(|keys| keys.has(user_key))
     }
 
-    /// The order of user keys.
+    /// Returns the comparator of user keys.
     #[inline]
     pub fn comparator(&self) -> &Comparator {
         self.list.comparator()
     }
 
-    /// Adds an entry. Of a [`ValueType::RangeDeletion`] the key is the first user key deleted, the
-    /// value the first one after it that is not. The sequence is at most [`MAX_SEQUENCE`].
+    /// Adds an entry. For a [`ValueType::RangeDeletion`], the key is the first user key deleted,
+    /// and the value the first one after the range. The sequence is at most [`MAX_SEQUENCE`].
     ///
-    /// Inserts of one thread near each other, sequential ones above all, are quicker than random
+    /// Inserts of one thread near each other, especially sequential ones, are faster than random
     /// ones.
     ///
     /// # Errors
-    /// If the same internal key is there already, or the entry is too large. Nothing was added
-    /// then.
+    /// If the same internal key exists, or the entry is too large. Nothing is added then.
     #[inline]
     pub fn add(
         &self,
@@ -205,16 +204,16 @@ impl MemTable {
         Ok(())
     }
 
-    /// The versions of a user key at or below the snapshot, newest first. Range deletions are not
-    /// among them: see [`MemTable::covering_sequence`].
+    /// Returns the versions of a user key at or below the snapshot, newest first, without range
+    /// deletions: see [`MemTable::covering_sequence`].
     #[inline]
     pub fn versions(&self, user_key: &[u8], snapshot: Sequence) -> Versions<'_> {
         let target = self.list.target(user_key, pack_trailer(snapshot, ValueType::FOR_SEEK));
         Versions::of(&self.list, user_key, self.list.find(&target))
     }
 
-    /// As [`MemTable::versions`], searching from where the last call with this finger ended:
-    /// quicker for a key near the last one.
+    /// Like [`MemTable::versions`], searching from where the last call with this finger ended:
+    /// faster for a key near the last one.
     #[inline]
     pub fn versions_near(
         &self,
@@ -227,23 +226,24 @@ impl MemTable {
         Versions::of(&self.list, user_key, first)
     }
 
-    /// The newest range deletion at or below the snapshot that covers the user key. Without any
-    /// range deletions in the memtable, one load.
+    /// Returns the newest range deletion at or below the snapshot that covers the user key. Without
+    /// any range deletions in the memtable, it costs one load.
     #[inline]
     pub fn covering_sequence(&self, user_key: &[u8], snapshot: Sequence) -> Option<Sequence> {
         self.tombstones.covering_sequence(user_key, snapshot)
     }
 
-    /// All range deletions; `None` if there are none. Those added before the caller learnt of their
-    /// sequences are in it.
+    /// Returns all range deletions; `None` if there are none. It includes those whose sequences the
+    /// caller has learned of.
     #[inline]
     pub(crate) fn tombstones(&self) -> Option<Arc<TombstoneLayers>> {
         self.tombstones.layers()
     }
 
-    /// All range deletions, cut into fragments at this call; `None` if there are none. Those added
-    /// before the caller learnt of their sequences are in it. Fragments take memory with the square
-    /// of the number of deletions that overlap: reads go by [`MemTable::covering_sequence`].
+    /// Returns all range deletions, cut into fragments by this call; `None` if there are none. It
+    /// includes those whose sequences the caller has learned of. The memory of fragments grows with
+    /// the square of the number of overlapping deletions: reads use
+    /// [`MemTable::covering_sequence`].
     pub fn range_tombstones(&self) -> Option<Arc<FragmentedRangeTombstones>> {
         let layers = self.tombstones()?;
         Some(Arc::new(FragmentedRangeTombstones::build(self.comparator(), layers.iter())))
@@ -255,7 +255,8 @@ impl MemTable {
         self.tombstones.count() == 0 && self.list.head().next(0).is_none()
     }
 
-    /// What has been added. While writers are at it, their latest entries may be counted in part.
+    /// Returns the counts of what has been added. The latest entries of concurrent writers may be
+    /// counted in part.
     pub fn counters(&self) -> Counters {
         let mut sum = Counters::default();
         for slot in &self.slots {
@@ -265,27 +266,28 @@ impl MemTable {
         sum
     }
 
-    /// All memory that the memtable holds, in bytes: what it got from the system, not only what
-    /// entries take of it. The 32 KiB that say which keys were read are no entries', and left out:
-    /// they would fill a small memtable before the first write.
+    /// Returns the memory that the memtable holds, in bytes: all that it got from the system, not
+    /// only what entries use. The 32 KiB that track read keys are excluded, because they would fill
+    /// a small memtable before the first write.
     #[inline]
     pub fn memory_usage(&self) -> usize {
         self.list.memory_usage() + self.tombstones.memory_usage() + size_of_val(&*self.slots)
     }
 
-    /// The number of the oldest WAL that holds entries of this memtable; 0 before it was set.
+    /// Returns the number of the oldest WAL that holds entries of this memtable; 0 before it is
+    /// set.
     #[inline]
     pub fn earliest_log_number(&self) -> u64 {
         self.earliest_log_number.load(Ordering::Relaxed)
     }
 
-    /// When the oldest entry was written, in seconds since 1970, if that was said.
+    /// Returns when the oldest entry was written, in seconds since 1970, if that was set.
     #[inline]
     pub fn oldest_key_time_s(&self) -> Option<u64> {
         Some(self.oldest_key_time_s.load(Ordering::Relaxed)).filter(|&time| time != 0)
     }
 
-    /// Says when the oldest entry was written, in seconds since 1970.
+    /// Sets when the oldest entry was written, in seconds since 1970.
     #[inline]
     pub fn set_oldest_key_time_s(&self, time_s: u64) {
         self.oldest_key_time_s.store(time_s, Ordering::Relaxed);
@@ -308,7 +310,7 @@ impl fmt::Debug for MemTable {
     }
 }
 
-/// One slot for each processor, rounded up to a power of two.
+/// Returns the number of slots: one for each processor, rounded up to a power of two.
 fn slot_count() -> usize {
     static COUNT: OnceLock<usize> = OnceLock::new();
     *COUNT.get_or_init(|| {

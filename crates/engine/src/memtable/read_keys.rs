@@ -1,24 +1,25 @@
-//! Which keys of a memtable users read: what is worth keeping in memory when it becomes a table.
+//! The keys of a memtable that users read, which are worth keeping in memory when it becomes a
+//! table.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use tailwater_format::filter::FilterKey;
 
-/// How many words of bits there are.
+/// Number of words of bits.
 const WORDS: usize = 4096;
 
-/// The keys that were read, by a hash of which some bits are kept: one that was not read may be
-/// taken for one that was. 32 KiB.
+/// The keys that were read, as a 32 KiB bitmap indexed by some bits of their hashes: a key that was
+/// not read may be reported as read.
 #[derive(Debug)]
 pub(super) struct ReadKeys(Box<[AtomicU64]>);
 
 impl ReadKeys {
-    /// None yet.
+    /// Creates an empty set.
     pub(super) fn new() -> Self {
         Self((0..WORDS).map(|_| AtomicU64::new(0)).collect())
     }
 
-    /// Notes that a key was read. One that was noted is only looked at.
+    /// Notes that a key was read. Stores only if its bit is clear.
     #[inline]
     pub(super) fn note(&self, user_key: &[u8]) {
         let (word, bit) = self.place(user_key);
@@ -27,7 +28,7 @@ impl ReadKeys {
         }
     }
 
-    /// Whether a key was read.
+    /// Whether a key was read; may be true by a hash collision.
     pub(super) fn has(&self, user_key: &[u8]) -> bool {
         let (word, bit) = self.place(user_key);
         word.load(Relaxed) & bit != 0

@@ -1,5 +1,4 @@
-//! The atomics of the skiplist: the standard ones, or the model checker's when built with `--cfg
-//! loom`.
+//! The atomics of the skiplist: the standard ones, or the model checker's with `--cfg loom`.
 
 #[cfg(loom)]
 pub(super) use loom::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};

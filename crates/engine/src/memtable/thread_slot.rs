@@ -1,5 +1,4 @@
-//! What a thread has of its own: a number that spreads threads over shards, and a source of random
-//! bits.
+//! Per-thread data: a number that spreads threads over shards, and a source of random bits.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +11,7 @@ thread_local! {
     static RANDOM: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The calling thread's number: threads that start one after the other have neighbouring ones.
+/// Returns the calling thread's number: threads that start in succession have neighbouring ones.
 #[inline]
 pub(super) fn number() -> usize {
     NUMBER.with(|number| match number.get() {
@@ -25,7 +24,7 @@ pub(super) fn number() -> usize {
     })
 }
 
-/// 64 random bits, good enough to balance a list.
+/// Returns 64 random bits, good enough to balance a list.
 #[inline]
 pub(super) fn random() -> u64 {
     // SplitMix64 of a counter: Steele, Lea, Flood, "Fast splittable pseudorandom number

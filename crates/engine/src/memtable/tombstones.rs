@@ -1,11 +1,11 @@
 //! A memtable's range tombstones.
 //!
 //! Writers index what they add; readers search the indexes. A reader reaches them without a lock
-//! and without writing to a line that others read, and never builds one. See
-//! [`TombstoneLayers`] for what adding and searching take.
+//! and without writing to a shared cache line, and never builds one. See [`TombstoneLayers`] for
+//! the cost of adding and searching.
 //!
-//! Invariant: `added` is raised after its tombstone is in `layers` and before its writer publishes
-//! the sequence, so whoever reads at that sequence finds both.
+//! Invariant: `added` is incremented after its tombstone is in `layers` and before its writer
+//! publishes the sequence, so a read at that sequence finds both.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,24 +17,24 @@ use tailwater_io::sync::Mutex;
 
 use crate::range_tombstone::{RangeTombstone, TombstoneLayers};
 
-/// Range tombstones under way from writers to readers. Shared between threads.
+/// Range tombstones shared between writers and readers.
 #[derive(Default)]
 pub(super) struct Tombstones {
-    /// How many tombstones there are.
+    /// Number of tombstones.
     added: AtomicUsize,
     layers: ArcSwap<TombstoneLayers>,
-    /// Held by whoever adds one.
+    /// Held while one is added.
     adding: Mutex<()>,
-    /// The bytes that the layers take.
+    /// Size of the layers in bytes.
     memory: AtomicUsize,
 }
 
 impl Tombstones {
-    /// Adds a tombstone; answers whether it was new, because one with the same start and sequence
-    /// is not added again.
+    /// Adds a tombstone. Returns whether it was new: one with the same start and sequence is not
+    /// added again.
     pub(super) fn add(&self, comparator: &Comparator, tombstone: RangeTombstone<'_>) -> bool {
         let _adding = self.adding.lock();
-        // A comparator that panics leaves everything as it was.
+        // If a comparator panics, everything is unchanged.
         let Some(layers) = self.layers.load().with(comparator, tombstone) else { return false };
         self.memory.store(layers.memory_usage(), Ordering::Relaxed);
         self.layers.store(Arc::new(layers));
@@ -42,24 +42,24 @@ impl Tombstones {
         true
     }
 
-    /// How many tombstones there are.
+    /// Returns the number of tombstones.
     #[inline]
     pub(super) fn count(&self) -> usize {
         self.added.load(Ordering::Relaxed)
     }
 
-    /// The bytes that they take.
+    /// Returns their size in bytes.
     pub(super) fn memory_usage(&self) -> usize {
         self.memory.load(Ordering::Relaxed)
     }
 
-    /// All tombstones added so far; `None` if there are none.
+    /// Returns all tombstones added so far; `None` if there are none.
     #[inline]
     pub(super) fn layers(&self) -> Option<Arc<TombstoneLayers>> {
         (self.count() > 0).then(|| self.layers.load_full())
     }
 
-    /// The newest tombstone at or below the snapshot that covers the user key.
+    /// Returns the newest tombstone at or below the snapshot that covers the user key.
     #[inline]
     pub(super) fn covering_sequence(
         &self,

@@ -7,11 +7,11 @@ use super::skiplist::{Node, SkipList, Splice};
 /// One version of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Version<'a> {
-    /// The number of the write.
+    /// The sequence number of the write.
     pub sequence: Sequence,
-    /// What the write did.
+    /// The type of the write.
     pub value_type: ValueType,
-    /// The value, or operand, or whatever the type has.
+    /// The value, operand or other content, depending on the type.
     pub value: &'a [u8],
 }
 
@@ -20,20 +20,20 @@ pub struct Version<'a> {
 /// Nothing is allocated or copied; values are the memtable's own bytes.
 pub struct Versions<'a> {
     list: &'a SkipList,
-    /// The next version to give, known to be of the key.
+    /// The next version to return, known to be of the key.
     next: Option<Node<'a>>,
 }
 
-/// A place in a memtable that [`MemTable::versions_near`](super::MemTable::versions_near) searches
-/// from.
+/// A position in a memtable that [`MemTable::versions_near`](super::MemTable::versions_near)
+/// searches from.
 ///
-/// Lookups of sorted keys that share one are shorter. It may be used with any memtable, and starts
-/// anew on each.
+/// Lookups of sorted keys that share a finger are faster. It may be used with any memtable, and is
+/// reset on each new one.
 #[derive(Debug, Clone, Default)]
 pub struct Finger(pub(super) Splice);
 
 impl<'a> Versions<'a> {
-    /// The versions from a node on, if it is one of the user key's.
+    /// Creates the iterator of the versions from a node on, if that node is one of the user key's.
     #[inline]
     pub(super) fn of(list: &'a SkipList, user_key: &[u8], first: Option<Node<'a>>) -> Self {
         let next = first.filter(|node| list.same_user_key(node.key_parts().0, user_key));
@@ -42,7 +42,7 @@ impl<'a> Versions<'a> {
 }
 
 impl<'a> Versions<'a> {
-    /// The next version, with the user key as it was written.
+    /// Returns the next version, with the user key as it was written.
     #[inline]
     pub(crate) fn next_with_key(&mut self) -> Option<(&'a [u8], Version<'a>)> {
         let node = self.next?;

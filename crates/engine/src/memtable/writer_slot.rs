@@ -1,8 +1,8 @@
-//! What inserts keep from one to the next: the place of the last one, and counters.
+//! State kept between inserts: the position of the last one, and counters.
 //!
-//! There is a slot for each processor, and a thread keeps to one of them. Whoever takes a slot has
-//! it for one insert. A thread that finds its slot taken does not wait: it inserts without a
-//! remembered place and counts beside the others in the shared counters.
+//! There is a slot for each processor, and a thread keeps to one of them. A slot is taken for one
+//! insert. A thread that finds its slot taken does not wait: it inserts without a remembered
+//! position and uses the shared counters.
 #![expect(unsafe_code, reason = "the slot's flag guards its splice, which a lock would wait for")]
 
 use std::cell::UnsafeCell;
@@ -23,7 +23,7 @@ pub(super) struct WriterSlot {
 // SAFETY: the splice is only reached through a `TakenSlot`, of which there is one at a time.
 unsafe impl Sync for WriterSlot {}
 
-/// A slot in the hands of one writer, until dropped.
+/// A slot taken by one writer, until dropped.
 pub(super) struct TakenSlot<'a> {
     slot: &'a WriterSlot,
 }
@@ -38,14 +38,14 @@ impl WriterSlot {
         Some(TakenSlot { slot: self })
     }
 
-    /// What the writers of this slot have counted.
+    /// Returns the counters of this slot's writers.
     pub(super) fn counters(&self) -> &LiveCounters {
         &self.counters
     }
 }
 
 impl TakenSlot<'_> {
-    /// The place of the last insert.
+    /// Returns the position of the last insert.
     #[inline]
     pub(super) fn splice(&mut self) -> &mut Splice {
         // SAFETY: the flag was clear and is set until this is dropped, so there is no other
@@ -54,7 +54,7 @@ impl TakenSlot<'_> {
         unsafe { &mut *self.slot.splice.get() }
     }
 
-    /// Counters that only the slot's holder adds to.
+    /// Returns the counters that only the slot's holder updates.
     #[inline]
     pub(super) fn counters(&self) -> &LiveCounters {
         &self.slot.counters
@@ -65,7 +65,7 @@ impl Drop for TakenSlot<'_> {
     #[inline]
     fn drop(&mut self) {
         if std::thread::panicking() {
-            // A comparator may have panicked and left the place half moved.
+            // A comparator may have panicked and left the position half updated.
             *self.splice() = Splice::default();
         }
         self.slot.taken.store(false, Ordering::Release);

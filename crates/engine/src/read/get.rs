@@ -1,4 +1,4 @@
-//! A get, from source to source.
+//! A get, which searches source by source.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -21,19 +21,19 @@ thread_local! {
     static CURSORS: Cell<Option<Box<GetCursors>>> = const { Cell::new(None) };
 }
 
-/// The source that a get has come to.
+/// The source that a get has reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Progress {
-    /// How many memtables are behind it; none is left when tables were reached.
+    /// Number of memtables already searched; all of them once tables are reached.
     memtables: usize,
     level: usize,
-    /// How many of the level's tables that can have the key are behind it.
+    /// Number of the level's candidate tables already searched.
     file: usize,
 }
 
-/// How a get reaches tables.
+/// The way a get accesses tables.
 trait TableAccess: BlockAccess {
-    /// Gives the lookup what a table has of its key.
+    /// Passes a table's records of the key to the lookup.
     fn get<S: Sink>(
         &self,
         source: &SuperVersion,
@@ -77,9 +77,10 @@ impl TableAccess for Loading<'_> {
     }
 }
 
-/// Reads a key's value at a sequence number into `sink`. Answers whether it has one.
+/// Reads a key's value at a sequence number into `sink`. Returns whether it has one.
 ///
-/// The sequence number is taken after the sources, so that what it shows is in them.
+/// The sequence number is taken after the sources are pinned, so that they hold everything it
+/// shows.
 #[inline]
 pub(crate) fn get<S: Sink>(
     current: &EpochCell<SuperVersion>,
@@ -116,12 +117,12 @@ pub(crate) fn get<S: Sink>(
     found
 }
 
-/// Where a get ended, for those who count.
+/// Where a get ended, for statistics.
 #[derive(Debug, Clone, Copy, Default)]
 struct Outcome {
     /// Whether memtables decided it.
     in_memtable: bool,
-    /// The level of the table that had the value, or what operands fold over.
+    /// The level of the table that had the value, or the base of the operands.
     level: Option<usize>,
 }
 
@@ -144,7 +145,7 @@ impl Outcome {
         }
     }
 
-    /// Counts a get that found a value of so many bytes, or none.
+    /// Counts a get that found a value of `bytes` bytes, or none.
     fn count(self, statistics: &Statistics, bytes: Option<u64>, started: Started) {
         let recorder = statistics.recorder();
         self.count_sources(&recorder);
@@ -157,7 +158,7 @@ impl Outcome {
     }
 }
 
-/// As [`get`], from sources that the caller keeps.
+/// Like [`get`], from sources that the caller keeps.
 pub(super) fn get_in<S: Sink>(
     source: &SuperVersion,
     user_key: &[u8],
@@ -185,8 +186,8 @@ pub(super) fn get_in<S: Sink>(
     found
 }
 
-/// Goes on from what memory had: to the files, if the lookup is not done, and to the blob or the
-/// operands.
+/// Completes a lookup after the search of memory: searches the files if it is not done, reads the
+/// blob and merges the operands.
 fn finish<S: Sink>(
     source: &SuperVersion,
     done: bool,
@@ -204,15 +205,15 @@ fn finish<S: Sink>(
 }
 
 fn with_cursors<R>(read: impl FnOnce(&mut GetCursors) -> R) -> R {
-    // A thread that ends may have them no more.
+    // In an ending thread they may be gone.
     let mut cursors = CURSORS.try_with(Cell::take).ok().flatten().unwrap_or_default();
     let result = read(&mut cursors);
     let _ = CURSORS.try_with(|kept| kept.set(Some(cursors)));
     result
 }
 
-/// Asks the sources from `progress` on. Answers false, with `progress` at the source in question,
-/// where `access` does not reach what is needed.
+/// Searches the sources from `progress` on. Returns false, with `progress` at the current source,
+/// if `access` cannot reach what is needed.
 #[inline]
 fn search<A: TableAccess, S: Sink>(
     source: &SuperVersion,
@@ -252,8 +253,8 @@ fn search<A: TableAccess, S: Sink>(
             }
             progress.file += 1;
         }
-        // Not earlier: where a key's records go on in the next table of a level, they may be newer
-        // than a tombstone that the first has.
+        // Not earlier: if a key's records continue in the level's next table, they may be newer
+        // than a tombstone in the first one.
         if lookup.is_covered() {
             return Ok(true);
         }

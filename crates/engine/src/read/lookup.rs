@@ -1,5 +1,4 @@
-//! A point lookup in progress: what a get has found so far on its way from the newest source to the
-//! oldest.
+//! A point lookup in progress: what a get has found so far, from the newest source to older ones.
 
 use tailwater_format::key::{self, ParsedKey, Sequence, ValueType};
 use tailwater_format::{timed_value, wide_column};
@@ -11,28 +10,28 @@ use crate::{Error, ErrorKind, Result};
 /// Whether older sources still matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Nothing is decided: go on.
+    /// The result is undecided: continue.
     Continue,
-    /// The answer stands.
+    /// The result is final.
     Done,
 }
 
-/// What the records of a key come to.
+/// The result of the records of a key.
 #[derive(Debug, PartialEq, Eq)]
 enum Answer {
-    /// No record was decisive.
+    /// Undecided.
     Open,
     /// The key is deleted.
     Deleted,
     /// The sink has the value.
     Delivered,
-    /// The value that the operands fold into, copied.
+    /// A copy of the base value of the operands.
     Base(Vec<u8>),
-    /// The value, or the base of the operands, stands in a blob file.
+    /// The value, or the base of the operands, is in a blob file.
     Blob {
         /// The key as it was written with the value.
         user_key: Vec<u8>,
-        /// Where it stands.
+        /// The blob index.
         index: Vec<u8>,
     },
 }
@@ -41,13 +40,13 @@ enum Answer {
 pub(crate) struct Lookup<'a, S> {
     /// The key.
     pub(crate) user_key: &'a [u8],
-    /// Records above this sequence number are not seen.
+    /// Records above this sequence number are invisible.
     pub(crate) snapshot: Sequence,
-    /// Whether the table that is searched has records of the key: set by it.
+    /// Whether the table being searched has records of the key; set by that table.
     pub(crate) met_key: bool,
     sink: &'a mut S,
-    /// The newest range tombstone that covers the key, among the sources looked at so far; 0 if
-    /// there is none.
+    /// The newest range tombstone that covers the key in the sources searched so far; 0 if there is
+    /// none.
     covering: Sequence,
     /// Merge operands, newest first.
     operands: Vec<Vec<u8>>,
@@ -55,13 +54,13 @@ pub(crate) struct Lookup<'a, S> {
 }
 
 impl<'a, S: Sink> Lookup<'a, S> {
-    /// A lookup that has looked nowhere yet.
+    /// Creates a lookup that has searched nothing yet.
     pub(crate) fn new(user_key: &'a [u8], snapshot: Sequence, sink: &'a mut S) -> Self {
         let answer = Answer::Open;
         Self { user_key, snapshot, met_key: false, sink, covering: 0, operands: Vec::new(), answer }
     }
 
-    /// The trailer to seek with: before every record of the key that is seen.
+    /// Returns the trailer to seek with: it precedes every visible record of the key.
     #[inline]
     pub(crate) fn seek_trailer(&self) -> u64 {
         key::pack_trailer(self.snapshot, ValueType::FOR_SEEK)
@@ -73,24 +72,24 @@ impl<'a, S: Sink> Lookup<'a, S> {
         self.covering = self.covering.max(sequence.unwrap_or(0));
     }
 
-    /// Whether a range tombstone covers whatever older sources hold.
+    /// Whether a range tombstone covers the key in all older sources.
     #[inline]
     pub(crate) fn is_covered(&self) -> bool {
         self.covering > 0
     }
 
-    /// Whether the value, or what the operands fold over, stands in a blob file.
+    /// Whether the value, or the base of the operands, is in a blob file.
     #[inline]
     pub(crate) fn needs_blob(&self) -> bool {
         matches!(self.answer, Answer::Blob { .. })
     }
 
-    /// How many operands there are: a place to [`Lookup::rewind`] to.
+    /// Returns the number of operands: a position for [`Lookup::rewind`].
     pub(crate) fn mark(&self) -> usize {
         self.operands.len()
     }
 
-    /// Forgets the operands taken since `mark`, of a source that is looked at again from its start.
+    /// Drops the operands taken since `mark`, from a source that is searched again.
     pub(crate) fn rewind(&mut self, mark: usize) {
         self.operands.truncate(mark);
     }
@@ -135,14 +134,14 @@ impl<'a, S: Sink> Lookup<'a, S> {
         }
     }
 
-    /// Whether the key was found to have a value, without looking for merge operands' base.
+    /// Whether the key was found to have a value, ignoring a missing base of merge operands.
     #[inline]
     pub(crate) fn found_value(&self) -> bool {
         !matches!(self.answer, Answer::Open | Answer::Deleted)
     }
 
-    /// Ends the lookup: reads a blob, by the key that was written with it and its index, and folds
-    /// operands. Answers whether the key has a value, which the sink then holds.
+    /// Completes the lookup: reads a blob, by its key and index, and merges operands. Returns
+    /// whether the key has a value, which the sink then holds.
     pub(crate) fn finish(
         self,
         merge_operator: &FamilyMergeOperator,
@@ -167,15 +166,15 @@ impl<'a, S: Sink> Lookup<'a, S> {
     }
 }
 
-/// Where the value is that a record gives a key.
+/// The location of a record's value.
 pub(crate) enum PlainValue<'a> {
     /// In the record.
     Here(&'a [u8]),
-    /// In a blob file, where this index says.
+    /// In a blob file, at this index.
     Blob(&'a [u8]),
 }
 
-/// The value that a record of one of the rarer types gives a key.
+/// Returns the value of a record of one of the rarer types.
 ///
 /// # Errors
 /// Not supported, for keys with timestamps; corruption, for an entity or timed value that does not
@@ -206,10 +205,10 @@ pub(crate) fn plain_value(value_type: ValueType, value: &[u8]) -> Result<PlainVa
     Ok(PlainValue::Here(here))
 }
 
-/// Folds operands, oldest first, over a base value.
+/// Merges operands, oldest first, into a base value.
 ///
 /// # Errors
-/// Invalid argument, without a merge operator; user code, where it fails.
+/// Invalid argument, without a merge operator; user code, if the operator fails.
 pub(crate) fn fold(
     merge_operator: &FamilyMergeOperator,
     user_key: &[u8],

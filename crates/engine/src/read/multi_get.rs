@@ -12,7 +12,7 @@ use crate::table::ReadProfile;
 
 /// Reads the values of several keys at one sequence number, in the order of the keys.
 ///
-/// They are looked up in key order, so that keys of one block follow one another.
+/// Keys are looked up in key order, so that keys of one block are consecutive.
 pub(crate) fn multi_get(
     source: &Arc<SuperVersion>,
     keys: &[&[u8]],

@@ -1,4 +1,4 @@
-//! Where a get puts the value it found.
+//! Destinations of the value that a get found.
 
 use std::fmt;
 use std::ops::{Deref, Range};
@@ -16,15 +16,15 @@ pub(crate) enum Owner<'a> {
     Block(&'a BlockRef<'a>),
 }
 
-/// Where a get puts the value it found.
+/// The destination of the value that a get found.
 pub(crate) trait Sink {
     /// Takes a value that `owner` keeps in memory.
     fn put(&mut self, value: &[u8], owner: Owner<'_>);
 
-    /// Takes a value made for this get: read from a blob file or folded from operands.
+    /// Takes a value made for this get: read from a blob file or merged from operands.
     fn put_owned(&mut self, value: Vec<u8>);
 
-    /// How long the value is that it took, in bytes.
+    /// Returns the length of the value it took, in bytes.
     fn length(&self) -> usize;
 }
 
@@ -44,10 +44,10 @@ impl Sink for Vec<u8> {
     }
 }
 
-/// A value held where it was found: in its block, without a copy, for as long as this lives.
+/// A value pinned in its block, without a copy, while this lives.
 ///
-/// It keeps that one block in memory and nothing else; compaction and flush go on under it. A value
-/// from a memtable or blob file, or folded from merge operands, is a copy.
+/// It keeps only that block in memory; compactions and flushes continue. A value from a memtable or
+/// blob file, or merged from operands, is a copy.
 pub struct PinnedValue(Pin);
 
 enum Pin {
@@ -72,7 +72,7 @@ impl fmt::Debug for PinnedValue {
     }
 }
 
-/// Where `part` is in `whole`, if it is a slice of it.
+/// Returns the range of `part` in `whole`, if it is a slice of it.
 fn subslice_range(whole: &[u8], part: &[u8]) -> Option<Range<usize>> {
     let start = (part.as_ptr() as usize).checked_sub(whole.as_ptr() as usize)?;
     let range = start..start.checked_add(part.len())?;
@@ -87,7 +87,7 @@ impl Sink for Option<PinnedValue> {
                 let block = block.to_arc();
                 match subslice_range(block.bytes(), value) {
                     Some(range) => Pin::Block(block, range),
-                    // The empty default column of an entity that has none is in no block.
+                    // The empty default column of an entity without one is in no block.
                     None => Pin::Owned(value.to_vec()),
                 }
             }
@@ -114,7 +114,7 @@ mod tests {
         let block = Block::parse(vec![0; 4], BlockKind::Data).expect("an empty block");
         let block = BlockRef::Owned(Arc::new(Cached::standalone(block)));
         let mut sink: Option<PinnedValue> = None;
-        // What `plain_value` answers for an entity without a default column.
+        // What `plain_value` returns for an entity without a default column.
         let none: Option<&[u8]> = None;
         sink.put(none.map_or(&[], |value| value), Owner::Block(&block));
         assert_eq!(sink.as_deref(), Some(&b""[..]));

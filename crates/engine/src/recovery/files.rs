@@ -1,4 +1,4 @@
-//! The second step: every file that the MANIFEST names is found where the options expect it.
+//! The second step: locates every file that the MANIFEST names.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use crate::version::manifest::{FamilyState, Manifest};
 use crate::{Error, ErrorKind, Result};
 
 impl ManifestRead {
-    /// Finds the directories of the database and the files that it consists of.
+    /// Finds the database's directories and files.
     ///
     /// # Errors
     /// Corruption, for a file that is missing or has another length; invalid argument, for a
-    /// directory that belongs to another database, for another comparator than the column family
-    /// was written with, and for tables in levels that `num_levels` does not count.
+    /// directory that belongs to another database, for a comparator other than the one the column
+    /// family was written with, and for tables in levels past `num_levels`.
     pub(crate) fn find_files(self) -> Result<FilesFound> {
         let Self { mut unrecovered, mut manifest } = self;
         let home_files = unrecovered.home_files.take();
@@ -62,7 +62,7 @@ impl ManifestRead {
     }
 }
 
-/// Logs with a lower number hold nothing that is not in tables.
+/// Returns the oldest needed log: everything in older logs is in tables.
 fn oldest_needed_log(manifest: &Manifest, families: &[FoundFamily]) -> u64 {
     let unflushed = families.iter().map(|family| family.log_number).min().unwrap_or(0);
     unflushed.max(manifest.min_log_number_to_keep)
@@ -80,8 +80,8 @@ fn found_family(options: &OpenOptions, state: FamilyState) -> Result<FoundFamily
     Ok(FoundFamily { id, name, options: set, comparator, version, log_number, cursors })
 }
 
-/// Refuses tables in levels that the options do not count, as RocksDB does: what is written could
-/// come to lie below what is older.
+/// Refuses tables in levels past `num_levels`, like RocksDB: newer data could otherwise end up
+/// below older data.
 fn check_levels(name: &str, version: &Version, num_levels: i32) -> Result<()> {
     match version.files().map(|(level, _)| level).max() {
         Some(deepest) if deepest >= num_levels as usize => {

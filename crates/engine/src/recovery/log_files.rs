@@ -1,4 +1,4 @@
-//! The files of logs: how new ones are written, and what becomes of those of an earlier opening.
+//! Log files: the options of new ones, and the handling of those of an earlier opening.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use crate::options::{CompressionType, DbOptions, IoModeChoice};
 use crate::stats::InfoLog;
 use crate::wal::{LiveLog, LogMode, LogOptions};
 
-/// Where damaged logs go.
+/// The folder for damaged logs.
 pub(crate) const LOST: &str = "lost";
-/// The smallest bound at which a log is switched, in bytes.
+/// Minimum length at which a log is switched, in bytes.
 const SMALLEST_FULL_LOG: u64 = 1 << 20;
-/// How much of a log is compared at a time, in bytes.
+/// Number of bytes of a log that are compared at a time.
 const COMPARED_BYTES: u64 = 1 << 20;
 
-/// How the options have the logs written of a database with these column families.
+/// Returns the log options of a database with these options and column families.
 pub(crate) fn log_options<'a>(
     directory: &Path,
     options: &OpenOptions,
@@ -54,7 +54,7 @@ pub(crate) fn log_options<'a>(
         bytes_per_sync: database.wal_bytes_per_sync,
         max_bytes,
         max_buffered: database.writable_file_max_buffer_size as usize,
-        // Who looks for the log that must be there refuses a database without one.
+        // With this option, a database whose last log is missing is refused.
         sync_names: database.track_and_verify_wals,
         full_sync: database.use_fsync,
         first_removable: 0,
@@ -63,18 +63,18 @@ pub(crate) fn log_options<'a>(
     }
 }
 
-/// How many bytes of a log are reserved at a time, where the largest memtable has so many bytes: a
-/// log is about as long as that, and somewhat longer than its keys and values, unless something
-/// else bounds logs or memtables. Source: `DBImpl::GetWalPreallocateBlockSize` in
-/// `db/db_impl/db_impl_write.cc`.
+/// Returns the number of bytes to reserve for a log, if the largest memtable has
+/// `write_buffer_size` bytes: that plus a tenth, as a log is somewhat longer than its keys and
+/// values, unless other limits of logs or memtables are lower. Source:
+/// `DBImpl::GetWalPreallocateBlockSize` in `db/db_impl/db_impl_write.cc`.
 fn preallocation(options: &DbOptions, write_buffer_size: u64) -> u64 {
     let bounds = [options.max_total_wal_size, options.db_write_buffer_size];
     let bounds = bounds.into_iter().filter(|&bound| bound > 0);
     bounds.fold(write_buffer_size.saturating_add(write_buffer_size / 10), u64::min)
 }
 
-/// Gives damaged logs a second name in the folder for what is lost: the first goes when what could
-/// be read of them is in tables.
+/// Links damaged logs into the folder `lost`: the original name is removed once the readable part
+/// is in tables.
 pub(super) fn set_aside(
     storage: &Arc<dyn Storage>,
     directory: &Path,
@@ -96,9 +96,9 @@ pub(super) fn set_aside(
     Ok(())
 }
 
-/// Gives a log a second name in a directory, or copies it: its own, or that with another number
-/// behind it where another file has its own. What is there may be somebody else's, or the copy that
-/// an earlier opening did not finish.
+/// Links or copies a log into a directory, under its own name, or with a number appended if another
+/// file has that name. An existing file may be a user's, or an unfinished copy of an earlier
+/// opening.
 fn keep(storage: &dyn Storage, log: &Path, directory: &Path, number: u64) -> Result<PathBuf> {
     let name = FileKind::Wal(number).to_string();
     let mut kept = directory.join(&name);
@@ -114,7 +114,7 @@ fn keep(storage: &dyn Storage, log: &Path, directory: &Path, number: u64) -> Res
     Ok(kept)
 }
 
-/// Syncs logs of an earlier opening, whose process may have ended before it did.
+/// Syncs logs of an earlier opening, which may have ended before it synced them.
 pub(super) fn sync_logs(storage: &dyn Storage, directory: &Path, logs: &[LiveLog]) -> Result<()> {
     for log in logs {
         let path = directory.join(FileKind::Wal(log.number).to_string());
@@ -127,9 +127,9 @@ pub(super) fn sync_logs(storage: &dyn Storage, directory: &Path, logs: &[LiveLog
     Ok(())
 }
 
-/// Returns whether the device has logs of an earlier opening as the page cache has them. A sync
-/// does not tell: it succeeds after one that failed in another process and left some of the bytes
-/// in the page cache alone.
+/// Returns whether the device has the same content of an earlier opening's logs as the page cache.
+/// A sync does not tell: it succeeds even after a failed one in another process that left some
+/// bytes only in the page cache.
 pub(super) fn are_on_device(
     storage: &dyn Storage,
     directory: &Path,
@@ -144,8 +144,8 @@ pub(super) fn are_on_device(
     Ok(true)
 }
 
-/// Whether the device has the first `length` bytes of a file as the page cache has them. Where it
-/// cannot be read past the page cache, that is not known.
+/// Returns whether the device has the same first `length` bytes of a file as the page cache; false
+/// if the file cannot be read by direct I/O.
 fn is_on_device(storage: &dyn Storage, path: &Path, length: u64) -> Result<bool> {
     let cached = storage.open(path, IoMode::Buffered, Purpose::Wal)?;
     let device = match storage.open(path, IoMode::Direct, Purpose::Wal) {
@@ -170,7 +170,7 @@ fn is_on_device(storage: &dyn Storage, path: &Path, length: u64) -> Result<bool>
 mod tests {
     use super::*;
 
-    /// A log reserved what its memtable might take, though other options kept it far below.
+    /// A log reserved space for its whole memtable, even if other options limited it to far less.
     #[test]
     fn logs_reserve_no_more_than_bounds_let_them_hold() {
         const GIB: u64 = 1 << 30;

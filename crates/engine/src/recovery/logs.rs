@@ -1,4 +1,4 @@
-//! The third step: the logs, in memory.
+//! The third step: replays the logs into memory.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -52,7 +52,7 @@ impl FilesFound {
         let tracked = manifest.synced_logs.range(rules.min_log_number..);
         check_tracked(&*storage, &logs, tracked)?;
         let last_sequence = manifest.last_sequence;
-        // As they were found, since listing a directory of very many tables takes long.
+        // Reuses the listing, because listing a directory of very many tables takes long.
         let numbers: Vec<u64> = match self.directories.files_in(&*storage, &logs)? {
             Some(files) => files.logs().collect(),
             None => replay::list_logs(&*storage, &logs)?,
@@ -82,8 +82,7 @@ impl FilesFound {
     }
 }
 
-/// Checks that the logs which the MANIFEST says were synced are there, as long as they were then at
-/// least.
+/// Checks that the logs that the MANIFEST records as synced exist and are at least as long as then.
 fn check_tracked<'a>(
     storage: &dyn Storage,
     directory: &Path,
@@ -117,9 +116,9 @@ fn column_family(
     ColumnFamily::new(factory.opening(), id, name, set, readers, memtable, version)
 }
 
-/// Opens the tables of column families, as many as are kept open, so that one that uses what is not
-/// built is refused now and not when it is read. Damage is left for the reads that meet it: the
-/// other tables can be read.
+/// Opens the tables of column families, up to the number kept open, so that a table with an
+/// unsupported feature is refused now and not when it is read. Damage is left to the reads that
+/// meet it: the other tables can be read.
 fn open_tables(families: &[ColumnFamily]) -> Result<()> {
     let mut opened = 0;
     for family in families {

@@ -1,4 +1,4 @@
-//! The first step: which tables and logs the database consists of.
+//! The first step: reads the MANIFEST, which lists the database's tables and logs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use crate::options::{check_family_for_reading, check_for_reading};
 use crate::version::manifest::{self, Manifest};
 use crate::{Error, ErrorKind, Result};
 
-/// The number and length of the MANIFEST that CURRENT names: while they stay the same, the tables
-/// and logs that the database consists of do too.
+/// The number and length of the MANIFEST that CURRENT names: while they do not change, neither does
+/// the database's set of tables and logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DatabaseState {
     manifest: u64,
     length: u64,
 }
 
-/// The state of the database in `directory`, if it has one that can be told.
+/// Returns the state of the database in `directory`; `None` if it cannot be determined.
 ///
 /// # Errors
-/// That the system refuses another open file: that says nothing about the database.
+/// Out of file descriptors, which says nothing about the database.
 pub(crate) fn state(storage: &dyn Storage, directory: &Path) -> Result<Option<DatabaseState>> {
     let state = || -> Result<DatabaseState> {
         let number = manifest::current(storage, directory)?;
@@ -39,7 +39,7 @@ pub(crate) fn state(storage: &dyn Storage, directory: &Path) -> Result<Option<Da
 }
 
 impl Unrecovered {
-    /// A directory that is to be opened for reading with these options.
+    /// Prepares to open a directory for reading.
     pub(crate) fn new(directory: &Path, options: &OpenOptions) -> Result<Self> {
         let storage = Arc::clone(options.storage());
         let mut options = options.sanitized(directory, true);
@@ -60,8 +60,8 @@ impl Unrecovered {
         Ok(Self { home, storage, options, io_modes, home_files: None })
     }
 
-    /// A directory that is to be opened for writing with these options, which were checked and
-    /// brought into their ranges. `home_files` are what it holds.
+    /// Prepares to open a directory for writing. `options` were checked and sanitized; `home_files`
+    /// are the files in the home.
     pub(super) fn for_writing(home: Home, home_files: Files, options: OpenOptions) -> Self {
         let storage = Arc::clone(options.storage());
         let io_modes = Arc::new(IoModes::new(options.database()));
@@ -78,7 +78,7 @@ impl Unrecovered {
     }
 }
 
-/// The home that a path leads to.
+/// Returns the home at a path.
 fn home(storage: &dyn Storage, directory: &Path) -> Result<Home> {
     Home::at(storage, directory)
         .map_err(|error| if error.is_not_found() { no_database(directory) } else { error })

@@ -1,5 +1,5 @@
-//! From a directory to a database that can be read, and on to one that can be written, as a chain
-//! of types.
+//! Recovery as a chain of types: from a directory to a database that can be read, and on to one
+//! that can be written.
 //!
 //! ```text
 //! Unrecovered    a directory and the options it is to be opened with
@@ -9,8 +9,7 @@
 //! Opened         with a log of its own and nothing left over: all that a writer needs
 //! ```
 //!
-//! Each step takes the one before and gives the next, so none can be left out. None but the last
-//! changes a file.
+//! Each step consumes the previous one, so none can be left out. Only the last one changes files.
 
 mod files;
 mod log_files;
@@ -47,48 +46,48 @@ use new_database::new_identity;
 pub(crate) use open::{Opened, host_id, manifest_limits, open};
 pub use options::OpenOptions;
 
-/// How often a database that is written elsewhere is read anew before it is given up.
+/// Maximum number of attempts to read a database that is written elsewhere.
 const ATTEMPTS: usize = 16;
 
-/// A directory and the options it is to be opened with.
+/// A directory and the options to open it with.
 pub(crate) struct Unrecovered {
     home: Home,
     storage: Arc<dyn Storage>,
     options: OpenOptions,
     io_modes: Arc<IoModes>,
-    /// The files in the home, where they were listed already.
+    /// The files in the home, if they were already listed.
     home_files: Option<Files>,
 }
 
-/// A database of which it is known what it consists of.
+/// A database whose MANIFEST was read.
 pub(crate) struct ManifestRead {
     unrecovered: Unrecovered,
     manifest: Manifest,
 }
 
-/// A database whose files are all there.
+/// A database whose files all exist.
 pub(crate) struct FilesFound {
     unrecovered: Unrecovered,
-    /// What the MANIFEST said, but for the column families.
+    /// The content of the MANIFEST, except the column families.
     manifest: Manifest,
     families: Vec<FoundFamily>,
     directories: Directories,
-    /// Logs with a lower number hold nothing that is not in tables.
+    /// Everything in logs with a lower number is in tables.
     oldest_needed_log: u64,
     left_out: Vec<LeftOut>,
     warnings: Vec<String>,
 }
 
-/// A column family whose files are all there.
+/// A column family whose files all exist.
 struct FoundFamily {
     id: u32,
     name: String,
     options: ColumnFamilyOptions,
     comparator: Comparator,
     version: Arc<Version>,
-    /// Logs with a lower number hold nothing for it that is not in tables.
+    /// Everything for it in logs with a lower number is in tables.
     log_number: u64,
-    /// Where compactions of its levels go on.
+    /// The positions where compactions of its levels continue.
     cursors: CompactCursors,
 }
 
@@ -102,11 +101,11 @@ pub(crate) struct LogsReplayed {
     pub(crate) families: Vec<ColumnFamily>,
     /// The log number of each, in the same order.
     log_numbers: Vec<u64>,
-    /// Where compactions of each go on, in the same order.
+    /// The compaction cursors of each, in the same order.
     cursors: Vec<CompactCursors>,
-    /// What the MANIFEST said, but for the column families.
+    /// The content of the MANIFEST, except the column families.
     manifest: Manifest,
-    /// Logs with a lower number hold nothing that is not in tables.
+    /// Everything in logs with a lower number is in tables.
     oldest_needed_log: u64,
     /// The logs that were read, in order.
     logs: Vec<ReplayedLog>,
@@ -114,35 +113,35 @@ pub(crate) struct LogsReplayed {
     blob_files: BTreeSet<(u32, u64)>,
     pub(crate) last_sequence: Sequence,
     pub(crate) left_out: Vec<LeftOut>,
-    /// What there is to warn of.
+    /// Warnings for the LOG and the caller.
     pub(crate) warnings: Vec<String>,
     directories: Directories,
 }
 
 impl LogsReplayed {
-    /// Where what the database does is counted, if it is.
+    /// Returns the statistics object, if one was set.
     pub(crate) fn statistics(&self) -> Option<Arc<Statistics>> {
         self.options.statistics().cloned()
     }
 
-    /// What its column families have.
+    /// Returns the opening ID of its column families.
     pub(crate) fn opening(&self) -> OpeningId {
         self.factory.opening()
     }
 
-    /// How its files are opened.
+    /// Returns the I/O modes of its files.
     pub(crate) fn io_modes(&self) -> Arc<IoModes> {
         Arc::clone(self.factory.io_modes())
     }
 
-    /// What is kept of what the database does.
+    /// Returns an empty record of the database's activity.
     pub(crate) fn activity(&self) -> Activity {
         Activity::new(Arc::clone(self.options.clock()))
     }
 }
 
-/// Recovers a database for reading, as it is at one moment: what is written to it elsewhere
-/// meanwhile could let go of a log between the reading of the MANIFEST and that of the logs.
+/// Recovers a database for reading, as it is at one moment: a concurrent writer could remove a log
+/// between the reading of the MANIFEST and that of the logs.
 ///
 /// # Errors
 /// As [`crate::Db::open_read_only`].

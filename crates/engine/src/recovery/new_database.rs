@@ -1,4 +1,4 @@
-//! An empty database, and what a database is called.
+//! Creation of an empty database, and database IDs.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::{Error, Result};
 /// The number of the first MANIFEST of a database.
 const FIRST_MANIFEST: u64 = 1;
 
-/// A new name for a database, in the form of a random UUID.
+/// Returns a new database ID, a random UUID.
 pub(crate) fn new_identity() -> String {
     let random = fastrand::u128(..);
     // Version 4, variant 1.
@@ -23,8 +23,8 @@ pub(crate) fn new_identity() -> String {
     [part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32)].join("-")
 }
 
-/// Makes an empty database with that id in a directory: an IDENTITY, a MANIFEST, and CURRENT, which
-/// makes it one.
+/// Creates an empty database with ID `database_id` in a directory: an IDENTITY, a MANIFEST, and
+/// then CURRENT, which makes it a database.
 pub(super) fn create_database(
     storage: &dyn Storage,
     directory: &Path,
@@ -46,12 +46,13 @@ pub(super) fn create_database(
         ..VersionEdit::default()
     });
     write_manifest(storage, directory, FIRST_MANIFEST, &edits)?;
-    // A crash here is safe: without CURRENT there is no database, and the next open makes it anew.
+    // A crash here is safe: without CURRENT there is no database, and the next open creates it
+    // again.
     set_current(storage, directory, FIRST_MANIFEST, FIRST_MANIFEST)
 }
 
-/// Writes the database's id to IDENTITY. Its name is on the device with that of CURRENT, which
-/// every opening writes after it and before anything goes by the id.
+/// Writes the database's ID to IDENTITY. Its directory entry is synced with that of CURRENT, which
+/// every opening writes afterwards and before anything depends on the ID.
 pub(super) fn write_identity(storage: &dyn Storage, directory: &Path, id: &str) -> Result<()> {
     let aside = directory.join(FileKind::Temporary(0).to_string());
     write_whole(storage, &aside, id.as_bytes(), Purpose::Metadata)?;
@@ -59,9 +60,9 @@ pub(super) fn write_identity(storage: &dyn Storage, directory: &Path, id: &str) 
     Ok(())
 }
 
-/// What IDENTITY says, if it is there.
+/// Returns the content of IDENTITY, if it exists.
 pub(super) fn read_identity(storage: &dyn Storage, directory: &Path) -> Result<Option<String>> {
-    /// Longer than any id, in bytes.
+    /// Upper bound of the length of an ID, in bytes.
     const LENGTH_MAX: usize = 4096;
     let path = directory.join(FileKind::Identity.to_string());
     let file = match storage.open(&path, IoMode::Buffered, Purpose::Metadata) {
@@ -78,8 +79,8 @@ pub(super) fn read_identity(storage: &dyn Storage, directory: &Path) -> Result<O
     Ok((!id.is_empty()).then(|| id.to_owned()))
 }
 
-/// The id of a database that stays the same from opening to opening; `None` where it has none.
-/// `in_manifest` is the one that the MANIFEST says.
+/// Returns the database ID that persists across openings, if there is one. `in_manifest` is the ID
+/// in the MANIFEST.
 pub(crate) fn durable_id(
     storage: &dyn Storage,
     directory: &Path,

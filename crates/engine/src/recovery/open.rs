@@ -1,24 +1,24 @@
-//! The last step: a database that can be written.
+//! The last step: opens a database for writing.
 //!
 //! # Order
 //!
-//! 1. The LOCK is taken before anything is read, the OPTIONS file included where its options are
-//!    asked for, so that nobody else writes meanwhile.
-//! 2. A directory without a database gets one, if that is wanted and no database lost its CURRENT
-//!    there.
-//! 3. The MANIFEST is read, every file that it names is looked for, and the logs are replayed into
-//!    memtables. Nothing is written before every file was found, but the LOCK and the LOG.
-//! 4. Directories outside the database's own are claimed. A new MANIFEST is written of what was
-//!    read; what the logs held is still in the logs. Damaged logs are kept in the folder `lost`,
-//!    because what could not be read will be in nobody's table.
+//! 1. The LOCK is taken before anything is read, including the OPTIONS file if its options are
+//!    requested, so that nobody else writes meanwhile.
+//! 2. A database is created in a directory without one, if requested, and if it has no database
+//!    that lost its CURRENT.
+//! 3. The MANIFEST is read, every file that it names is located, and the logs are replayed into
+//!    memtables. Until every file was found, only the LOCK and the LOG are written.
+//! 4. Outside directories are claimed. A new MANIFEST is written from what was read; the logs'
+//!    contents are still only in the logs. Damaged logs are kept in the folder `lost`, because
+//!    their unreadable parts are in no table.
 //! 5. A new log is begun, and the memtables are flushed. One group of edits adds the tables of all
-//!    column families and says that no older log is needed: a crash keeps all of it or nothing.
-//!    With `avoid_flush_during_recovery` the old logs are put on the device instead, and stay, if
-//!    the last of them ends with a whole record.
-//! 6. What nothing refers to is removed.
-//! 7. Column families that are wanted and missing are made, and the OPTIONS are written.
+//!    column families and states that no older log is needed: a crash keeps all of it or nothing.
+//!    With `avoid_flush_during_recovery` the old logs are synced instead and kept, if all of them
+//!    are intact.
+//! 6. Files that nothing refers to are removed.
+//! 7. Requested column families that are missing are created, and the OPTIONS are written.
 //!
-//! A crash before the end of step 5 is safe: the old logs are all there, and replay begins anew.
+//! A crash before the end of step 5 is safe: all old logs exist, and replay starts again.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -60,12 +60,12 @@ use crate::write::StallController;
 use crate::write::queue::Queue;
 use crate::{Error, ErrorKind, Result};
 
-/// A database that is open for writing.
+/// A database opened for writing.
 pub(crate) struct Opened {
     pub(crate) writing: Writing,
     pub(crate) left_out: Vec<LeftOut>,
     pub(crate) warnings: Vec<String>,
-    /// Whether the database was made.
+    /// Whether the database was created.
     pub(crate) is_new: bool,
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Opened> {
         options = checked(directory, &options.loaded_when_opened(&home.path)?)?;
         options.resolve_paths(&home)?;
     }
-    // Once for all who need it: there may be very many tables.
+    // Listed once: there may be very many tables.
     let home_files = Files::list_with_lengths(&*storage, &home.path)?;
     let (clock, elsewhere) = (options.clock(), options.info_log_directory());
     let database = options.database();
@@ -136,7 +136,7 @@ pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Opened> {
     Ok(Opened { writing, left_out, warnings, is_new })
 }
 
-/// The options within their ranges, if they do not contradict each other.
+/// Returns the sanitized options, if they do not contradict each other.
 fn checked(directory: &Path, options: &OpenOptions) -> Result<OpenOptions> {
     let refused = |error: crate::options::Error| Error::invalid_argument(error.to_string());
     let options = options.sanitized(directory, false);
@@ -150,9 +150,8 @@ fn checked(directory: &Path, options: &OpenOptions) -> Result<OpenOptions> {
 }
 
 impl FilesFound {
-    /// Creates the directories that are missing, since a database may be given directories that it
-    /// did not have before, and tries in each how bytes are to move there. What is not as it was
-    /// asked for is among the warnings; all modes stand in the LOG.
+    /// Creates missing directories, since the options may name new ones, and probes the I/O modes
+    /// in each. Modes other than those requested become warnings; all modes are logged.
     fn prepare_directories(&mut self, info_log: &InfoLog) -> Result<()> {
         let Self { unrecovered, warnings, .. } = self;
         let Unrecovered { home, storage, options, io_modes, .. } = unrecovered;
@@ -171,13 +170,13 @@ impl FilesFound {
     }
 }
 
-/// The options of the column families that an opening finds or makes in a new database.
+/// Returns the options of the column families that an opening creates in a new database.
 fn families_to_be(options: &OpenOptions) -> impl Iterator<Item = &ColumnFamilyOptions> {
     options.column_families().chain(["default"]).map(|name| options.column_family(name))
 }
 
-/// Takes the lock and, where there is no database and that is wanted, makes one. Answers whether it
-/// did.
+/// Takes the lock and, if there is no database and that is requested, creates one. Returns whether
+/// it did.
 fn lock_and_create(
     storage: &dyn Storage,
     home: &Home,
@@ -190,7 +189,7 @@ fn lock_and_create(
     let lock = storage.lock(&home.path.join(FileKind::Lock.to_string())).map_err(|error| {
         Error::from(error).while_doing("the database is open for writing elsewhere, or cannot be")
     })?;
-    // Somebody may have made it before the lock was taken.
+    // It may have been created before the lock was taken.
     let is_there = has_current(storage, home)?;
     if is_there && database.error_if_exists {
         let message = "there is a database here, and error_if_exists is true";
@@ -200,7 +199,7 @@ fn lock_and_create(
         let id = new_identity();
         let is_durable = database.write_identity_file || database.write_dbid_to_manifest;
         let durable_id = if is_durable { id.as_str() } else { "" };
-        // A database that was here before may have left claims.
+        // An earlier database may have left claims.
         let directories = Directories::find(storage, home.clone(), options, durable_id)?;
         directories.check_for_new(storage)?;
         create_database(storage, &home.path, options, id)?;
@@ -222,7 +221,7 @@ fn not_created(directory: &Path) -> Error {
 }
 
 impl LogsReplayed {
-    /// Checks that the blob files which logs refer to are the database's: another would be removed
+    /// Checks that the blob files that logs refer to are in the MANIFEST: others would be removed
     /// as left over.
     fn check_blob_files(&self) -> Result<()> {
         for &(id, number) in &self.blob_files {
@@ -251,7 +250,7 @@ impl LogsReplayed {
         let identity = identity(&*storage, &directory, &options, manifest.database_id.clone())?;
         let database = options.database().clone();
         let log_directory = options.wal_directory(&directory);
-        // What is in a directory that is claimed now stays there until the next opening.
+        // Files in a directory that is claimed only now stay there until the next opening.
         let owns_old_logs = directories.is_own(&*storage, &log_directory)?;
         let needed = Needed { oldest_log: self.oldest_needed_log, ..needed_files(&families) };
         factory.report_open_files_to(&info_log, needed.tables.len());
@@ -275,8 +274,8 @@ impl LogsReplayed {
             .filter(|log| log.damaged)
             .map(|log| log.as_predecessor.log_number)
             .collect();
-        // Where a log has no clean end, a later one counts only if it goes on with the very next
-        // number, which cannot be told if nothing came before.
+        // After a log without a clean end, a later one counts only if it continues with the very
+        // next number, which cannot be checked if nothing came before.
         let are_whole = self.logs.iter().all(|log| log.whole);
         let may_keep_logs =
             database.avoid_flush_during_recovery && are_whole && damaged.is_empty() && !is_new;
@@ -322,7 +321,7 @@ impl LogsReplayed {
                 .map(|workers| Some(Arc::new(workers)))
                 .map_err(Error::no_thread),
         };
-        // One flushes at a time.
+        // There is one flush at a time.
         let flush_writers = workers("tailwater-write", 1)?;
         let compaction_writers = workers("tailwater-compw", jobs)?;
         let input_readers = workers("tailwater-compr", jobs)?;
@@ -388,9 +387,9 @@ impl LogsReplayed {
 }
 
 impl Writer {
-    /// Leaves what the logs held in memtables and logs.
+    /// Keeps what the logs held in memtables and logs.
     fn keep_recovered(&self, oldest_log: u64) -> Result<()> {
-        // It says which logs there are.
+        // The edit records which logs exist.
         self.versions().apply(vec![VersionEdit::default()], self.published())?;
         for family in self.shared.family_set().iter() {
             family.active().set_earliest_log_number(oldest_log);
@@ -420,7 +419,7 @@ impl Writer {
             family.begin_anew(version, number);
         }
         if tables > 0 {
-            self.info_log.info(format_args!("what the logs held became {tables} tables"));
+            self.info_log.info(format_args!("the logs were flushed to {tables} tables"));
         }
         self.release_logs();
         Ok(())
@@ -444,7 +443,7 @@ impl Writer {
         }
     }
 
-    /// Removes what nothing refers to.
+    /// Removes files that nothing refers to.
     fn clear(&self, directories: &Directories) -> Result<()> {
         let families = self.shared.family_set();
         let needed = Needed {
@@ -461,15 +460,15 @@ impl Writer {
             match self.storage.remove(&path) {
                 Ok(()) => self.info_log.info(format_args!("removed {}: left over", path.display())),
                 Err(error) => {
-                    self.info_log.warn(format_args!("a file that is not needed stays: {error}"));
+                    self.info_log.warn(format_args!("an unneeded file was not removed: {error}"));
                 }
             }
         }
         directories.give_up_unused(&*self.storage, &needed)
     }
 
-    /// Whether a file outside the home is a table that says that another database has made it: one
-    /// by RocksDB, which knows of no claims and may be writing there.
+    /// Whether a file outside the home is a table made by another database: one of RocksDB's, which
+    /// knows no claims and may be writing there.
     fn is_table_of_another(&self, path: &Path) -> bool {
         let name = path.file_name().and_then(|name| FileKind::parse(&name.to_string_lossy()));
         let is_table = matches!(name, Some(FileKind::Table(_) | FileKind::LevelDbTable(_)));
@@ -482,7 +481,7 @@ impl Writer {
         })
     }
 
-    /// Says what of the options will not be done. Answers it.
+    /// Logs the options that have no effect and other unmet requests, and returns these warnings.
     fn warn_of_options(&self) -> Vec<String> {
         let mut unmet = warnings::of_database(&self.database.now());
         let families = self.shared.family_set();
@@ -513,7 +512,7 @@ impl Writer {
     }
 }
 
-/// The tables and blob files that column families consist of.
+/// Returns the tables and blob files of column families.
 fn needed_files<'a>(families: impl IntoIterator<Item = &'a ColumnFamily>) -> Needed {
     let mut needed = Needed::default();
     for family in families {
@@ -525,7 +524,7 @@ fn needed_files<'a>(families: impl IntoIterator<Item = &'a ColumnFamily>) -> Nee
     needed
 }
 
-/// Where the numbers of new files begin: above that of every file there is.
+/// Returns the source of file numbers, which starts above the number of every existing file.
 fn file_numbers(manifest: &Manifest, directories: &Directories) -> Result<FileNumbers> {
     let highest = directories.all().map(|(_, files)| files.highest_number()).max().unwrap_or(0);
     let next = manifest.next_file_number.max(highest.saturating_add(1));
@@ -536,7 +535,7 @@ fn file_numbers(manifest: &Manifest, directories: &Directories) -> Result<FileNu
     Ok(FileNumbers::starting_at(next))
 }
 
-/// What the database and this opening of it are called.
+/// Returns the identity of the database and of this opening.
 fn identity(
     storage: &dyn Storage,
     directory: &Path,
@@ -553,7 +552,7 @@ fn identity(
     Ok(DatabaseIdentity { database_id, session_id, host_id })
 }
 
-/// What tables say of the machine that they were written on.
+/// Returns the host ID that tables record.
 pub(crate) fn host_id(options: &DbOptions) -> String {
     match options.db_host_id.as_str() {
         "__hostname__" => tailwater_io::host_name(),
@@ -581,7 +580,7 @@ fn family_versions(
     versions.collect()
 }
 
-/// How large the options let a MANIFEST become.
+/// Returns the size limits of a MANIFEST.
 pub(crate) fn manifest_limits(options: &DbOptions) -> ManifestLimits {
     ManifestLimits {
         max_bytes: options.max_manifest_file_size,

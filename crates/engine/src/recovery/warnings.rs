@@ -1,8 +1,9 @@
-//! What a database is asked for and will not do: for the LOG, and for whoever opened it.
+//! Warnings about requests that a database does not fulfil: for the LOG, and for the caller of
+//! `open`.
 //!
-//! Options that have no effect, objects of the user's that options name and nobody supplied, and
-//! styles of compaction that run only when somebody asks for them. The database works without any
-//! of it, and its OPTIONS file says what it said before.
+//! These are options that have no effect, objects that options name and nobody supplied, and
+//! compaction styles that run only on request. The database works without them, and its OPTIONS
+//! file is unchanged.
 
 use tailwater_format::compress::{Compression, CompressorOptions};
 use tailwater_io::Purpose;
@@ -16,8 +17,7 @@ use crate::options::{
     TailwaterOptions, UniversalCompactionOptions, sanitize_column_family,
 };
 
-/// Something that will not be done, of one or several column families: a sentence around their
-/// names.
+/// An unfulfilled request of one or several column families: a sentence around their names.
 #[derive(Debug, PartialEq, Eq)]
 struct Unmet {
     before: String,
@@ -31,7 +31,7 @@ impl Unmet {
     }
 }
 
-/// What of the database's own options has no effect.
+/// Returns warnings about database options that have no effect.
 pub(crate) fn of_database(options: &DbOptions) -> Vec<String> {
     let mut unmet = Vec::new();
     without_effect(&mut unmet, "", "", options, &DbOptions::default());
@@ -39,7 +39,7 @@ pub(crate) fn of_database(options: &DbOptions) -> Vec<String> {
     unmet.into_iter().map(|unmet| format!("{} {}", unmet.before, unmet.after)).collect()
 }
 
-/// What of the options about direct reads has no effect, or harms.
+/// Returns warnings about direct-read options that have no effect, or harm.
 pub(super) fn of_direct_reads(options: &DbOptions) -> Vec<String> {
     let mut harms = Vec::new();
     if options.use_direct_reads && options.use_direct_io_for_compaction_reads {
@@ -58,8 +58,8 @@ pub(super) fn of_direct_reads(options: &DbOptions) -> Vec<String> {
     harms
 }
 
-/// What of the options of column families has no effect, and which objects they name that `all`
-/// does not have. What several have in common is one sentence.
+/// Returns warnings about column-family options that have no effect, and about objects they name
+/// that `all` does not have. Families with the same warning share a sentence.
 pub(crate) fn of_families<'a>(
     all: &OpenOptions,
     families: impl Iterator<Item = &'a ColumnFamily>,
@@ -79,7 +79,7 @@ pub(crate) fn of_families<'a>(
     common.into_iter().map(sentence).collect()
 }
 
-/// Names in quotation marks.
+/// Returns the names in quotation marks, as a list.
 fn list(names: &[&str]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
     match quoted.split_last() {
@@ -90,14 +90,14 @@ fn list(names: &[&str]) -> String {
 
 fn of_family(all: &OpenOptions, name: &str, options: &ColumnFamilyOptions) -> Vec<Unmet> {
     let mut unmet = Vec::new();
-    // What is derived from the sizes of memtables was not set.
+    // Values derived from memtable sizes were not set by the user.
     let mut defaults = ColumnFamilyOptions {
         write_buffer_size: options.write_buffer_size,
         max_write_buffer_number: options.max_write_buffer_number,
         ..ColumnFamilyOptions::default()
     };
     sanitize_column_family(&mut defaults, all.database(), false);
-    // Its parts follow, for the style that goes by them.
+    // Its parts are checked in `style`, for the style that uses them.
     defaults.compaction_options_fifo.clone_from(&options.compaction_options_fifo);
     without_effect(&mut unmet, "", " of", options, &defaults);
     let (table, table_defaults) = (&options.table_factory, &defaults.table_factory);
@@ -124,7 +124,7 @@ fn without_effect<T: OptionTable>(
     );
 }
 
-/// What of compressing blocks has no effect.
+/// Adds compression options that have no effect.
 fn compression(unmet: &mut Vec<Unmet>, options: &ColumnFamilyOptions) {
     let own = &options.compression_opts;
     let of_last = Some(&options.bottommost_compression_opts).filter(|last| last.enabled);
@@ -154,7 +154,7 @@ fn compression(unmet: &mut Vec<Unmet>, options: &ColumnFamilyOptions) {
     }
 }
 
-/// What of the form of tables is another than was asked for.
+/// Adds table options that are not followed.
 fn tables(unmet: &mut Vec<Unmet>, options: &ColumnFamilyOptions) {
     let table = &options.table_factory;
     if table.format_version < 5 {
@@ -175,7 +175,7 @@ fn tables(unmet: &mut Vec<Unmet>, options: &ColumnFamilyOptions) {
     unmet.push(Unmet { before, after: after.to_owned() });
 }
 
-/// Which objects of the user's were not supplied.
+/// Adds named objects that were not supplied.
 fn objects(unmet: &mut Vec<Unmet>, all: &OpenOptions, name: &str, options: &ColumnFamilyOptions) {
     let mut missing = |what: &str, object: &str, outcome: &str| {
         let before = format!("{what} '{object}' of");
@@ -198,7 +198,7 @@ fn objects(unmet: &mut Vec<Unmet>, all: &OpenOptions, name: &str, options: &Colu
     }
 }
 
-/// What a style of compaction does that is not built.
+/// Adds the consequences of a compaction style that is not implemented.
 fn style(unmet: &mut Vec<Unmet>, options: &ColumnFamilyOptions) {
     let what = match options.compaction_style {
         _ if options.disable_auto_compactions => return,

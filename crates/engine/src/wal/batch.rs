@@ -1,14 +1,13 @@
-//! What a batch in a log must be to be taken: the rules that replay applies and verification
-//! checks.
+//! Checks of a batch in a log: the rules that replay applies and verification checks.
 //!
-//! A batch is checked whole, before any of it counts. Sequence numbers never go back: a batch ends
-//! at or behind the end of the one before, which it may repeat.
+//! A batch is checked as a whole before any of it counts. Sequence numbers never go back: a batch
+//! ends no earlier than the one before it, which it may repeat.
 
 use tailwater_format::batch::{BatchReader, Record, RecordKind};
 use tailwater_format::key::{MAX_SEQUENCE, Sequence};
 use tailwater_format::log::{RecoveryMode, Verdict};
 
-/// A batch that can be taken.
+/// A batch that passed the checks.
 #[derive(Debug, Clone)]
 pub(crate) struct CheckedBatch<'a> {
     /// Its operations.
@@ -17,20 +16,20 @@ pub(crate) struct CheckedBatch<'a> {
     pub(crate) next_sequence: Sequence,
 }
 
-/// Why a batch cannot be taken.
+/// The reason why a batch is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// The log's bytes are as they were written, but the batch in them does not decode, or goes
-    /// back in time: no recovery mode accepts that.
+    /// The log's bytes are intact, but the batch in them does not decode, or its sequence numbers
+    /// go back: no recovery mode accepts that.
     Malformed(String),
-    /// It cannot be a batch, or one that comes here: the recovery mode is asked about it.
+    /// The record cannot be a batch, or not one that belongs here: the recovery mode decides.
     Rejected(String),
-    /// It needs what is not built.
+    /// It needs a feature that is not implemented.
     NotSupported(&'static str),
 }
 
 impl Refusal {
-    /// What a recovery mode makes of it. What is not supported is refused in each.
+    /// Returns the verdict of a recovery mode. Unsupported features are refused in every mode.
     pub fn verdict(&self, mode: RecoveryMode) -> Verdict {
         match (self, mode) {
             (Self::Rejected(_), RecoveryMode::SkipAnyCorruptedRecords) => Verdict::Continue,
@@ -39,7 +38,7 @@ impl Refusal {
         }
     }
 
-    /// The reason, in a sentence's words.
+    /// The reason, as part of a sentence.
     pub fn reason(&self) -> &str {
         match self {
             Self::Malformed(reason) | Self::Rejected(reason) => reason,
@@ -48,7 +47,7 @@ impl Refusal {
     }
 }
 
-/// Checks the batch that a record holds. `due` is the sequence number after the batch before.
+/// Checks the batch that a record holds. `due` is the sequence number after the previous batch.
 pub(crate) fn check(
     payload: &[u8],
     due: Option<Sequence>,

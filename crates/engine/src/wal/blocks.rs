@@ -1,27 +1,27 @@
-//! Whole blocks of a direct log, where the device can have them.
+//! Aligned memory for whole blocks of a direct log.
 
 use tailwater_io::buffer::{ALIGNMENT, AlignedBuffer};
 
-/// What is written together: records, and the zeros that their padding ends with. These are there
-/// from the write before, so that a small group touches few lines of the processor's cache.
+/// Blocks that are written together: records, and the zeros that end their padding. The zeros are
+/// kept from write to write, so that a small group touches few cache lines.
 #[derive(Debug)]
 pub(super) struct Blocks {
     aligned: AlignedBuffer,
-    /// Behind so many bytes there are zeros.
+    /// Length of the part that may not be zero, in bytes.
     filled: usize,
 }
 
 impl Blocks {
-    /// None yet.
+    /// Creates an empty buffer.
     pub(super) fn new() -> Self {
         Self { aligned: AlignedBuffer::with_capacity(ALIGNMENT), filled: 0 }
     }
 
-    /// Has `bytes` and so many zeros behind them instead of what there was.
+    /// Replaces the content with `bytes` and `zeros` zero bytes after them.
     pub(super) fn set(&mut self, bytes: &[u8], zeros: usize) {
         let length = bytes.len() + zeros;
         if self.aligned.capacity() < length {
-            // Such memory is zeros.
+            // New memory is zeroed.
             *self = Self { aligned: AlignedBuffer::with_capacity(length), filled: 0 };
         }
         self.aligned.set_length(length.max(self.filled));

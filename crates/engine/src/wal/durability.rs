@@ -1,10 +1,10 @@
-//! How what is written to direct logs becomes durable: by a flag of each write (`RWF_DSYNC`), or by
-//! a flush behind it (`fdatasync`).
+//! How writes to direct logs become durable: by a flag of each write (`RWF_DSYNC`), or by a flush
+//! after it (`fdatasync`).
 //!
-//! A device that forces single writes through its cache, or has none that forgets, is quicker with
-//! the flag. Without such a device the kernel makes two requests of the flag, and some are quicker
-//! with a flush, which also serves several writes at once. Which is so is found out by trying both,
-//! beside the first writes; until then it is the flag.
+//! The flag is faster on devices that can write a single request through their cache, or that have
+//! no volatile cache. For other devices the kernel makes two requests of a flagged write, and some
+//! are faster with a flush, which also serves several writes at once. Both are timed while the
+//! first writes proceed; until then the flag is used.
 
 use std::fmt;
 use std::path::Path;
@@ -14,17 +14,17 @@ use tailwater_io::buffer::{ALIGNMENT, AlignedBuffer};
 use tailwater_io::sync::Mutex;
 use tailwater_io::{Clock, Create, IoMode, Purpose, Result, Storage, WriteFile};
 
-/// How often each is tried.
+/// Number of measurements of each way.
 const ROUNDS: u64 = 5;
 
-/// Which way direct logs of a database become durable. Any thread may ask.
+/// How direct logs of a database become durable. Thread-safe.
 #[derive(Debug, Default)]
 pub(crate) struct LogDurability {
     is_by_flush: AtomicBool,
     tried: Mutex<Option<Tried>>,
 }
 
-/// How long each way took, in nanoseconds.
+/// Median time of each way, in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 struct Tried {
     durable_ns: u64,
@@ -32,23 +32,22 @@ struct Tried {
 }
 
 impl Tried {
-    /// A change of the way is worth a tenth.
+    /// Whether the flush is faster by more than a tenth, the minimum that is worth the change.
     fn is_flush_quicker(self) -> bool {
         self.flushed_ns * 10 < self.durable_ns * 9
     }
 }
 
 impl LogDurability {
-    /// Whether a flush behind a write is quicker than a durable write.
+    /// Whether a write with a flush is faster than a durable write.
     pub(super) fn is_by_flush(&self) -> bool {
         self.is_by_flush.load(Ordering::Relaxed)
     }
 
-    /// Finds out which way is quicker, by overwriting a file at `path`, which is made for it and
-    /// removed.
+    /// Measures which way is faster by overwriting a file at `path`, which it creates and removes.
     ///
     /// # Errors
-    /// Those of the calls. Nothing is changed then.
+    /// Those of the system calls. The choice is unchanged then.
     pub(super) fn try_both(
         &self,
         storage: &dyn Storage,
@@ -85,7 +84,7 @@ impl fmt::Display for LogDurability {
     }
 }
 
-/// How long each way takes, as medians.
+/// Returns the median time of each way.
 fn medians(file: &mut dyn WriteFile, clock: &dyn Clock) -> Result<Tried> {
     let block = ALIGNMENT as u64;
     let mut bytes = AlignedBuffer::with_capacity(2 * ROUNDS as usize * ALIGNMENT);

@@ -1,7 +1,7 @@
-//! A part of a direct log on its way to the device, beside others of the same log.
+//! Groups of a direct log in flight: several are written at once.
 //!
 //! Each is durable when its call returns: by a flag of its write, or, where that is slower, by a
-//! flush that comes behind it. One flush serves all parts whose writes had ended when it began.
+//! flush after it. One flush serves all groups whose writes had ended when it began.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use tailwater_io::{Create, IoMode, Purpose, Storage, WriteFile};
 use super::blocks::Blocks;
 use crate::{Error, ErrorKind, Result};
 
-/// What one part of a log is written with. A log has as many as it has had parts on their way at a
-/// time.
+/// The file handle and buffer that write one group in flight. A log has as many lanes as it has had
+/// groups in flight at a time.
 #[derive(Debug)]
 pub(super) struct Lane {
     file: Box<dyn WriteFile>,
@@ -21,14 +21,14 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    /// One for the log at `path`.
+    /// Creates a lane for the log at `path`.
     pub(super) fn new(storage: &dyn Storage, path: &Path) -> Result<Self> {
         let file = storage.create(path, Create::Existing, IoMode::Direct, Purpose::Wal)?;
         Ok(Self { file, blocks: Blocks::new() })
     }
 
-    /// Has `bytes` and so many zeros behind them, which are whole blocks, written at `offset`, and
-    /// made durable by `flushes`, if there are any.
+    /// Prepares to write `bytes` and `zeros` zero bytes after them, which are whole blocks, at
+    /// `offset`. They are made durable by `flushes`, if given, otherwise by a flag of the write.
     pub(super) fn take_off(
         mut self,
         bytes: &[u8],
@@ -41,7 +41,7 @@ impl Lane {
     }
 }
 
-/// Whole blocks of a log that are to be written over zeros.
+/// Whole blocks of a log to be written over zeros.
 #[derive(Debug)]
 pub(crate) struct LogFlight {
     pub(super) lane: Lane,
@@ -51,7 +51,7 @@ pub(crate) struct LogFlight {
 }
 
 impl LogFlight {
-    /// Writes them, durably.
+    /// Writes the blocks durably.
     pub(crate) fn write(&mut self) -> Result<()> {
         let Self { lane: Lane { file, blocks }, offset, flushes } = self;
         match flushes {
@@ -63,7 +63,7 @@ impl LogFlight {
         }
     }
 
-    /// Where they end in the log, in bytes.
+    /// End of the blocks in the log, in bytes.
     pub(super) fn end(&self) -> u64 {
         self.offset + self.lane.blocks.as_slice().len() as u64
     }
@@ -78,19 +78,20 @@ pub(super) struct Flushes {
 
 #[derive(Debug, Default)]
 struct State {
-    /// How many writes have ended.
+    /// Number of writes that have ended.
     written: u64,
-    /// How many of them, the first ones, are on the device.
+    /// Number of writes, from the first, that are on the device.
     flushed: u64,
-    /// Whether somebody flushes at this moment.
+    /// Whether a thread is flushing.
     is_flushing: bool,
-    /// Why one failed. What is on the device is not known then, and another would not tell.
+    /// The error of a failed flush. What the device has is unknown then, and another flush would
+    /// not tell.
     failure: Option<Error>,
 }
 
 impl Flushes {
-    /// Returns when a write that has ended is on the device: waits for a flush that begins from
-    /// here on, or makes it.
+    /// Returns when a write that has ended is on the device: waits for a flush that begins after
+    /// this call, or makes it.
     fn flush(&self, file: &mut dyn WriteFile) -> Result<()> {
         let mut state = self.state.lock();
         state.written += 1;
@@ -115,10 +116,10 @@ impl Flushes {
     }
 }
 
-/// A flush on its way. Whoever waits for it learns how it ended, also where that is a panic.
+/// A flush in progress. Its waiters get its result even if it panics.
 struct Flushing<'a> {
     flushes: &'a Flushes,
-    /// How many writes it brings to the device.
+    /// Number of writes that are durable if it succeeds.
     covers: u64,
     result: Option<Result<()>>,
 }
@@ -152,7 +153,7 @@ mod tests {
 
     use super::*;
 
-    /// A file whose syncs end when they are told how.
+    /// A file whose syncs end with the results that the test sends.
     #[derive(Debug)]
     struct Synced<'a>(&'a Mutex<Receiver<IoResult<()>>>, &'a Mutex<usize>);
 
@@ -205,7 +206,8 @@ mod tests {
         Err(tailwater_io::Error::new(tailwater_io::Operation::Sync, path, reason))
     }
 
-    /// Has four parts flushed, of which three come while the first is; the flushes end so.
+    /// Flushes four groups, three of which arrive during the first flush; the flushes end with
+    /// `ends`.
     fn flush_four(ends: [IoResult<()>; 2]) -> (Vec<bool>, usize) {
         let (tell, told) = channel();
         let (told, syncs) = (Mutex::new(told), Mutex::new(0));

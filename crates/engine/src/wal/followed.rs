@@ -1,11 +1,11 @@
-//! What those who follow the logs know of them, and which logs they hold back.
+//! What followers know of the logs, and which logs they hold back.
 //!
 //! # Invariants
 //!
-//! - Up to the end that is known here a log is whole in its file, and does not change as long as
-//!   somebody follows it: it is not removed or written over, and the next group comes behind.
-//! - The end of a log is moved before any batch that this takes in is published.
-//! - What is in memory only, or in a write that is under way or failed, is behind the end.
+//! - Up to its known end, a log is complete in its file, and does not change while it is followed:
+//!   it is neither removed nor overwritten, and new groups are appended after the end.
+//! - The end of a log advances past a batch before the batch is published.
+//! - Bytes that are only in memory, or in an unfinished or failed write, are past the end.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use tailwater_io::sync::Mutex;
 
 use crate::{Error, Result};
 
-/// The logs of a database that is open for writing, as those see them who follow them.
+/// The logs of a database that is open for writing, as its followers see them.
 #[derive(Debug)]
 pub(crate) struct Followed {
-    /// The end of the log that is written, in bytes. Moved without the lock, set to 0 under it.
+    /// The end of the current log, in bytes. Advanced without the lock, reset to 0 under it.
     current_end: AtomicU64,
     /// Whether the database was closed.
     is_closed: AtomicBool,
@@ -28,13 +28,13 @@ pub(crate) struct Followed {
 
 #[derive(Debug)]
 struct State {
-    /// Those that are complete, oldest first.
+    /// Complete logs, oldest first.
     complete: VecDeque<CompleteLog>,
-    /// The number of the one that is written.
+    /// The number of the current log, which is being written.
     current: u64,
-    /// From which log on each follower has yet to read.
+    /// The first log that each follower has yet to read, by follower ID.
     followers: BTreeMap<u64, u64>,
-    /// How many followers there have been.
+    /// Number of followers so far.
     follower_count: u64,
 }
 
@@ -45,21 +45,21 @@ struct CompleteLog {
     last_sequence: Sequence,
 }
 
-/// What is known of a log at one moment.
+/// The known state of a log at one moment.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Look {
-    /// Up to where it is whole in its file, in bytes.
+    /// End of the part that is complete in its file, in bytes.
     pub(super) end: u64,
-    /// What it holds behind this sequence number does not count: it was never published, and other
-    /// batches may have its numbers.
+    /// Batches after this sequence number do not count: they were never published, and other
+    /// batches may have their numbers.
     pub(super) last_sequence: Sequence,
-    /// The number of the log after it; then its end is its last.
+    /// The number of the next log, if there is one; `end` is final then.
     pub(super) next: Option<u64>,
 }
 
 impl Followed {
-    /// Logs that are complete, oldest first, each a number and a length in bytes, and `current`,
-    /// which is written.
+    /// Starts with the `complete` logs, oldest first, each a number and a length in bytes, and the
+    /// log `current`, which is being written.
     pub(super) fn new(complete: impl Iterator<Item = (u64, u64)>, current: u64) -> Self {
         let complete = complete
             .map(|(number, end)| CompleteLog { number, end, last_sequence: MAX_SEQUENCE })
@@ -72,13 +72,13 @@ impl Followed {
         }
     }
 
-    /// Says up to where the log that is written is in its file, in bytes.
+    /// Sets the end of the current log, in bytes.
     pub(super) fn grow(&self, end: u64) {
         self.current_end.store(end, Ordering::Release);
     }
 
-    /// Says that the log that was written is complete, as far as it is in its file and up to
-    /// `last_sequence`, and that log `number` is written from now on.
+    /// Completes the current log at its known end and at `last_sequence`, and makes log `number`
+    /// the current one.
     pub(super) fn begin(&self, number: u64, last_sequence: Sequence) {
         let mut state = self.state.lock();
         let end = self.current_end.swap(0, Ordering::AcqRel);
@@ -87,7 +87,8 @@ impl Followed {
         state.current = number;
     }
 
-    /// Whether a complete log may be removed or written over; if so, nobody is told of it any more.
+    /// Returns whether a complete log may be removed or overwritten. If so, followers no longer see
+    /// it.
     pub(super) fn let_go(&self, number: u64) -> bool {
         let mut state = self.state.lock();
         let is_held = state.followers.values().any(|&position| position <= number);
@@ -97,13 +98,13 @@ impl Followed {
         !is_held
     }
 
-    /// Lets nobody follow the logs any more.
+    /// Ends all following.
     pub(super) fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
         self.state.lock().followers.clear();
     }
 
-    /// Follows the logs from the oldest on.
+    /// Begins to follow the logs from the oldest.
     pub(super) fn follow(self: &Arc<Self>) -> Result<Follower> {
         self.check()?;
         let mut state = self.state.lock();
@@ -128,7 +129,7 @@ impl State {
     }
 }
 
-/// One who follows the logs. Those from its position on are held back while it lives.
+/// A follower of the logs. While it lives, it holds back the logs from its position on.
 #[derive(Debug)]
 pub(crate) struct Follower {
     followed: Arc<Followed>,
@@ -136,17 +137,17 @@ pub(crate) struct Follower {
 }
 
 impl Follower {
-    /// Refuses, where the database was closed: the logs belong to whoever opens it next.
+    /// Returns an error if the database was closed: its logs belong to the next opener.
     pub(super) fn check(&self) -> Result<()> {
         self.followed.check()
     }
 
-    /// The numbers of the logs that there are, oldest first.
+    /// Returns the numbers of the existing logs, oldest first.
     pub(super) fn logs(&self) -> Vec<u64> {
         self.followed.state.lock().numbers().collect()
     }
 
-    /// What is known of a log that is held back.
+    /// Returns the known state of a log that is held back.
     pub(super) fn look(&self, number: u64) -> Look {
         let state = self.followed.state.lock();
         let complete = state.complete.iter().find(|log| log.number == number);
@@ -163,7 +164,7 @@ impl Follower {
         }
     }
 
-    /// Holds back only the logs from `number` on.
+    /// Holds back only logs from `number` on.
     pub(super) fn move_to(&self, number: u64) {
         let mut state = self.followed.state.lock();
         if let Some(position) = state.followers.get_mut(&self.id) {

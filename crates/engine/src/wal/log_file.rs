@@ -1,10 +1,10 @@
-//! One log that is being written: through the page cache, or past it.
+//! A log that is being written: through the page cache, or by direct I/O.
 //!
-//! A direct log is written in whole blocks of 4 KiB, each of them once: what goes to the device
-//! together is padded to a boundary with a record that readers ignore (`format::log::Writer::pad`),
-//! and what comes after begins a block of its own. So no block that holds an acknowledged byte is
-//! ever written again, and no failure in the middle of a write can take an earlier one along.
-//! Several such parts may be on their way at a time ([`super::flight`]).
+//! A direct log is written in blocks of 4 KiB, each of them once: each write is padded to a block
+//! boundary with a record that readers ignore (`format::log::Writer::pad`), and the next write
+//! begins a new block. So no block with an acknowledged byte is ever rewritten, and a failure
+//! during a write cannot destroy an earlier one. Several groups may be in flight
+//! ([`super::flight`]).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,53 +21,53 @@ use super::log_set::LiveLog;
 use super::space::{Ended, LogSpace, Room};
 use crate::{Error, Result};
 
-/// A log that is being written, or that is closed but not yet on the device.
+/// A log that is being written, or is closed but not yet synced.
 ///
-/// After a call that failed nothing is known of the file's end, and nothing more is written to it.
+/// After a failed call the file's end is unknown, and nothing more is written to it.
 pub(super) struct LogFile {
     pub(super) number: u64,
     path: PathBuf,
     file: Box<dyn WriteFile>,
     encoder: Writer,
-    /// Encoded and not yet written.
+    /// Encoded bytes that are not yet written.
     buffer: Vec<u8>,
-    /// Up to where it is written, in bytes.
+    /// End of the written bytes.
     written: u64,
-    /// Where the next bytes go. Between `written` and there are those that are in flight.
+    /// Offset of the next write. The bytes between `written` and it are in flight.
     next: u64,
-    /// How many of those are known to be on the device.
+    /// End of the bytes known to be on the device.
     synced: u64,
-    /// Up to where write-back was started.
+    /// End of the bytes whose write-back was started.
     write_back: u64,
-    /// How many bytes are reserved for it, from its start on.
+    /// Number of bytes reserved, from the start of the file.
     reserved: u64,
-    /// Whether the file held an older log, of which something may stand behind the end.
+    /// Whether the file held an older log, remains of which may follow the end.
     is_over_another: bool,
-    /// Whether the file's end was cut off and is not known to be so on the device.
+    /// Whether the file was truncated and not yet synced.
     is_cut: bool,
-    /// Whether the file's name is known to be on the device.
+    /// Whether the file's directory entry was synced.
     name_synced: bool,
     /// The sequence number of the last batch; 0 before the first.
     last_batch: Sequence,
     /// Whether any batch has an operation in it.
     holds_operations: bool,
-    /// What a log that is written past the page cache has besides.
+    /// The additional state of a log written by direct I/O.
     direct: Option<Direct>,
 }
 
-/// What a direct log has besides.
+/// The additional state of a direct log.
 struct Direct {
-    /// The zeros that it is written over; `None` where it is appended to.
+    /// The zeros that it overwrites; `None` where it is appended to.
     room: Option<Room>,
-    /// What is being written.
+    /// The blocks of the current write.
     blocks: Blocks,
-    /// For parts that are written beside each other, those that are free.
+    /// Free lanes for groups in flight.
     lanes: Vec<Lane>,
-    /// What makes these durable, where that is not done by their writes.
+    /// Makes groups in flight durable if their writes do not.
     flushes: Arc<Flushes>,
 }
 
-/// When bytes are to be on the device.
+/// When bytes must be on the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Urgency {
     /// When the call returns.
@@ -76,38 +76,38 @@ enum Urgency {
     Whenever,
 }
 
-/// How a log's bytes move.
+/// The I/O mode of a log.
 #[derive(Clone, Copy)]
 pub(super) enum Way<'a> {
-    /// Through the page cache.
+    /// Buffered, through the page cache.
     Buffered {
-        /// How many bytes are reserved for it.
+        /// Number of bytes to reserve.
         preallocate: u64,
     },
-    /// Past it.
+    /// Direct.
     Direct {
-        /// Where its zeros come from; `None` if it is to be appended to.
+        /// Source of its zeros; `None` if it is to be appended to.
         space: Option<&'a LogSpace>,
-        /// How the log before ended.
+        /// How the previous log ended.
         before: Ended,
-        /// How long a log becomes at most, in bytes, before another one follows.
+        /// Maximum length of a log in bytes, after which it is switched.
         max: u64,
     },
 }
 
-/// How a log is begun.
+/// Parameters of a new log.
 pub(super) struct Beginning<'a> {
     pub(super) number: u64,
     pub(super) path: PathBuf,
     pub(super) way: Way<'a>,
-    /// A log that nothing needs any more, whose file becomes this one's.
+    /// An unneeded log whose file is reused.
     pub(super) recycled: Option<&'a Path>,
-    /// Whether its records carry its number, so that what the file held before is told apart.
+    /// Whether its records carry its number, to distinguish them from older content of the file.
     pub(super) recyclable: bool,
     pub(super) compressed: bool,
-    /// What it says of the log before it.
+    /// The description of the previous log that it records.
     pub(super) predecessor: Option<PredecessorWal>,
-    /// Whether its name is put on the device at once.
+    /// Whether its directory entry is synced at once.
     pub(super) sync_name: bool,
 }
 
@@ -159,12 +159,12 @@ impl LogFile {
             holds_operations: false,
             direct,
         };
-        // A direct log's name is on the device before anything is in it: a record is acknowledged
-        // by its own sync alone.
+        // A direct log's directory entry is synced before anything is written: a record is
+        // acknowledged after its own sync alone.
         if (sync_name || log.direct.is_some())
             && let Err(error) = log.sync_name(storage)
         {
-            // The log before it may go on.
+            // The previous log may continue.
             let _ = storage.remove(&log.path);
             return Err(error);
         }
@@ -181,7 +181,7 @@ impl LogFile {
         Ok(())
     }
 
-    /// Hands what was appended to the system; of a direct log, to the device.
+    /// Writes appended batches to the file; of a direct log, to the device.
     pub(super) fn write_out(&mut self, bytes_per_sync: u64) -> Result<()> {
         if self.buffer.is_empty() {
             return Ok(());
@@ -200,7 +200,7 @@ impl LogFile {
         Ok(())
     }
 
-    /// Hands what was appended to the system and puts it on the device, and the file's name.
+    /// Writes appended batches, and syncs the file and its directory entry.
     pub(super) fn sync(&mut self, storage: &dyn Storage, full: bool) -> Result<()> {
         let is_first_doubt = self.synced == self.written && !self.is_cut && !full;
         if self.direct.is_some() && is_first_doubt && !self.buffer.is_empty() {
@@ -218,8 +218,8 @@ impl LogFile {
         self.sync_name(storage)
     }
 
-    /// Writes what was appended, padded, in blocks that nothing was written to before. Durable are
-    /// only they, so nothing before them may be in doubt.
+    /// Writes appended batches, padded, in new blocks. `Durable` makes only these blocks durable,
+    /// so everything before them must be on the device.
     fn write_blocks(&mut self, urgency: Urgency) -> Result<()> {
         let Some(Direct { room, blocks, .. }) = &mut self.direct else { return Ok(()) };
         let zeros = self.encoder.pad_but_zeros(&mut self.buffer);
@@ -232,7 +232,7 @@ impl LogFile {
                 self.file.write_durably_at(blocks.as_slice(), self.written, Purpose::Wal)?;
                 self.synced = end;
             }
-            // The sync that follows takes along what it takes to read the new blocks.
+            // The following sync includes the metadata needed to read the new blocks.
             Urgency::Durable | Urgency::Whenever => {
                 self.file.write_all_at(blocks.as_slice(), self.written, Purpose::Wal)?;
             }
@@ -242,8 +242,8 @@ impl LogFile {
         Ok(())
     }
 
-    /// Lets what was appended be written beside others, where it goes over zeros and nothing before
-    /// it is in doubt but those.
+    /// Lets appended batches be written in flight, if they go over zeros and everything before them
+    /// is on the device or in flight.
     pub(super) fn take_off(&mut self, storage: &dyn Storage) -> Option<LogFlight> {
         let is_certain = self.synced == self.written && !self.is_cut && self.name_synced;
         let Direct { room: Some(room), lanes, flushes, .. } = self.direct.as_mut()? else {
@@ -252,7 +252,7 @@ impl LogFile {
         if !is_certain {
             return None;
         }
-        // A block more than it is, if padding takes one.
+        // An upper bound: padding may take another block.
         let end = self.next + (self.buffer.len() + 2 * ALIGNMENT) as u64;
         if !room.reaches(end) {
             return None;
@@ -266,12 +266,12 @@ impl LogFile {
         Some(flight)
     }
 
-    /// Whether a part is in flight.
+    /// Whether a group is in flight.
     pub(super) fn is_in_flight(&self) -> bool {
         self.written < self.next
     }
 
-    /// Takes a part that was written; those before it were taken.
+    /// Takes back a written group; those before it have been taken back.
     pub(super) fn land(&mut self, flight: LogFlight) {
         self.written = flight.end();
         self.synced = self.written;
@@ -280,7 +280,7 @@ impl LogFile {
         }
     }
 
-    /// Puts the file's name on the device.
+    /// Syncs the file's directory entry.
     fn sync_name(&mut self, storage: &dyn Storage) -> Result<()> {
         if !self.name_synced {
             if let Some(directory) = self.path.parent() {
@@ -291,8 +291,8 @@ impl LogFile {
         Ok(())
     }
 
-    /// Cuts off what the file has behind the log's end: reserved space, zeros, or what an earlier
-    /// log left.
+    /// Truncates the file to the log's end: removes reserved space, zeros, or remains of an earlier
+    /// log.
     pub(super) fn cut_off(&mut self) -> Result<()> {
         if let Some(direct) = &mut self.direct {
             direct.room = None;
@@ -310,49 +310,49 @@ impl LogFile {
         self.reserved > self.written || self.is_over_another || self.direct.is_some()
     }
 
-    /// How long the log is, in bytes, with what is still in memory.
+    /// Returns the log's length in bytes, including bytes in memory and in flight.
     pub(super) fn length(&self) -> u64 {
         self.next + self.buffer.len() as u64
     }
 
-    /// Up to where the file has it, in bytes: whole records, which do not change any more.
+    /// Returns the end of the log in the file, in bytes: whole records, which no longer change.
     pub(super) fn written(&self) -> u64 {
         self.written
     }
 
-    /// How many bytes are in memory only.
+    /// Returns the number of bytes that are only in memory.
     pub(super) fn buffered(&self) -> usize {
         self.buffer.len()
     }
 
-    /// Whether it is written past the page cache.
+    /// Whether it is written by direct I/O.
     pub(super) fn is_direct(&self) -> bool {
         self.direct.is_some()
     }
 
-    /// How it ends, if it does here.
+    /// Returns how the log ends if it ends here.
     pub(super) fn as_ended(&self) -> Ended {
         let length = self.length();
         let room = self.direct.as_ref().and_then(|direct| direct.room.as_ref());
         Ended { length, is_used_up: room.is_some_and(|room| room.is_used_up(length)) }
     }
 
-    /// What is known of it while it is written.
+    /// Returns the log's entry in the list of live logs.
     pub(super) fn as_live(&self) -> LiveLog {
         LiveLog { number: self.number, bytes: 0, is_padded: self.is_direct() }
     }
 
-    /// Whether no memtable has anything of it.
+    /// Whether the log holds no operations, so that no memtable depends on it.
     pub(super) fn is_empty(&self) -> bool {
         !self.holds_operations
     }
 
-    /// Whether there is something that is not on the device.
+    /// Whether anything is not on the device.
     pub(super) fn is_dirty(&self) -> bool {
         self.synced < self.length() || self.is_cut
     }
 
-    /// What the log after this one is to say of it.
+    /// Returns the description of this log for the next one to record.
     pub(super) fn as_predecessor(&self) -> PredecessorWal {
         PredecessorWal {
             log_number: self.number,
@@ -362,8 +362,7 @@ impl LogFile {
     }
 }
 
-/// Begins a log that is written through the page cache. Answers its file and how much of it is
-/// reserved, in bytes.
+/// Begins a buffered log. Returns its file and the number of reserved bytes.
 fn begin_buffered(
     storage: &dyn Storage,
     path: &Path,
@@ -371,8 +370,7 @@ fn begin_buffered(
     preallocate: u64,
 ) -> Result<(Box<dyn WriteFile>, u64)> {
     if let Some(old) = recycled {
-        // A crash here is safe: the file holds records of the old log's number, which are passed
-        // over.
+        // A crash here is safe: the file holds records of the old log's number, which are skipped.
         storage.rename(old, path)?;
         return Ok((create_or_remove(storage, path, IoMode::Buffered)?, 0));
     }
@@ -383,8 +381,8 @@ fn begin_buffered(
     match file.allocate(0, preallocate) {
         Ok(()) => Ok((file, preallocate)),
         Err(error) if error.is_no_space() => {
-            // The records themselves may still fit, once the part that was reserved is given back;
-            // where that fails, there is just less room.
+            // The records may still fit once the reserved part is freed; if truncation fails, there
+            // is just less space.
             let _ = file.truncate(0);
             Ok((file, 0))
         }
@@ -392,8 +390,8 @@ fn begin_buffered(
     }
 }
 
-/// Opens a file that was given a log's name. Where that fails, nothing is left of that name: the
-/// log before goes on.
+/// Opens a file that was renamed to a log's name. On failure it is removed: the previous log
+/// continues.
 fn create_or_remove(
     storage: &dyn Storage,
     path: &Path,
@@ -405,8 +403,7 @@ fn create_or_remove(
     })
 }
 
-/// Begins a log that is written past the page cache: over an earlier log, over zeros, or, where
-/// there are none, at the end of a new file.
+/// Begins a direct log: over an earlier log, over zeros, or at the end of a new file.
 fn begin_direct(
     storage: &dyn Storage,
     path: &Path,

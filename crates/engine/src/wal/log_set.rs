@@ -1,25 +1,24 @@
-//! The logs that hold what is not in tables: one that is written, and older ones.
+//! The logs with data that is not in tables: the current one, and older ones.
 //!
-//! Each log begins with how the one before it ended, so that replay does not go on behind a gap
-//! that a crash of the machine left between two that were not synced.
+//! Each log begins with a record of how the previous one ended, so that replay does not continue
+//! past a gap that a crash of the machine left between two unsynced logs.
 //!
 //! A log is switched when a memtable is sealed, so that a memtable's log holds nothing of an older
-//! one, when it has grown to its bound, and when the space is used up that was made for it
-//! ([`super::space`]). What is synced is synced oldest first: a synced write is acknowledged only
-//! when every log before it is on the device, too, or a crash could keep it and lose an earlier
-//! one. Before anything is in a log that is written past the page cache, or that follows such a
-//! one, all before it is on the device, also what nobody synced.
+//! memtable; when it has reached its maximum length; and when the space made for it
+//! ([`super::space`]) is used up. Logs are synced oldest first: a synced write is acknowledged only
+//! once every earlier log is on the device, too; otherwise a crash could keep it and lose an
+//! earlier one. Before anything is written to a direct log, or to the log after one, all earlier
+//! logs are synced, even if no writer asked for it.
 //!
-//! Logs are written through the page cache or past it ([`LogMode`]); each keeps to the way in which
-//! it began. Where the options leave the choice, groups are counted, and when most of the last ones
-//! suit the other way, the log is switched.
+//! Logs are buffered or direct ([`LogMode`]); each keeps the mode in which it began. In mode `Auto`
+//! groups are counted, and when most recent ones suit the other mode, the log is switched.
 //!
-//! A failed write or sync latches: what the device has of the log's end is not known then, and
-//! nothing more is acknowledged until the log is given up ([`LogSet::start_over`]) with everything
-//! in it flushed to tables.
+//! A failed write or sync is latched: the device's state of the log's end is unknown then, and
+//! nothing more is acknowledged until the log is abandoned ([`LogSet::start_over`]) and everything
+//! in it is flushed to tables.
 //!
-//! Who follows the logs ([`super::updates`]) is told how far they are written, and holds back those
-//! that it has yet to read: they stay until a later release, or until closing.
+//! Followers ([`super::updates`]) are notified how far the logs are written, and hold back those
+//! they have yet to read: these stay until a later release, or until closing.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -40,7 +39,7 @@ use super::suited_mode::SuitedMode;
 use crate::version::FileNumbers;
 use crate::{Error, Result};
 
-/// Which logs are written past the page cache.
+/// Which logs are direct.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LogMode {
     /// None.
@@ -54,33 +53,33 @@ pub(crate) enum LogMode {
 /// How logs are written.
 #[derive(Debug, Clone)]
 pub(crate) struct LogOptions {
-    /// Where they are.
+    /// The directory of the logs.
     pub(crate) directory: PathBuf,
     pub(crate) mode: LogMode,
     /// The unit, in bytes, in which direct logs get space of zeros; 0 if they are appended to.
     pub(crate) space_block: u64,
-    /// How many logs that nothing needs are kept to be written over.
+    /// Maximum number of unneeded logs kept for reuse.
     pub(crate) recycle: usize,
     /// Whether records are compressed.
     pub(crate) compressed: bool,
-    /// How many bytes are reserved for a new log that is written through the page cache.
+    /// Number of bytes reserved for a new buffered log.
     pub(crate) preallocate: u64,
-    /// After how many bytes write-back is started; 0 leaves it to the system.
+    /// Number of bytes after which write-back is started; 0 leaves it to the system.
     pub(crate) bytes_per_sync: u64,
-    /// How large a log becomes before it is switched, in bytes.
+    /// Length at which a log is switched, in bytes.
     pub(crate) max_bytes: u64,
-    /// How many bytes are held back at most where nobody asks for them to be written.
+    /// Maximum number of bytes buffered in memory while no write-out is requested.
     pub(crate) max_buffered: usize,
-    /// Whether a log's name is put on the device when it is begun.
+    /// Whether a new log's directory entry is synced.
     pub(crate) sync_names: bool,
     /// Whether syncs include all metadata.
     pub(crate) full_sync: bool,
-    /// Logs with a lower number stay when nothing needs them any more: whether they are the
-    /// database's own is not certain yet.
+    /// Logs with a lower number are never removed: it is not certain yet that they belong to this
+    /// database.
     pub(crate) first_removable: u64,
-    /// How direct logs become durable, once that is known.
+    /// How direct logs become durable.
     pub(crate) durability: Arc<LogDurability>,
-    /// By which that is found out.
+    /// The clock that measures it.
     pub(crate) clock: Arc<dyn Clock>,
 }
 
@@ -88,41 +87,41 @@ pub(crate) struct LogOptions {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LiveLog {
     pub(crate) number: u64,
-    /// Its length in bytes when it was closed; 0 while it is written.
+    /// Its length in bytes when it was closed; 0 while it is the current log.
     pub(crate) bytes: u64,
-    /// Whether it was padded to be written past the page cache.
+    /// Whether it was padded for direct I/O.
     pub(crate) is_padded: bool,
 }
 
-/// The logs that hold what is not in tables.
+/// The logs with data that is not in tables.
 pub(crate) struct LogSet {
     storage: Arc<dyn Storage>,
     options: LogOptions,
     current: LogFile,
-    /// Where direct logs get their zeros; `None` where none do.
+    /// Source of zeros for direct logs, if they use any.
     space: Option<LogSpace>,
     suited: SuitedMode,
-    /// Logs that are complete but not known to be on the device, oldest first.
+    /// Complete logs that are not known to be on the device, oldest first.
     closed: VecDeque<LogFile>,
     /// All logs that may be needed, oldest first, the current one last.
     live: VecDeque<LiveLog>,
-    /// How long those of them are that are complete, in bytes.
+    /// Total length of the complete live logs, in bytes.
     closed_bytes: u64,
-    /// Logs that nothing needs but those who follow the logs, oldest first.
+    /// Logs that only followers need, oldest first.
     held: VecDeque<u64>,
     followed: Arc<Followed>,
-    /// Logs that nothing needs and whose files can be written over.
+    /// Unneeded logs whose files can be reused.
     recyclable: VecDeque<u64>,
-    /// Logs with a lower number were not written for their files to be written over.
+    /// Logs with a lower number were not written for reuse.
     first_recyclable: u64,
     failure: Option<Error>,
-    /// Whether nothing is in the current log, and the failure is none of its own.
+    /// Whether the current log is empty and `failure` is not its own.
     is_unwritten: bool,
 }
 
 impl LogSet {
-    /// Begins with a new log of number `number`. `older` are logs that are still needed, oldest
-    /// first, and on the device; `predecessor` is the last that was written before.
+    /// Begins with the new log `number`. `older` are the logs that are still needed, oldest first,
+    /// which are on the device; `predecessor` describes the last log written before.
     pub(crate) fn begin(
         storage: Arc<dyn Storage>,
         options: LogOptions,
@@ -164,8 +163,8 @@ impl LogSet {
         })
     }
 
-    /// Has a thread make space for direct logs from here on, if there are any. `listener` is told
-    /// how they become durable, once that is known, and of a panic of the thread.
+    /// Starts the thread that makes space for direct logs, if there are any. `listener` is notified
+    /// when the way they become durable is chosen, and of a panic of the thread.
     ///
     /// # Errors
     /// Those of starting a thread.
@@ -173,58 +172,57 @@ impl LogSet {
         self.space.as_mut().map_or(Ok(()), |space| space.start(listener))
     }
 
-    /// Goes by other options: of the log that is written, by those that do not depend on how it
-    /// began.
+    /// Changes the options. The current log keeps those that depend on how it began.
     pub(crate) fn set_options(&mut self, options: LogOptions) {
         let first_removable = self.options.first_removable;
         self.options = LogOptions { first_removable, ..options };
     }
 
-    /// The number of the log that is written.
+    /// Returns the number of the current log.
     pub(crate) fn current_number(&self) -> u64 {
         self.current.number
     }
 
-    /// The number of the oldest log that may be needed.
+    /// Returns the number of the oldest log that may be needed.
     pub(crate) fn oldest_number(&self) -> u64 {
         self.live.front().map_or(self.current.number, |oldest| oldest.number)
     }
 
-    /// The numbers of the logs that may be needed, in ascending order.
+    /// Returns the numbers of the logs that may be needed, in ascending order.
     pub(crate) fn live_numbers(&self) -> Vec<u64> {
         self.live.iter().map(|log| log.number).collect()
     }
 
-    /// Whether the log that is written has no batch in it.
+    /// Whether the current log holds no operations.
     pub(crate) fn current_is_empty(&self) -> bool {
         self.current.is_empty()
     }
 
-    /// Whether the log that is written has grown to its bound or used its space up, or another
-    /// would be written in another way.
+    /// Whether the current log should be switched: it has reached its maximum length or used up its
+    /// space, or the other mode suits better.
     pub(crate) fn is_due(&self) -> bool {
         self.current.length() >= self.options.max_bytes
             || self.current.is_direct() != self.suited.is_direct()
             || self.is_another_quicker()
     }
 
-    /// Whether there is space for another log, and none left of this one's.
+    /// Whether this log's space is used up and there is space for another log.
     fn is_another_quicker(&self) -> bool {
         let has_spare = || self.space.as_ref().is_some_and(LogSpace::has_spare);
         self.current.as_ended().is_used_up && has_spare()
     }
 
-    /// Whether any log that may be needed is longer than what it holds.
+    /// Whether any log that may be needed is padded.
     pub(crate) fn are_padded(&self) -> bool {
         self.live.iter().any(|log| log.is_padded)
     }
 
-    /// How long all logs are that may be needed, in bytes.
+    /// Returns the total length of all logs that may be needed, in bytes.
     pub(crate) fn total_bytes(&self) -> u64 {
         self.current.length() + self.closed_bytes
     }
 
-    /// Appends a batch, in memory; what there is too much of there is handed to the system.
+    /// Appends a batch, in memory; if the buffer exceeds its limit, it is written out.
     pub(crate) fn append(&mut self, batch: &WriteBatch) -> Result<()> {
         self.check()?;
         let appended = self.current.append(batch);
@@ -232,7 +230,7 @@ impl LogSet {
         if self.current.buffered() > self.options.max_buffered { self.hand_over() } else { Ok(()) }
     }
 
-    /// Hands a group that was appended to the system.
+    /// Writes an appended group to the file.
     pub(crate) fn write_out(&mut self) -> Result<()> {
         self.suited.count(false);
         self.hand_over()
@@ -241,7 +239,7 @@ impl LogSet {
     fn hand_over(&mut self) -> Result<()> {
         self.check()?;
         if self.current.is_in_flight() {
-            // What is in memory belongs to a group whose leader is about to let it take off.
+            // The bytes in memory belong to a group that will be written in flight.
             return Ok(());
         }
         let written = self.current.write_out(self.options.bytes_per_sync);
@@ -251,10 +249,10 @@ impl LogSet {
         self.latch(written)
     }
 
-    /// Lets a group that was appended be written beside others, durably; `None` where it has to be
-    /// alone. They are to be brought back in their order.
+    /// Lets an appended group be written in flight, durably; `None` where it has to be written
+    /// alone. Flights must be returned by `land` in order.
     ///
-    /// Nothing else may have been in memory before the group.
+    /// The buffer must have been empty before the group was appended.
     pub(crate) fn take_off(&mut self) -> Option<LogFlight> {
         if self.options.full_sync || !self.closed.is_empty() || self.failure.is_some() {
             return None;
@@ -264,7 +262,7 @@ impl LogSet {
         Some(flight)
     }
 
-    /// Takes back a group, when it was written or could not be.
+    /// Takes back a group whose write ended with `written`.
     pub(crate) fn land(&mut self, flight: LogFlight, written: Result<()>) -> Result<()> {
         self.check()?;
         if written.is_ok() {
@@ -274,11 +272,11 @@ impl LogSet {
         self.latch(written)
     }
 
-    /// Puts every log on the device, the oldest first, and a group that was appended with them.
+    /// Syncs every log, the oldest first, including an appended group.
     pub(crate) fn sync(&mut self) -> Result<()> {
         self.sync_closed()?;
         if self.current.is_in_flight() {
-            // All that was published is on the device: groups take off only when it is.
+            // Everything published is on the device: groups are in flight only if that holds.
             return Ok(());
         }
         self.suited.count(true);
@@ -289,7 +287,7 @@ impl LogSet {
         self.latch(synced)
     }
 
-    /// Puts the logs that are complete on the device, the oldest first.
+    /// Syncs the complete logs, the oldest first.
     pub(crate) fn sync_closed(&mut self) -> Result<()> {
         self.check()?;
         while let Some(log) = self.closed.front_mut() {
@@ -300,14 +298,14 @@ impl LogSet {
         Ok(())
     }
 
-    /// Closes the log that is written and begins another.
+    /// Closes the current log and begins another.
     pub(crate) fn switch(&mut self, number: u64) -> Result<()> {
         self.hand_over()?;
-        // A recycled file may be short, too.
+        // A recycled file may be short, too, so a spare is preferred.
         let recycled = if self.is_another_quicker() { None } else { self.recyclable.pop_front() };
         let predecessor = Some(self.current.as_predecessor());
         let (is_direct, ended) = (self.suited.is_direct(), self.current.as_ended());
-        // If this fails, the log that is written is as it was.
+        // If this fails, the current log is unchanged.
         let next = self.place().begin(number, recycled, predecessor, is_direct, ended)?;
         let mut closed = std::mem::replace(&mut self.current, next);
         if let Some(last) = self.live.back_mut() {
@@ -316,22 +314,22 @@ impl LogSet {
         }
         self.live.push_back(self.current.as_live());
         self.followed.begin(number, MAX_SEQUENCE);
-        // Also what an older log left there: replay must not take it for the place where the logs
-        // end, behind which tables may hold more.
+        // Remains of an older log are cut off, too: replay must not take them for the place where
+        // the logs end, after which tables may hold more.
         let given_back = if closed.may_be_longer() { closed.cut_off() } else { Ok(()) };
         let is_any_direct = closed.is_direct() || self.current.is_direct();
         if closed.is_dirty() {
             self.closed.push_back(closed);
         }
         self.latch(given_back)?;
-        // What is written past the page cache may be on the device at once, and before it must be
-        // all that older logs hold.
+        // Direct writes may reach the device at once; all that older logs hold must be there
+        // before.
         if is_any_direct { self.sync_closed() } else { Ok(()) }
     }
 
-    /// Gives up all logs and begins another, after a failure: everything in them is in memtables
-    /// still, and is put into tables before anybody writes again. What they hold behind
-    /// `last_sequence`, the last that was published, does not count. Returns its number.
+    /// Abandons all logs and begins another, after a failure: everything in them is still in
+    /// memtables, which are flushed before anybody writes again. Batches after `last_sequence`, the
+    /// last published one, do not count. Returns the new log's number.
     pub(crate) fn start_over(
         &mut self,
         numbers: &FileNumbers,
@@ -352,20 +350,18 @@ impl LogSet {
         Ok(number)
     }
 
-    /// Refuses everything from now on, in a log that [`LogSet::start_over`] has just begun; the
-    /// next call of that goes on with it.
+    /// Fails a log that [`LogSet::start_over`] has just begun; the next call of that reuses it.
     pub(crate) fn fail_unwritten(&mut self, error: Error) {
         self.is_unwritten = self.failure.is_none();
         self.fail(error);
     }
 
-    /// Refuses everything from now on, as after a failure of its own.
+    /// Refuses all further work, as after a failure of its own.
     pub(crate) fn fail(&mut self, error: Error) {
         self.failure.get_or_insert(error);
     }
 
-    /// Lets go of the logs below `number`, which nothing needs any more. Answers those whose files
-    /// are to be removed.
+    /// Releases the logs below `number`, which are no longer needed. Returns the files to remove.
     pub(crate) fn release(&mut self, number: u64) -> Vec<PathBuf> {
         let mut released = std::mem::take(&mut self.held);
         while let Some(&oldest) = self.live.front()
@@ -391,13 +387,13 @@ impl LogSet {
         self.removable(unneeded)
     }
 
-    /// The files of those logs that may be removed.
+    /// Returns the files of those logs that may be removed.
     fn removable(&self, numbers: impl IntoIterator<Item = u64>) -> Vec<PathBuf> {
         let numbers = numbers.into_iter().filter(|&number| number >= self.options.first_removable);
         numbers.map(|number| self.path(number)).collect()
     }
 
-    /// Begins to follow the logs, from the oldest there is.
+    /// Begins to follow the logs from the oldest.
     ///
     /// # Errors
     /// Closed, after [`LogSet::end_following`].
@@ -405,17 +401,17 @@ impl LogSet {
         self.followed.follow()
     }
 
-    /// Lets nobody follow the logs any more.
+    /// Ends all following.
     pub(crate) fn end_following(&self) {
         self.followed.close();
     }
 
-    /// Where the logs are.
+    /// Returns the directory of the logs.
     pub(crate) fn directory(&self) -> &Path {
         &self.options.directory
     }
 
-    /// Whether a batch may be in memory that is not yet in a file.
+    /// Whether a batch may be in memory and not yet in a file.
     pub(crate) fn holds_back(&self) -> bool {
         self.current.buffered() > 0 && !self.current.is_empty()
     }
@@ -425,16 +421,15 @@ impl LogSet {
         self.failure.is_some()
     }
 
-    /// Ends the log that is written as a clean close leaves it: whole, and without anything behind
-    /// its end.
+    /// Ends the current log as a clean close leaves it: complete, and truncated to its end.
     pub(crate) fn close(&mut self) -> Result<()> {
         self.hand_over()?;
         let cut = self.current.cut_off();
         self.latch(cut)
     }
 
-    /// Has no more space made, removes what there is, and answers the files of logs that were kept
-    /// to be written over, or for those who followed the logs, for removal.
+    /// Stops making space and removes spares. Returns the files, now to be removed, of logs kept
+    /// for reuse or for followers.
     pub(crate) fn take_unneeded(&mut self) -> Vec<PathBuf> {
         if let Some(space) = &mut self.space {
             space.close();
@@ -467,7 +462,7 @@ impl LogSet {
     }
 }
 
-/// Where logs begin, and how.
+/// Where and how logs begin.
 struct Place<'a> {
     storage: &'a dyn Storage,
     options: &'a LogOptions,
@@ -475,7 +470,7 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Begins a log. `before` is how the one before ended.
+    /// Begins a log. `before` describes how the previous one ended.
     fn begin(
         &self,
         number: u64,

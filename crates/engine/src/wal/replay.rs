@@ -1,23 +1,23 @@
-//! Replaying logs: from the write-ahead logs of a database to memtables.
+//! Log replay: from the write-ahead logs of a database to memtables.
 //!
 //! Logs are read in the order of their numbers. A log below a column family's log number holds
-//! nothing of that family that its tables lack, so its records for it are passed by; one that is
-//! below every family's is not read at all. A batch is checked whole before any of it goes into a
-//! memtable: it is applied or left out, never half.
+//! nothing of that family that its tables lack, so its records for that family are skipped; a log
+//! below every family's log number is not read at all. A batch is checked as a whole before any of
+//! it goes into a memtable: it is applied completely or left out.
 //!
-//! What a bad byte does is the recovery mode's to say. Point-in-time, the default, takes everything
-//! before it and leaves out everything after, unless a later log goes on with the very next
-//! sequence number, which shows that nothing is missing. What was left out is told. Replay changes
-//! no file.
+//! The recovery mode decides what damage does. Point-in-time, the default, takes everything before
+//! it and leaves out everything after, unless a later log continues with the very next sequence
+//! number, which shows that nothing is missing. Everything left out is reported. Replay changes no
+//! file.
 //!
-//! A log that was being written past the page cache has zeros behind its end, which mean nothing.
-//! A crash of the machine may also have left zeros where a group was on its way to the device and
-//! one behind it had come there: a record behind zeros counts only if no batch is missing before
-//! it. Inside a fragment they are what is missing of a write that did not finish.
+//! A direct log that was not closed has zeros after its end, which mean nothing. A crash of the
+//! machine may also have left zeros where one group was in flight and a later one had reached the
+//! device: a record after zeros counts only if no batch is missing before it. Zeros inside a
+//! fragment are the missing part of an unfinished write.
 //!
-//! Behind the end of a recycled log is what its file held earlier, which may look like anything. So
-//! a log is read on to the end of its file where it seems to end: a record of this log there shows
-//! that it did not, and that what seemed to be its end is damage.
+//! After the end of a recycled log is earlier content of its file, which may look like anything. So
+//! a log is read to the end of its file even where it seems to end: a record of this log found
+//! there shows that it did not end, and that its apparent end is damage.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -48,36 +48,36 @@ use findings::{Doubt, Finding, Trouble};
 pub(crate) struct ReplayFamily {
     /// Its name, for messages.
     pub(crate) name: String,
-    /// Logs with a lower number hold nothing for it that is not in tables.
+    /// Logs with a lower number hold nothing for it that its tables lack.
     pub(crate) log_number: u64,
     /// Whether it has tables.
     pub(crate) has_tables: bool,
-    /// Where its records go.
+    /// The memtable for its records.
     pub(crate) memtable: Arc<MemTable>,
 }
 
-/// What of a log or MANIFEST was not taken.
+/// A part of a log or MANIFEST that was left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
     /// The log or MANIFEST.
     pub path: PathBuf,
-    /// Where what was left out begins, in bytes from the start of the file.
+    /// Start of the part, in bytes from the start of the file.
     pub offset: u64,
-    /// How many bytes were left out, up to the end of the log or the next record that was taken.
+    /// Length of the part in bytes, up to the end of the log or the next record that was taken.
     pub bytes: u64,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// Whether it is only a record, or a group of a MANIFEST's edits, that the end of the last file
-    /// cuts short, as a crash leaves it.
+    /// Whether it is only a record, or a group of MANIFEST edits, cut short by the end of the last
+    /// file, as a crash leaves it.
     pub torn_tail: bool,
 }
 
-/// What replay made of the logs.
+/// The result of replay.
 #[derive(Debug, Default)]
 pub(crate) struct Replayed {
     /// The highest sequence number in tables or replayed records.
     pub(crate) last_sequence: Sequence,
-    /// What was not replayed.
+    /// The parts that were not replayed.
     pub(crate) left_out: Vec<LeftOut>,
     /// The logs that were read, in order.
     pub(crate) logs: Vec<ReplayedLog>,
@@ -88,15 +88,15 @@ pub(crate) struct Replayed {
 /// A log that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ReplayedLog {
-    /// What the log after it is to say of it.
+    /// What the next log must record of it.
     pub(crate) as_predecessor: PredecessorWal,
-    /// Whether something of it was left out that no crash explains.
+    /// Whether a part was left out that no crash explains.
     pub(crate) damaged: bool,
-    /// Whether it ends with its file and with a whole record.
+    /// Whether it ends with its file and with a complete record.
     pub(crate) whole: bool,
 }
 
-/// The numbers of the write-ahead logs in a directory, in order.
+/// Returns the numbers of the write-ahead logs in a directory, in ascending order.
 pub(crate) fn list_logs(storage: &dyn Storage, directory: &Path) -> Result<Vec<u64>> {
     let entries = storage.list(directory)?;
     let mut numbers: Vec<u64> = entries
@@ -110,7 +110,7 @@ pub(crate) fn list_logs(storage: &dyn Storage, directory: &Path) -> Result<Vec<u
     Ok(numbers)
 }
 
-/// The numbers of the blob files that a record's value refers to.
+/// Returns the numbers of the blob files that a record's value refers to.
 fn blob_files_of(value_type: ValueType, value: &[u8]) -> tailwater_format::Result<Vec<u64>> {
     let indexes = match value_type {
         ValueType::BlobIndex => vec![value],
@@ -125,17 +125,17 @@ fn blob_files_of(value_type: ValueType, value: &[u8]) -> tailwater_format::Resul
     numbers.flatten().collect()
 }
 
-/// What logs are replayed by.
+/// The rules of replay.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReplayRules {
-    /// What is made of damage.
+    /// The recovery mode.
     pub(crate) mode: RecoveryMode,
     /// Logs with a lower number are not read: no column family needs them.
     pub(crate) min_log_number: u64,
-    /// Whether what a log says of the one before it must be so: `track_and_verify_wals`.
+    /// Whether a log's record of its predecessor must match it: `track_and_verify_wals`.
     pub(crate) verifies_predecessors: bool,
-    /// Whether files of logs are used again, so that a log without a record may begin with those of
-    /// an older one.
+    /// Whether log files are recycled, so that a log without a record of its own may begin with
+    /// records of an older one.
     pub(crate) recycles: bool,
 }
 
@@ -168,7 +168,7 @@ pub(crate) fn replay(
         stopped_at: None,
         replayed: Replayed { last_sequence, ..Replayed::default() },
     };
-    // One that was just made never had a log.
+    // A new database never had a log.
     let had_logs = oldest_needed > 0 || last_sequence > 0;
     if rules.verifies_predecessors && logs.is_empty() && had_logs {
         return Err(Error::corruption(directory, "the database has no write-ahead log"));
@@ -204,25 +204,25 @@ struct Log {
     file: Arc<dyn ReadFile>,
 }
 
-/// Replay on its way through the logs.
+/// Replay in progress.
 struct Replay<'a> {
     rules: ReplayRules,
     families: &'a BTreeMap<u32, ReplayFamily>,
     /// The sequence number of the next batch if none is missing; `None` before the first.
     next_sequence: Option<Sequence>,
-    /// What a log may say of the one before it.
+    /// What a log may record of its predecessor.
     log_before: Option<PredecessorWal>,
     /// The sequence number of the log's last batch; 0 before its first.
     last_batch: Sequence,
     /// Whether a record of the log was found.
     has_begun: bool,
-    /// Whether something was left out of the log that no crash explains.
+    /// Whether a part of the log was left out that no crash explains.
     is_damaged: bool,
-    /// Whether nothing was wrong in the log so far.
+    /// Whether no problem was found in the log so far.
     whole: bool,
-    /// Where the log may have ended, if no record was taken since.
+    /// The place where the log may have ended, if no record was taken since.
     doubt: Option<Doubt>,
-    /// Where something ended replay, unless a later log showed that nothing is missing.
+    /// Where replay stopped, unless a later log showed that nothing is missing.
     stopped_at: Option<Stop>,
     replayed: Replayed,
 }
@@ -237,14 +237,14 @@ struct Stop {
     torn: bool,
 }
 
-/// How a log differs from what the one after it says of it.
+/// How a log differs from what the next one records of it.
 struct Contradiction {
     reason: String,
-    /// Whether something of it is missing, or all of it.
+    /// Whether a part of it, or all of it, is missing.
     is_gap: bool,
 }
 
-/// Whether a log goes on.
+/// Whether reading a log continues.
 #[derive(PartialEq, Eq)]
 enum Flow {
     Continue,
@@ -271,8 +271,8 @@ impl Replay<'_> {
         }
     }
 
-    /// Whether damage is what a write leaves that a crash of the machine cut off. Only point in
-    /// time asks: to the stricter modes it is damage, as it is to RocksDB.
+    /// Whether damage is an unfinished write that a crash of the machine cut off. Considered only
+    /// in point-in-time mode: the stricter modes treat it as damage, like RocksDB.
     fn is_unfinished(&self, log: &Log, damage: &Damage) -> Result<bool> {
         let asks = self.rules.mode == RecoveryMode::PointInTime;
         let is_behind_zeros = self.doubt.as_ref().is_some_and(|doubt| doubt.missing.torn);
@@ -305,7 +305,7 @@ impl Replay<'_> {
             (_, Finding::Trouble(trouble)) => trouble,
         };
         self.whole = false;
-        // This is of the log, too, which then did not end where it seemed to.
+        // This event also belongs to the log, which therefore did not end where it seemed to.
         let doubt = self.doubt.take_if(|doubt| doubt.ends_early);
         let trouble = match doubt.map(|doubt| doubt.at_end.unwrap_or(doubt.missing)) {
             Some(earlier) if verdict == Verdict::Continue => {
@@ -320,7 +320,8 @@ impl Replay<'_> {
                 self.leave_out(log, trouble);
                 Ok(Flow::Continue)
             }
-            // No log ends at damage, though it may look so to the mode.
+            // Only a torn record ends a log; other damage is an error, even where the verdict is
+            // `End`.
             Verdict::End if trouble.torn => {
                 self.leave_out(log, trouble.up_to_end_of(log));
                 Ok(Flow::EndOfLog)
@@ -332,11 +333,11 @@ impl Replay<'_> {
         }
     }
 
-    /// Whether it counts that a log says otherwise of the one before it.
+    /// Whether a mismatch with the record of the previous log matters.
     ///
-    /// That the end of the log before is missing, or all of it, is what a crash of the machine can
-    /// leave where a later log came to the device first: point in time does not go on behind such a
-    /// gap, whatever the options say.
+    /// A crash of the machine can leave the end of the previous log missing, or all of it, if a
+    /// later log reached the device first: point-in-time does not continue past such a gap,
+    /// whatever the options say.
     fn heeds(&self, contradiction: &Contradiction) -> bool {
         let may_be_heeded = match self.rules.mode {
             RecoveryMode::SkipAnyCorruptedRecords => false,
@@ -346,7 +347,7 @@ impl Replay<'_> {
         may_be_heeded && self.stopped_at.is_none()
     }
 
-    /// How the log before differs from what a log says of it.
+    /// Compares the previous log with what a log records of it.
     fn contradiction(&self, recorded: &PredecessorWal) -> Option<Contradiction> {
         let PredecessorWal { log_number, size, last_sequence } = *recorded;
         match &self.log_before {
@@ -370,7 +371,7 @@ impl Replay<'_> {
         }
     }
 
-    /// Ends replay, or fails, before a log that says of log `before` what is not so.
+    /// Stops replay, or fails, before a log whose record of log `before` is wrong.
     fn contradicted(
         &mut self,
         log: &Log,
@@ -383,16 +384,16 @@ impl Replay<'_> {
         }
         let trouble = Trouble { offset: 0, bytes: 0, reason, torn: is_gap };
         let flow = self.stop(log, trouble);
-        // Whatever the reason, what is left out here is whole.
+        // Whatever the reason, intact records are left out here.
         self.is_damaged = true;
         if let Some(stop) = &mut self.stopped_at {
-            // What is missing is of that log.
+            // The missing part belongs to that log.
             stop.log_number = before;
         }
         Ok(flow)
     }
 
-    /// Takes a record, whose bytes are as they were written.
+    /// Takes a record, whose checksum was verified.
     fn record(&mut self, log: &Log, record: &LogRecord<'_>) -> Result<Flow> {
         let offset = record.start;
         let refusal = match batch::check(record.payload, self.next_sequence) {
@@ -405,7 +406,7 @@ impl Replay<'_> {
             },
             Ok(_) => {
                 let reason = "batches before this one are missing".to_owned();
-                // Whatever the reason, what is left out here is whole.
+                // Whatever the reason, intact records are left out here.
                 self.is_damaged = true;
                 let torn = self.stopped_at.as_ref().is_some_and(|stop| stop.torn);
                 let trouble = Trouble { offset, bytes: 0, reason, torn };
@@ -447,7 +448,7 @@ impl Replay<'_> {
         self.whole &= !doubt.ends_early;
         match &mut self.doubt {
             None => self.doubt = Some(doubt),
-            // What is found first counts.
+            // The first finding takes precedence.
             Some(first) => {
                 first.at_end = first.at_end.take().or(doubt.at_end);
                 first.missing.torn &= doubt.missing.torn;
@@ -457,8 +458,8 @@ impl Replay<'_> {
         }
     }
 
-    /// Ends the doubt whether the log ended, where a batch at `offset` shows that it did not:
-    /// replay ends, goes on, or fails, as the mode has it, unless no batch is missing.
+    /// Resolves the doubt whether the log ended, after a batch at `offset` showed that it did not:
+    /// unless no batch is missing, the mode decides whether replay stops, continues or fails.
     fn dispel(&mut self, log: &Log, checked: &CheckedBatch<'_>, offset: u64) -> Result<Flow> {
         let Some(doubt) = self.doubt.take() else { return Ok(Flow::Continue) };
         let follows = self.next_sequence == Some(checked.records.sequence());
@@ -485,7 +486,7 @@ impl Replay<'_> {
         }
     }
 
-    /// The log's file ends.
+    /// Handles the end of the log's file.
     fn end(&mut self, log: &Log) -> Result<Flow> {
         let Some(doubt) = self.doubt.take() else { return Ok(Flow::EndOfLog) };
         match (self.rules.mode, doubt.at_end) {
@@ -507,7 +508,7 @@ impl Replay<'_> {
         }
     }
 
-    /// Whether no batch is missing before this one, where replay had stopped.
+    /// Whether no batch is missing before this one since replay stopped, if it has.
     fn follows(&mut self, checked: &CheckedBatch<'_>) -> bool {
         let follows =
             self.stopped_at.is_none() || self.next_sequence == Some(checked.records.sequence());
@@ -517,7 +518,7 @@ impl Replay<'_> {
         follows
     }
 
-    /// Puts a batch into the memtables.
+    /// Inserts a batch into the memtables.
     fn apply(&mut self, log: &Log, checked: CheckedBatch<'_>) -> std::result::Result<(), Refusal> {
         let batch_sequence = checked.records.sequence();
         let mut sequence = batch_sequence;
@@ -539,14 +540,14 @@ impl Replay<'_> {
         }
         self.last_batch = batch_sequence;
         self.next_sequence = Some(checked.next_sequence);
-        // An empty batch may stand at sequence number 0.
+        // An empty batch may have sequence number 0.
         let last = checked.next_sequence.saturating_sub(1);
         self.replayed.last_sequence = self.replayed.last_sequence.max(last);
         Ok(())
     }
 
-    /// Ends replay in this log, unless a later one shows that nothing is missing, and leaves out
-    /// what the log has from there on.
+    /// Stops replay in this log, unless a later one shows that nothing is missing, and leaves out
+    /// the rest of the log.
     fn stop(&mut self, log: &Log, trouble: Trouble) -> Flow {
         self.stop_at(log, trouble.offset, trouble.reason.clone(), trouble.torn);
         self.leave_out(log, trouble.up_to_end_of(log));
@@ -569,8 +570,8 @@ impl Replay<'_> {
         });
     }
 
-    /// A family whose tables hold what comes after the place where replay ended would show later
-    /// writes without earlier ones: then the database is not opened.
+    /// Fails if a family's tables hold writes from after the place where replay stopped: opening
+    /// would show later writes without earlier ones.
     fn finish(self) -> Result<Replayed> {
         let Some(stop) = self.stopped_at else { return Ok(self.replayed) };
         let ahead = self

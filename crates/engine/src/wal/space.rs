@@ -1,30 +1,31 @@
-//! Space for direct logs: files of zeros that are on the device before a log needs them.
+//! Preallocated space for direct logs: files of zeros that are on the device before a log needs
+//! them.
 //!
-//! A synced write into space that was written before is one write of the device. Into space that is
-//! only allocated, or behind the end of the file, it waits for the filesystem's metadata, too. So a
-//! direct log begins in a file of zeros, a *spare*, and where that is used up, the next log begins
-//! in another one. A thread makes it meanwhile; where there is none, whoever begins a log does.
+//! A synced write over bytes that were written before is one write of the device. Over space that
+//! is only allocated, or past the end of the file, it also waits for the filesystem's metadata. So
+//! a direct log begins in a file of zeros, a *spare*, and when that is used up, the next log begins
+//! in another. A thread makes the next spare meanwhile; without the thread, the beginning of a log
+//! makes it.
 //!
-//! Zeros are never put into a file that is written as a log: who writes there would wait for the
-//! metadata of theirs. Measured (docs/benchmarks.md).
+//! Zeros are never added to a file that is already a log: its writers would wait for the metadata
+//! of the zeros. Measured (docs/benchmarks.md).
 //!
 //! # Order
 //!
-//! 1. A spare is made under a temporary name, zeroed and synced. It is as long as logs became of
-//!    late.
-//! 2. A log begins by giving a spare its name and syncing the directory ([`super::log_file`]).
-//! 3. When the log ends, what zeros are left are cut off.
+//! 1. A spare is created under a temporary name, zeroed and synced. Its length follows that of
+//!    recent logs.
+//! 2. A log begins by renaming a spare and syncing the directory ([`super::log_file`]).
+//! 3. When the log ends, the remaining zeros are cut off.
 //!
-//! A crash at any of these leaves a temporary file, which the next opening removes, or a log with
-//! zeros at its end, which replay passes over.
+//! A crash at any step leaves a temporary file, which the next opening removes, or a log with zeros
+//! at its end, which replay skips.
 //!
-//! The file of a log that nobody needs any more is removed like any other and not zeroed to be used
-//! again: somebody who opened the database to read it may be reading it. Only
-//! `recycle_log_file_num` has files written over, as it has in RocksDB, and for those this module
-//! has no use.
+//! The file of an unneeded log is removed like any other, not zeroed and reused: a read-only opener
+//! may be reading it. Only `recycle_log_file_num` reuses log files, as in RocksDB, and those do not
+//! use this module.
 //!
-//! Where there is no room for zeros, or they are used up before there is another spare, logs are
-//! appended to, and each sync includes metadata.
+//! Where there is no disk space for zeros, or they are used up before the next spare is ready, logs
+//! are appended to, and each sync includes metadata.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -40,20 +41,20 @@ use crate::panics;
 use crate::version::FileNumbers;
 use crate::{Error, ErrorKind, Result};
 
-/// The most zeros that are written in one request, in bytes.
+/// Maximum number of zeros written in one request, in bytes.
 const PIECE_MAX: u64 = 64 << 10;
-/// A log has used its space up when so small a part of it is left, or so many bytes: a group that
-/// would go beyond waits for metadata.
+/// A log has used its space up when less is left than 1/LEFT_OVER_PARTS of it and than
+/// LEFT_OVER_MAX bytes: a group that exceeds the space waits for metadata.
 const LEFT_OVER_PARTS: u64 = 16;
 const LEFT_OVER_MAX: u64 = 64 << 10;
-/// So many times as long as a log that used its space up is the one behind the next.
+/// Length of a new spare, as a multiple of the last log's length, if that log used up its space.
 const GROWTH: u64 = 4;
 
-/// Is told what becomes of the thread that makes space.
+/// Callbacks about the thread that makes space.
 pub(crate) struct SpaceListener {
-    /// How logs become durable, once that was found out.
+    /// Called when the way logs become durable was chosen.
     pub(crate) chosen: Box<dyn Fn(&LogDurability) + Send>,
-    /// That the thread panicked.
+    /// Called when the thread panics.
     pub(crate) panicked: Box<dyn Fn(Error) + Send>,
 }
 
@@ -67,41 +68,41 @@ struct Shared {
     storage: Arc<dyn Storage>,
     directory: PathBuf,
     numbers: FileNumbers,
-    /// Space is made in multiples of so many bytes, which is not 0.
+    /// Spares are multiples of this length in bytes, which is not 0.
     block: u64,
-    /// Which way is found out when the thread starts.
+    /// Chosen when the thread starts.
     durability: Arc<LogDurability>,
     clock: Arc<dyn Clock>,
     work: Mutex<Work>,
-    /// Something is to be done.
+    /// Notified when there is work.
     wanted: Condvar,
 }
 
 #[derive(Default)]
 struct Work {
-    /// A file of zeros, under a temporary name, that a log may begin in.
+    /// A finished spare, under a temporary name.
     spare: Option<PathBuf>,
-    /// One that is being zeroed.
+    /// A spare that is being zeroed.
     making: Option<Making>,
-    /// How long spares are to be at present, in bytes.
+    /// Current length of new spares, in bytes.
     length: u64,
-    /// Whether another is to be begun.
+    /// Whether to begin another spare.
     is_wanted: bool,
-    /// Whether there is a thread that does all this.
+    /// Whether the thread was started.
     has_thread: bool,
     is_closed: bool,
 }
 
 impl Work {
-    /// There was no room for the spare that was wanted. Where there is none for the smallest, the
-    /// next log that begins asks again.
+    /// Notes that a spare did not fit on the disk. If it had the minimum length, the next attempt
+    /// is made when a log begins.
     fn want_less(&mut self, block: u64) {
         self.is_wanted = self.length > block;
         self.length = block;
     }
 }
 
-/// A spare on its way.
+/// An unfinished spare.
 struct Making {
     path: PathBuf,
     file: Box<dyn WriteFile>,
@@ -110,17 +111,17 @@ struct Making {
     length: u64,
 }
 
-/// How a log ended before which the next one begins.
+/// How the previous log ended.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Ended {
-    /// How long it became, in bytes.
+    /// Its length in bytes.
     pub(super) length: u64,
-    /// Whether it would have become longer with more zeros.
+    /// Whether it ended because its zeros were used up.
     pub(super) is_used_up: bool,
 }
 
 impl LogSpace {
-    /// Space for logs in `directory`, in multiples of `block` bytes.
+    /// Creates space for logs in `directory`, in multiples of `block` bytes.
     pub(super) fn new(
         storage: Arc<dyn Storage>,
         directory: PathBuf,
@@ -142,8 +143,8 @@ impl LogSpace {
         Self { shared: Arc::new(shared), thread: None }
     }
 
-    /// Has a thread make space from here on, which first finds out how logs are best made durable.
-    /// Where it panics there is no space, as where there is no room for it.
+    /// Starts the thread, which first measures how logs are best made durable and then makes space.
+    /// If it panics there are no spares, as if the disk were full.
     ///
     /// # Errors
     /// Those of starting a thread.
@@ -159,13 +160,13 @@ impl LogSpace {
         Ok(())
     }
 
-    /// A file of zeros to begin a log in; `None` where there is no room for one. The log `before`
-    /// says how long the next spare is to be: a block at least, and else at most `max` bytes.
+    /// Takes a spare to begin a log in; `None` if there is no disk space for one. The log `before`
+    /// determines the length of the next spare: at least a block, otherwise at most `max` bytes.
     pub(super) fn take(&self, before: Ended, max: u64) -> Option<PathBuf> {
         let shared = &self.shared;
         let mut work = shared.work.lock();
         let spare = work.spare.take();
-        // Much longer until one is long enough, and less by little and little: logs differ.
+        // Grows fast until a spare is long enough, and shrinks slowly: logs differ.
         let length = match before.is_used_up {
             true => before.length * GROWTH,
             false => before.length.max(work.length / 8 * 7),
@@ -177,18 +178,18 @@ impl LogSpace {
         spare.or_else(|| shared.make(shared.block).ok())
     }
 
-    /// Whether there is a file of zeros to take without waiting for long.
+    /// Whether a spare can be taken without a long wait.
     pub(super) fn has_spare(&self) -> bool {
         let work = self.shared.work.lock();
         work.spare.is_some() || !work.has_thread
     }
 
-    /// The space of a log whose file was written before up to `end`, in bytes.
+    /// Returns the space of a log whose file was already written up to `end`, in bytes.
     pub(super) fn room(&self, end: u64) -> Room {
         Room { shared: Arc::clone(&self.shared), end }
     }
 
-    /// Ends the thread and removes what it has made.
+    /// Ends the thread and removes unused spares.
     pub(super) fn close(&mut self) {
         self.shared.work.lock().is_closed = true;
         self.shared.wanted.notify_all();
@@ -206,30 +207,29 @@ impl Drop for LogSpace {
 /// The space of one log.
 pub(super) struct Room {
     shared: Arc<Shared>,
-    /// Up to where the log's file was written before it began, in bytes.
+    /// Length of the file that was written before the log began, in bytes.
     end: u64,
 }
 
 impl Room {
-    /// Whether it reaches to `end`, in bytes.
+    /// Whether the space extends to `end`, in bytes.
     pub(super) fn reaches(&self, end: u64) -> bool {
         end <= self.end
     }
 
-    /// Whether a log that is `length` bytes long has used it up, or nearly so. None is not used up.
+    /// Whether a log of `length` bytes has used it up, or nearly so. Empty space is never used up.
     pub(super) fn is_used_up(&self, length: u64) -> bool {
         length + (self.end / LEFT_OVER_PARTS).min(LEFT_OVER_MAX) > self.end && self.end > 0
     }
 
-    /// Whether what is written there is best made durable by flushes.
+    /// Whether writes to it are best made durable by flushes.
     pub(super) fn is_by_flush(&self) -> bool {
         self.shared.durability.is_by_flush()
     }
 }
 
 impl Shared {
-    /// Finds out how logs are best made durable. Where that cannot be done, there is nothing to
-    /// choose.
+    /// Measures how logs are best made durable. If that fails, the default stays.
     fn choose_durability(&self, listener: &SpaceListener) {
         let path = self.temporary();
         let _ = listener.guard(|| {
@@ -239,7 +239,7 @@ impl Shared {
         });
     }
 
-    /// What the thread does, a piece at a time.
+    /// The thread's loop, one piece of work at a time.
     fn serve(&self, listener: &SpaceListener) {
         let mut work = self.work.lock();
         while !work.is_closed {
@@ -268,13 +268,13 @@ impl Shared {
         }
     }
 
-    /// Removes the spares that nobody took.
+    /// Removes unused spares.
     fn remove_spares(&self) {
         let mut work = self.work.lock();
         let paths = [work.spare.take(), work.making.take().map(|making| making.path)];
         drop(work);
         for path in paths.into_iter().flatten() {
-            // What stays is removed by the next open.
+            // A file that stays is removed by the next open.
             let _ = self.storage.remove(&path);
         }
     }
@@ -288,7 +288,7 @@ impl Shared {
         Ok(making.path)
     }
 
-    /// A name that nobody has.
+    /// Returns an unused temporary name.
     fn temporary(&self) -> PathBuf {
         self.directory.join(FileKind::Temporary(self.numbers.take()).to_string())
     }
@@ -305,7 +305,7 @@ impl Shared {
         }
     }
 
-    /// Writes one piece of a spare; with the last one, all of it is on the device.
+    /// Writes one piece of a spare; after the last one the spare is synced.
     fn make_more(&self, making: Making) -> Result<Making> {
         let Making { path, mut file, mut zeros, zeroed, length } = making;
         let end = length.min(zeroed + PIECE_MAX);
@@ -321,14 +321,14 @@ impl Shared {
     }
 
     fn give_up<T>(&self, path: &Path, error: tailwater_io::Error) -> Result<T> {
-        // What stays is removed by the next open.
+        // A file that stays is removed by the next open.
         let _ = self.storage.remove(path);
         Err(error.into())
     }
 }
 
 impl SpaceListener {
-    /// Does a piece of the thread's work, and is told if it panics.
+    /// Runs a piece of the thread's work, and reports a panic.
     fn guard<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<R> {
         let done = panics::catch("making space for logs", work);
         if let Err(error) = &done
@@ -381,7 +381,7 @@ mod tests {
         }
     }
 
-    /// Takes a spare when the thread has made it.
+    /// Takes a spare once the thread has made it.
     fn take_made(space: &LogSpace, before: Ended) -> PathBuf {
         while space.shared.work.lock().spare.is_none() {
             std::thread::yield_now();

@@ -1,37 +1,37 @@
-//! Which way of writing suits what is written: past the page cache while groups are synced, through
-//! it while they are not.
+//! The choice of a log's I/O mode: direct while most groups are synced, buffered while most are
+//! not.
 
 use super::log_set::LogMode;
 
-/// How many groups are looked at before the way changes for the first time.
+/// Number of groups observed before the mode first changes.
 const GROUPS_MIN: u32 = 64;
-/// How many at most, after several changes: each costs a log.
+/// Maximum number of groups observed, after several changes: each change costs a log.
 const GROUPS_MAX: u32 = 4096;
 
-/// Which way suits the last groups.
+/// The mode that suits recent groups.
 pub(super) struct SuitedMode {
     mode: LogMode,
     is_direct: bool,
-    /// How many groups are looked at together.
+    /// Number of groups that are judged together.
     span: u32,
     groups: u32,
     synced: u32,
 }
 
 impl SuitedMode {
-    /// Begins without having seen any group.
+    /// Creates a chooser that has observed no groups.
     pub(super) fn new(mode: LogMode) -> Self {
         let is_direct = mode == LogMode::Direct;
         Self { mode, is_direct, span: GROUPS_MIN, groups: 0, synced: 0 }
     }
 
-    /// Whether a log is to be written past the page cache.
+    /// Whether the next log should be direct.
     pub(super) fn is_direct(&self) -> bool {
         self.is_direct
     }
 
-    /// Takes a group into account. The way changes where three quarters of a span suit the other,
-    /// and each change doubles the span, so that one that goes to and fro does not cost much.
+    /// Counts a group. The mode changes if three quarters of a span suit the other one. Each change
+    /// doubles the span, so that alternating workloads cost little.
     pub(super) fn count(&mut self, is_synced: bool) {
         if self.mode != LogMode::Auto {
             return;
@@ -57,7 +57,7 @@ impl SuitedMode {
 mod tests {
     use super::*;
 
-    /// Counts groups and answers after how many of them the way changed.
+    /// Counts groups and returns after how many of them the mode changed.
     fn changes(suited: &mut SuitedMode, groups: impl IntoIterator<Item = bool>) -> Vec<usize> {
         let mut before = suited.is_direct();
         let mut changes = Vec::new();

@@ -1,8 +1,8 @@
-//! One log that is read while it is written: batch by batch, up to an end that moves.
+//! A log that is read while it is written: batch by batch, up to an end that moves.
 //!
-//! Only what is whole in the file is looked at, so whatever is wrong there is damage. What comes
-//! behind, a record that is being written, zeros in space that was written ahead, or what an older
-//! log left in the file, is never seen.
+//! Only the part that is complete in the file is read, so any deviation there is damage. What
+//! follows that part is never seen: an unfinished record, preallocated zeros, or remains of an
+//! older log.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use crate::record_log::FileSource;
 use crate::wal::batch::{self, Refusal};
 use crate::{Error, Result};
 
-/// A log and how far it was read.
+/// A log and its read position.
 pub(super) struct LogTail {
     pub(super) number: u64,
     path: PathBuf,
     file: Arc<dyn ReadFile>,
-    /// Up to where it is read, in bytes.
+    /// End of the part that `reader` may read, in bytes.
     end: u64,
     /// `None` before the first byte.
     reader: Option<RecordReader<FileSource>>,
@@ -32,34 +32,35 @@ pub(super) struct LogTail {
 #[derive(Debug)]
 pub(super) struct FoundBatch {
     pub(super) batch: WriteBatch,
-    /// Where its record begins, in bytes.
+    /// Start of its record, in bytes.
     pub(super) offset: u64,
     /// The sequence number after its last operation.
     pub(super) next_sequence: Sequence,
 }
 
 impl FoundBatch {
-    /// The sequence number of its last operation; of an empty batch, of the one before it.
+    /// Returns the sequence number of its last operation; for an empty batch, that of the operation
+    /// before it.
     pub(super) fn last_sequence(&self) -> Sequence {
         self.next_sequence.saturating_sub(1)
     }
 }
 
 impl LogTail {
-    /// Opens log `number`, nothing of which is read yet.
+    /// Opens log `number` at its start.
     pub(super) fn open(storage: &dyn Storage, directory: &Path, number: u64) -> Result<Self> {
         let path = directory.join(FileKind::Wal(number).to_string());
         let file = storage.open(&path, IoMode::Buffered, Purpose::Wal)?;
         Ok(Self { number, path, file, end: 0, reader: None })
     }
 
-    /// The file.
+    /// Returns the file's path.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Reads on up to `end`. Answers whether that is further than before. Everything up to there
-    /// must have been read.
+    /// Extends the readable part to `end`. Returns whether that is further than before. Everything
+    /// before must have been read.
     pub(super) fn read_up_to(&mut self, end: u64) -> bool {
         if end <= self.end {
             return false;
@@ -73,11 +74,11 @@ impl LogTail {
         true
     }
 
-    /// The next batch; `None` where there is none up to the end.
+    /// Returns the next batch, if there is one before the end.
     ///
     /// # Errors
-    /// Corruption, with the offset, for anything that is not as it was written; not supported, for
-    /// batches of transactions and user-defined timestamps; those of the system.
+    /// Corruption, with the offset, for anything that deviates from what was written; not
+    /// supported, for batches of transactions and user-defined timestamps; those of the system.
     pub(super) fn next_batch(&mut self) -> Result<Option<FoundBatch>> {
         let Some(reader) = &mut self.reader else { return Ok(None) };
         loop {
@@ -105,7 +106,7 @@ impl LogTail {
     }
 }
 
-/// The batch that a record holds.
+/// Decodes the batch that a record holds.
 fn found(path: &Path, record: Record<'_>) -> Result<FoundBatch> {
     let offset = record.start;
     match batch::check(record.payload, None) {

@@ -1,5 +1,5 @@
-//! Following a log whose file has more than the log: padding in between, and behind its end zeros,
-//! records that count only later, or what an older log left.
+//! Following a log whose file has more than the log: padding inside it, and after its end zeros,
+//! records that count only later, or remains of an older log.
 
 use std::path::Path;
 
@@ -10,9 +10,9 @@ use tailwater_io::{Create, IoMode, Purpose, Storage, WriteFile};
 
 use super::tail::LogTail;
 
-/// How many batches a log gets.
+/// Number of batches in a log.
 const BATCHES: u64 = 300;
-/// How many bytes the file has from the start.
+/// Initial length of the file, in bytes.
 const LENGTH: usize = 3 << 20;
 
 fn batch(sequence: u64, length: usize) -> WriteBatch {
@@ -22,13 +22,13 @@ fn batch(sequence: u64, length: usize) -> WriteBatch {
     batch
 }
 
-/// The numbers of the batches up to the end.
+/// Returns the sequence numbers of the batches up to the end.
 fn sequences(tail: &mut LogTail) -> Vec<u64> {
     let next = || tail.next_batch().expect("a batch").map(|found| found.batch.sequence());
     std::iter::from_fn(next).collect()
 }
 
-/// Writes a log over what the file holds, and follows it. After each group the log is as long as a
+/// Writes a log over the file's content, and follows it. After each group the log's length is a
 /// multiple of 4096 bytes.
 fn follow(mut file: Box<dyn WriteFile>, disk: &SimStorage, writer: &mut Writer, out: Vec<u8>) {
     let mut rng = fastrand::Rng::with_seed(7);
@@ -58,7 +58,7 @@ fn follow(mut file: Box<dyn WriteFile>, disk: &SimStorage, writer: &mut Writer, 
     assert!(written > 300_000 && written < LENGTH as u64, "{written}");
 }
 
-/// A log of which the file holds this from the start.
+/// Creates the file of a log, with `bytes` as its content.
 fn log_over(bytes: &[u8]) -> (Box<dyn WriteFile>, SimStorage) {
     let disk = SimStorage::new(1);
     let path = Path::new("/000009.log");

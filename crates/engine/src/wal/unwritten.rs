@@ -1,4 +1,4 @@
-//! What a write that did not finish leaves of a record: sectors that are zeros.
+//! Traces of unfinished writes: sectors of a record that are zeros.
 
 use tailwater_format::log::{
     BLOCK_LENGTH, Damage, DamageReason, Event, HEADER_LENGTH, Skipped, SkippedReason,
@@ -8,10 +8,10 @@ use tailwater_io::{Purpose, ReadFile};
 
 use crate::Result;
 
-/// What a device writes whole or not at all, in bytes.
+/// Size of the unit that a device writes atomically, in bytes.
 const SECTOR: u64 = 512;
 
-/// Where space begins that was never written, if that is what was found.
+/// Returns the start of unwritten space, if `found` is that.
 pub(crate) fn begins_with(found: &Event<'_>) -> Option<u64> {
     match found {
         Event::Skipped(skipped) if is_space(skipped) => Some(skipped.offset),
@@ -19,14 +19,14 @@ pub(crate) fn begins_with(found: &Event<'_>) -> Option<u64> {
     }
 }
 
-/// Whether what was passed over is space that was never written: what a writer leaves free at the
-/// end of a block is shorter.
+/// Whether the skipped bytes are unwritten space: the zeros that a writer leaves at the end of a
+/// block are fewer.
 pub(crate) fn is_space(skipped: &Skipped) -> bool {
     skipped.reason == SkippedReason::Zeros && skipped.dropped >= SECTOR
 }
 
-/// Whether damage of a log is what a write leaves that a crash of the machine cut off: sectors of
-/// the fragment are zeros, as they were before, or whole blocks of its record.
+/// Whether damage of a log is an unfinished write that a crash of the machine cut off: sectors of
+/// the fragment, or whole blocks of its record, are still zeros.
 pub(crate) fn explains(file: &dyn ReadFile, damage: &Damage) -> Result<bool> {
     match damage.reason {
         DamageReason::Zeros => Ok(true),
@@ -37,7 +37,7 @@ pub(crate) fn explains(file: &dyn ReadFile, damage: &Damage) -> Result<bool> {
     }
 }
 
-/// Whether the fragment at `offset` lies in a sector that is zeros.
+/// Whether one of the sectors of the fragment at `offset` is all zeros.
 fn has_unwritten_sector(file: &dyn ReadFile, offset: u64) -> Result<bool> {
     let mut buffer = AlignedBuffer::with_capacity(BLOCK_LENGTH);
     let header = file.read_span(&mut buffer, offset, HEADER_LENGTH, Purpose::Wal)?;

@@ -1,18 +1,18 @@
-//! Following a database by its logs: what was written since a sequence number, and what is being
+//! Following a database through its logs: batches since a sequence number, including those being
 //! written.
 //!
 //! # Order
 //!
-//! 1. What is due is compared with what is published. Where it is not published yet, nothing is
-//!    read.
-//! 2. The next batch is read up to the end of its log that is known; at that end, the end is looked
-//!    up anew, and where the log is complete the next one follows.
-//! 3. A batch that is not published is kept until it is. Where its log was given up after a failure
+//! 1. The due sequence number is compared with the published one. If it is not published yet,
+//!    nothing is read.
+//! 2. The next batch is read, up to the known end of its log. At that end, the end is looked up
+//!    again, and if the log is complete, the next log follows.
+//! 3. A batch that is not published is kept until it is. If its log was abandoned after a failure,
 //!    it never will be, and is dropped.
-//! 4. A batch whose number is not the one that is due ends it: sequence numbers are missing.
+//! 4. A batch that does not begin with the due number is an error: sequence numbers are missing.
 //!
-//! What is published is always loaded before the end of the log, so that everything that is due
-//! stands before the end, or is held back in memory, or is in no log.
+//! The published number is always loaded before the end of the log, so that every due batch is
+//! before the end, or buffered in memory, or in no log.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -28,51 +28,51 @@ use super::tail::{FoundBatch, LogTail};
 use crate::db::Shared;
 use crate::{Error, ErrorKind, Result};
 
-/// The batches that were written to a database, in order, as its write-ahead logs have them: what
-/// [`Db::updates_since`] answers, RocksDB's `TransactionLogIterator`.
+/// The batches written to a database, in order, as its write-ahead logs have them: returned by
+/// [`Db::updates_since`], and equivalent to RocksDB's `TransactionLogIterator`.
 ///
-/// As an iterator it gives whole batches with their sequence numbers ([`WriteBatch::sequence`]), a
-/// batch of no operations too. `None` says that nothing more is published and in a log *yet*: after
-/// further writes it goes on. With `manual_wal_flush` that is when they were handed to the system.
-/// It never waits.
+/// The iterator yields whole batches with their sequence numbers ([`WriteBatch::sequence`]),
+/// including batches without operations. `None` means that no more batches are published and in a
+/// log *yet*: after further writes it continues. With `manual_wal_flush` that is once they are
+/// flushed to the file. It never waits.
 ///
-/// The batches follow one another without a gap. What no log holds, writes with `disable_wal` and
-/// ingestions, takes sequence numbers too: a batch behind such a gap is an error of kind not found,
-/// and so is one that the logs lack for another reason. Damage is one of kind corruption, with file
-/// and offset. After an error the same error comes again; a new iterator may begin behind the gap.
+/// The batches are consecutive. Writes with `disable_wal` and ingestions take sequence numbers but
+/// are in no log: a batch after such a gap is an error of kind not found, and so is one that the
+/// logs lack for another reason. Damage is an error of kind corruption, with file and offset. After
+/// an error the same error is returned again; a new iterator may begin after the gap.
 ///
-/// While it lives the logs that it has yet to read are kept, whatever is flushed, and neither
-/// removed nor written over; once it has passed them, or is dropped, they go with the next flush.
-/// So an iterator that is not read on keeps disk space in use. When the database is closed it ends
-/// with an error of kind invalid argument; what is to be followed to the end is read before.
+/// While it lives, the logs that it has yet to read are neither removed nor overwritten, whatever
+/// is flushed; once it has passed them, or is dropped, they are released with the next flush. So an
+/// iterator that is not advanced keeps disk space in use. When the database is closed, it ends with
+/// an error of kind closed; read to the end before that.
 ///
-/// Any thread may have it, one at a time; others write meanwhile, and are not held up.
+/// It can be sent between threads. It does not delay writers.
 ///
 /// [`Db::updates_since`]: crate::Db::updates_since
 pub struct Updates {
     shared: Arc<Shared>,
     storage: Arc<dyn Storage>,
-    /// Where the logs are.
+    /// The directory of the logs.
     directory: PathBuf,
     follower: Follower,
     log: LogTail,
-    /// What is known of that log.
+    /// The known state of that log.
     look: Look,
-    /// The sequence number of the next batch; before the first, the one that it is to hold, or 0
+    /// The sequence number of the next batch; before the first batch, one that it must hold, or 0
     /// for any.
     due: Sequence,
     /// Whether a batch was found.
     is_started: bool,
-    /// What is known to be published.
+    /// The last sequence number known to be published.
     published: Sequence,
-    /// A batch that was read and is not yet published, or not yet looked at.
+    /// A batch that was read and is not yet published, or not yet examined.
     read_ahead: Option<FoundBatch>,
-    /// The first batch, which was sought when this was made.
+    /// The first batch, found when the iterator was created.
     first: Option<WriteBatch>,
     failure: Option<Error>,
 }
 
-/// Where a database's logs are and what is published of them.
+/// A database's logs and published sequence number.
 pub(crate) struct LogsOf {
     pub(crate) shared: Arc<Shared>,
     pub(crate) storage: Arc<dyn Storage>,
@@ -82,10 +82,10 @@ pub(crate) struct LogsOf {
 }
 
 impl Updates {
-    /// Seeks the batch that holds `sequence`, which is published; the oldest there is for 0.
+    /// Seeks the batch that holds `sequence`, which is published; the oldest batch if it is 0.
     ///
     /// # Errors
-    /// Not found, where no log has it; those of reading the logs.
+    /// Not found, if no log has it; those of reading the logs.
     pub(crate) fn since(logs: LogsOf, follower: Follower, sequence: Sequence) -> Result<Self> {
         let LogsOf { shared, storage, directory, holds_back } = logs;
         let oldest = follower.logs().into_iter().next().unwrap_or_default();
@@ -114,7 +114,7 @@ impl Updates {
         Ok(updates)
     }
 
-    /// Goes to the newest log that begins with the batch that is due or an earlier one.
+    /// Moves to the newest log that begins with the due batch or an earlier one.
     fn seek_log(&mut self) -> Result<()> {
         if self.due == 0 {
             return Ok(());
@@ -134,7 +134,7 @@ impl Updates {
         Ok(())
     }
 
-    /// The next batch that is published.
+    /// Returns the next published batch.
     fn advance(&mut self) -> Result<Option<WriteBatch>> {
         self.follower.check()?;
         if let Some(first) = self.first.take() {
@@ -162,7 +162,7 @@ impl Updates {
         }
     }
 
-    /// The next batch of the logs, published or not.
+    /// Returns the next batch of the logs, published or not.
     fn read(&mut self) -> Result<Option<FoundBatch>> {
         loop {
             if let Some(found) = self.read_ahead.take() {
@@ -178,7 +178,7 @@ impl Updates {
         }
     }
 
-    /// Goes to the next log; false where there is none yet.
+    /// Moves to the next log. Returns whether there is one.
     fn next_log(&mut self) -> Result<bool> {
         let Some(next) = self.look.next else { return Ok(false) };
         self.log = LogTail::open(&*self.storage, &self.directory, next)?;
@@ -187,8 +187,7 @@ impl Updates {
         Ok(true)
     }
 
-    /// Whether a sequence number is published. What is known of the log is then at least as new as
-    /// what is known to be published.
+    /// Whether a sequence number is published. On return, `look` is at least as new as `published`.
     fn is_published(&mut self, sequence: Sequence) -> bool {
         if sequence > self.published {
             self.published = self.shared.published.load(Ordering::Acquire);
@@ -197,7 +196,7 @@ impl Updates {
         sequence <= self.published
     }
 
-    /// Refuses a batch that does not begin with what is due; the first needs only hold it.
+    /// Refuses a batch that does not begin with the due number; the first batch need only hold it.
     fn check_order(&self, found: &FoundBatch) -> Result<()> {
         let (first, due) = (found.batch.sequence(), self.due);
         if first == due || !self.is_started && (first < due || due == 0) {
@@ -226,7 +225,7 @@ impl Updates {
 impl Iterator for Updates {
     type Item = Result<WriteBatch>;
 
-    /// The next batch; `None` while there is none.
+    /// Returns the next batch, or `None` while there is none.
     fn next(&mut self) -> Option<Self::Item> {
         if let Some(failure) = &self.failure {
             return Some(Err(failure.clone()));

@@ -1,26 +1,26 @@
-//! What writes that are slowed down may write without waiting.
+//! Bytes that delayed writes may write without waiting.
 //!
-//! Waiting for single microseconds takes far longer than asked, so small writes are let through
-//! until what a whole interval allows is used up, and then one of them waits for at least as long.
+//! A sleep of a few microseconds takes far longer than asked. So small writes pass until the bytes
+//! allowed for a whole interval are used up; the next one then sleeps for at least an interval.
 //!
 //! Source: `WriteController::GetDelay` in `db/write_controller.cc`.
 
-/// The shortest time that is waited for, in microseconds.
+/// Minimum wait, in microseconds.
 const INTERVAL_US: u64 = 1000;
-/// For how much time of not writing there is an allowance, at most, in microseconds.
+/// Maximum idle time that is credited, in microseconds.
 const SAVED_US: u64 = 1_000_000;
 
-/// What may be written at once.
+/// Bytes that may be written without waiting.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Allowance {
     bytes: u64,
-    /// Up to which time `bytes` is what is left of, in microseconds of any clock.
+    /// Time up to which bytes have been credited, in microseconds of any clock.
     granted_until_us: Option<u64>,
 }
 
 impl Allowance {
-    /// Takes `bytes` at the time `now_us`, where so many go in a second. Answers how long is to be
-    /// waited before they are written, in microseconds.
+    /// Takes `bytes` at the time `now_us`. Returns how long to wait before writing them, in
+    /// microseconds.
     pub(super) fn take(&mut self, bytes: u64, now_us: u64, bytes_per_second: u64) -> u64 {
         let rate = bytes_per_second.max(1);
         if self.spend(bytes) {
@@ -43,7 +43,7 @@ impl Allowance {
         until.saturating_sub(now_us).max(INTERVAL_US)
     }
 
-    /// What was taken is not written.
+    /// Returns bytes that were taken but not written.
     pub(super) fn give_back(&mut self, bytes: u64) {
         self.bytes = self.bytes.saturating_add(bytes);
     }
@@ -59,7 +59,7 @@ impl Allowance {
 mod tests {
     use super::*;
 
-    /// How many bytes a second are written by writes of so many bytes, each of which takes a
+    /// Returns the bytes per second achieved by writes of `bytes` each, each of which takes a
     /// microsecond by itself.
     fn written(bytes: u64, rate: u64) -> f64 {
         let (begin_us, mut allowance, mut written) = (7_000_000, Allowance::default(), 0);

@@ -1,4 +1,4 @@
-//! What a leader does with its group, and its members with it.
+//! The leader's work on its group, and that of the group's members.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,15 +18,15 @@ use crate::write::WriteOptions;
 use crate::write::queue::{self, Durability, Flight, Group, Inserting, Leadership, Request, Turn};
 use crate::{Error, ErrorKind, Result};
 
-/// A leader whose batch is smaller than this part of `max_write_batch_group_size_bytes` takes along
-/// only as much more, so that it does not wait long for others.
+/// Limit of small batches and their groups, as a fraction of `max_write_batch_group_size_bytes`: a
+/// leader whose batch is smaller takes along only as much more, to keep its own latency low.
 const SMALL_BATCH_SHARE: usize = 8;
-/// From so many operations on a member inserts its batch itself: below, waking it takes longer than
-/// inserting.
+/// Minimum number of operations from which a member inserts its own batch: below, waking it takes
+/// longer than inserting.
 const OWN_INSERT_OPERATIONS: u32 = 64;
 
 impl Writer {
-    /// Writes a batch, all or nothing. It comes back with its sequence number in it.
+    /// Writes a batch atomically. On return it holds its sequence number.
     pub(crate) fn write(&self, batch: &mut WriteBatch, options: &WriteOptions) -> Result<()> {
         let Some(statistics) = &self.shared.statistics else {
             return self.write_in_turn(batch, options);
@@ -44,7 +44,7 @@ impl Writer {
                 return Err(Error::invalid_argument(message));
             }
             (true, false) if self.database.fixed().recycle_log_file_num > 0 => {
-                // A hole in the numbers would make a recycled log's end look like its middle.
+                // A gap in the sequence numbers would look like the end of a recycled log.
                 let message = "disable_wal does not go with recycle_log_file_num above 0";
                 return Err(Error::invalid_argument(message));
             }
@@ -60,7 +60,7 @@ impl Writer {
         written
     }
 
-    /// Writes a batch: by itself, or by who leads.
+    /// Writes a batch as leader, or has a leader write it.
     fn write_by(
         &self,
         batch: &mut WriteBatch,
@@ -92,7 +92,7 @@ impl Writer {
         }
     }
 
-    /// Writes the leader's batch and those of whoever it takes along.
+    /// Writes the leader's batch and those of its group.
     fn lead(
         &self,
         leadership: Leadership<'_>,
@@ -108,8 +108,8 @@ impl Writer {
         } else {
             max_group.saturating_sub(own)
         };
-        // What is not written beside others waits for them before it takes its group: who comes
-        // meanwhile goes along.
+        // A group that will not be pipelined first waits for the groups in flight; writers that
+        // arrive meanwhile join it.
         let beside_others = durability == Durability::Synced && leadership.has_few_writers();
         if !beside_others {
             leadership.stand_still();
@@ -125,7 +125,8 @@ impl Writer {
             }
             Ok(Logged::Taken(numbers, log_flight)) => {
                 let flight = leadership.take_off(&group);
-                // Dropped before the flight, so that those behind do not go on from a panic.
+                // Dropped before the flight, so that the flights behind see the failure after a
+                // panic.
                 let landing_latch = PanicLatch { writer: self, flies: true };
                 let written = self
                     .fly(&flight, log_flight)
@@ -144,7 +145,7 @@ impl Writer {
     }
 
     /// Step 3 for a group: numbers its operations and appends it to the log, in one write and at
-    /// most one sync. With `beside_others` the write may be left to be done beside others.
+    /// most one sync. With `beside_others` the write may be left to be done in flight.
     fn log(
         &self,
         leadership: &Leadership<'_>,
@@ -186,13 +187,13 @@ impl Writer {
         })
     }
 
-    /// Writes a group's part of the log, and waits for those ahead.
+    /// Writes a group's part of the log in flight, and waits for the groups ahead.
     fn fly(&self, flight: &Flight<'_>, mut log_flight: LogFlight) -> Result<()> {
         let written = self.count_sync(|| log_flight.write());
         flight.wait_for_turn();
         let landed = self.logs().land(log_flight, written);
         landed.inspect_err(|error| self.latch_log(error))?;
-        // One ahead may have failed in a memtable.
+        // A group ahead may have failed to insert into a memtable.
         self.errors.check()
     }
 
@@ -205,7 +206,8 @@ impl Writer {
         durability: Durability,
     ) -> Result<()> {
         if let Err(error) = self.insert_group(batch, group) {
-            // The log has what the memtables lack: readers would see less than a restart.
+            // The log has records that the memtables lack: readers would see less than after a
+            // restart.
             self.latch(FailedPart::MemTable, &error);
             return Err(error);
         }
@@ -217,14 +219,14 @@ impl Writer {
         Ok(())
     }
 
-    /// Numbers the operations of a group, in the order of its members. Answers the numbers.
+    /// Numbers the operations of a group, in the order of its members. Returns the numbers.
     fn number(
         &self,
         leadership: &Leadership<'_>,
         batch: &mut WriteBatch,
         group: &Group,
     ) -> Result<Range<Sequence>> {
-        // What was numbered and failed was not published, and its numbers are given out again.
+        // Numbers of a group that failed were not published, and are assigned again.
         let last = if leadership.stands_still() { &self.shared.published } else { &self.numbered };
         let first = last.load(Ordering::Relaxed) + 1;
         let operations = group.iter().map(|member| u64::from(member.operations)).sum::<u64>()
@@ -242,7 +244,7 @@ impl Writer {
         Ok(first..next)
     }
 
-    /// Puts a group's batches into the memtables.
+    /// Inserts a group's batches into the memtables.
     fn insert_group(&self, batch: &WriteBatch, group: &Group) -> Result<()> {
         let inserts_itself = |member: &&Arc<Request>| member.operations >= OWN_INSERT_OPERATIONS;
         let insert_others = || {
@@ -261,8 +263,7 @@ impl Writer {
         inserting.wait().and(inserted)
     }
 
-    /// Puts a numbered batch into the memtables. What is for a column family that was dropped is
-    /// left out.
+    /// Inserts a numbered batch into the memtables, without records of dropped column families.
     fn insert(&self, batch: &WriteBatch) -> Result<()> {
         let guard = epoch::pin();
         let Some(families) = self.shared.families.load(&guard) else { return Ok(()) };
@@ -272,7 +273,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Puts a batch into memtables. Answers whether one of them has grown to its bound.
+    /// Inserts a batch into memtables. Returns whether one of them has reached its size limit.
     fn insert_batch(
         &self,
         families: &FamilySet,
@@ -308,7 +309,7 @@ impl Writer {
         Ok(is_any_full)
     }
 
-    /// Refuses a batch that names a column family that there is not.
+    /// Refuses a batch that names a column family that does not exist, or has invalid records.
     fn check_families(&self, batch: &WriteBatch) -> Result<()> {
         let guard = epoch::pin();
         let Some(families) = self.shared.families.load(&guard) else { return Ok(()) };
@@ -328,20 +329,21 @@ impl Writer {
     }
 }
 
-/// How far a group's way into the log is done, and its sequence numbers.
+/// How far a group has been logged, and its sequence numbers.
 enum Logged {
-    /// It is there, as far as was asked.
+    /// Logged as durably as was asked.
     Done(Range<Sequence>),
-    /// It is yet to be written.
+    /// Yet to be written, in flight.
     Taken(Range<Sequence>, LogFlight),
 }
 
-/// Refuses writes from now on when it is dropped: the leader panicked, in a comparator of the
-/// user's perhaps. The numbers that it gave out may stand in the log and in memtables, and must not
-/// be given out again.
+/// Refuses further writes when it is dropped, which means that the leader panicked, perhaps in a
+/// user's comparator. The numbers that it assigned may be in the log and in memtables, and must not
+/// be assigned again.
 struct PanicLatch<'w> {
     writer: &'w Writer,
-    /// Whether the group is written beside others: then nothing may land behind the hole it left.
+    /// Whether the group is in flight: then no group behind it may complete, because it left a
+    /// hole.
     flies: bool,
 }
 
@@ -355,17 +357,17 @@ impl Drop for PanicLatch<'_> {
     }
 }
 
-/// Why a memtable did not take a record.
+/// Converts the reason why a memtable refused a record.
 fn not_added(error: memtable::Error) -> Error {
     let kind = match error {
         memtable::Error::KeyTooLong | memtable::Error::ValueTooLong => ErrorKind::InvalidArgument,
-        // A sequence number that was given out twice.
+        // A sequence number was assigned twice.
         memtable::Error::Duplicate => ErrorKind::Corruption,
     };
     Error::new(kind, error.to_string())
 }
 
-/// Refuses what a column family cannot take.
+/// Refuses a record that a column family cannot take.
 fn check_record(family: &ColumnFamily, record: &Record<'_>) -> Result<()> {
     if !family.takes_writes() && record.kind.value_type().is_some() {
         let name = family.name();
@@ -397,7 +399,7 @@ fn check_record(family: &ColumnFamily, record: &Record<'_>) -> Result<()> {
     }
 }
 
-/// The memtable that records of a batch go to, one after the other.
+/// The memtable that consecutive records of a batch go to.
 struct Target<'g> {
     family: &'g ColumnFamily,
     source: &'g SuperVersion,
@@ -411,7 +413,7 @@ impl<'g> Target<'g> {
         Some(Self { family, source, memtable })
     }
 
-    /// Whether the memtable has grown to its bound.
+    /// Whether the memtable has reached its size limit.
     fn is_filled(&self) -> bool {
         self.source.is_filled_by(self.memtable)
     }

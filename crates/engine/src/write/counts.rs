@@ -1,4 +1,4 @@
-//! Counting what is written.
+//! Statistics of writes.
 
 use tailwater_format::batch::{HEADER_LENGTH, WriteBatch};
 
@@ -9,7 +9,7 @@ use crate::wal::LogSet;
 use crate::write::queue::{Durability, Group};
 
 impl Writer {
-    /// Counts a group that was written, with so many operations.
+    /// Counts a written group of `operations` operations.
     pub(super) fn count_group(
         &self,
         batch: &WriteBatch,
@@ -46,12 +46,12 @@ impl Writer {
         }
     }
 
-    /// Puts the logs on the device, for somebody who asked for it.
+    /// Syncs the logs.
     pub(crate) fn sync_logs(&self, logs: &mut LogSet) -> Result<()> {
         self.count_sync(|| logs.sync())
     }
 
-    /// Does what puts something of the logs on the device, and counts it.
+    /// Runs `sync`, which syncs logs, and counts it.
     pub(super) fn count_sync(&self, sync: impl FnOnce() -> Result<()>) -> Result<()> {
         let statistics = self.shared.statistics.as_deref();
         let started = statistics.map(|statistics| (statistics, statistics.start()));
@@ -64,7 +64,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Waits out a stall by `wait`, and counts how long that took.
+    /// Runs `wait`, which waits out a stall, and counts how long it took.
     #[cold]
     pub(crate) fn count_stall(&self, wait: impl FnOnce() -> Result<()>) -> Result<()> {
         let before_ns = self.clock.monotonic_ns();

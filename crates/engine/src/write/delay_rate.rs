@@ -1,24 +1,24 @@
-//! How fast writes go where they are slowed down.
+//! The rate of delayed writes.
 //!
-//! The rate begins at `delayed_write_rate` and never exceeds it. Whenever the memtables or tables
-//! of a column family change, it follows what there is left to compact: down while that grows or
-//! stays, further down near the bound that stops writes, up while it shrinks, and more so when the
-//! delay ends. It is one rate for all column families, which each of them moves.
+//! The rate begins at `delayed_write_rate` and never exceeds it. It is adjusted whenever the
+//! memtables or tables of a column family change: down while the compaction backlog grows or stays,
+//! further down near the bound that stops writes, up while the backlog shrinks, and more so when
+//! the delay ends. All column families share and adjust one rate.
 //!
 //! Source: `SetupDelay` and `RecalculateWriteStallConditions` in `db/column_family.cc`.
 
-/// A slower rate is not chosen, in bytes per second; one that the user gave is left as it is.
+/// Minimum rate that is chosen, in bytes per second; a lower one set by the user is kept.
 const RATE_MIN: u64 = 16 << 10;
-/// What the rate is multiplied with while there is more and more to compact.
+/// Factor of the rate while the compaction backlog grows or stays.
 const MORE_TO_DO: f64 = 0.8;
-/// What it is multiplied with while there is less and less.
+/// Factor while the backlog shrinks.
 const LESS_TO_DO: f64 = 1.0 / MORE_TO_DO;
-/// What it is multiplied with near the bound that stops writes.
+/// Factor near the bound that stops writes.
 const NEAR_STOP: f64 = 0.6;
-/// What it is multiplied with when a column family goes on without delay.
+/// Factor when a column family no longer demands a delay.
 const GOES_ON: f64 = 1.4;
 
-/// What a column family demands of those who write.
+/// The slowdown that a column family demands of writers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) enum Demand {
     #[default]
@@ -30,22 +30,22 @@ pub(crate) enum Demand {
 /// A column family whose memtables or tables have changed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Look {
-    /// What it demands now.
+    /// The current demand.
     pub(crate) demand: Demand,
-    /// Whether little is missing until writes are stopped for what it demands a delay for.
+    /// Whether the cause of the delay is near the bound that stops writes.
     pub(crate) is_near_stop: bool,
-    /// How many bytes wait to be compacted, and how many did at the look before.
+    /// Bytes that wait to be compacted, now and at the previous look.
     pub(crate) pending_bytes: u64,
     pub(crate) pending_bytes_before: u64,
-    /// Whether it is compacted by itself.
+    /// Whether automatic compactions are enabled.
     pub(crate) compacts: bool,
     /// Whether any column family, this one included, demanded a delay before.
     pub(crate) was_delayed: bool,
-    /// Whether any demanded a stop before.
+    /// Whether any column family demanded a stop before.
     pub(crate) was_stopped: bool,
 }
 
-/// The rate after a look at a column family, in bytes per second: at most `rate_max`, at least 1.
+/// Returns the rate after a look at a column family, in bytes per second, in 1..=`rate_max`.
 pub(crate) fn next_rate(rate: u64, rate_max: u64, look: &Look) -> u64 {
     let times = |factor: f64| (rate as f64 * factor) as u64;
     let next = match look.demand {
@@ -66,8 +66,7 @@ pub(crate) fn next_rate(rate: u64, rate_max: u64, look: &Look) -> u64 {
 mod tests {
     use super::{Demand, Look, next_rate};
 
-    /// A column family that demands a delay as it did before, with so much to compact before and
-    /// now.
+    /// A column family that demands a delay as it did before, with these compaction backlogs.
     fn delayed(pending_bytes_before: u64, pending_bytes: u64) -> Look {
         Look {
             demand: Demand::Delay,

@@ -1,35 +1,33 @@
-//! Writing: from a batch to the log, the memtables and the eyes of readers.
+//! The write path: from a batch to the log and the memtables, until readers see it.
 //!
 //! # Order
 //!
-//! 1. A writer takes its place in the [`queue`]. Who leads takes others along into its group.
-//! 2. The leader waits while writes are stalled, and switches memtables and logs that are full.
-//! 3. It numbers the group's operations, appends the batches to the log's buffer, hands them to the
-//!    system in one write, and, if any member asked for it, syncs the logs once, the oldest first.
-//!    A synced group of a direct log may be written in flight: then the next leads from here on,
-//!    and the steps that follow are taken when those of the groups ahead have been.
-//! 4. The batches go into the memtables: by the leader, or, where they are large, each by its own
-//!    writer.
-//! 5. The group's last sequence number is published; now readers see it.
-//! 6. The members are told, and the next leads. What came meanwhile is its group.
+//! 1. A writer joins the [`queue`]. The leader takes waiting writers into its group.
+//! 2. The leader waits while writes are stalled, and switches full memtables and logs.
+//! 3. It assigns sequence numbers to the group's operations, appends the batches to the log's
+//!    buffer, writes the buffer in one system call, and, if any member asked for it, syncs the logs
+//!    once, the oldest first. A synced group of a direct log may be written in flight: the next
+//!    leader then starts here, and this group takes the steps below after the groups ahead have
+//!    taken them.
+//! 4. The batches go into the memtables: the leader inserts small ones, large ones are inserted by
+//!    their own writers.
+//! 5. The group's last sequence number is published; readers see the group.
+//! 6. The members get the result, and the next writer leads with those that arrived meanwhile.
 //!
 //! # Invariants
 //!
-//! - Groups follow one another: sequence numbers are published in their order and without gaps in
-//!   time.
-//! - No number is published before its batch is in the log, or the batch is one that is not logged.
-//! - No synced write is acknowledged before the sync has returned, of its log and of every older
-//!   one.
-//! - Memtables and logs are switched by a leader when nothing is in flight, so no write is under
-//!   way then: a memtable that is sealed gets no more entries, and the log that was switched with
-//!   it holds nothing of the next one.
+//! - Groups are ordered: sequence numbers are published in ascending order, without gaps.
+//! - No sequence number is published before its batch is in the log, unless the batch is unlogged.
+//! - No synced write is acknowledged before its own log and every older one are synced.
+//! - A leader switches memtables and logs only when no group is in flight. A sealed memtable thus
+//!   gets no more entries, and the log switched with it holds nothing that belongs to the next one.
 //!
 //! # A crash
 //!
 //! Before the end of step 3 the group may be in the log, in part or not at all; a batch is one
-//! record, so none is half there. After it the group survives a crash of the process, and, if it
-//! was synced, of the machine. Of groups in flight one may be on the device and one ahead of it
-//! not: none of the two was acknowledged then, and recovery ends at the hole.
+//! record, so no batch is there in part. After step 3 the group survives a crash of the process,
+//! and, if it was synced, of the machine. A group in flight may be on the device while one ahead of
+//! it is not: neither was acknowledged, and recovery ends at the hole.
 
 mod allowance;
 mod commit;

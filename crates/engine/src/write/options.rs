@@ -1,6 +1,6 @@
-//! How a write behaves.
+//! Options of a write.
 
-/// How a write behaves. The names and defaults are RocksDB's, of its `WriteOptions`.
+/// Options of one write. The names and defaults are those of RocksDB's `WriteOptions`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WriteOptions {
     /// Return when the write is on the device, so that it survives a crash of the machine. Default:
@@ -9,6 +9,6 @@ pub struct WriteOptions {
     /// Do not log the write: it is lost if the process ends before its memtable is flushed.
     /// Default: false.
     pub disable_wal: bool,
-    /// Fail rather than wait where writes are stalled. Default: false.
+    /// Fail instead of waiting while writes are stalled. Default: false.
     pub no_slowdown: bool,
 }

@@ -1,9 +1,9 @@
 //! Slowing writes down, and stopping them, while flushes and compactions are behind.
 //!
 //! The conditions are RocksDB's (`ColumnFamilyData::RecalculateWriteStallConditions` in
-//! `db/column_family.cc`): too many memtables that wait to be flushed, too many tables in level 0,
-//! too many bytes that wait to be compacted. Between the bound that slows down and the bound that
-//! stops, writes go at a rate that follows what there is to compact ([`delay_rate`]).
+//! `db/column_family.cc`): too many memtables waiting to be flushed, too many tables in level 0,
+//! too many bytes waiting to be compacted. Between the slowdown bound and the stop bound, writes
+//! are limited to a rate that follows the compaction backlog ([`delay_rate`]).
 //!
 //! [`delay_rate`]: super::delay_rate
 
@@ -20,35 +20,35 @@ use crate::write::delay_rate::{Demand, Look, next_rate};
 use crate::write::queue::Leadership;
 use crate::{Error, ErrorKind, Result};
 
-/// How long a stopped write waits at most before it looks again.
+/// Longest wait of a stopped write before it checks the state again.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// Whether writes are slowed down or stopped, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum StallState {
-    /// Writes go on at their own speed.
+    /// Writes are not limited.
     #[default]
     Normal,
-    /// Writes go at so many bytes per second.
+    /// Writes are limited to a rate.
     Delayed {
         /// The rate, in bytes per second.
         bytes_per_second: u64,
-        /// What there is too much of.
+        /// The exceeded condition.
         cause: StallCause,
-        /// The same with numbers: "21 tables in level 0 of 'default'".
+        /// A description with numbers: "21 tables in level 0 of 'default'".
         reason: String,
     },
     /// Writes wait.
     Stopped {
-        /// What there is too much of.
+        /// The exceeded condition.
         cause: StallCause,
-        /// The same with numbers.
+        /// A description with numbers.
         reason: String,
     },
 }
 
 impl StallState {
-    /// The same without numbers.
+    /// The demand that corresponds to this state.
     fn demand(&self) -> Demand {
         match self {
             Self::Normal => Demand::Nothing,
@@ -57,7 +57,7 @@ impl StallState {
         }
     }
 
-    /// What there is too much of.
+    /// The exceeded condition, if any.
     fn cause(&self) -> Option<StallCause> {
         match self {
             Self::Normal => None,
@@ -65,7 +65,7 @@ impl StallState {
         }
     }
 
-    /// The same at another rate.
+    /// Replaces the rate of a delay.
     fn at_rate(self, rate: u64) -> Self {
         match self {
             Self::Delayed { cause, reason, .. } => {
@@ -75,7 +75,7 @@ impl StallState {
         }
     }
 
-    /// What there is too much of where writes are stopped.
+    /// The exceeded condition, if writes are stopped.
     pub(crate) fn stopped_by(&self) -> Option<StallCause> {
         match self {
             Self::Stopped { cause, .. } => Some(*cause),
@@ -84,42 +84,41 @@ impl StallState {
     }
 }
 
-/// What there is too much of where writes are stalled.
+/// The condition that stalls writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StallCause {
-    /// Memtables that wait to be flushed.
+    /// Too many memtables that wait to be flushed.
     MemTables,
-    /// Tables in level 0.
+    /// Too many tables in level 0.
     Level0,
-    /// Bytes that wait to be compacted.
+    /// Too many bytes that wait to be compacted.
     PendingCompaction,
 }
 
-/// What stalls are decided by, of one column family.
+/// The figures of one column family that decide about stalls.
 #[derive(Debug, Clone)]
 pub(crate) struct StallConditions {
     pub(crate) family: String,
-    /// Whether its options ask for compactions that nobody asks for; else nothing stalls writes but
-    /// its memtables.
+    /// Whether its options enable automatic compactions; if not, only its memtables can stall
+    /// writes.
     pub(crate) compacts: bool,
-    /// Whether it is compacted by itself: not under styles that are not built.
+    /// Whether automatic compactions are enabled and its compaction style is implemented.
     pub(crate) compacts_by_itself: bool,
-    /// Whether runs in deeper levels count as tables of level 0 do.
+    /// Whether each sorted run in a deeper level counts as a table of level 0.
     pub(crate) counts_runs: bool,
-    /// How many memtables wait to be flushed.
+    /// Number of memtables that wait to be flushed.
     pub(crate) sealed_memtables: usize,
-    /// How many sorted runs there are, see [`ColumnFamily::stall_conditions`]; 0 where `compacts`
-    /// is false.
+    /// Number of sorted runs, see [`ColumnFamily::stall_conditions`]; 0 where `compacts` is false.
     ///
     /// [`ColumnFamily::stall_conditions`]: crate::db::ColumnFamily::stall_conditions
     pub(crate) level_0_tables: usize,
-    /// How many bytes wait to be compacted.
+    /// Number of bytes that wait to be compacted.
     pub(crate) pending_compaction_bytes: u64,
-    /// Whether that is so much that several compactions are to run at a time.
+    /// Whether that backlog calls for several concurrent compactions.
     pub(crate) is_behind: bool,
     pub(crate) max_write_buffer_number: usize,
     pub(crate) min_write_buffer_number_to_merge: usize,
-    /// How many tables have level 0 compacted.
+    /// Number of level 0 tables that triggers a compaction.
     pub(crate) level_0_trigger: usize,
     pub(crate) level_0_slowdown: usize,
     pub(crate) level_0_stop: usize,
@@ -130,7 +129,7 @@ pub(crate) struct StallConditions {
 }
 
 impl StallConditions {
-    /// What these conditions demand.
+    /// Returns the stall state that these conditions require.
     pub(crate) fn state(&self, bytes_per_second: u64) -> StallState {
         let memtables = self.sealed_memtables;
         let over = |bound: u64| bound > 0 && self.pending_compaction_bytes >= bound;
@@ -161,8 +160,9 @@ impl StallConditions {
         StallState::Normal
     }
 
-    /// Whether writes will soon be slowed down, if compactions do not go on: more than half of what
-    /// it takes is there, in level 0 from where it is compacted.
+    /// Whether writes will soon be delayed unless compactions progress: level 0 is more than
+    /// halfway from its compaction trigger to its slowdown bound, or the backlog more than halfway
+    /// to its soft bound.
     fn is_near(&self) -> bool {
         let halfway = self.level_0_trigger.midpoint(self.level_0_slowdown);
         let soft = self.soft_pending_bytes;
@@ -171,9 +171,8 @@ impl StallConditions {
                 || (soft > 0 && self.pending_compaction_bytes > soft / 2))
     }
 
-    /// Whether reads have to look into so many tables of level 0 that they get slower: one part in
-    /// four of the way from where it is compacted to where writes are slowed down, or twice as many
-    /// as it is compacted from.
+    /// Whether level 0 has so many tables that reads get slower: twice its compaction trigger, or,
+    /// if that is fewer tables, a quarter of the way from the trigger to the slowdown bound.
     fn is_crowded(&self) -> bool {
         let (trigger, slowdown) = (self.level_0_trigger, self.level_0_slowdown);
         let part_of_way = slowdown.saturating_sub(trigger) / 4;
@@ -181,7 +180,7 @@ impl StallConditions {
         self.compacts && self.level_0_tables >= many.max(1)
     }
 
-    /// Whether little is missing until writes are stopped for `cause`.
+    /// Whether `cause` is close to the bound that stops writes.
     fn is_near_stop(&self, cause: StallCause) -> bool {
         let gap = self.hard_pending_bytes.saturating_sub(self.soft_pending_bytes);
         match cause {
@@ -194,7 +193,7 @@ impl StallConditions {
         }
     }
 
-    /// How much there is of `cause`.
+    /// Describes the amount of `cause`.
     pub(crate) fn reason(&self, cause: StallCause) -> String {
         let family = &self.family;
         match cause {
@@ -213,42 +212,42 @@ impl StallConditions {
     }
 }
 
-/// Whether writes are stalled now, for those that write and those that undo it.
+/// The current stall state, shared by writers and by the flushes and compactions that end stalls.
 #[derive(Debug)]
 pub(crate) struct StallController {
-    /// Whether `state` is other than normal, for a look without its lock.
+    /// Whether `state` is not `Normal`, readable without the lock.
     is_stalled: AtomicBool,
-    /// Told when writes will soon be slowed down.
+    /// Notified when writes will soon be delayed.
     urgency: Arc<Urgency>,
-    /// What was written of others' by leaders that had to wait for their own bytes only.
+    /// Bytes that leaders wrote for followers, not yet charged to the delay budget.
     unpaid: AtomicU64,
-    /// When the clock of the allowance began.
+    /// Start of the clock that `allowance` uses.
     epoch: Instant,
     stalls: Mutex<Stalls>,
     changed: Condvar,
 }
 
-/// What is the matter, and how it came to that.
+/// The stall state, and the data it is derived from.
 #[derive(Debug, Default)]
 struct Stalls {
     state: StallState,
-    /// At which rate writes go where they are slowed down, and at most, in bytes per second.
+    /// The rate of delayed writes and its maximum, in bytes per second.
     rate: u64,
     rate_max: u64,
-    /// What may be written without waiting where writes are slowed down.
+    /// Bytes that delayed writes may write without waiting.
     allowance: Allowance,
-    /// By column family, at the last look at it.
+    /// The last look at each column family, by its ID.
     families: BTreeMap<u32, FamilyStall>,
 }
 
-/// What a column family demanded at the last look, and how much of it waited to be compacted.
+/// A column family's demand and compaction backlog at the last look.
 #[derive(Debug, Clone, Copy, Default)]
 struct FamilyStall {
     demand: Demand,
     pending_bytes: u64,
 }
 
-/// A column family, as it is looked at.
+/// What is looked at in a column family.
 #[derive(Debug)]
 pub(crate) struct FamilyLook {
     pub(crate) id: u32,
@@ -258,13 +257,13 @@ pub(crate) struct FamilyLook {
 }
 
 impl Stalls {
-    /// Takes so many bytes of what may be written. Answers how long is to be waited for it.
+    /// Takes `bytes` from the allowance. Returns how long to wait before writing them.
     fn pay(&mut self, bytes: u64, epoch: Instant, now: Instant, rate: u64) -> Duration {
         let now_us = (now - epoch).as_micros() as u64;
         Duration::from_micros(self.allowance.take(bytes, now_us, rate))
     }
 
-    /// Looks at a column family. Answers what it demands.
+    /// Looks at a column family. Returns the state that it demands.
     fn look(&mut self, family: &FamilyLook) -> StallState {
         let FamilyLook { id, conditions, has_changed } = family;
         let state = conditions.state(self.rate);
@@ -290,7 +289,7 @@ impl Stalls {
 }
 
 impl StallController {
-    /// One that finds nothing the matter yet, and will tell `urgency`.
+    /// Creates a controller in state `Normal` that will notify `urgency`.
     pub(crate) fn new(urgency: Arc<Urgency>) -> Self {
         Self {
             is_stalled: AtomicBool::new(false),
@@ -302,28 +301,28 @@ impl StallController {
         }
     }
 
-    /// What is the matter now.
+    /// Returns the current state.
     pub(crate) fn state(&self) -> StallState {
         self.lock().state.clone()
     }
 
-    /// What compactions are to hurry for.
+    /// Returns what compactions consult to decide whether to hurry.
     pub(crate) fn urgency(&self) -> &Arc<Urgency> {
         &self.urgency
     }
 
-    /// Whether anything is the matter.
+    /// Whether writes are delayed or stopped.
     #[inline]
     pub(crate) fn is_stalled(&self) -> bool {
         self.is_stalled.load(Ordering::Acquire)
     }
 
-    /// Looks at all column families, makes the strictest of what they demand count, and calls
-    /// `record` with what those demand that have changed. Answers what counts then, if that is
-    /// something else than before or writes go at another rate.
+    /// Looks at all column families and adopts the strictest of their demands. Calls `record` with
+    /// the demand of each family that has changed. Returns the new state if it or the rate differs
+    /// from the previous one.
     ///
-    /// The families are asked for under the lock, so that no older answer takes the place of a
-    /// newer one. `rate_max` is in bytes per second.
+    /// The families are read under the lock, so that an older look never overwrites a newer one.
+    /// `rate_max` is in bytes per second.
     pub(crate) fn update(
         &self,
         rate_max: u64,
@@ -371,19 +370,18 @@ impl StallController {
         changed
     }
 
-    /// Wakes whoever waits, for a reason that is not the stall's.
+    /// Wakes waiting writers for a reason other than the stall.
     pub(crate) fn wake(&self) {
         let _stalls = self.lock();
         self.changed.notify_all();
     }
 
-    /// Waits for as long as writes are stopped, or for as long as `bytes` take where they are
-    /// slowed down. `go_on` is asked in between whether waiting still makes sense, and told for
-    /// what writes are stopped. Others that wait for this leader, but not for a stall, are refused
-    /// meanwhile.
+    /// Waits while writes are stopped, or for the time that `bytes` take while they are delayed. In
+    /// between, calls `go_on` with the cause for which writes are stopped; it decides whether to
+    /// wait on. Queued writers with `no_slowdown` are refused meanwhile.
     ///
     /// # Errors
-    /// Busy, where the writer does not want to wait; that of `go_on`.
+    /// Busy, where `no_slowdown` is set; that of `go_on`.
     #[inline]
     pub(crate) fn wait(
         &self,
@@ -439,7 +437,7 @@ impl StallController {
         }
     }
 
-    /// A leader that was let through wrote so much more, for others: the next one waits for it.
+    /// Notes that a leader wrote `bytes` more for its followers: the next leader waits for them.
     #[inline]
     pub(crate) fn owe(&self, bytes: impl FnOnce() -> u64) {
         if self.is_stalled() {

@@ -1,6 +1,6 @@
-//! What the properties of all tables come to, in the form of RocksDB's `TableProperties::ToString`.
+//! The sum of the properties of all tables, in the form of RocksDB's `TableProperties::ToString`.
 //!
-//! Only numbers are added up. What cannot be added is shown as of a table that says nothing.
+//! Only numbers are added. The others are shown as for a table without them.
 
 use std::fmt::{Display, Write as _};
 
@@ -10,7 +10,7 @@ use tailwater_io::Purpose;
 use crate::Result;
 use crate::db::SuperVersion;
 
-/// What stands behind the numbers: what of several tables cannot be added.
+/// Entries after the numbers, which cannot be added.
 const NOTHING: [(&str, &str); 24] = [
     ("filter policy name", "N/A"),
     ("prefix extractor name", "N/A"),
@@ -37,11 +37,11 @@ const NOTHING: [(&str, &str); 24] = [
     ("unique ID", "N/A"),
     ("Sequence number to time mapping", ""),
 ];
-/// These two are numbers.
+/// Names of two entries that are numbers.
 const SLOW: &str = "slow compression estimated data size";
 const FAST: &str = "fast compression estimated data size";
 
-/// The sum of the properties of all tables, or of those of one level.
+/// Returns the sum of the properties of all tables, or of those of one level.
 pub(super) fn text(source: &SuperVersion, level: Option<usize>) -> Result<String> {
     let mut sum = Sum::default();
     for (number, file) in source.version().files() {
@@ -126,7 +126,7 @@ impl Sum {
         put("raw value size", &sum.raw_value_size);
         put("raw average value size", &format!("{:.6}", average(sum.raw_value_size)));
         put("data block size", &sum.data_size);
-        // RocksDB knows it of the tables that it has just written, and no table says it.
+        // RocksDB knows it only for tables that it has just written; no table records it.
         put("data uncompressed size", &0);
         let index = format!(
             "index block size (user-key? {}, delta-value? {})",

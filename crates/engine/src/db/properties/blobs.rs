@@ -1,9 +1,9 @@
-//! Properties about blob files.
+//! Properties of blob files.
 
 use super::{hex, saturating_sum};
 use crate::version::{BlobFileMetadata, Version};
 
-/// A property about blob files that is one number.
+/// Returns a numeric property of blob files.
 pub(super) fn number(version: &Version, name: &str) -> Option<u64> {
     Some(match name {
         "num-blob-files" => version.blob_files().len() as u64,
@@ -13,7 +13,7 @@ pub(super) fn number(version: &Version, name: &str) -> Option<u64> {
     })
 }
 
-/// A blob file, as `rocksdb.sstables` shows it.
+/// Describes a blob file in the form of `rocksdb.sstables`.
 pub(super) fn blob_file_text(version: &Version, file: &BlobFileMetadata) -> String {
     let added = &file.added;
     let mut linked: Vec<u64> = version
@@ -48,7 +48,7 @@ pub(super) fn blob_stats(version: &Version) -> String {
     )
 }
 
-/// A number of at least 1, or 0, with six significant digits at most.
+/// Formats a number that is 0 or at least 1, with at most six significant digits.
 fn six_digits(number: f64) -> String {
     let whole_digits = (number.max(1.0).log10() as usize) + 1;
     let text = format!("{number:.*}", 6usize.saturating_sub(whole_digits));

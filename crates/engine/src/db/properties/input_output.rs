@@ -1,11 +1,11 @@
-//! What was read, written and synced, and why.
+//! What was read, written and synced, by purpose.
 
 use std::fmt::Write as _;
 
 use tailwater_io::{Purpose, Statistics};
 
-/// The figures of every purpose that anything was done for, a line each, with latencies in
-/// microseconds. They are those of the storage, which databases may share.
+/// Returns a line for every purpose with any I/O, with latencies in microseconds. The figures are
+/// those of the storage, which databases may share.
 pub(super) fn text(statistics: &Statistics) -> String {
     let mut text = String::from(
         "purpose               opens    reads     read bytes  p50(us)  p99(us)   writes  written \

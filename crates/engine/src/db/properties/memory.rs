@@ -1,4 +1,4 @@
-//! Properties about memory: memtables, the block cache, open tables and what readers hold.
+//! Properties of memory: memtables, the block cache, open tables and memory pinned by readers.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use crate::cache::AutoSizes;
 use crate::db::{ColumnFamily, SuperVersion};
 use crate::memtable::Counters;
 
-/// A property about memtables or the block cache.
+/// Returns a numeric property of memtables or the block cache.
 pub(super) fn number(family: &ColumnFamily, source: &SuperVersion, name: &str) -> Option<u64> {
     let (active, immutable) = source.memtables().split_first()?;
     let sum = |what: fn(&Counters) -> u64| {
@@ -20,7 +20,7 @@ pub(super) fn number(family: &ColumnFamily, source: &SuperVersion, name: &str) -
     let cache = || source.tables().context().block_cache.as_deref();
     Some(match name {
         "num-immutable-mem-table" => immutable.len() as u64,
-        // Memtables go when they are in tables.
+        // Memtables are released when they are in tables.
         "num-immutable-mem-table-flushed" => 0,
         "cur-size-active-mem-table" => active.memory_usage() as u64,
         "cur-size-all-mem-tables" => memtable_bytes(source),
@@ -37,18 +37,18 @@ pub(super) fn number(family: &ColumnFamily, source: &SuperVersion, name: &str) -
     })
 }
 
-/// Everything that memory is charged to, a line each, in bytes where nothing else is said.
+/// Returns everything that memory is charged to, a line each, in bytes unless stated otherwise.
 pub(super) fn text(family: &ColumnFamily, source: &SuperVersion) -> String {
     let context = source.tables().context();
     let cache = context.block_cache.as_deref();
     let rows = [
         ("memtables", memtable_bytes(source)),
-        ("memtables that are flushed, held by readers", pinned_bytes(family)),
+        ("flushed memtables, pinned by readers", pinned_bytes(family)),
         ("block cache", cache.map_or(0, |cache| cache.usage() as u64)),
-        ("block cache, held by readers", cache.map_or(0, |cache| cache.pinned_usage() as u64)),
+        ("block cache, pinned by readers", cache.map_or(0, |cache| cache.pinned_usage() as u64)),
         ("open tables, with their indexes and filters", open_table_bytes(source.version())),
-        ("what iterators read ahead", context.reader_memory.read_ahead_bytes()),
-        ("iterators, their number", context.reader_memory.iterators()),
+        ("read-ahead of iterators", context.reader_memory.read_ahead_bytes()),
+        ("number of iterators", context.reader_memory.iterators()),
         ("buffers of all databases for reading and writing", aligned_buffer_bytes() as u64),
         (
             "the whole process, without code and page cache",
@@ -62,13 +62,13 @@ pub(super) fn text(family: &ColumnFamily, source: &SuperVersion) -> String {
     })
 }
 
-/// What a block cache that sizes itself has decided, a line each; `None` for any other.
+/// Returns the decisions of a block cache that sizes itself, a line each; `None` for any other.
 pub(super) fn block_cache_size(source: &SuperVersion) -> Option<String> {
     let cache = source.tables().context().block_cache.as_deref()?;
     let AutoSizes { ceiling, grown, shrunk, ghosts } = cache.auto_sizes()?;
     Some(format!(
         "capacity {}\nusage {}\nceiling {ceiling}\ngrown {grown}\nshrunk {shrunk}\n\
-         sampled inserts {}\nof them let go of shortly before {}\n",
+         sampled inserts {}\nof them recently evicted {}\n",
         cache.capacity(),
         cache.usage(),
         ghosts.inserted,
@@ -76,7 +76,7 @@ pub(super) fn block_cache_size(source: &SuperVersion) -> Option<String> {
     ))
 }
 
-/// Returns the size of the memtables that are in tables and that reads keep, in bytes.
+/// Returns the size of flushed memtables that reads keep in memory, in bytes.
 pub(super) fn pinned_bytes(family: &ColumnFamily) -> u64 {
     let pinned = family.pinned_memtables();
     saturating_sum(pinned.iter().map(|memtable| memtable.memory_usage() as u64))

@@ -1,8 +1,8 @@
-//! Properties: what a handle can tell of a column family, by RocksDB's names.
+//! Properties: figures of a column family, by RocksDB's names.
 //!
-//! Names, units and the form of the texts are those of RocksDB (`db/internal_stats.cc`), so that
-//! what reads them there reads them here. A name that RocksDB does not have, and one about work
-//! that a handle for reading never does, has no value. Names of our own begin with `tailwater.`.
+//! Names, units and text formats are those of RocksDB (`db/internal_stats.cc`), so that its tools
+//! can read them. A name that RocksDB does not have, or about work that a read-only handle never
+//! does, has no value. Names of our own begin with `tailwater.`.
 
 mod aggregated;
 mod blobs;
@@ -19,10 +19,10 @@ use crate::Result;
 use crate::db::{ColumnFamily, Db};
 use crate::version::{Level, Version};
 
-/// What RocksDB's names begin with.
+/// Prefix of RocksDB's names.
 const PREFIX: &str = "rocksdb.";
 
-/// The properties without a level in their names, as they are listed for people.
+/// The properties without a level in their names, in the order in which they are listed.
 pub const PROPERTY_NAMES: [&str; 59] = [
     "rocksdb.stats",
     "rocksdb.cfstats",
@@ -93,14 +93,14 @@ pub const LEVEL_PROPERTY_NAMES: [&str; 3] = [
 ];
 
 impl Db {
-    /// A property of a column family by RocksDB's name, such as `rocksdb.levelstats` or
-    /// `rocksdb.num-files-at-level0`; `None` for a name that is not known, for a level that the
-    /// column family does not have, and where nobody can tell.
+    /// Returns a property of a column family by RocksDB's name, such as `rocksdb.levelstats` or
+    /// `rocksdb.num-files-at-level0`; `None` for an unknown name, for a level that the column
+    /// family does not have, and where the value is unknown.
     ///
     /// Sizes are in bytes unless the property's text says otherwise.
     ///
     /// # Errors
-    /// Those of opening tables, for properties that are made of the tables' own; invalid argument,
+    /// Those of opening tables, for properties derived from tables' properties; invalid argument,
     /// for a column family that is not of this opening of the database.
     pub fn property(&self, family: &ColumnFamily, name: &str) -> Result<Option<String>> {
         self.check_family(family)?;
@@ -126,7 +126,7 @@ impl Db {
         Ok(number.map(|number| number.to_string()))
     }
 
-    /// A property that is a text.
+    /// Returns a property that is a text.
     fn text_property(&self, family: &ColumnFamily, name: &str) -> Result<Option<String>> {
         let source = family.super_version();
         let version = source.version();
@@ -148,7 +148,7 @@ impl Db {
         }))
     }
 
-    /// A property that RocksDB does not have.
+    /// Returns a property that RocksDB does not have.
     fn own_property(&self, family: &ColumnFamily, name: &str) -> Option<String> {
         let source = family.super_version();
         let readers = &source.tables().context().reader_memory;
@@ -167,7 +167,7 @@ impl Db {
     }
 }
 
-/// The level whose number follows `prefix` in `name`, and the number.
+/// Returns the level whose number follows `prefix` in `name`, and the number.
 fn level_of<'a>(version: &'a Version, name: &str, prefix: &str) -> Option<(usize, &'a Level)> {
     let digits = name.strip_prefix(prefix)?;
     let only_digits = digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -182,7 +182,7 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// A sum of sizes that a MANIFEST says, which may be anything.
+/// Adds sizes from a MANIFEST, which may be arbitrary.
 fn saturating_sum(sizes: impl Iterator<Item = u64>) -> u64 {
     sizes.fold(0, u64::saturating_add)
 }

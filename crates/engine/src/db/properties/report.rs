@@ -1,4 +1,4 @@
-//! Properties that report what was done since the database was opened.
+//! Properties that report activity since the database was opened.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::stats::report::{FamilyState, LevelState, database_text, family_text, 
 use crate::version::FileMetadata;
 
 impl Db {
-    /// A property that reports what was done.
+    /// Returns a property that reports activity.
     pub(super) fn report(&self, family: &ColumnFamily, name: &str) -> Option<String> {
         let shared = &self.inner.shared;
         let database =
@@ -37,7 +37,7 @@ impl Db {
 }
 
 impl ColumnFamily {
-    /// What it consists of, `seconds` after the database was opened.
+    /// Returns the state of its levels and blob files, `seconds` after the database was opened.
     pub(crate) fn report_state(&self, seconds: f64) -> FamilyState {
         let source = self.super_version();
         let version = source.version();

@@ -1,4 +1,4 @@
-//! Properties about tables: their sizes, what their own properties come to, and lists of them.
+//! Properties of tables: their sizes, sums of their properties, and lists of them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use crate::db::{ColumnFamily, SuperVersion};
 use crate::options::CompactionStyle;
 use crate::version::{BlobFileMetadata, FileMetadata, Level, Version};
 
-/// A property that is one number and asks no table.
+/// Returns a numeric property that needs no table to be read.
 pub(super) fn number(source: &SuperVersion, family: &ColumnFamily, name: &str) -> Option<u64> {
     let version = source.version();
     Some(match name {
@@ -27,7 +27,7 @@ pub(super) fn number(source: &SuperVersion, family: &ColumnFamily, name: &str) -
     })
 }
 
-/// The size of the tables of all versions that somebody reads still.
+/// Returns the total size of the tables of all versions that are still read.
 fn total_table_bytes(family: &ColumnFamily) -> u64 {
     let versions = family.live_versions();
     let files = versions.iter().flat_map(|version| version.files());
@@ -35,8 +35,8 @@ fn total_table_bytes(family: &ColumnFamily) -> u64 {
     saturating_sum(sizes.into_values())
 }
 
-/// When the oldest key was written, in seconds since 1970. Only tables that no compaction makes
-/// know that.
+/// Returns when the oldest key was written, in seconds since 1970. Only tables that were not made
+/// by compactions have that time.
 pub(super) fn estimated_oldest_key_time_s(
     source: &SuperVersion,
     family: &ColumnFamily,
@@ -57,7 +57,7 @@ pub(super) fn estimated_oldest_key_time_s(
     Ok(Some(oldest).filter(|&oldest| oldest > 0 && oldest < u64::MAX))
 }
 
-/// How many tables and megabytes each level has.
+/// Lists the number of tables and megabytes of each level.
 pub(super) fn level_stats(version: &Version) -> String {
     let mut text = String::from("Level Files Size(MB)\n--------------------\n");
     for (number, level) in version.levels().iter().enumerate() {
@@ -69,7 +69,7 @@ pub(super) fn level_stats(version: &Version) -> String {
     text
 }
 
-/// Every table with its bounds. A handle for reading has one version, number 1.
+/// Lists every table with its bounds. A read-only handle has one version, number 1.
 pub(super) fn sstables(version: &Version) -> String {
     let mut text = String::new();
     for (number, level) in version.levels().iter().enumerate() {
@@ -111,7 +111,8 @@ pub(super) fn open_table_bytes(version: &Version) -> u64 {
     open.map(|table| table.memory() as u64).sum()
 }
 
-/// Keys and values before compression over the size of the files; -1 for a level without any.
+/// Returns the size of keys and values before compression, divided by the file size; -1 for a level
+/// without any.
 pub(super) fn compression_ratio(source: &SuperVersion, level: &Level) -> Result<f64> {
     let (mut raw_bytes, mut file_bytes) = (0, 0);
     for file in level.files() {
@@ -126,8 +127,8 @@ pub(super) fn compression_ratio(source: &SuperVersion, level: &Level) -> Result<
     Ok(if file_bytes == 0 { -1.0 } else { raw_bytes as f64 / file_bytes as f64 })
 }
 
-/// Entries that are no deletions, less one for every deletion: in memtables the deletion itself is
-/// among the entries. Overwritten keys and merge operands count as keys.
+/// Returns the number of entries that are not deletions, less one for every deletion: in memtables,
+/// deletions are counted among the entries. Overwritten keys and merge operands count as keys.
 pub(super) fn estimated_keys(source: &SuperVersion) -> Result<u64> {
     let (mut entries, mut deletions) = (0u64, 0u64);
     for (_, file) in source.version().files() {
@@ -143,8 +144,8 @@ pub(super) fn estimated_keys(source: &SuperVersion) -> Result<u64> {
     Ok(entries.saturating_sub(2 * deletions))
 }
 
-/// The size of tables none of which overlaps another, from the last level up, and of the blobs that
-/// are no garbage.
+/// Returns the size of a set of non-overlapping tables, chosen from the last level up, and of the
+/// blobs that are not garbage.
 pub(super) fn live_data_size(version: &Version, comparator: &Comparator) -> u64 {
     let mut taken: Vec<&Arc<FileMetadata>> = Vec::new();
     for level in version.levels().iter().rev() {

@@ -1,4 +1,4 @@
-//! Properties about writes, flushes, logs and snapshots.
+//! Properties of writes, flushes, logs and snapshots.
 
 use super::saturating_sum;
 use crate::compaction::LevelTargets;
@@ -6,7 +6,7 @@ use crate::db::{ColumnFamily, Db};
 use crate::write::StallState;
 
 impl Db {
-    /// A property about writes, flushes, logs or snapshots.
+    /// Returns a numeric property of writes, flushes, logs or snapshots.
     pub(super) fn writing_number(&self, family: &ColumnFamily, name: &str) -> Option<u64> {
         let activity = &self.inner.shared.activity;
         let stall = || self.stall_state();
@@ -42,12 +42,12 @@ impl Db {
         })
     }
 
-    /// Returns the number of tables that no version has and that have not been removed.
+    /// Returns the number of obsolete tables that have not been removed.
     pub(super) fn obsolete_files(&self) -> usize {
         self.inner.writing.as_ref().map_or(0, |writing| writing.writer.obsolete().len())
     }
 
-    /// The size of the tables that no version has and that are there still.
+    /// Returns the size of obsolete tables that have not been removed.
     fn obsolete_table_bytes(&self) -> u64 {
         let Some(writing) = &self.inner.writing else { return 0 };
         saturating_sum(writing.writer.obsolete().iter().map(|table| table.file.size()))

@@ -1,4 +1,4 @@
-//! Going backward: past all records of the key before, to know its value.
+//! Moving backward: all records of the previous key are read to determine its value.
 
 use std::cmp::Ordering;
 
@@ -7,12 +7,12 @@ use tailwater_format::key::{self, ValueType};
 use super::{DbIterator, Direction, FIRST_TRAILER, Place, set_internal_key};
 use crate::Result;
 
-/// What the records of a key have come to so far, oldest first, below the operands.
+/// The result of a key's records so far, oldest first, below the operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Base {
     /// No value: none yet, or deleted.
     Nothing,
-    /// `self.value` holds what a record of this type has.
+    /// `self.value` holds the content of a record of this type.
     Record(ValueType),
 }
 
@@ -29,7 +29,8 @@ impl DbIterator {
         self.find_backward()
     }
 
-    /// From where the merged sources stand, back to the first key that has a value.
+    /// Moves backward from the current record of the merged sources to the first key that has a
+    /// value.
     pub(super) fn find_backward(&mut self) -> Result<()> {
         self.place = Place::Nowhere;
         while self.merged.valid() {
@@ -47,8 +48,8 @@ impl DbIterator {
         Ok(())
     }
 
-    /// Goes before every record of the key in `self.key` and returns where the value is that they
-    /// leave it, if they do.
+    /// Moves before every record of the key in `self.key`, and returns where the resulting value
+    /// is, if there is one.
     fn fold_key(&mut self) -> Result<Place> {
         let mut base = Base::Nothing;
         let mut passed = 0;
@@ -58,7 +59,7 @@ impl DbIterator {
             match self.view.comparator.compare(record.user_key, &self.key) {
                 Ordering::Less => break,
                 Ordering::Equal => passed += 1,
-                // Going on would lead here again and again.
+                // Continuing would loop.
                 Ordering::Greater => return Err(self.out_of_order(record.user_key)),
             }
             if passed > self.view.max_sequential_skip {
@@ -71,7 +72,7 @@ impl DbIterator {
                 continue;
             }
             if self.view.equates_different_bytes {
-                // Of several spellings that of the newest record is shown.
+                // Of several equal keys, the bytes of the newest record's key are shown.
                 self.note_key();
             }
             if let Some(cover) = self.merged.cover() {
@@ -102,7 +103,7 @@ impl DbIterator {
         self.finish_fold(base)
     }
 
-    /// Makes a value of the base and the operands above it.
+    /// Computes the value from the base and the operands above it.
     fn finish_fold(&mut self, base: Base) -> Result<Place> {
         if let Base::Record(value_type) = base
             && value_type != ValueType::Value
@@ -125,8 +126,8 @@ impl DbIterator {
         Ok(Place::Copied)
     }
 
-    /// As [`DbIterator::fold_key`], for a key with many records: from the newest that is seen, and
-    /// from there only as far as is needed.
+    /// Like [`DbIterator::fold_key`], for a key with many records: starts at the newest visible
+    /// one, and reads only as far as needed.
     #[cold]
     fn fold_key_from_newest(&mut self) -> Result<Place> {
         let trailer = key::pack_trailer(self.view.snapshot, ValueType::FOR_SEEK);

@@ -1,14 +1,14 @@
-//! What an iterator has done, for those who count.
+//! Statistics of an iterator.
 //!
-//! Steps are counted here and added up when the iterator goes, so that a step costs no more than a
-//! few additions; seeks are counted at once.
+//! Steps are counted here and added to the statistics when the iterator is dropped, so that a step
+//! costs only a few additions; seeks are recorded at once.
 
 use std::sync::Arc;
 
 use super::{DbIterator, Direction};
 use crate::stats::{Histogram, Started, Statistics, Ticker};
 
-/// What an iterator has done.
+/// Counts of an iterator's steps.
 pub(super) struct Counts {
     statistics: Arc<Statistics>,
     next: u64,
@@ -19,13 +19,13 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Those of an iterator that was just made.
+    /// Creates the counts of a new iterator.
     pub(super) fn new(statistics: Arc<Statistics>) -> Self {
         statistics.add(Ticker::IteratorsCreated, 1);
         Self { statistics, next: 0, next_found: 0, previous: 0, previous_found: 0, bytes: 0 }
     }
 
-    /// Begins to measure a seek.
+    /// Starts timing a seek.
     pub(super) fn begin(&self) -> Started {
         self.statistics.start()
     }
@@ -44,7 +44,7 @@ impl Drop for Counts {
 }
 
 impl DbIterator {
-    /// Counts a seek that began then.
+    /// Counts a seek that began at `begun`.
     pub(super) fn count_seek(&self, begun: Option<Started>) {
         let (Some(counts), Some(begun)) = (&self.counts, begun) else { return };
         counts.statistics.record_since(Histogram::DbSeek, begun);

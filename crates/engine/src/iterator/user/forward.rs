@@ -1,4 +1,4 @@
-//! Going forward: to the newest visible record of the next key that has a value.
+//! Moving forward: to the newest visible record of the next key that has a value.
 
 use tailwater_format::key::{self, ParsedKey, ValueType};
 
@@ -10,10 +10,10 @@ impl DbIterator {
     #[inline]
     pub(super) fn step_forward(&mut self) -> Result<()> {
         if self.direction == Direction::Backward {
-            // It stands before the key whose value it copied: all records of that key are passed by
-            // from their first.
+            // The sources are before the key whose value was copied: all records of that key are
+            // skipped, from its first.
             self.direction = Direction::Forward;
-            // The key's prefix need not be the one that was sought.
+            // The key's prefix may differ from the one that was sought.
             self.merged.ask_prefix_filters(false);
             set_internal_key(&mut self.target, &self.key, FIRST_TRAILER);
             self.merged.seek(&self.target)?;
@@ -24,8 +24,8 @@ impl DbIterator {
         self.find_forward(true)
     }
 
-    /// From where the merged sources stand, to the first key that has a value. With `passing` set,
-    /// the records of the key in `self.key` are passed by.
+    /// Moves forward from the current record of the merged sources to the first key that has a
+    /// value. With `passing`, the records of the key in `self.key` are skipped.
     pub(super) fn find_forward(&mut self, mut passing: bool) -> Result<()> {
         self.place = Place::Nowhere;
         let mut passed = 0;
@@ -38,7 +38,7 @@ impl DbIterator {
             if passing {
                 let order = self.view.comparator.compare(record.user_key, &self.key);
                 if order.is_lt() {
-                    // Going on would lead here again and again.
+                    // Continuing would loop.
                     return Err(self.out_of_order(record.user_key));
                 }
                 same_key = order.is_eq();
@@ -80,8 +80,8 @@ impl DbIterator {
         Ok(())
     }
 
-    /// Seeks past the records of the key that is being passed by, or to what the snapshot sees of a
-    /// key whose newest records it does not see.
+    /// Seeks past the records of the key being skipped, or to the visible records of a key whose
+    /// newest records are invisible.
     #[cold]
     fn leap(&mut self, same_key: bool) -> Result<()> {
         if same_key {
@@ -90,21 +90,21 @@ impl DbIterator {
             let trailer = key::pack_trailer(self.view.snapshot, ValueType::FOR_SEEK);
             set_internal_key(&mut self.target, key::user_key(self.merged.key()), trailer);
         }
-        // The last record of a key may be the very one that was sought.
+        // The last record of a key may be exactly the target.
         let comparator = &self.view.comparator;
         let stays = key::compare_internal(comparator, self.merged.key(), &self.target).is_eq();
         if stays { self.merged.next() } else { self.merged.seek(&self.target) }
     }
 
-    /// Notes the key of the record it stands on.
+    /// Copies the key of the current record to `self.key`.
     #[inline]
     pub(super) fn note_key(&mut self) {
         self.key.clear();
         self.key.extend_from_slice(key::user_key(self.merged.key()));
     }
 
-    /// From the newest visible record of the key in `self.key`, folds what stands there and below
-    /// into a value. Returns where that is then.
+    /// Starting at the newest visible record of the key in `self.key`, merges it and older records
+    /// into a value. Returns where the value is.
     pub(super) fn fold_records_below(&mut self) -> Result<Place> {
         self.operands.clear();
         let mut base = None;
@@ -149,7 +149,7 @@ impl DbIterator {
         Ok(Place::Copied)
     }
 
-    /// The index of the blob that a record of that type gives its key, if it is to be read later.
+    /// Returns the blob index in a record of that type, if the blob is to be read later.
     pub(super) fn deferred_blob<'a>(
         &self,
         value_type: ValueType,
@@ -164,7 +164,8 @@ impl DbIterator {
         }
     }
 
-    /// The value that a record of that type gives its key, which is as it was written with it.
+    /// Returns the value in a record of that type. `user_key` must have the bytes it was written
+    /// with.
     pub(super) fn plain_value(
         &self,
         user_key: &[u8],
@@ -177,14 +178,14 @@ impl DbIterator {
         }
     }
 
-    /// The key of the record it stands on, in its parts.
+    /// Returns the parts of the current record's key.
     #[inline]
     pub(super) fn record(&self) -> Result<ParsedKey<'_>> {
         ParsedKey::parse(self.merged.key()).map_err(|error| self.damaged(error.to_string()))
     }
 
-    /// A record of `user_key` where, in the direction it is going, only keys behind the one in
-    /// `self.key` may stand.
+    /// Returns the error for a record of `user_key` that, in the current direction, should not
+    /// follow the key in `self.key`.
     #[cold]
     pub(super) fn out_of_order(&self, user_key: &[u8]) -> Error {
         let (found, last) = (user_key.escape_ascii(), self.key.escape_ascii());
@@ -195,7 +196,7 @@ impl DbIterator {
         self.damaged(format!("records are not in order: '{found}' stands {direction} '{last}'"))
     }
 
-    /// Damage in the file that the record it stands on comes from.
+    /// Returns an error about damage in the file of the current record.
     #[cold]
     fn damaged(&self, message: String) -> Error {
         let error = Error::new(ErrorKind::Corruption, message);

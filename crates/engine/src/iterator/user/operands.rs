@@ -1,10 +1,11 @@
-//! Merge operands on their way to being folded.
+//! Collected merge operands.
 
 use crate::Result;
 use crate::merge_operator::FamilyMergeOperator;
 use crate::read::fold;
 
-/// The operands of one key, in the order they were met. Their buffers are kept from key to key.
+/// The operands of one key, in the order in which they were read. Buffers are reused from key to
+/// key.
 #[derive(Debug, Default)]
 pub(super) struct Operands {
     bytes: Vec<u8>,
@@ -26,7 +27,7 @@ impl Operands {
         self.ends.push(self.bytes.len());
     }
 
-    /// Folds the operands over a base value. `newest_first` says in which order they were met.
+    /// Merges the operands into a base value. `newest_first` is the order in which they were read.
     pub(super) fn fold(
         &self,
         merge_operator: &FamilyMergeOperator,

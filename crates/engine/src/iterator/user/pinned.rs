@@ -1,17 +1,18 @@
-//! Keys that stay where they are for as long as their iterator lives.
+//! Keys that keep their addresses while their iterator lives.
 
-/// How much memory is taken at once, in bytes, unless a key is larger.
+/// Size of a chunk of memory, in bytes, unless a key is larger.
 const CHUNK_BYTES: usize = 32 << 10;
 
-/// Copies of the keys that an iterator stood on.
+/// Copies of the keys that an iterator was on.
 ///
 /// They are copies, although blocks and memtables may have a key in one piece: so every key is
-/// pinned, whatever its encoding and the direction, and the iterator can let go of what it passed.
+/// pinned, whatever its encoding and the direction, and the iterator can release what it has
+/// passed.
 #[derive(Debug, Default)]
 pub(super) struct PinnedKeys {
-    /// None of them grows beyond what it was made for, so that no key is moved.
+    /// No chunk grows past its initial capacity, so that no key is moved.
     chunks: Vec<Vec<u8>>,
-    /// Where the last key begins in the last chunk.
+    /// Start of the last key in the last chunk.
     last: usize,
 }
 

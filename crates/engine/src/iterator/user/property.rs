@@ -1,4 +1,4 @@
-//! What an iterator tells of itself, by RocksDB's names.
+//! Properties of an iterator, by RocksDB's names.
 
 use super::DbIterator;
 
@@ -9,11 +9,11 @@ impl DbIterator {
     ///   column family that it reads.
     /// - `rocksdb.iterator.is-key-pinned`: `1` if the key stays at its address until the iterator
     ///   is dropped ([`ReadOptions::pin_data`](crate::ReadOptions::pin_data)), otherwise `0`.
-    /// - `rocksdb.iterator.is-value-pinned`: the same of the value, which is never pinned: `0`.
+    /// - `rocksdb.iterator.is-value-pinned`: the same for the value, which is never pinned: `0`.
     /// - `rocksdb.iterator.internal-key`: the user key, as in RocksDB.
     ///
-    /// While it stands on nothing, the two about pinning say `Iterator is not valid.`, and the key
-    /// is empty.
+    /// Without a position, the two about pinning are `Iterator is not valid.`, and the key is
+    /// empty.
     pub fn property(&self, name: &str) -> Option<Vec<u8>> {
         let of_place = |is_pinned: bool| match self.valid() {
             true => u8::from(is_pinned).to_string(),

@@ -1,18 +1,17 @@
-//! Going over to a newer super version of the column family, so that memtables and tables that
-//! only an iterator still needs can go.
+//! Moving an iterator to a newer super version of the column family, so that memtables and tables
+//! that only the iterator needs can be released.
 //!
 //! The iterator keeps its sequence number, so both super versions show it the same keys and values,
-//! though perhaps in other sources: a flush moves records to a table, a compaction drops those that
-//! nobody can see. Sources that both have are kept with their positions and whatever they have read
-//! ahead; the others are made anew and placed.
+//! though perhaps in other sources: a flush moves records to a table, a compaction drops invisible
+//! ones. Sources in both super versions are kept with their positions and read-ahead; the others
+//! are created and positioned.
 //!
-//! It goes over at the beginning of a step, not at its end, so that the key and the value that it
-//! shows stay where they are for as long as it stands on them. Going forward from a key, all new
-//! sources are placed before the first record of that key, and the step passes all its records.
-//! Going backward, they are placed before them. A seek or a change of direction places all sources
-//! anyway.
+//! It moves at the beginning of a step, not at its end, so that the current key and value keep
+//! their addresses until the step. Moving forward, all new sources are positioned before the first
+//! record of the current key, and the step skips all its records. Moving backward, they are
+//! positioned before them. A seek or a change of direction positions all sources anyway.
 //!
-//! After an error in between the iterator has no sources and stands on nothing; the next seek makes
+//! After an error in between, the iterator has no sources and no position; the next seek creates
 //! them.
 
 use std::sync::{Arc, Weak};
@@ -25,22 +24,22 @@ use crate::{Error, Result};
 
 use super::{DbIterator, FIRST_TRAILER, Place, leaves, set_internal_key};
 
-/// Where the newer super versions of an iterator come from.
+/// The source of an iterator's newer super versions.
 pub(super) struct Origin {
     family: Followed,
     shared: Weak<Shared>,
     /// Whether the iterator refreshes itself while it has a snapshot.
     is_asked: bool,
-    /// Held for as long as the iterator refreshes itself, so that no newer super version lacks what
-    /// it shows.
+    /// Held while the iterator refreshes itself, so that every newer super version has what it
+    /// shows.
     snapshot: Option<Snapshot>,
 }
 
-/// What an iterator is to see: what a snapshot sees, or what is in the database.
+/// The state that an iterator is to see: a snapshot's, or the current one.
 pub(super) struct Refresh(Option<Snapshot>);
 
 impl DbIterator {
-    /// Lets it go over to newer super versions, by itself if the options ask for that.
+    /// Enables moving to newer super versions, automatically if the options ask for that.
     pub(crate) fn set_origin(
         &mut self,
         family: &ColumnFamily,
@@ -54,20 +53,20 @@ impl DbIterator {
         self.origin = Some(Origin { family, shared, is_asked, snapshot });
     }
 
-    /// Makes it see what is in the database now, and lets go of the memtables and tables that it
-    /// kept for what it saw before. It stands on nothing until the next seek. It no longer
-    /// refreshes itself, since it has no snapshot from here on.
+    /// Makes it see the current state of the database, and releases the memtables and tables that
+    /// it kept for the earlier state. It has no position until the next seek. It no longer
+    /// refreshes itself, since it has no snapshot any more.
     ///
     /// # Errors
-    /// Not supported, on a read-only handle; invalid argument, where the database or the dropped
+    /// Not supported, on a read-only handle; invalid argument, if the database or the dropped
     /// column family has no handle any more; those of opening tables, after which the next seek
     /// tries again.
     pub fn refresh(&mut self) -> Result<()> {
         self.refresh_to(Refresh(None))
     }
 
-    /// Makes it see what `snapshot` sees, and otherwise works as [`DbIterator::refresh`]. It
-    /// refreshes itself from here on if its options say so.
+    /// Makes it see what `snapshot` sees, and otherwise works like [`DbIterator::refresh`]. It then
+    /// refreshes itself if its options say so.
     ///
     /// # Errors
     /// Those of [`DbIterator::refresh`]; invalid argument, for a snapshot of another database.
@@ -86,7 +85,7 @@ impl DbIterator {
         if snapshot.is_some_and(|snapshot| !snapshot.is_of(&shared)) {
             return Err(Error::invalid_argument("the snapshot is of another database"));
         }
-        // Before what reads see now: nothing keeps records of an older moment in a newer version.
+        // Loaded before the sequence number: a newer version may lack records of an older moment.
         let Some(source) = origin.family.super_version() else {
             let message = "the iterator's column family was dropped, and nobody has a handle to it";
             return Err(Error::invalid_argument(message));
@@ -98,8 +97,8 @@ impl DbIterator {
             None => shared.published(),
         };
         self.place = Place::Nowhere;
-        // Until it has succeeded it is tried again, with its snapshot held or at a later moment:
-        // nothing keeps what is seen at this one.
+        // Until it succeeds it is retried, with its snapshot held or at a later moment: nothing
+        // keeps what is visible at this one.
         self.unfinished = Some(refresh);
         self.go_over(source, sequence, None)?;
         self.unfinished = None;
@@ -112,7 +111,7 @@ impl DbIterator {
         self.is_view_old = false;
     }
 
-    /// Returns whether there is a newer super version to go over to.
+    /// Returns whether there is a newer super version.
     #[inline]
     pub(super) fn is_outdated(&self) -> bool {
         self.refreshes
@@ -122,7 +121,7 @@ impl DbIterator {
                 .is_some_and(|origin| origin.family.super_version_number() != self.source.number())
     }
 
-    /// Goes over to a newer super version, if there is one, before a seek.
+    /// Moves to a newer super version, if there is one, before a seek.
     #[inline]
     pub(super) fn refresh_before_seek(&mut self) -> Result<()> {
         if let Some(refresh) = self.unfinished.take() {
@@ -138,19 +137,19 @@ impl DbIterator {
         Ok(())
     }
 
-    /// Goes over to a newer super version before a step to the next key.
+    /// Moves to a newer super version before a step to the next key.
     #[cold]
     pub(super) fn refresh_before_next(&mut self) -> Result<()> {
         self.hold_key();
         let target = match self.direction {
             Direction::Forward => Some(Direction::Forward),
-            // The change of direction places all sources.
+            // The change of direction positions all sources.
             Direction::Backward => None,
         };
         self.go_over_to_newest(target)
     }
 
-    /// Goes over to a newer super version before a step to the previous key.
+    /// Moves to a newer super version before a step to the previous key.
     #[cold]
     pub(super) fn refresh_before_previous(&mut self) -> Result<()> {
         self.hold_key();
@@ -161,7 +160,7 @@ impl DbIterator {
         self.go_over_to_newest(target)
     }
 
-    /// Copies the key that it stands on, whose record may go.
+    /// Copies the current key, whose record may be released.
     fn hold_key(&mut self) {
         if self.place == Place::OnRecord {
             self.note_key();
@@ -171,14 +170,14 @@ impl DbIterator {
 
     fn go_over_to_newest(&mut self, direction: Option<Direction>) -> Result<()> {
         let newest = self.origin.as_ref().and_then(|origin| origin.family.super_version());
-        // Where nobody has the column family any more, there are no newer ones.
+        // If the column family no longer exists, there are no newer ones.
         let source = newest.unwrap_or_else(|| Arc::clone(&self.source));
         self.is_view_old = true;
         self.go_over(source, self.view.snapshot, direction)
     }
 
-    /// Goes over to another super version, in which it sees `sequence`. With a direction, the
-    /// sources are placed before the records of the key that it stands on.
+    /// Moves to another super version, in which it sees `sequence`. With a direction, the sources
+    /// are positioned before the records of the current key.
     fn go_over(
         &mut self,
         source: Arc<SuperVersion>,

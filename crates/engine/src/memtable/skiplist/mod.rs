@@ -1,20 +1,20 @@
 //! A sorted list of entries that many threads insert into and read at once.
 //!
 //! Every node is on level 0; a quarter of the nodes of a level are on the next one too. A search
-//! goes along the highest level up to the last node before its target, then down a level, and so
+//! follows the highest level up to the last node before its target, then moves down a level, and so
 //! on: about two steps on each level.
 //!
 //! Invariants:
-//! - Nodes are never taken out and never change, apart from their links.
+//! - Nodes are never removed and never change, apart from their links.
 //! - Each level is sorted, strictly ascending by internal key, at every moment.
-//! - A node is put on its levels from the lowest to the highest, so that whoever sees it on one
-//!   sees it on all below.
+//! - A node is linked on its levels from the lowest to the highest, so that a reader that sees it
+//!   on one level sees it on all below.
 //! - A node's bytes are written before the release that links it, and links are read with acquire.
 //!
-//! Order of an insert: find the place; write the node; on each level, point the node at its
-//! successor, then swing the predecessor's link from that successor to the node; where another
-//! insert was faster, walk on from the predecessor and try again. Nothing waits: not readers, and
-//! inserts only repeat a step when another insert has made progress.
+//! Order of an insert: find the position; write the node; on each level, point the node at its
+//! successor, then swing the predecessor's link from that successor to the node; if another insert
+//! was faster, walk on from the predecessor and try again. Nothing waits: neither readers, nor
+//! inserts, which repeat a step only when another insert has made progress.
 //!
 //! Nodes start with eight bytes of their user key, as a number that sorts like the key. Most
 //! comparisons end there, and on the cache line that the step to the node has to read anyway.
@@ -37,23 +37,23 @@ use node::Head;
 pub(super) use node::{Node, NodeAddress};
 pub(super) use splice::{AttachedSplice, Splice};
 
-/// The most levels. Enough for 4 to the power of 12, 17 million, nodes; with more, searches get
-/// slower.
+/// Maximum number of levels. Enough for 4 to the power of 12, 17 million, nodes; with more,
+/// searches get slower.
 const MAX_HEIGHT: usize = 12;
 
-/// One node in as many, as a power of two, of a level is on the next level too.
+/// Base-2 logarithm of the number of nodes on a level per node on the next level.
 const BRANCHING_BITS: u32 = 2;
 
-/// Numbers lists, from 1.
+/// The number of the next list, from 1.
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
 
 /// The list.
 pub(super) struct SkipList {
-    /// Unlike that of any other list, ever.
+    /// A number that no other list ever has.
     number: u64,
     comparator: Comparator,
     head: Head,
-    /// How many levels have nodes; at least 1.
+    /// Number of levels with nodes; at least 1.
     height: AtomicUsize,
     arena: Arena,
 }
@@ -61,20 +61,20 @@ pub(super) struct SkipList {
 /// An internal key to look for or insert.
 #[derive(Clone, Copy)]
 pub(super) struct Target<'a> {
-    /// Sorts like the user key as far as it tells keys apart: its first eight bytes, big-endian,
-    /// filled up with zeros, and inverted for the reverse order. 0 for all keys in an order that is
+    /// Sorts like the user key as far as it distinguishes keys: its first eight bytes, big-endian,
+    /// padded with zeros, and inverted for the reverse order. 0 for all keys if the comparator is
     /// not built in.
     prefix: u64,
     user_key: &'a [u8],
     trailer: u64,
 }
 
-/// The entry is in the list already.
+/// The entry is already in the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Duplicate;
 
 impl SkipList {
-    /// An empty list. See [`Arena::new`] for the number of shards.
+    /// Creates an empty list. See [`Arena::new`] for the number of shards.
     pub(super) fn new(comparator: Comparator, shards: usize) -> Self {
         let arena = Arena::new(shards);
         let head = Head::create(&arena, MAX_HEIGHT);
@@ -82,30 +82,30 @@ impl SkipList {
         Self { number, comparator, head, height: AtomicUsize::new(1), arena }
     }
 
-    /// The list's number, unlike that of any other.
+    /// Returns the list's number, which no other list ever has.
     #[inline]
     pub(super) fn number(&self) -> u64 {
         self.number
     }
 
-    /// The order of user keys.
+    /// Returns the comparator of user keys.
     #[inline]
     pub(super) fn comparator(&self) -> &Comparator {
         &self.comparator
     }
 
-    /// All memory that the list holds, in bytes.
+    /// Returns the memory that the list holds, in bytes.
     pub(super) fn memory_usage(&self) -> usize {
         self.arena.memory_usage()
     }
 
-    /// The node before the first entry. It has no key.
+    /// Returns the node before the first entry. It has no key.
     #[inline]
     pub(super) fn head(&self) -> Node<'_> {
         self.head.node()
     }
 
-    /// The target for that user key and trailer.
+    /// Returns the target for a user key and trailer.
     #[inline]
     pub(super) fn target<'a>(&self, user_key: &'a [u8], trailer: u64) -> Target<'a> {
         let prefix = match self.comparator {
@@ -116,7 +116,7 @@ impl SkipList {
         Target { prefix, user_key, trailer }
     }
 
-    /// Whether two user keys are the same in this list's order.
+    /// Whether two user keys are equal in this list's order.
     #[inline]
     pub(super) fn same_user_key(&self, a: &[u8], b: &[u8]) -> bool {
         match &self.comparator {
@@ -125,7 +125,7 @@ impl SkipList {
         }
     }
 
-    /// The first node that is not before the target.
+    /// Returns the first node at or after the target.
     #[inline]
     pub(super) fn find(&self, target: &Target<'_>) -> Option<Node<'_>> {
         let mut level = self.height() - 1;
@@ -136,7 +136,7 @@ impl SkipList {
             if level > 0
                 && let Some(below) = node.next(level - 1)
             {
-                // Every other step goes down; by then its node is on its way.
+                // Every other step moves down; by then its node is being fetched.
                 below.prefetch();
             }
             match next {
@@ -151,8 +151,8 @@ impl SkipList {
         }
     }
 
-    /// The first node that is not before the target, looked for from the splice's place; the splice
-    /// encloses the target afterwards.
+    /// Returns the first node at or after the target, searching from the splice's position;
+    /// afterwards the splice encloses the target.
     #[inline]
     pub(super) fn locate<'list>(
         &'list self,
@@ -173,8 +173,8 @@ impl SkipList {
         bound
     }
 
-    /// The last node that is not behind the target, looked for from the splice's place; the splice
-    /// is right before that node afterwards, or at the beginning if there is none.
+    /// Returns the last node at or before the target, searching from the splice's position;
+    /// afterwards the splice is right before that node, or at the beginning if there is none.
     pub(super) fn locate_previous<'list>(
         &'list self,
         target: &Target<'_>,
@@ -182,12 +182,13 @@ impl SkipList {
     ) -> Option<Node<'list>> {
         match self.locate(target, splice) {
             Some(node) if self.is_at(node, target) => Some(node),
-            // Not what precedes the node behind the target: others may have come between since.
+            // Not the predecessor of the node after the target: others may have been inserted
+            // between since.
             _ => splice.step_over_previous(),
         }
     }
 
-    /// The target for a node's own key.
+    /// Returns the target for a node's own key.
     #[inline]
     pub(super) fn target_of<'list>(&self, node: Node<'list>) -> Target<'list> {
         let (user_key, trailer) = node.key_parts();
@@ -200,7 +201,7 @@ impl SkipList {
         self.compare(node, target).is_eq()
     }
 
-    /// Puts the splice behind the last entry.
+    /// Moves the splice after the last entry.
     pub(super) fn locate_end<'list>(&'list self, splice: &mut AttachedSplice<'_, 'list>) {
         let mut node = self.head();
         for level in (0..self.height()).rev() {
@@ -211,14 +212,14 @@ impl SkipList {
         }
     }
 
-    /// Inserts an entry, looking for its place from the splice's; the splice is right behind the
-    /// entry afterwards. Any number will do for `shard`, see [`Arena::allocate`].
+    /// Inserts an entry, searching from the splice's position; afterwards the splice is right after
+    /// the entry. Any number is valid for `shard`, see [`Arena::allocate`].
     ///
-    /// The user key must be shorter than `u32::MAX` by the trailer's length, the value at most that
-    /// long.
+    /// The user key must have at most `u32::MAX` bytes less the trailer's length, the value at most
+    /// `u32::MAX`.
     ///
     /// # Errors
-    /// If the internal key is in the list already.
+    /// If the internal key is already in the list.
     #[inline]
     pub(super) fn insert<'list>(
         &'list self,
@@ -230,7 +231,7 @@ impl SkipList {
         self.insert_with_height(target, value, random_height(), shard, splice)
     }
 
-    /// Inserts an entry on as many levels as `height` says, from 1 to [`MAX_HEIGHT`].
+    /// Inserts an entry on `height` levels, from 1 to [`MAX_HEIGHT`].
     fn insert_with_height<'list>(
         &'list self,
         target: &Target<'_>,
@@ -254,7 +255,7 @@ impl SkipList {
         Ok(())
     }
 
-    /// Puts a node on a level, at the splice's place or behind it.
+    /// Links a node on a level, at the splice's position or after it.
     #[inline]
     fn link<'list>(
         &'list self,
@@ -271,7 +272,7 @@ impl SkipList {
                 return Ok(());
             }
             (previous, next) = self.walk(level, previous, None, target);
-            // Duplicates show on level 0, before the node is on any other.
+            // Duplicates are found on level 0, before the node is on any other.
             if level == 0
                 && let Some(next) = next
                 && self.is_at(next, target)
@@ -282,8 +283,8 @@ impl SkipList {
         }
     }
 
-    /// Goes along a level from a node before the target to the last one before it. `bound` is a
-    /// node that is known not to be before it.
+    /// Follows a level from a node before the target to the last one before it. `bound` is a node
+    /// known not to be before the target.
     #[inline]
     fn walk<'list>(
         &'list self,
@@ -306,11 +307,11 @@ impl SkipList {
         }
     }
 
-    /// The lowest level on which the splice's nodes are neighbours that enclose the target;
+    /// Returns the lowest level on which the splice's nodes are neighbours that enclose the target;
     /// `height` if there is none.
     ///
-    /// If level 0 does, all levels enclose the target, though perhaps no longer as neighbours: what
-    /// the splice holds on a higher level enclosed the last key too, and is also on level 0, where
+    /// If level 0 does, all levels enclose the target, though perhaps no longer as neighbours: the
+    /// splice's nodes on a higher level enclosed the last key too, and are also on level 0, where
     /// nothing lies between the two neighbours.
     #[inline]
     fn lowest_enclosing_level(
@@ -358,7 +359,7 @@ impl SkipList {
 
     #[inline]
     fn height(&self) -> usize {
-        // A level that has just got its first node may be missed: it only makes searches shorter.
+        // A level that just got its first node may be missed: it only makes searches shorter.
         self.height.load(Ordering::Relaxed)
     }
 }
@@ -372,7 +373,7 @@ fn first_bytes(key: &[u8]) -> u64 {
     }
 }
 
-/// A height with the distribution that the levels should have.
+/// Returns a random height with the distribution that the levels should have.
 #[inline]
 fn random_height() -> usize {
     let random = thread_slot::random() | 1 << (BRANCHING_BITS * (MAX_HEIGHT as u32 - 1));

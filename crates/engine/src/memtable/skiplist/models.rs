@@ -2,10 +2,10 @@
 //!
 //! Run with `RUSTFLAGS="--cfg loom" cargo test -p tailwater --lib models`.
 //!
-//! loom remembers only the last access to an atomic: once a writer has itself looked at a link, it
-//! forgets a reader that looked earlier, and does not try the other order. So readers are spawned
-//! and writers run where the test does, first; and each test of a reader states what a reader may
-//! see and fails if that was not all seen.
+//! loom remembers only the last access to an atomic: once a writer has itself read a link, it
+//! forgets a reader that read it earlier, and does not try the other order. So readers are spawned
+//! and writers run first, on the test's thread; and each test of a reader states what a reader may
+//! see and fails unless all of it was seen.
 #![cfg(loom)]
 
 use std::collections::BTreeSet;
@@ -28,7 +28,7 @@ fn insert(list: &SkipList, key: u8, height: usize) -> Result<(), Duplicate> {
     list.insert_with_height(&target, &[key, key], height, 0, &mut splice.attach(list))
 }
 
-/// The keys on a level, with their values checked: a node that is linked must be whole.
+/// Returns the keys on a level, after checking their values: a linked node must be complete.
 fn keys(list: &SkipList, level: usize) -> Vec<u8> {
     std::iter::successors(list.head().next(level), |node| node.next(level))
         .map(|node| {
@@ -45,7 +45,7 @@ fn finds(list: &SkipList, key: u8) -> bool {
     list.find(&target).is_some_and(|node| node.key_parts().0 == user_key)
 }
 
-/// Answers with everything that `test` came to.
+/// Returns all results that `test` had.
 fn model<T: Ord + Send + 'static>(
     test: impl Fn(Arc<SkipList>) -> T + Send + Sync + 'static,
 ) -> BTreeSet<T> {

@@ -1,16 +1,16 @@
-//! A node's bytes.
+//! The layout of a node.
 //!
 //! ```text
 //! link height-1 ... link 1 | link 0 | prefix u64 | key length u32 | value length u32 | key | value
 //! a node's address --------^
 //! ```
 //!
-//! The links of the higher levels stand before the node's address, so that everything else has a
-//! fixed place whatever the node's height. Keys are internal keys. A short key shares the cache
-//! line with link 0 and the prefix.
+//! The links of the higher levels precede the node's address, so that everything else has a fixed
+//! offset whatever the node's height. Keys are internal keys. A short key shares the cache line
+//! with link 0 and the prefix.
 //!
 //! Invariants: everything but the links is written before the node's address is stored in a link,
-//! and never again; link `l` of a node is read only by those who came to the node by a link of
+//! and never again; link `l` of a node is read only by threads that reached the node by a link of
 //! level `l` or higher; a link holds null or the address of a node of the same list.
 #![expect(
     unsafe_code,
@@ -43,7 +43,7 @@ pub(in crate::memtable) struct Node<'list> {
     list: PhantomData<&'list u8>,
 }
 
-/// A node's address, which says nothing about its list being alive; null for none.
+/// A node's address, which does not imply that its list is alive; null for none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::memtable) struct NodeAddress(*mut u8);
 
@@ -58,7 +58,7 @@ unsafe impl Send for NodeAddress {}
 // SAFETY: as above.
 unsafe impl Sync for NodeAddress {}
 
-/// A list's node before all others, with all levels and no key.
+/// A list's first node, which has all levels and no key.
 pub(super) struct Head(NonNull<u8>);
 
 // SAFETY: as for any node, all that changes in it is atomic.
@@ -67,8 +67,8 @@ unsafe impl Send for Head {}
 unsafe impl Sync for Head {}
 
 impl Head {
-    /// The head of a list that keeps its nodes in this arena. It must be kept beside the arena and
-    /// go when it goes.
+    /// Creates the head of a list that keeps its nodes in this arena. It must be kept with the
+    /// arena and be dropped with it.
     pub(super) fn create(arena: &Arena, height: usize) -> Self {
         let no_key = Target { prefix: 0, user_key: &[], trailer: 0 };
         Self(Node::create(arena, 0, height, &no_key, &[]).address)
@@ -90,7 +90,7 @@ impl NodeAddress {
 }
 
 impl<'list> Node<'list> {
-    /// The node at that address, none for null.
+    /// Returns the node at that address; none for null.
     ///
     /// # Safety
     /// The address must be null or that of a node whose list lives for `'list`.
@@ -103,8 +103,8 @@ impl<'list> Node<'list> {
     /// value.
     ///
     /// # Panics
-    /// If the height is 0, or the key and trailer together or the value are longer than `u32::MAX`
-    /// bytes, which is how their lengths are kept.
+    /// If the height is 0, or the key with its trailer or the value is longer than `u32::MAX`
+    /// bytes, because their lengths are stored as `u32`.
     pub(super) fn create(
         arena: &'list Arena,
         shard: usize,
@@ -144,14 +144,14 @@ impl<'list> Node<'list> {
         }
     }
 
-    /// What sorts first; see [`Target`].
+    /// Returns the key's prefix, which is compared first; see [`Target`].
     #[inline(always)]
     pub(super) fn prefix(self) -> u64 {
         // SAFETY: written by `create` and never again.
         unsafe { self.address.add(PREFIX).cast::<u64>().read() }
     }
 
-    /// The internal key.
+    /// Returns the internal key.
     #[inline(always)]
     pub(in crate::memtable) fn key(self) -> &'list [u8] {
         // SAFETY: `create` wrote the length and as many bytes; they never change and live as long
@@ -162,13 +162,13 @@ impl<'list> Node<'list> {
         }
     }
 
-    /// The internal key in its parts: user key and trailer.
+    /// Returns the parts of the internal key: user key and trailer.
     #[inline(always)]
     pub(in crate::memtable) fn key_parts(self) -> (&'list [u8], u64) {
         tailwater_format::key::split(self.key()).unwrap_or((&[], 0))
     }
 
-    /// The value.
+    /// Returns the value.
     #[inline(always)]
     pub(in crate::memtable) fn value(self) -> &'list [u8] {
         // SAFETY: `create` wrote both lengths and as many bytes, the value behind the key; they
@@ -181,8 +181,8 @@ impl<'list> Node<'list> {
         }
     }
 
-    /// The node after this one on a level. This node must have been reached on that level or a
-    /// higher one.
+    /// Returns the node after this one on a level. This node must have been reached on that level
+    /// or a higher one.
     #[inline(always)]
     pub(in crate::memtable) fn next(self, level: usize) -> Option<Self> {
         let address = self.link(level).load(Ordering::Acquire);
@@ -191,14 +191,14 @@ impl<'list> Node<'list> {
         unsafe { Self::at(NodeAddress(address)) }
     }
 
-    /// Sets what comes after a node that is not on this level yet.
+    /// Sets the successor of a node that is not on this level yet.
     #[inline]
     pub(super) fn prepare_next(self, level: usize, next: Option<Node<'list>>) {
         // Published by the release of `link_next`.
         self.link(level).store(NodeAddress::of(next).0, Ordering::Relaxed);
     }
 
-    /// Puts `node` after this one on a level, if `next` still follows.
+    /// Links `node` after this one on a level, if `next` is still the successor.
     #[inline]
     pub(super) fn link_next(self, level: usize, next: Option<Self>, node: Self) -> bool {
         let (next, node) = (NodeAddress::of(next).0, node.address.as_ptr());
@@ -206,7 +206,7 @@ impl<'list> Node<'list> {
         link.compare_exchange(next, node, Ordering::Release, Ordering::Relaxed).is_ok()
     }
 
-    /// Asks for the node's first bytes to be brought near, before they are needed.
+    /// Prefetches the node's first bytes.
     #[inline(always)]
     pub(in crate::memtable) fn prefetch(self) {
         #[cfg(target_arch = "x86_64")]

@@ -1,10 +1,10 @@
-//! The place around a key, kept from one search to the next.
+//! The position around a key, kept from one search to the next.
 //!
 //! A splice holds, for each level, a node before the key and the node after it. The next search
 //! starts from the lowest level on which the two still enclose the new key as neighbours, so that
-//! searches near each other are short: a sequential insert looks at level 0 and is there.
+//! searches near each other are short: a sequential insert needs only level 0.
 //!
-//! A splice outlives the calls that use it and borrows no list; it knows the number of the list
+//! A splice outlives the calls that use it and borrows no list; it stores the number of the list
 //! that its addresses are from. No two lists have the same number, so an address is followed only
 //! while its list is alive.
 #![expect(unsafe_code, reason = "turns kept addresses into nodes again, once their list is known")]
@@ -12,7 +12,7 @@
 use super::node::{Node, NodeAddress};
 use super::{MAX_HEIGHT, SkipList};
 
-/// A kept place in a list. Stands nowhere at first.
+/// A kept position in a list. It has none at first.
 #[derive(Debug, Clone)]
 pub(in crate::memtable) struct Splice {
     list: u64,
@@ -22,7 +22,7 @@ pub(in crate::memtable) struct Splice {
     next: [NodeAddress; MAX_HEIGHT],
 }
 
-/// A splice whose addresses are known to be of a living list.
+/// A splice whose addresses are known to belong to a living list.
 pub(in crate::memtable) struct AttachedSplice<'splice, 'list> {
     splice: &'splice mut Splice,
     list: &'list SkipList,
@@ -36,7 +36,7 @@ impl Default for Splice {
 }
 
 impl Splice {
-    /// Makes the splice usable on a list; if it was used on another, it starts anew.
+    /// Makes the splice usable on a list; if it was used on another, it is reset.
     #[inline]
     pub(in crate::memtable) fn attach<'splice, 'list>(
         &'splice mut self,
@@ -50,7 +50,7 @@ impl Splice {
         AttachedSplice { splice: self, list }
     }
 
-    /// The node at an address that was taken from the list this splice was last attached to.
+    /// Returns the node at an address from the list this splice was last attached to.
     ///
     /// # Safety
     /// The address must be null or of a node of the list that the splice was last attached to.
@@ -96,7 +96,7 @@ impl<'list> AttachedSplice<'_, 'list> {
     }
 
     /// Moves the splice, which must be right before `from` (`None` for the end), to before the
-    /// entry that precedes it, and answers with that entry.
+    /// previous entry, and returns that entry.
     pub(in crate::memtable) fn step_back(
         &mut self,
         from: Option<Node<'list>>,
@@ -107,10 +107,10 @@ impl<'list> AttachedSplice<'_, 'list> {
         self.step_over_previous()
     }
 
-    /// Moves the splice to before the last entry that it is behind, and answers with that entry.
+    /// Moves the splice to before the entry preceding it, and returns that entry.
     ///
-    /// Walks a node or two on each of the entry's levels and compares addresses only, except where
-    /// an insert came between.
+    /// Walks a node or two on each of the entry's levels and compares addresses only, unless there
+    /// was a concurrent insert.
     pub(super) fn step_over_previous(&mut self) -> Option<Node<'list>> {
         let entry = self.previous(0);
         if entry == self.list.head() {
@@ -134,7 +134,7 @@ impl<'list> AttachedSplice<'_, 'list> {
         Some(entry)
     }
 
-    /// Puts the splice right before a node, or behind the last one.
+    /// Moves the splice right before a node, or after the last one.
     pub(in crate::memtable) fn move_before(&mut self, node: Option<Node<'list>>) {
         match node {
             Some(node) => {

@@ -13,7 +13,7 @@ use tailwater_format::Comparator;
 use tailwater_format::comparator::CustomComparator;
 use tailwater_format::key::{Sequence, pack_trailer, put_internal_key};
 
-/// Shorter keys first, then by bytes, whatever their case: different keys can be the same.
+/// Shorter keys first, then by bytes, ignoring case: different keys can be equal.
 struct ShortestFirst;
 
 impl CustomComparator for ShortestFirst {
@@ -37,7 +37,7 @@ fn internal_key(user_key: &[u8], sequence: Sequence, value_type: u8) -> Vec<u8> 
     key
 }
 
-/// A number of rounds that interpreters can do, too.
+/// Returns the number of rounds, which is smaller under interpreters.
 fn rounds(natively: usize, interpreted: usize) -> usize {
     let is_slow = cfg!(miri) || std::env::var_os("TAILWATER_SLOW_TOOL").is_some();
     if is_slow { interpreted } else { natively }

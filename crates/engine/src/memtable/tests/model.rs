@@ -1,4 +1,4 @@
-//! One thread, random operations, every way to look.
+//! One thread with random operations, compared with a model by every read method.
 
 use std::ops::ControlFlow;
 
@@ -26,7 +26,7 @@ impl Model {
         Self { comparator, entries: Vec::new(), counters: Counters::default() }
     }
 
-    /// The index of the first entry that is not before the key.
+    /// Returns the index of the first entry at or after the key.
     fn first_from(&self, internal_key: &[u8]) -> usize {
         self.entries.partition_point(|(key, _)| {
             compare_internal(&self.comparator, key, internal_key).is_lt()
@@ -68,7 +68,7 @@ impl Model {
     }
 }
 
-/// Keys that agree in eight bytes, in some, in none; empty ones and zeros among them.
+/// Returns a key that shares eight bytes, some or none with others; it may be empty or have zeros.
 fn random_key(random: &mut Rng) -> Vec<u8> {
     let letters = [0, 1, b'a', b'A', 0xff];
     let mut key = if random.bool() { b"prefix-".to_vec() } else { Vec::new() };
@@ -91,7 +91,7 @@ fn fill(random: &mut Rng, memtable: &MemTable, model: &mut Model, count: usize) 
     }
 }
 
-/// Runs the test with filled memtables, and adds a few entries whenever it wants to go on.
+/// Runs the test with filled memtables, and adds a few entries whenever it returns `Continue`.
 fn with_filled_memtables(mut test: impl FnMut(&mut Rng, &MemTable, &Model) -> ControlFlow<()>) {
     let base = fastrand::u64(..);
     for round in 0..rounds(60, 2) {
@@ -113,7 +113,7 @@ fn with_filled_memtables(mut test: impl FnMut(&mut Rng, &MemTable, &Model) -> Co
 #[test]
 fn cursors_move_as_in_a_sorted_list() {
     with_filled_memtables(|random, memtable, model| {
-        // One cursor throughout, and its place in the model; inserts come between the calls.
+        // One cursor throughout, and its position in the model; inserts happen between the calls.
         let mut cursor = Cursor::default();
         for _ in 0..rounds(300, 60) {
             let target = internal_key(

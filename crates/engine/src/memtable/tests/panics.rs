@@ -1,4 +1,4 @@
-//! Comparators of the user's that panic in the middle of an insert.
+//! User comparators that panic during an insert.
 
 use std::cmp::Ordering;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,7 +13,7 @@ use tailwater_format::key::{MAX_SEQUENCE, ValueType};
 use super::rounds;
 use crate::memtable::MemTable;
 
-/// Bytewise, for as many comparisons as are left.
+/// Bytewise, until no comparisons are left.
 struct Fused {
     left: AtomicU64,
 }
@@ -58,8 +58,8 @@ fn an_insert_that_panics_leaves_the_next_one_its_place() {
     for key in added {
         assert!(memtable.versions(&key.to_be_bytes(), MAX_SEQUENCE).next().is_some());
     }
-    // Searches survive disorder on the higher levels, but get slow: so look at the levels
-    // themselves.
+    // Searches survive disorder on the higher levels, but get slow: so the levels themselves are
+    // checked.
     for level in 0..8 {
         let first = memtable.list.head().next(level);
         let nodes = std::iter::successors(first, |node| node.next(level));

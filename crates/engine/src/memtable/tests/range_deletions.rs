@@ -65,7 +65,7 @@ fn what_a_reader_has_does_not_change() {
     assert!(!memtable.is_empty());
 }
 
-/// The order of bytes, and how often it was asked.
+/// The bytewise order, counting comparisons.
 struct Counting(AtomicU64);
 
 impl CustomComparator for Counting {
@@ -79,8 +79,8 @@ impl CustomComparator for Counting {
     }
 }
 
-/// Adds range deletions of which each covers all before it, and reads after each. Returns the
-/// comparisons that each took together with its reads, and the bytes that each takes.
+/// Adds range deletions, each of which covers all before it, and reads after each. Returns the
+/// comparisons per deletion, including its reads, and the bytes per deletion.
 fn work_for_each(count: u32) -> (u64, u64) {
     let counting = Arc::new(Counting(AtomicU64::new(0)));
     let comparator = Comparator::Custom(Arc::clone(&counting) as Arc<dyn CustomComparator>);
@@ -98,8 +98,8 @@ fn work_for_each(count: u32) -> (u64, u64) {
     (each(counting.0.load(Relaxed)), each(memtable.memory_usage() as u64))
 }
 
-/// Every range deletion had all of them cut anew, into fragments that took memory with the square
-/// of their number.
+/// Every range deletion caused all of them to be fragmented again, into fragments whose memory grew
+/// with the square of their number.
 #[test]
 fn many_that_overlap_are_added_and_read_with_little_work_and_memory() {
     let [few, many] = [500, 8000].map(work_for_each);

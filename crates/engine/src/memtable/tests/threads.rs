@@ -12,34 +12,34 @@ use crate::memtable::{Cursor, Error, Finger, MemTable};
 
 const INSERTERS: u64 = 4;
 
-/// How the keys of an inserter lie among those of the others.
+/// The distribution of an inserter's keys among those of the others.
 #[derive(Debug, Clone, Copy)]
 enum Pattern {
     /// Every inserter in a range of its own, ascending.
     Apart,
     /// All inserters ascending in the same range.
     Interleaved,
-    /// All over the place.
+    /// Randomly distributed.
     Scattered,
 }
 
 impl Pattern {
-    /// The key that an inserter adds as its `number`-th.
+    /// Returns the key that an inserter adds as its `number`-th.
     fn key(self, inserter: u64, number: u64) -> [u8; 16] {
         let place = match self {
             Self::Apart => (inserter << 32) | number,
             Self::Interleaved => number * INSERTERS + inserter,
-            // Odd multipliers permute, so no key comes twice.
+            // Odd multipliers permute, so no key is repeated.
             Self::Scattered => (number * INSERTERS + inserter).wrapping_mul(0x9e37_79b9_7f4a_7c15),
         };
-        // The low digits are behind the prefix, so both parts of a comparison have something to do.
+        // The low digits are after the prefix, so both parts of a comparison matter.
         let digits = *b"0123456789abcdef";
         let digit = |at: usize| digits[(place >> (60 - 4 * at)) as usize & 15];
         std::array::from_fn(digit)
     }
 }
 
-/// What the inserters have told the readers: how many entries each has added.
+/// State shared with the readers: the number of entries that each inserter has added.
 struct Shared {
     memtable: MemTable,
     added: [AtomicU64; INSERTERS as usize],
@@ -81,8 +81,8 @@ fn read(shared: &Shared, pattern: Pattern) {
     }
 }
 
-/// Seeks right before and right behind the entry of `key`. Entries that are added meanwhile may be
-/// found or not, but never on the wrong side.
+/// Seeks right before and right after the entry of `key`. Concurrently added entries may be found
+/// or not, but never on the wrong side.
 fn check_seeks(cursor: &mut Cursor, memtable: &MemTable, key: &[u8]) {
     let comparator = memtable.comparator();
     let order = |cursor: &Cursor| match cursor.valid() {
@@ -101,7 +101,7 @@ fn check_seeks(cursor: &mut Cursor, memtable: &MemTable, key: &[u8]) {
     assert!(order(cursor).is_none_or(cmp::Ordering::is_gt));
 }
 
-/// Walks over all entries, checks that they are in order and whole, and counts them.
+/// Walks over all entries, checks that they are in order and complete, and counts them.
 fn count_in_order(cursor: &mut Cursor, shared: &Shared, forward: bool) -> u64 {
     let memtable = &shared.memtable;
     let (mut count, mut last) = (0, None);

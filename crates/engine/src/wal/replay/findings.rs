@@ -1,11 +1,11 @@
-//! What is found in a log that is not as a writer left it, and what it may mean.
+//! Deviations found in a log, and what they may mean.
 
 use tailwater_format::log::{Damage, DamageReason, Event, Skipped, SkippedReason, Stale, Torn};
 
 use super::Log;
 use crate::wal::unwritten;
 
-/// Something in a log that is not as a writer left it.
+/// Something in a log that its writer did not leave so.
 #[derive(Debug, Clone)]
 pub(super) struct Trouble {
     pub(super) offset: u64,
@@ -15,32 +15,32 @@ pub(super) struct Trouble {
     pub(super) torn: bool,
 }
 
-/// A place at which the log may end: whether anything is missing shows only behind it.
+/// A place where the log may end: only what follows shows whether anything is missing.
 #[derive(Debug, Clone)]
 pub(super) struct Doubt {
-    /// What is wrong if batches follow and some before them are missing.
+    /// The problem if batches follow and some before them are missing.
     pub(super) missing: Trouble,
-    /// What is wrong if none follow; `None` if nothing is.
+    /// The problem if none follow; `None` if that is fine.
     pub(super) at_end: Option<Trouble>,
-    /// Whether batches that follow without a gap count in the modes that stop at damage.
+    /// Whether batches that follow without a gap count in modes that stop at damage.
     pub(super) may_go_on: bool,
-    /// Whether a log that ends here ends before its file does, so that replay goes on only with a
-    /// log that follows without a gap.
+    /// Whether a log that ends here ends before its file, so that replay continues only with a log
+    /// that follows without a gap.
     pub(super) ends_early: bool,
 }
 
-/// What an event is, besides a record.
+/// The meaning of an event other than a record.
 pub(super) enum Finding {
-    /// What a writer may have left.
+    /// Something a writer may have left.
     Nothing,
-    /// What no writer left.
+    /// Something no writer leaves.
     Trouble(Trouble),
-    /// What depends on what follows.
+    /// Something whose meaning depends on what follows.
     Doubt(Doubt),
 }
 
 impl Trouble {
-    /// The same, with everything up to the end of the log left out too.
+    /// Extends the problem to the end of the log.
     pub(super) fn up_to_end_of(self, log: &Log) -> Self {
         Self { bytes: log.length.saturating_sub(self.offset), ..self }
     }
@@ -54,7 +54,7 @@ impl Finding {
             Event::Skipped(skipped) => Self::of_skipped(skipped),
             Event::Damage(damage) => Self::of_damage(damage),
             Event::Torn(torn) => Self::of_torn(torn),
-            // Logs may have been written over by an opening with other options.
+            // An opening with other options may have recycled logs.
             Event::Stale(stale) if may_be_stale || stale.is_older => Self::of_stale(stale),
             Event::Stale(Stale { offset, dropped, .. }) => {
                 let reason = "a record of a later log";
@@ -64,8 +64,8 @@ impl Finding {
         }
     }
 
-    /// Bytes that a reader passes over in silence are nothing, unless a fragment is among them. A
-    /// record behind unwritten space shows that there was none.
+    /// Bytes that a reader silently skips mean nothing, unless they include a fragment or are
+    /// unwritten space followed by a record.
     fn of_skipped(skipped: &Skipped) -> Self {
         let Skipped { offset, dropped: bytes, lossy, reason } = *skipped;
         if !lossy && !unwritten::is_space(skipped) {
@@ -77,8 +77,8 @@ impl Finding {
         Self::Doubt(Doubt { missing, at_end, may_go_on: true, ends_early: lossy })
     }
 
-    /// In a recycled log, bytes that are no fragment end it, and those of a fragment of this log
-    /// may be of a write that a crash cut off; elsewhere they are damage.
+    /// In a recycled log, bytes that are no fragment end it, and a broken fragment of this log may
+    /// be a write that a crash cut off; in other logs both are damage.
     fn of_damage(damage: &Damage) -> Self {
         let Damage { offset, dropped: bytes, recycled, own, followed, reason } = *damage;
         let may_end = recycled

@@ -1,36 +1,35 @@
-//! Groups in flight: written to the device beside each other, each by its own leader.
+//! Groups in flight: several groups written to the device at once, each by its own leader.
 //!
-//! A leader that has numbered its group and said where in the log it goes may let the next one lead
-//! before it writes ([`Leadership::take_off`]). Else each of two writers would wait for the other's
-//! write and then for its own. Where there are more writers this gains nothing, and with many it
-//! loses: while one group is written the others gather and go together, and a device is quicker
-//! with few large writes than with many small ones. So it goes by how many writers there are
+//! A leader that has numbered its group and reserved its place in the log may let the next one lead
+//! before it writes ([`Leadership::take_off`]). Otherwise each of two writers would wait for the
+//! other's write and then for its own. With more writers this gains nothing, and with many it
+//! loses: while one group is written, the other writers gather into one group, and a device handles
+//! few large writes faster than many small ones. So the number of writers decides
 //! ([`FEW_WRITERS`]).
 //!
 //! # Invariants
 //!
-//! - Groups end in the order in which they took off: none is published, or acknowledged, before
-//!   those ahead of it are.
-//! - Only a leader lets groups take off. Who leads and has seen that nothing is in flight knows
-//!   that it stays so.
+//! - Groups end in the order in which they began: none is published or acknowledged before those
+//!   ahead of it.
+//! - Only a leader starts a flight. A leader that has seen that nothing is in flight can rely on
+//!   it.
 
 use super::sync::{AtomicUsize, Condvar, Mutex, Ordering, lock, wait};
 use super::{Group, Leadership, Queue};
 use crate::Result;
 
-/// With more writers than so at a time, one group is in flight at a time. Measured
+/// Maximum number of concurrent writers with which several groups may be in flight. Measured
 /// (docs/benchmarks.md).
 pub(super) const FEW_WRITERS: usize = 3;
-/// For so many groups a writer counts that was seen once.
+/// Number of groups after which an observed concurrent writer is forgotten.
 const REMEMBERED_GROUPS: usize = 32;
 
 /// The groups that are in flight.
 #[derive(Debug, Default)]
 pub(super) struct InFlight {
-    /// How many there are.
+    /// Number of groups in flight.
     count: AtomicUsize,
-    /// How many writers there have been at a time of late, times [`REMEMBERED_GROUPS`]. Only
-    /// leaders touch it.
+    /// Decaying maximum of concurrent writers, times [`REMEMBERED_GROUPS`]. Only leaders access it.
     writers_of_late: AtomicUsize,
     state: Mutex<State>,
     ended: Condvar,
@@ -38,21 +37,21 @@ pub(super) struct InFlight {
 
 #[derive(Debug, Default)]
 struct State {
-    /// How many groups took off.
+    /// Number of groups that began.
     begun: u64,
-    /// How many of them have ended.
+    /// Number of them that have ended.
     ended: u64,
-    /// How many writers those have that are in flight.
+    /// Number of writers of the groups in flight.
     writers: usize,
-    /// How many wait for one to end: a call of the system is spared where nobody does.
+    /// Number of threads that wait for a group to end: without any, no system call is made.
     waiting: usize,
 }
 
-/// A group that is in flight. Dropping it ends it, when those ahead of it have ended.
+/// A group in flight. Dropping it waits for those ahead of it and ends it.
 #[derive(Debug)]
 pub(crate) struct Flight<'q> {
     queue: &'q Queue,
-    /// Its place in the order, from 1 on.
+    /// Its position in the order, from 1.
     place: u64,
     writers: usize,
 }
@@ -74,8 +73,8 @@ impl Leadership<'_> {
         }
     }
 
-    /// Whether there are so few writers that a group of this leader's is better written beside
-    /// others.
+    /// Whether writers have been so few of late that this leader's group should be written in
+    /// flight.
     pub(crate) fn has_few_writers(&self) -> bool {
         let in_flight = &self.queue.in_flight;
         let waiting = if self.is_awaited() { lock(&self.queue.waiting).requests.len() } else { 0 };
@@ -89,7 +88,7 @@ impl Leadership<'_> {
 }
 
 impl<'q> Leadership<'q> {
-    /// Lets the next one lead while `group` is written.
+    /// Lets the next writer lead while `group` is written.
     pub(crate) fn take_off(self, group: &Group) -> Flight<'q> {
         let queue = self.queue;
         let writers = 1 + group.len();
@@ -104,12 +103,12 @@ impl<'q> Leadership<'q> {
 }
 
 impl Flight<'_> {
-    /// Waits until those ahead have ended. What they did happens before what is done then.
+    /// Waits until the groups ahead have ended. Their actions happen before the caller's next ones.
     pub(crate) fn wait_for_turn(&self) {
         self.queue.in_flight.wait_until_ended(self.place - 1);
     }
 
-    /// Ends the flight, and tells the members of its group how their write went.
+    /// Ends the flight, and notifies the members of its group of the result.
     pub(crate) fn finish(self, group: Group, result: &Result<()>) {
         drop(self);
         group.finish(result);
@@ -133,7 +132,7 @@ impl Drop for Flight<'_> {
 }
 
 impl InFlight {
-    /// Waits until so many have ended.
+    /// Waits until `count` groups have ended.
     fn wait_until_ended(&self, count: u64) {
         let mut state = lock(&self.state);
         state.waiting += 1;

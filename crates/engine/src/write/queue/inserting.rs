@@ -1,4 +1,4 @@
-//! The members of a group that insert their own batches, and the leader that waits for them.
+//! Group members that insert their own batches, and the leader that waits for them.
 
 use std::sync::Arc;
 
@@ -9,15 +9,15 @@ use crate::{Error, Result, panics};
 
 /// The leader's side of the insertions of a group's members.
 ///
-/// Dropping it waits for them: whatever becomes of the leader, no member is inserting any more when
-/// the next one leads.
+/// Dropping it waits for them: even if the leader fails, no member is still inserting when the next
+/// one leads.
 #[derive(Debug)]
 pub(crate) struct Inserting {
     insertions: Arc<Insertions>,
     may_spin: bool,
 }
 
-/// A member's side: its own insertion. Dropped before anything was said of it, it has failed.
+/// A member's side: its own insertion. It counts as failed if dropped without a result.
 #[derive(Debug)]
 pub(crate) struct Insertion {
     insertions: Arc<Insertions>,
@@ -26,7 +26,7 @@ pub(crate) struct Insertion {
 
 #[derive(Debug)]
 struct Insertions {
-    /// How many members have not inserted their batch.
+    /// Number of members that have not inserted their batch yet.
     left: AtomicUsize,
     /// The first failure.
     failure: Mutex<Option<Error>>,
@@ -34,8 +34,8 @@ struct Insertions {
 }
 
 impl Inserting {
-    /// No insertions yet, for the leader that calls this to wait for. It has to go before the group
-    /// does.
+    /// Creates an empty set of insertions for the calling leader. It must be dropped before the
+    /// group.
     pub(crate) fn new(queue: &Queue) -> Self {
         let insertions = Insertions {
             left: AtomicUsize::new(0),
@@ -45,14 +45,14 @@ impl Inserting {
         Self { insertions: Arc::new(insertions), may_spin: queue.patience_at(0) == Patience::Spins }
     }
 
-    /// One more, for a member to do.
+    /// Adds an insertion for a member.
     pub(super) fn one_more(&self) -> Insertion {
-        // Whoever is told of it is told under a lock.
+        // Relaxed suffices: the member is notified under a lock.
         self.insertions.left.fetch_add(1, Ordering::Relaxed);
         Insertion { insertions: Arc::clone(&self.insertions), outcome: None }
     }
 
-    /// Waits until every member has inserted its batch. The first failure counts.
+    /// Waits until every member has inserted its batch. Returns the first failure.
     pub(crate) fn wait(self) -> Result<()> {
         self.wait_for_all();
         lock(&self.insertions.failure).take().map_or(Ok(()), Err)
@@ -71,7 +71,7 @@ impl Drop for Inserting {
 }
 
 impl Insertion {
-    /// Says how it went.
+    /// Reports the result.
     pub(crate) fn inserted(mut self, result: Result<()>) {
         self.outcome = Some(result);
     }

@@ -1,8 +1,8 @@
-//! Writers in every order that the memory model allows: who leads, who is answered, and what
+//! Writers in every order that the memory model allows: who leads, who gets which result, and what
 //! readers see.
 //!
-//! What only a leader may touch is held in loom's own cells, so that loom reports two leaders at
-//! once, and a leader that does not see what the one before it did. A writer that nobody wakes is a
+//! Data that only a leader may access is in loom's cells, so that loom reports two leaders at once,
+//! and a leader that does not see its predecessor's actions. A writer that is never woken is a
 //! deadlock, which loom reports too.
 
 #![expect(unsafe_code, reason = "loom checks the accesses that the queue's contract allows")]
@@ -17,15 +17,15 @@ use tailwater_format::batch::WriteBatch;
 use super::{Durability, Group, Inserting, Leadership, Queue, Request, Turn};
 use crate::{Error, ErrorKind, Result};
 
-/// More than the sequence numbers of any model.
+/// More than the number of sequence numbers of any model.
 const CAPACITY: usize = 5;
 
 /// A database as far as the queue is concerned.
 struct Database {
     queue: Queue,
-    /// Which writer wrote each sequence number: the memtable.
+    /// The writer of each sequence number: the memtable.
     entries: [UnsafeCell<usize>; CAPACITY],
-    /// The last sequence number that was given. Only leaders touch it.
+    /// The last sequence number assigned. Only leaders access it.
     sequence: UnsafeCell<usize>,
     /// The last sequence number that readers see.
     published: AtomicU64,
@@ -44,12 +44,12 @@ enum By {
     /// In flight, beside others.
     LeaderInFlight,
     Themselves,
-    /// And they give up before they have.
+    /// Nobody: the members panic before they insert.
     NobodyInTheEnd,
 }
 
 impl By {
-    /// Groups are told in another order when they are synced.
+    /// Synced groups are notified in another order.
     fn durability(self) -> Durability {
         match self {
             Self::Leader | Self::LeaderInFlight => Durability::Synced,
@@ -68,7 +68,7 @@ impl Database {
         })
     }
 
-    /// Writes as a writer of a database does. Writers have numbers from 1.
+    /// Writes as a database's writer does. Writers are numbered from 1.
     fn write(&self, writer: usize, by: By) -> Result<()> {
         if let Some(leadership) = self.queue.try_lead() {
             return self.lead(leadership, writer, by);
@@ -116,7 +116,7 @@ impl Database {
         written
     }
 
-    /// Takes sequence numbers and answers the first. Two leaders at once would be seen by loom.
+    /// Takes `count` sequence numbers and returns the first. Loom would see two leaders at once.
     fn number(&self, _leadership: &Leadership<'_>, count: usize) -> usize {
         self.sequence.with_mut(|sequence| {
             // SAFETY: loom fails the model if another access is not ordered before or after this.
@@ -147,7 +147,7 @@ impl Database {
         self.entries[sequence].with_mut(|entry| unsafe { *entry = writer });
     }
 
-    /// The writers of what is published, in order.
+    /// Returns the writers of the published entries, in order.
     fn read(&self) -> Vec<usize> {
         let published = self.published.load(Ordering::Acquire) as usize;
         let entries = &self.entries[1..=published];
@@ -155,7 +155,7 @@ impl Database {
         entries.iter().map(|entry| entry.with(|entry| unsafe { *entry })).collect()
     }
 
-    /// Reads while writers write: what is published is there and stays.
+    /// Reads while writers write: published entries exist and stay.
     fn look(&self) {
         let before = self.read();
         let after = self.read();
@@ -163,7 +163,7 @@ impl Database {
         assert!(after.starts_with(&before), "{before:?}, then {after:?}");
     }
 
-    /// Touches what only leaders touch, for somebody that needs writes to stand still.
+    /// Accesses data that only leaders may, like a caller that has to quiesce writes.
     fn stand_still(&self) {
         let leadership = self.queue.lead().expect("the lead");
         let published = self.published.load(Ordering::Relaxed) as usize;
@@ -180,14 +180,14 @@ fn start<T: 'static>(
     thread::spawn(move || body(&database))
 }
 
-/// Checks every order of steps in which threads are interrupted no more often than so.
+/// Checks every order of steps with at most `preemptions` preemptions.
 fn model(preemptions: usize, test: impl Fn(&Arc<Database>) + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
     builder.check(move || test(&Database::new()));
 }
 
-/// Has writers with the numbers from 1 write once each, the last of them on this thread.
+/// Has writers 1 to `writers` write once each, the last of them on this thread.
 fn write_all(database: &Arc<Database>, writers: usize, by: By) {
     let others: Vec<_> = (1..writers)
         .map(|writer| start(database, move |database| database.write(writer, by)))
@@ -266,7 +266,7 @@ fn a_member_that_gives_up_fails_its_group_and_nobody_waits_for_it() {
         let other = start(database, |database| database.write(1, By::NobodyInTheEnd));
         let here = database.write(2, By::NobodyInTheEnd);
         let other = other.join().unwrap();
-        // Each wrote for itself, or one took the other along.
+        // Each wrote its own batch, or one led the other.
         assert_eq!(here.is_ok(), other.is_ok());
         assert_eq!(database.read().len(), if here.is_ok() { 2 } else { 0 });
         assert!(database.queue.try_lead().is_some());
@@ -285,7 +285,8 @@ fn a_leader_that_gives_up_leaves_nobody_waiting() {
                 member.let_insert(&inserting);
             }
             let taken = !group.is_empty();
-            // As locals and the parameter are dropped when a leader returns early or unwinds.
+            // The order in which a leader that returns early or unwinds drops its locals and its
+            // parameter.
             drop(inserting);
             drop(group);
             drop(leadership);

@@ -1,30 +1,28 @@
-//! Who writes when: a queue of requests, of which one leads and takes others along.
+//! The order of writers: a queue of requests whose leader writes a group of them.
 //!
-//! The first to come to an idle queue leads. Who comes while somebody leads waits, and is then told
-//! one of three things: that its write is done, that it is to insert its own batch, or that it
-//! leads. The leader takes whoever waits, in the order in which they came, into its group; when it
-//! is done, the first of those that came meanwhile leads. So there is at most one leader at any
-//! time, and whoever needs writes to stand still, to switch a memtable or a log, becomes it and
-//! waits for groups that are in flight: those whose leader let the next one lead before they were
-//! written ([`Flight`]).
+//! The first writer to reach an idle queue leads. Writers that arrive meanwhile wait until they are
+//! notified: their write is done, they shall insert their own batch, or they lead. The leader takes
+//! waiting requests into its group, in order of arrival; when it is done, the first of the
+//! remaining ones leads. So there is at most one leader at any time, and whoever has to quiesce
+//! writes, to switch a memtable or a log, becomes it and waits for the groups in flight: those
+//! whose leader let the next one lead before they were written ([`Flight`]).
 //!
 //! # Invariants
 //!
-//! - There is one [`Leadership`] or none. What a leader did happens before what the next one does.
-//! - Requests are taken in the order in which they came: nobody who comes later leads or is written
-//!   earlier, but for requests that are refused.
-//! - Whoever waits is answered, also where a leader or a member gives up by an error or a panic. No
-//!   member inserts any more when the next leader begins.
+//! - There is at most one [`Leadership`]. The actions of a leader happen before those of the next.
+//! - Requests are served in order of arrival, except that a request may be refused.
+//! - Every waiting request gets a result, even if a leader or a member fails or panics. No member
+//!   is still inserting when the next leader begins.
 //!
 //! # Cost
 //!
-//! A writer that meets nobody pays two atomic operations: it leads by one and lets go by the other,
-//! and sees by a load that there is nobody to take along. The lock is for those that meet.
+//! An uncontended writer pays two atomic operations, one to lead and one to stop leading, and a
+//! load that shows that nobody waits. The lock is used only under contention.
 //!
-//! Waiting writers sleep, but not at once, for waking a thread takes longer than many a group does.
-//! Those that will be told next, no more than there are processors beside the leader's, look for
-//! some microseconds first, and all let others run for a while. Who waits for a sync sleeps at
-//! once. [`processors`] has who runs where there are more writers than processors.
+//! Waiting writers do not sleep at once, because waking a thread takes longer than many a group.
+//! The next ones to be notified, at most as many as there are processors besides the leader's,
+//! first spin for some microseconds, and all yield for a while. Those that wait for a sync sleep at
+//! once. [`processors`] decides who runs where there are more writers than processors.
 
 mod in_flight;
 mod inserting;
@@ -52,11 +50,11 @@ use request::Patience;
 pub(crate) use request::{Durability, Group, Request};
 use sync::{AtomicU32, Mutex, MutexGuard, Ordering, lock};
 
-/// Nobody leads, and nobody waits.
+/// No leader, nobody waits.
 const IDLE: u32 = 0;
-/// Somebody leads, and nobody waits.
+/// A leader, nobody waits.
 const LED: u32 = 1;
-/// Somebody leads, and others wait. It is entered and left under the lock.
+/// A leader, and others wait. This state is entered and left under the lock.
 const AWAITED: u32 = 2;
 
 /// The queue of writers.
@@ -65,25 +63,25 @@ pub(crate) struct Queue {
     state: AtomicU32,
     waiting: Mutex<Waiting>,
     in_flight: InFlight,
-    /// How many of those that wait first spin before they sleep.
+    /// Number of waiting requests, from the front, that spin before they sleep.
     spinning_places: usize,
 }
 
 #[derive(Debug)]
 struct Waiting {
     requests: VecDeque<Arc<Request>>,
-    /// What requests without patience are told while writes are stalled.
+    /// The error for `no_slowdown` requests while writes are stalled.
     refusal: Option<Error>,
 }
 
-/// What a writer's turn is.
+/// What a writer does next.
 #[derive(Debug)]
 pub(crate) enum Turn<'q> {
-    /// It leads.
+    /// Lead.
     Lead(Leadership<'q>),
-    /// It inserts its own batch, says so, and waits again.
+    /// Insert its own batch, report the result, and wait again.
     Insert(Insertion),
-    /// Somebody else wrote its batch, or it was refused.
+    /// Nothing: a leader wrote its batch, or it was refused.
     Done(Result<()>),
 }
 
@@ -100,15 +98,15 @@ impl Default for Queue {
 }
 
 impl Queue {
-    /// Leads at once, if nobody does.
+    /// Leads at once, if there is no leader.
     #[inline]
     pub(crate) fn try_lead(&self) -> Option<Leadership<'_>> {
         let led = self.state.compare_exchange(IDLE, LED, Ordering::Acquire, Ordering::Relaxed);
-        // Not made where it is not had: dropping it would hand over another's.
+        // Created only on success: dropping it would release another writer's leadership.
         led.is_ok().then(|| Leadership { queue: self })
     }
 
-    /// Takes a place in the queue, or leads if nobody does. Then waits to be told something.
+    /// Joins the queue and waits to be notified, or leads if there is no leader.
     pub(crate) fn join(&self, request: &Arc<Request>) -> Turn<'_> {
         let mut waiting = lock(&self.waiting);
         if request.no_slowdown
@@ -129,10 +127,10 @@ impl Queue {
         request.wait_by(self, patience)
     }
 
-    /// Leads as soon as those that came before are done and nothing is in flight, so that nobody
-    /// writes meanwhile.
+    /// Leads once all earlier requests are done and nothing is in flight, so that nobody writes
+    /// meanwhile.
     pub(crate) fn lead(&self) -> Result<Leadership<'_>> {
-        // A leader takes no request into its group that has no operations.
+        // No leader takes a request without operations into its group.
         let request = Arc::new(Request::new(WriteBatch::new(), Durability::Unlogged, false));
         match self.join(&request) {
             Turn::Lead(leadership) => {
@@ -145,20 +143,20 @@ impl Queue {
         }
     }
 
-    /// Leads if nobody does, or else leaves the mark that somebody waits, who is put into the queue
-    /// before the lock is let go.
+    /// Leads if there is no leader; otherwise marks the queue as awaited, and the caller adds its
+    /// request before it releases the lock.
     fn lead_or_be_awaited(&self) -> bool {
         let next = |state| Some(if state == IDLE { LED } else { AWAITED });
         self.state.fetch_update(Ordering::Acquire, Ordering::Relaxed, next) == Ok(IDLE)
     }
 
-    /// What somebody does before he sleeps who is to be told something soon, in that place of the
-    /// queue, counted from 0.
+    /// Returns how a request waits that is at `place` in the queue, counted from 0, and will be
+    /// notified soon.
     fn patience_at(&self, place: usize) -> Patience {
         if place < self.spinning_places { Patience::Spins } else { Patience::Yields }
     }
 
-    /// Takes the mark away that somebody waits, if that is so no more.
+    /// Clears the awaited mark if no request waits any more.
     fn note_departures(&self, waiting: &MutexGuard<'_, Waiting>) {
         if waiting.requests.is_empty() {
             self.state.store(LED, Ordering::Relaxed);
@@ -166,16 +164,16 @@ impl Queue {
     }
 }
 
-/// The right to write. Who holds it is the only one.
+/// The exclusive right to write.
 #[derive(Debug)]
 pub(crate) struct Leadership<'q> {
     queue: &'q Queue,
 }
 
 impl Leadership<'_> {
-    /// Takes along those that wait, in order, as far as they are logged or not as the leader is,
-    /// ask for no more than its `durability`, so that nobody waits for a sync that it did not ask
-    /// for, and the batches have no more than `bytes` together.
+    /// Takes a group from the waiting requests, in order, as long as they are logged if and only if
+    /// the leader's batch is, ask for at most its `durability`, so that none waits for a sync it
+    /// did not ask for, and their batches have at most `bytes` in total.
     pub(crate) fn take_group(&self, durability: Durability, bytes: usize) -> Group {
         if !self.is_awaited() {
             return Group::new(Vec::new(), durability);
@@ -197,8 +195,8 @@ impl Leadership<'_> {
         Group::new(members, durability)
     }
 
-    /// Refuses requests without patience, those that wait and those that come, until what this
-    /// answers is dropped. For a leader that has to wait because writes are stalled.
+    /// Refuses `no_slowdown` requests, waiting and new ones, until the returned guard is dropped.
+    /// For a leader that has to wait because writes are stalled.
     pub(crate) fn refuse_impatient(&self, error: Error) -> Refusing<'_> {
         let mut waiting = lock(&self.queue.waiting);
         let all = std::mem::take(&mut waiting.requests).into_iter();
@@ -213,11 +211,11 @@ impl Leadership<'_> {
         Refusing { queue: self.queue }
     }
 
-    /// Tells the members of a group how their write went, and lets the next one lead.
+    /// Notifies the members of a group of the result, and lets the next request lead.
     ///
-    /// As a rule the next one leads first, so that it need not wait until they all are awake. A
-    /// sync takes longer than that: members that are woken first come back with their next writes
-    /// in time to go along with the next one.
+    /// As a rule the next leader starts first, so that it need not wait until all members are
+    /// notified. A sync takes longer than that: members that are woken first return with their next
+    /// writes in time to join the next group.
     pub(crate) fn finish(self, group: Group, result: &Result<()>) {
         if group.durability == Durability::Synced {
             group.finish(result);
@@ -234,7 +232,7 @@ impl Leadership<'_> {
 }
 
 impl Drop for Leadership<'_> {
-    /// Whoever waits first leads next.
+    /// Makes the first waiting request the leader.
     #[inline]
     fn drop(&mut self) {
         let state = &self.queue.state;
@@ -260,7 +258,7 @@ impl Queue {
     }
 }
 
-/// While it lives, requests without patience are refused.
+/// While it lives, `no_slowdown` requests are refused.
 #[derive(Debug)]
 pub(crate) struct Refusing<'q> {
     queue: &'q Queue,

@@ -1,17 +1,17 @@
-//! Turns at the processors, where more writers could run than there are processors for.
+//! Fair use of processors where there are more runnable writers than processors.
 //!
-//! The scheduler lets a thread run on for as long as a tick (4 ms where 250 come each second) while
-//! others wait for its processor: those that it has just woken, or those that were put off for one
-//! that was woken. With four writers on two processors, two wrote to and fro while two waited that
-//! had been told long ago that their writes were done. So a writer that has run for a slice while
-//! others may be held up yields, at the end of a write, and one that waits for its turn yields
-//! before it sleeps (docs/benchmarks.md has what that comes to).
+//! The scheduler lets a thread run for up to a tick (4 ms at 250 Hz) while others wait for its
+//! processor: threads that it has just woken, or that were preempted for one that was woken. With
+//! four writers on two processors, two alternated while the other two, notified long ago that their
+//! writes were done, waited for a processor. So a writer that has run for a slice while others may
+//! be held up yields at the end of a write, and a waiting writer yields before it sleeps
+//! (docs/benchmarks.md has the effect).
 //!
-//! A thread that yields gives up what the scheduler owes it, also to threads that do not write: one
-//! yield each 50 us left a thread 7 % of a processor that it shared with another that computed. So
-//! writers see how long the processors that they run on were not with any of them, and where that
-//! is most of the time they leave all to the scheduler for a while. A flush alone, which keeps one
-//! processor of two, does not take so much.
+//! A yielding thread gives up its share of the processor to all threads, writers or not: one yield
+//! every 50 us left a thread 7 % of a processor that it shared with a computing thread. So writers
+//! measure how long other threads hold the processors they use, and stop yielding for a while where
+//! that is most of the time. A flush, which occupies one of two processors, does not reach that
+//! limit.
 
 #[cfg(all(loom, test))]
 pub(crate) use model::step_aside_if_due;
@@ -56,22 +56,22 @@ mod real {
 
     use tailwater_io::thread::{current_processor, processor_time};
 
-    /// How long a writer runs while others are held up.
+    /// Time a writer runs before it yields to writers that are held up.
     const SLICE: Duration = Duration::from_micros(25);
-    /// A thread that took longer than this to wake another did not run all the time.
+    /// A thread that took longer than this to wake another was preempted meanwhile.
     const WAKING_MAX: Duration = Duration::from_micros(20);
 
-    /// Who keeps a processor for so long is no writer, in nanoseconds.
+    /// Longest absence after a yield that is attributed to other writers, in nanoseconds.
     const AMONG_WRITERS_NS: u64 = 2_000_000;
-    /// For how long it is added up what writers lose, in nanoseconds.
+    /// Length of the window in which the time lost to others is added up, in nanoseconds.
     const WINDOW_NS: u64 = 100_000_000;
-    /// For how long they do not yield where that is too much.
+    /// Time without yields after too much was lost, in nanoseconds.
     const RELUCTANCE_NS: u64 = 300_000_000;
-    /// How many processors are told apart.
+    /// Number of processors that are distinguished.
     const PROCESSORS: usize = 128;
 
-    /// How many writers of this process could go on, and do not yet or may have been put off: also
-    /// those that yield, which may not be back for long.
+    /// Number of writers of this process that could run but do not yet, or may have been preempted.
+    /// It includes those that yield, which may not be scheduled again for long.
     static HELD_UP: HeldUp = HeldUp(AtomicIsize::new(0));
 
     static TURNS: Turns = Turns::new();
@@ -80,16 +80,16 @@ mod real {
     #[repr(align(128))]
     struct HeldUp(AtomicIsize);
 
-    /// What writers saw of the processors that they run on. All times are as [`now_ns`] tells them.
+    /// Writers' observations of the processors they run on. All times are those of [`now_ns`].
     struct Turns {
-        /// When a writer was last seen to run, on each processor.
+        /// When a writer was last seen running, by processor.
         seen_ns: [Seen; PROCESSORS],
         window_began_ns: AtomicU64,
         /// A bit for each processor on which a writer yielded in that window.
         used: [AtomicU64; PROCESSORS / 64],
-        /// What writers lost in that window, on all processors.
+        /// Time that writers lost in that window, on all processors.
         lost_ns: AtomicU64,
-        /// From when on writers yield again.
+        /// Time from which writers yield again.
         yields_from_ns: AtomicU64,
     }
 
@@ -100,24 +100,23 @@ mod real {
     thread_local! {
         /// When the thread's slice began, at the earliest.
         static SLICE_BEGAN: Cell<Option<Instant>> = const { Cell::new(None) };
-        /// What time it had had at processors when it last stepped aside.
+        /// The thread's processor time when it last stepped aside.
         static HAD_BEFORE: Cell<Duration> = const { Cell::new(Duration::ZERO) };
     }
 
-    /// Whether somebody may be held up.
+    /// Whether a writer may be held up.
     #[inline]
     pub(in super::super) fn are_wanted() -> bool {
         HELD_UP.0.load(Relaxed) > 0
     }
 
-    /// Notes that a writer that waits is about to be told something.
+    /// Notes that a waiting writer is about to be notified.
     #[inline]
     pub(in super::super) fn told() {
         HELD_UP.0.fetch_add(1, Relaxed);
     }
 
-    /// Notes that the calling writer goes on, which was told something. `slept` says whether it had
-    /// to be woken.
+    /// Notes that the calling writer runs after a notification. `slept` says whether it was woken.
     #[inline]
     pub(in super::super) fn goes_on(slept: bool) {
         HELD_UP.0.fetch_sub(1, Relaxed);
@@ -126,7 +125,7 @@ mod real {
         }
     }
 
-    /// Wakes another thread, which may take the processor of this one.
+    /// Runs `wake`, which wakes a thread that may preempt this one.
     pub(in super::super) fn while_put_off(wake: impl FnOnce()) {
         told();
         let began = Instant::now();
@@ -134,8 +133,8 @@ mod real {
         goes_on(began.elapsed() > WAKING_MAX);
     }
 
-    /// Lets others run that are held up, if the calling writer has run for a slice. It is for
-    /// writers that lead nobody and that nobody waits for.
+    /// Yields to writers that are held up, if the calling writer has run for a slice. For writers
+    /// that do not lead and that nobody waits for.
     #[inline]
     pub(crate) fn step_aside_if_due() {
         if are_wanted() {
@@ -149,7 +148,7 @@ mod real {
             return;
         }
         SLICE_BEGAN.set(Some(Instant::now()));
-        // Who sleeps between writes has had less of a processor than time has passed.
+        // A writer that sleeps between writes has used less processor time than has passed.
         let had = processor_time();
         if had.saturating_sub(HAD_BEFORE.get()) < SLICE || !TURNS.are_taken(now_ns()) {
             return;
@@ -160,7 +159,8 @@ mod real {
         goes_on(false);
     }
 
-    /// Yields, unless others than writers have had the processors of late. Returns whether it did.
+    /// Yields, unless threads other than writers took most of the processors of late. Returns
+    /// whether it did.
     pub(in super::super) fn give_way() -> bool {
         let began_ns = now_ns();
         if !TURNS.are_taken(began_ns) {
@@ -216,8 +216,8 @@ mod real {
             }
         }
 
-        /// Notes that others than writers had a processor. Where they have more than two thirds of
-        /// the time of those that writers use, no writer yields for a while.
+        /// Notes that other threads had a processor. If they have had more than two thirds of the
+        /// time of the processors that writers use, no writer yields for a while.
         #[cold]
         fn lose(&self, lost_ns: u64, now_ns: u64) {
             if now_ns.saturating_sub(self.window_began_ns.load(Relaxed)) > WINDOW_NS {
@@ -233,7 +233,7 @@ mod real {
         }
     }
 
-    /// How many writers are told something and do not go on yet, for tests.
+    /// Number of writers that were notified and do not run yet, for tests.
     #[cfg(test)]
     pub(in super::super) fn held_up() -> isize {
         HELD_UP.0.load(Relaxed)
@@ -246,7 +246,7 @@ mod real {
         #[test]
         fn writers_yield_until_others_have_most_of_the_time() {
             const ROUND_NS: u64 = 10_000_000;
-            // What others have of each 10 ms of two processors, in nanoseconds.
+            // Time that other threads have in each 10 ms of two processors, in nanoseconds.
             let cases = [
                 ([1_900_000, 1_900_000], true),
                 ([9_000_000, 0], true),
@@ -267,7 +267,7 @@ mod real {
             }
         }
 
-        /// Where one processor is all that writers use, it counts alone, however many there are.
+        /// A single processor used by writers is judged alone, however many processors there are.
         #[test]
         fn processors_without_writers_do_not_count() {
             let turns = Turns::new();

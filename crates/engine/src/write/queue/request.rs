@@ -1,4 +1,4 @@
-//! A write that waits for its turn, and the group that a leader takes along.
+//! A waiting write, and the group that a leader takes.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -13,48 +13,48 @@ use super::sync::{
 use super::{Leadership, Queue, Turn, processors};
 use crate::{Result, panics};
 
-/// What a write asks of the log.
+/// The durability that a write asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Durability {
-    /// Nothing: it is not logged.
+    /// Not logged.
     Unlogged,
-    /// To be in the log.
+    /// Logged.
     Logged,
-    /// To be in the log and on the device.
+    /// Logged and synced to the device.
     Synced,
 }
 
 /// A write that waits for its turn.
 #[derive(Debug)]
 pub(crate) struct Request {
-    /// What is written. The leader numbers it.
+    /// The batch. The leader numbers it.
     batch: Mutex<WriteBatch>,
-    /// How many bytes the batch has.
+    /// Size of the batch in bytes.
     pub(crate) bytes: usize,
-    /// How many operations the batch has.
+    /// Number of operations in the batch.
     pub(crate) operations: u32,
     /// What the writer asked for.
     pub(crate) durability: Durability,
-    /// Whether the writer would rather be refused than wait while writes are stalled.
+    /// Whether the writer wants to be refused instead of waiting while writes are stalled.
     pub(super) no_slowdown: bool,
-    /// [`WAITING`], [`ASLEEP`], or [`TOLD`] once there is something in `told`.
+    /// [`WAITING`], [`ASLEEP`], or [`TOLD`] once `told` holds a notification.
     signal: AtomicU32,
     told: Mutex<Option<Told>>,
     writer: Thread,
 }
 
-/// What a thread does before it sleeps while it waits.
+/// What a waiting thread does before it sleeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Patience {
-    /// It looks for some microseconds, and then lets others run for a while.
+    /// Spin for some microseconds, then yield for a while.
     Spins,
-    /// It lets others run for a while.
+    /// Yield for a while.
     Yields,
-    /// Nothing: it waits for a device, or for many others.
+    /// Nothing: it waits for a device, or behind many others.
     Sleeps,
 }
 
-/// What a waiting writer is told.
+/// A notification to a waiting writer.
 #[derive(Debug)]
 enum Told {
     Lead,
@@ -63,13 +63,13 @@ enum Told {
 }
 
 const WAITING: u32 = 0;
-/// The writer waits and is about to let its thread sleep, or has.
+/// The writer's thread sleeps or is about to.
 const ASLEEP: u32 = 1;
 const TOLD: u32 = 2;
 
 impl Request {
-    /// A request of the calling thread to write `batch`. With `no_slowdown` it would rather be
-    /// refused than wait while writes are stalled.
+    /// Creates a request of the calling thread to write `batch`. With `no_slowdown` it is refused
+    /// instead of waiting while writes are stalled.
     pub(crate) fn new(batch: WriteBatch, durability: Durability, no_slowdown: bool) -> Self {
         Self {
             bytes: batch.data_size(),
@@ -88,17 +88,17 @@ impl Request {
         lock(&self.batch)
     }
 
-    /// Gives the batch back, for what stands in `batch`.
+    /// Swaps the request's batch with `batch`.
     pub(crate) fn swap_batch(&self, batch: &mut WriteBatch) {
         std::mem::swap(&mut *self.batch(), batch);
     }
 
-    /// Waits to be told something. Only the thread that made the request may.
+    /// Waits for a notification. Only the thread that made the request may call this.
     pub(crate) fn wait<'q>(&self, queue: &'q Queue) -> Turn<'q> {
         self.wait_by(queue, queue.patience_at(0))
     }
 
-    /// As [`Self::wait`].
+    /// Like [`Self::wait`], with `patience`.
     pub(super) fn wait_by<'q>(&self, queue: &'q Queue, patience: Patience) -> Turn<'q> {
         let is_told = || self.signal.load(Ordering::Acquire) == TOLD;
         let is_told_soon = || match patience {
@@ -116,7 +116,7 @@ impl Request {
                 sleep_until(is_told);
             }
             processors::goes_on(sleeps);
-            // Before the answer: what follows from it may lead to the next word.
+            // Reset before taking the notification: acting on it may trigger the next one.
             self.signal.store(WAITING, Ordering::Relaxed);
             match lock(&self.told).take() {
                 Some(Told::Lead) => return Turn::Lead(Leadership { queue }),
@@ -127,24 +127,25 @@ impl Request {
         }
     }
 
-    /// Tells the writer to insert its own batch, for which `inserting` waits.
+    /// Has the writer insert its own batch, for which `inserting` waits.
     pub(crate) fn let_insert(&self, inserting: &Inserting) {
         self.tell(Told::Insert(inserting.one_more()));
     }
 
-    /// Tells the writer that it leads.
+    /// Makes the writer the leader.
     pub(super) fn let_lead(&self) {
         self.tell(Told::Lead);
     }
 
-    /// Tells the writer how its write went.
+    /// Notifies the writer of the result.
     pub(super) fn finish(&self, result: Result<()>) {
         self.tell(Told::Done(result));
     }
 
     fn tell(&self, told: Told) {
         *lock(&self.told) = Some(told);
-        // Only now may the writer look: it never finds a word whose signal is still to come.
+        // Counted before the signal is set: the writer uncounts itself as soon as it sees the
+        // signal.
         processors::told();
         if self.signal.swap(TOLD, Ordering::AcqRel) == ASLEEP {
             processors::while_put_off(|| unpark(&self.writer));
@@ -153,7 +154,7 @@ impl Request {
 }
 
 impl Drop for Request {
-    /// A writer that panicked, when it inserted its batch, does not hear how the write went.
+    /// A writer that panicked while inserting never takes its last notification.
     fn drop(&mut self) {
         if self.signal.load(Ordering::Relaxed) == TOLD {
             processors::goes_on(false);
@@ -161,24 +162,24 @@ impl Drop for Request {
     }
 }
 
-/// The requests that a leader took along, in their order.
+/// The requests that a leader took, in their order.
 ///
-/// Every one of them is answered, whatever becomes of the leader: by [`Leadership::finish`], or
-/// with an error when the group is dropped.
+/// Each of them gets a result: by [`Leadership::finish`], or, if the leader fails, as an error when
+/// the group is dropped.
 #[derive(Debug)]
 pub(crate) struct Group {
     members: Vec<Arc<Request>>,
-    /// What is done for all of them.
+    /// The leader's durability.
     pub(super) durability: Durability,
 }
 
 impl Group {
-    /// Requests, in their order, that are written as `durability` says.
+    /// Creates a group of requests, in order, that are written with `durability`.
     pub(super) fn new(members: Vec<Arc<Request>>, durability: Durability) -> Self {
         Self { members, durability }
     }
 
-    /// Tells every member how the group's write went.
+    /// Notifies every member of the group's result.
     pub(super) fn finish(mut self, result: &Result<()>) {
         for member in self.members.drain(..) {
             member.finish(result.clone());
@@ -197,8 +198,8 @@ impl Deref for Group {
 impl Drop for Group {
     fn drop(&mut self) {
         for member in self.members.drain(..) {
-            let error = panics::unwinding("the writer that wrote for others");
-            member.finish(Err(error.followed_by("the write may be lost or not")));
+            let error = panics::unwinding("the leader of a group of writes");
+            member.finish(Err(error.followed_by("the write may or may not be lost")));
         }
     }
 }

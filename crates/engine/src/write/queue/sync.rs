@@ -1,5 +1,5 @@
-//! What the queue waits and counts with: loom's own in its models, the standard library's
-//! everywhere else.
+//! The queue's synchronization primitives: loom's in its models, the standard library's everywhere
+//! else.
 
 use std::time::{Duration, Instant};
 
@@ -24,35 +24,34 @@ pub(super) use loom::{
     thread::{self, Thread},
 };
 
-/// How long a writer that may spin looks before it lets its thread sleep: about what waking a
-/// thread takes on a processor that idles.
+/// Spin time before a writer sleeps: about what waking a thread takes on an idle processor.
 const SPINNING: Duration = Duration::from_micros(15);
-/// So long also while others want the processor: about what an unsynced group takes.
+/// Spin time while other writers want the processor: about what an unsynced group takes.
 const SPINNING_AMONG_OTHERS: Duration = Duration::from_nanos(1500);
-/// How often it looks between two looks at the time.
+/// Number of checks between two readings of the clock.
 const LOOKS_PER_ROUND: u32 = 32;
-/// How often a writer lets others run before its thread sleeps.
+/// Maximum number of yields before a writer's thread sleeps.
 const YIELDS: u32 = 20;
 
-/// The lock, whatever became of who had it before: what it guards is never left half changed.
+/// Locks, even if a previous holder panicked: the guarded data is never left half changed.
 #[cfg(not(all(loom, test)))]
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock()
 }
 
-/// The lock of a model.
+/// Locks in a model.
 #[cfg(all(loom, test))]
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Waits until somebody says that something has changed, or for no reason.
+/// Waits until `changed` is notified, or wakes spuriously.
 #[cfg(not(all(loom, test)))]
 pub(super) fn wait<'m, T>(changed: &Condvar, guard: MutexGuard<'m, T>) -> MutexGuard<'m, T> {
     changed.wait(guard)
 }
 
-/// The wait of a model.
+/// Waits in a model.
 #[cfg(all(loom, test))]
 pub(super) fn wait<'m, T>(changed: &Condvar, guard: MutexGuard<'m, T>) -> MutexGuard<'m, T> {
     changed.wait(guard).unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -62,24 +61,24 @@ use super::processors;
 
 /// Wakes a thread that waits in [`wait_until`], or will.
 pub(super) fn unpark(thread: &Thread) {
-    // Loom tries other threads before atomic operations alone: here too, what was changed may be
-    // seen before the thread is woken.
+    // Loom switches threads only at atomic operations: this one lets it try that the change is seen
+    // before the thread is woken.
     #[cfg(all(loom, test))]
     AtomicU32::new(0).load(Ordering::Relaxed);
     thread.unpark();
 }
 
-/// Waits until `is_over`, after which somebody unparks this thread. Who `may_spin` looks for a
-/// while before its thread sleeps.
+/// Waits until `is_over`, after which another thread unparks this one. With `may_spin` it spins for
+/// a while before it sleeps.
 pub(super) fn wait_until(may_spin: bool, is_over: impl Fn() -> bool) {
     if !(may_spin && spin_until(&is_over)) {
         sleep_until(is_over);
     }
 }
 
-/// Looks for a while whether something `is_over`; returns whether it is.
+/// Spins for a while until `is_over`; returns whether it is.
 pub(super) fn spin_until(is_over: impl Fn() -> bool) -> bool {
-    // A model tries everything that may happen meanwhile anyway.
+    // A model tries every interleaving anyway.
     if cfg!(all(loom, test)) {
         return is_over();
     }
@@ -98,15 +97,14 @@ pub(super) fn spin_until(is_over: impl Fn() -> bool) -> bool {
     }
 }
 
-/// Lets others run for a while, and looks in between whether something `is_over`; returns whether
-/// it is.
+/// Yields for a while until `is_over`; returns whether it is.
 pub(super) fn yield_until(is_over: impl Fn() -> bool) -> bool {
     (0..YIELDS).any(|_| is_over() || !processors::give_way()) && is_over()
 }
 
-/// Sleeps until something `is_over`, after which somebody unparks this thread.
+/// Sleeps until `is_over`, after which another thread unparks this one.
 pub(super) fn sleep_until(is_over: impl Fn() -> bool) {
-    // A thread may wake up for no reason, or for one that is past.
+    // `park` may return spuriously, or because of an earlier unpark.
     while !is_over() {
         thread::park();
     }

@@ -1,4 +1,4 @@
-//! Who leads, who goes along, and what the others are told when somebody gives up.
+//! Who leads, who joins a group, and what the others get when a writer gives up.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ enum Outcome {
     Failed(ErrorKind),
 }
 
-/// A batch of so many operations, of 4 bytes each.
+/// A batch of `operations` operations of 4 bytes each.
 fn batch(operations: usize) -> WriteBatch {
     let mut batch = WriteBatch::new();
     for _ in 0..operations {
@@ -64,7 +64,7 @@ fn wait_out(queue: &Queue, request: Request, insert: impl Fn() -> Result<()>) ->
     }
 }
 
-/// Has threads wait in the queue, in the order of the requests.
+/// Queues one waiting thread for each request, in order.
 fn enqueue<'scope, 'env, const N: usize>(
     scope: &'scope Scope<'scope, 'env>,
     queue: &'env Queue,
@@ -124,7 +124,7 @@ fn a_group_ends_before_what_does_not_go_along() {
     let unlogged: MakeRequest = || request(1, UNLOGGED);
     let nothing: MakeRequest = || request(0, LOGGED);
     let all = usize::MAX;
-    // What waits, what the leader takes along, how many that are.
+    // Waiting requests, the leader's durability and byte limit, and the number of requests taken.
     let cases: [([MakeRequest; 3], Durability, usize, usize); 10] = [
         ([small, small, small], LOGGED, all, 3),
         ([small, small, small], SYNCED, all, 3),
@@ -233,12 +233,12 @@ fn the_leader_learns_of_a_member_that_failed_or_gave_up() {
             assert_eq!(written.clone().unwrap_err().kind(), kind);
             leadership.finish(group, &written);
             assert_eq!(outcomes(others), [Outcome::Failed(kind)]);
-            // It failed, or its thread is no more.
+            // It failed, or its thread has ended.
             assert!(failing.join().is_err() || kind == ErrorKind::UserCode);
         });
         assert!(queue.try_lead().is_some());
     }
-    // Nobody is taken for held up who is no more. Other tests have writers that are for a while.
+    // No dead writer is counted as held up. Writers of other tests are counted for a while.
     let none_is = |_| {
         thread::sleep(Duration::from_millis(1));
         processors::held_up() == 0
@@ -264,7 +264,7 @@ fn the_impatient_are_refused_while_the_leader_says_so() {
         assert_eq!(outcomes(waiting_ones), [led, refused, led, refused]);
         assert_eq!(outcomes(later), [led]);
     });
-    // Where only the impatient waited, nobody is left to lead next.
+    // If only `no_slowdown` requests waited, none is left to lead next.
     thread::scope(|scope| {
         let leadership = queue.try_lead().unwrap();
         let threads = enqueue(scope, queue, [impatient, impatient]);
@@ -275,10 +275,10 @@ fn the_impatient_are_refused_while_the_leader_says_so() {
     assert!(queue.try_lead().is_some());
 }
 
-/// What a database is to the queue: written by leaders and their members alone.
+/// The part of a database that the queue protects: leaders and their members alone write it.
 #[derive(Default)]
 struct Written {
-    /// How many are at it that exclude each other.
+    /// Number of threads inside that exclude each other.
     leaders: AtomicUsize,
     sequence: AtomicU64,
     inserted: AtomicU64,
@@ -342,7 +342,7 @@ impl Written {
         leadership.finish(group, &Ok(()));
     }
 
-    /// What only a leader does: a race would show in the numbers.
+    /// A leader's exclusive work: a race would show in the numbers.
     fn alone(&self, _leadership: &Leadership<'_>, operations: usize) {
         assert_eq!(self.leaders.fetch_add(1, Ordering::Relaxed), 0);
         let sequence = self.sequence.load(Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Blob files.
+//! Verification of blob files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::blob::BlobReader;
 use crate::version::BlobFileMetadata;
 use crate::{Error, Result};
 
-/// How much of a blob file is read at once, in bytes.
+/// Size of one read of a blob file, in bytes.
 const REQUEST_BYTES: usize = 1 << 20;
 
 impl Verification<'_> {

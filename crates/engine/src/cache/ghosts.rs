@@ -89,8 +89,8 @@ impl Ghosts {
 mod tests {
     use super::*;
 
-    /// Goes round over so many keys of 4 KiB, of which a cache of `capacity` bytes has none when
-    /// they come. Answers the share of them that a cache a quarter larger would have had.
+    /// Cycles over `keys` entries of 4 KiB, of which a cache of `capacity` bytes has always just
+    /// evicted the next. Returns the share of inserts that count as near.
     fn share_near(keys: u64, capacity: usize) -> f64 {
         let ghosts = Ghosts::new();
         let hash = |key: u64| (key + 1).wrapping_mul(0xd6e8_feb8_6659_fd93);
@@ -113,7 +113,7 @@ mod tests {
         assert!(share_near(held * 9 / 8, capacity) > 0.8);
         assert!(share_near(held * 2, capacity) < 0.01);
         assert!(share_near(held * 20, capacity) < 0.01);
-        // A small one would have to be several times as large, and may be.
+        // A small cache would have to be several times as large, which still counts as near.
         assert!(share_near(1 << 14, 8 << 20) > 0.8);
         assert!(share_near(1 << 15, 8 << 20) < 0.01);
     }

@@ -266,7 +266,7 @@ mod tests {
         assert!(heat.is_hot(8192) && heat.is_hot(0));
         heat.generations.pass(2 * GENERATION_NS + 1);
         assert!(!heat.is_hot(8192) && heat.is_hot(0));
-        // What is read again and again stays hot.
+        // Regions that are read repeatedly stay hot.
         for round in 3..10 {
             heat.touch(0);
             heat.generations.pass(round * GENERATION_NS + 1);
@@ -279,7 +279,7 @@ mod tests {
         let heat = heat(4 * 4096, 1 << 20);
         (0..6).for_each(|region| assert!(!heat.touch(region * 4096)));
         assert!((0..6).all(|region| heat.is_hot(region * 4096)));
-        // Read again nothing new is found.
+        // Another read finds no newly hot region.
         (4..6).for_each(|region| assert!(!heat.touch(region * 4096)));
         assert!(heat.is_hot(0));
         (6..9).for_each(|region| assert!(!heat.touch(region * 4096)));
@@ -322,7 +322,7 @@ mod tests {
         assert!(!worth_it(), "a sixteenth was read");
         second[..first.len()].iter().for_each(|&block| assert!(heat.touch(block)));
         assert!(worth_it());
-        // What was read counts as long as what was handed over.
+        // Reads are remembered as long as handovers.
         pass();
         assert!(worth_it());
         pass();

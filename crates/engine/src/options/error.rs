@@ -13,11 +13,11 @@ pub struct Error {
     pub option: String,
     /// The line of the OPTIONS file, from 1, if the option was read from one.
     pub line: Option<u32>,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: Problem,
 }
 
-/// What is wrong with an option.
+/// The problem with an option.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Problem {
     /// The option belongs to another group, such as "the database's".

@@ -226,7 +226,7 @@ mod tests {
         distribution.summary()
     }
 
-    /// The bounds that RocksDB prints in its histograms.
+    /// Checks the bounds that RocksDB prints in its histograms.
     #[test]
     fn buckets_have_rocksdb_s_bounds() {
         let first = [

@@ -257,7 +257,7 @@ mod tests {
     const MIB: usize = 1 << 20;
 
     fn put(cache: &BlockCache, file: u64, number: u64) {
-        // Its last number says that it has one restart.
+        // The last number of a block is its count of restarts: one.
         let mut bytes = [0; 4000];
         bytes[3996] = 1;
         let block = Block::parse(cache.take_in(&bytes), BlockKind::Data).expect("a block");
@@ -286,13 +286,13 @@ mod tests {
     fn what_it_gives_back_is_the_systems_again() {
         let cache = BlockCache::new(16 * MIB);
         (0..4000).for_each(|number| put(&cache, 1, number));
-        // What is read and what is not lies side by side, in regions that are read and are not.
+        // Groups of hit and unhit blocks alternate, so that some regions have no hit blocks.
         for number in (0..4000).filter(|number| number / 512 % 2 == 0 && number % 8 != 0) {
             cache.blocks.lookup(Key { file: 1, offset: number * 4096 }, &crate::epoch::pin());
         }
         let before = cache.slabs.bytes();
         cache.blocks.give_back(8 * MIB, Block::address);
-        // Readers of other tests may hold up the freeing.
+        // Readers of other tests may delay the freeing.
         while cache.blocks.unlinked_usage() > 0 {
             std::thread::yield_now();
             cache.blocks.collect();

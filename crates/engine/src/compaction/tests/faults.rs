@@ -1,4 +1,4 @@
-//! Compactions that come to nothing, and what they leave.
+//! Failing compactions, and the files that they leave.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -76,7 +76,7 @@ fn a_damaged_input_is_named_and_leaves_no_file() {
 
 #[test]
 fn whatever_call_fails_no_file_is_left() {
-    // By the readers that everybody has, and by readers of its own, of which none may stay open.
+    // With shared readers, and with separate ones, of which none may stay open.
     for (options, failures_min) in [("", 5), ("use_direct_io_for_compaction_reads=true", 10)] {
         let storage = SimStorage::new(1);
         let scene = fill(Scene::simulated(options, &storage), 300);
@@ -91,7 +91,7 @@ fn whatever_call_fails_no_file_is_left() {
                     assert_eq!(scene.file_count(), 2, "call {call}: {error}");
                     failures += 1;
                 }
-                // The fault struck nothing that the job needs, or came after its last call.
+                // The fault affected no call that the job needs, or came after its last one.
                 Ok(_) => break,
             }
         }

@@ -66,7 +66,7 @@ pub(crate) fn copy_into(
         check()?;
         let bytes = reader.read(offset, COPY_BYTES)?;
         if bytes.is_empty() {
-            let message = format!("it ended after {offset} bytes while it was copied");
+            let message = format!("the file ended after {offset} bytes while it was being copied");
             return Err(Error::corruption(&path, message));
         }
         writer.append(bytes)?;

@@ -120,7 +120,9 @@ impl IoModes {
             let Probe { filesystem, mut answer, alignment, .. } =
                 probe(storage, directory, mode, access)?;
             if used_for == Use::Logging && answer == Answer::Works && alignment > ALIGNMENT {
-                let why = format!("its blocks are of {alignment} bytes, and a log's {ALIGNMENT}");
+                let why = format!(
+                    "it needs an alignment of {alignment} bytes, and logs have {ALIGNMENT}"
+                );
                 answer = Answer::Refused(why);
             }
             Ok(Some((filesystem, answer)))

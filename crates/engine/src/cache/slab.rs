@@ -384,7 +384,7 @@ impl Regions {
     /// Marks a slot as free. Returns the address of its region.
     fn mark_free(&mut self, slot_address: usize, slot: usize) -> usize {
         let address = slot_address - slot_address % REGION;
-        let Some(cut) = self.all.get_mut(&address) else { panic!("a slot of no region") };
+        let Some(cut) = self.all.get_mut(&address) else { panic!("a slot outside all regions") };
         let index = (slot_address - address) / slot;
         let bits = u64::BITS as usize;
         // Otherwise two values would share the memory.

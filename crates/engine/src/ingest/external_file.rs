@@ -166,11 +166,11 @@ fn check_properties(path: &Path, properties: &Properties, family: &ColumnFamily)
     }
     match (properties.external_global_sequence, properties.largest_sequence) {
         (None, _) => {
-            let message = "an external table without a place for its sequence number";
+            let message = "an external table without a global sequence number property";
             return Err(Error::corruption(path, message));
         }
         (Some(stored), _) if stored > 0 => {
-            return refused(format!("it was ingested before, and given sequence number {stored}"));
+            return refused(format!("it was ingested before, with sequence number {stored}"));
         }
         (_, Some(largest)) if largest > 0 => {
             let message = format!("a record of an external table has sequence number {largest}");

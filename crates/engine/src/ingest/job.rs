@@ -82,11 +82,11 @@ impl Writer {
                 return Err(Error::invalid_argument(message));
             }
             if paths.is_empty() {
-                return Err(Error::invalid_argument("there are no files to take in"));
+                return Err(Error::invalid_argument("there are no files to ingest"));
             }
         }
         match requests {
-            [] => Err(Error::invalid_argument("there are no files to take in")),
+            [] => Err(Error::invalid_argument("there are no files to ingest")),
             _ => Ok(()),
         }
     }
@@ -301,7 +301,7 @@ impl Writer {
             if job.options.move_files
                 && let Err(error) = self.storage.remove(&file.path)
             {
-                self.info_log.warn(format_args!("a file that was taken in stays: {error}"));
+                self.info_log.warn(format_args!("cannot remove an ingested file: {error}"));
             }
             self.info_log.info(format_args!(
                 "ingested {} into level {} of '{}' as table {}: {} entries, {} bytes, sequence \

@@ -128,7 +128,7 @@ impl SstFileWriter {
     /// compression, and for an I/O mode that the filesystem refuses; errors of creating the file.
     pub fn open(&mut self, path: &Path) -> Result<()> {
         if let Some(open) = &self.open {
-            let message = "a table that was begun is not finished yet";
+            let message = "the previous table is not finished yet";
             return Err(Error::invalid_argument(message).in_file(&open.info.file_path));
         }
         let directory = path.parent().unwrap_or(path);
@@ -253,7 +253,7 @@ impl SstFileWriter {
         let info = &mut open.info;
         if info.num_entries > 0 && comparator.compare(key, &info.largest_key).is_le() {
             let (shown, before) = (key.escape_ascii(), info.largest_key.escape_ascii());
-            let message = format!("key '{shown}' does not come behind the one before, '{before}'");
+            let message = format!("key '{shown}' is not above the previous key, '{before}'");
             return Err(Error::invalid_argument(message).in_file(&info.file_path));
         }
         open.set_key(key, value_type);

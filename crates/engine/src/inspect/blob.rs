@@ -139,7 +139,7 @@ impl BlobFileReader {
         let end = offset.checked_add(header.record_length());
         if end.is_none_or(|end| end > self.records_end) {
             let message = format!(
-                "a record of {} bytes goes past the end of the records at {}",
+                "a record of {} bytes extends beyond the end of the records at {}",
                 header.record_length(),
                 self.records_end
             );

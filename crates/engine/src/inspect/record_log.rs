@@ -19,7 +19,7 @@ use crate::record_log::{self, FileSource};
 const COMPRESSION_TYPE: u8 = 9;
 
 /// Reason given for the remains of an earlier log in a recycled file.
-const LEFT_BEHIND: &str = "left from an earlier use of the file: the log ends before it";
+const LEFT_BEHIND: &str = "remains of an earlier use of the file: the log ends before it";
 
 /// The location and form of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

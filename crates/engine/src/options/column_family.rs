@@ -146,7 +146,7 @@ option_table! {
         enable_blob_garbage_collection: bool = false, Mutable, NoEffect(NO_CLEANING);
         /// Writes large values to blob files.
         enable_blob_files: bool = false, Mutable,
-            NoEffect("new values are stored in tables, whatever their length");
+            NoEffect("new values stand in tables, whatever their length");
         /// Compression parameters of the last level.
         bottommost_compression_opts: CompressionOptions = CompressionOptions::default(), Mutable,
             Honoured;

@@ -189,7 +189,7 @@ impl Drop for BlockCache {
     fn drop(&mut self) {
         debug_assert!(
             std::thread::panicking() || *self.aside.get_mut() == 0,
-            "what was kept aside was not given back"
+            "reserved bytes of staged blocks were not released"
         );
     }
 }

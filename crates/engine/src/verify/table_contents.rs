@@ -298,7 +298,7 @@ impl<'a> Contents<'a> {
         if (whole == Some(false) || prefix == Some(false)) && !self.filter_denied {
             self.filter_denied = true;
             let shown = user_key.escape_ascii();
-            let message = format!("the filter denies key '{shown}', which the table has");
+            let message = format!("the filter excludes key '{shown}', which the table has");
             self.report.damage(self.path, message);
         }
         Ok(())

@@ -292,9 +292,9 @@ impl Verification<'_> {
         let message = match course.previous {
             Some((number, length)) if number == log_number && length >= size => return,
             Some((number, length)) if number == log_number => {
-                format!("it says that log {log_number} had {size} bytes, which has {length}")
+                format!("it says that log {log_number} had {size} bytes, but that has {length}")
             }
-            _ => format!("it says that log {log_number} came before, which is not there"),
+            _ => format!("it names log {log_number} as its predecessor, which is missing"),
         };
         // Unsynced logs may reach the device in any order.
         self.report.add(Severity::TornTail, path, None, message);
@@ -337,7 +337,7 @@ impl Verification<'_> {
             Ok(operation) if operation.column_family <= highest => None,
             Ok(operation) => {
                 let family = operation.column_family;
-                Some(format!("a write to column family {family}, which never was"))
+                Some(format!("a write to column family {family}, which never existed"))
             }
             Err(error) => Some(error.to_string()),
         });

@@ -165,7 +165,7 @@ impl BlockWriter {
         match decompressor.decompress(compression, compressed, None, output) {
             Ok(()) if *output == block => Ok(()),
             Ok(()) => {
-                let message = "a block was not the same after it was compressed and decompressed";
+                let message = "a block differed after it was compressed and decompressed";
                 Err(Error::corruption_at(&self.path, self.offset, message))
             }
             Err(error) => Err(Error::decoding(&self.path, self.offset, error)),

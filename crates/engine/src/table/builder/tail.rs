@@ -78,7 +78,7 @@ impl Builder {
         };
         self.properties.num_filter_entries = filter.num_entries() as u64;
         let mut block = filter.finish().ok_or_else(|| {
-            let message = "making the filter twice made two different ones";
+            let message = "building the filter twice gave different results";
             Error::corruption_at(self.output.path(), self.output.offset(), message)
         })?;
         self.properties.filter_size = block.len() as u64;

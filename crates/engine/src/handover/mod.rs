@@ -188,7 +188,7 @@ pub(crate) struct Takeover {
 /// A block in the memory of the block cache.
 #[derive(Debug)]
 struct TakenIn {
-    /// Where it begins in its table.
+    /// Its offset in its table.
     offset: u64,
     block: Block,
     /// Whether its records come from blocks in use in the block cache.

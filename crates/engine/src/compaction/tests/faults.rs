@@ -105,7 +105,7 @@ fn tables_that_hold_other_numbers_of_records_than_they_say_are_named() {
     let mut scene = filled(unchecked, 100);
     let number = scene.files(0)[0].number();
     change(&scene.directory.join(format!("{number:06}.sst")), |bytes| {
-        // What stands of "rocksdb.num.entries" behind what it shares with the name before.
+        // The rest of "rocksdb.num.entries" after the prefix shared with the previous name.
         let name = b"entries";
         let at = bytes.windows(name.len()).position(|window| window == name).unwrap();
         assert_eq!(bytes[at + name.len()], 100);

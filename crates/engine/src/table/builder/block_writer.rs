@@ -19,7 +19,7 @@ pub(super) struct BlockWriter {
     compressor: Compressor,
     compressed: Vec<u8>,
     verifier: Option<Verifier>,
-    /// How many bytes were written.
+    /// Number of bytes written.
     offset: u64,
     /// Whether any block of the table is compressed.
     compressed_any: bool,
@@ -76,7 +76,7 @@ impl BlockWriter {
         self.is_warm = is_warm;
     }
 
-    /// How many bytes were written.
+    /// Number of bytes written.
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }
